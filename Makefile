@@ -1,0 +1,75 @@
+# One place for every task; `make help` lists them. Works on a machine with Python 3.11+, pip and make.
+
+PYTHON ?= python3
+JOBS   ?= 2
+BIN    := $(CURDIR)/.venv/bin
+PY     := $(BIN)/python
+export PATH := $(BIN):$(PATH)
+export PYTHONWARNINGS ?=
+
+CHAPTERS := $(notdir $(wildcard solutions/[0-9][0-9]_*))
+RELEASES := $(foreach chapter,$(CHAPTERS),exercises/$(chapter)/$(chapter).ipynb)
+LAB      := $(wildcard lab/*.py)
+BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
+HTML     := book/_build/html/index.html
+
+.DEFAULT_GOAL := help
+.PHONY: help course test book release demo grade mutants check format serve clean
+
+help: ## list these tasks
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+course: ## set up, build the book and the exercises, grade a demo class (start here)
+	@$(MAKE) --no-print-directory release book demo
+	@echo "book:         $(HTML)"
+
+test: .venv/ready ## run the whole test suite
+	$(PY) -m pytest
+
+book: .venv/ready $(HTML) ## build the book into book/_build/html
+
+release: .venv/ready build/released ## make the students' notebooks in exercises/
+
+demo: .venv/ready build/released ## make and grade a demo class of 24 in build/demo
+	@$(PY) -m autograder demo --jobs $(JOBS)
+
+grade: .venv/ready build/released ## grade what lies in submitted/
+	@$(PY) -m autograder grade --jobs $(JOBS)
+
+mutants: .venv/ready ## try every known right and wrong answer against the tests
+	@$(PY) -m autograder mutants
+
+check: .venv/ready ## lint, check formatting and types
+	ruff check .
+	ruff format --check .
+	pyright --pythonpath $(PY)
+
+format: .venv/ready ## put all Python files in the house's format
+	ruff check --fix .
+	ruff format .
+
+serve: book ## show the book at http://localhost:8000
+	$(PY) -m http.server --directory book/_build/html 8000
+
+clean: ## remove everything that was built, but not the environment
+	rm -rf build book/_build
+
+.venv/ready: requirements.txt pyproject.toml
+	@echo "Installing into .venv (a few minutes the first time)"
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 to 3.13 is needed, this is " + sys.version) if not (3, 11) <= sys.version_info[:2] <= (3, 13) else None'
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --disable-pip-version-check --progress-bar off -q -r requirements.txt
+	@touch $@
+
+build/released: $(wildcard solutions/*/*.py) nbgrader_config.py autograder/source.py autograder/release.py $(RELEASES)
+	@$(PY) -m autograder release
+	@mkdir -p build && touch $@
+
+# The cache of executed pages knows a page's cells only, so it goes when what they import changes.
+build/page-cache: $(LAB) requirements.txt
+	@rm -rf book/_build
+	@mkdir -p build && touch $@
+
+$(HTML): build/page-cache build/released $(BOOK)
+	jupyter-book build book -W --keep-going
+	@touch $@

@@ -1,0 +1,81 @@
+"""Where the parts of a course lie: one small map that every other module asks."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class CourseError(Exception):
+    """Something the person at the keyboard has to mend; one sentence: what, where, what to do."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A course directory: sources in `solutions/`, releases in `exercises/`, the rest built."""
+
+    root: Path
+
+    @classmethod
+    def find(cls, start: Path | None = None) -> "Course":
+        """The course that holds `start` (by default the working directory)."""
+        here = (start or Path.cwd()).resolve()
+        for folder in (here, *here.parents):
+            if (folder / "nbgrader_config.py").is_file():
+                return cls(folder)
+        raise CourseError(
+            f"No course found: neither {here} nor a folder above it holds nbgrader_config.py; "
+            "run the command inside the course."
+        )
+
+    def chapters(self) -> list[str]:
+        """Names of the chapters that have a source, in order."""
+        return sorted(
+            folder.name
+            for folder in (self.root / "solutions").glob("[0-9][0-9]_*")
+            if folder.is_dir()
+        )
+
+    def select(self, names: Sequence[str]) -> list[str]:
+        """These chapters, or all; a name that is none is an error."""
+        known = self.chapters()
+        for name in names:
+            if name not in known:
+                raise CourseError(
+                    f"There is no chapter {name!r} in solutions/; the chapters are "
+                    f"{', '.join(known) or '(none yet)'}."
+                )
+        return [name for name in known if not names or name in names]
+
+    def source(self, chapter: str) -> Path:
+        """The one text source of a chapter's exercise."""
+        return self.root / "solutions" / chapter / f"{chapter}.py"
+
+    def misconceptions(self, chapter: str) -> Path:
+        """Known wrong answers, beside the source."""
+        return self.root / "solutions" / chapter / "misconceptions.py"
+
+    def variants(self, chapter: str) -> Path:
+        """Right answers in other words; they test the tests."""
+        return self.root / "tests" / "variants" / f"{chapter}.py"
+
+    def instructor(self, chapter: str) -> Path:
+        """The instructor's notebook, built from the source."""
+        return self.root / "build" / "source" / chapter / f"{chapter}.ipynb"
+
+    def release(self, chapter: str) -> Path:
+        """The student's notebook, committed."""
+        return self.root / "exercises" / chapter / f"{chapter}.ipynb"
+
+    def show(self, path: Path) -> str:
+        """A path as a person in the course's root would write it."""
+        return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
+
+
+def use_own_tools() -> None:
+    """Put this Python's scripts first on PATH: nbgrader calls `alembic` by name."""
+    scripts = str(Path(sys.executable).parent)
+    paths = os.environ.get("PATH", "").split(os.pathsep)
+    if paths[0] != scripts:
+        os.environ["PATH"] = os.pathsep.join([scripts, *paths])

@@ -1,0 +1,33 @@
+"""What this book adds to Sphinx.
+
+Directives, each documented in its module:
+    chapter-card     what a chapter teaches, and its reading time      (cards.py)
+    exercise-card    what an exercise notebook holds, with a download  (cards.py)
+    anywidget        an interactive figure that also works on file://  (anywidget.py)
+    departures       where the code departs from the paper             (departures.py)
+
+And three services: pictures without alternative text fail the build (polish.py), finished pages
+are made lighter and more accessible (polish.py), and a changed library or extension makes every
+page run again (fresh.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from . import anywidget, cards, departures, fresh, polish
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directives and services with Sphinx."""
+    app.add_directive("chapter-card", cards.ChapterCard)
+    app.add_directive("exercise-card", cards.ExerciseCard)
+    app.add_directive("anywidget", anywidget.AnyWidget)
+    app.add_directive("departures", departures.Departures)
+    app.connect("builder-inited", fresh.forget_stale_outputs)
+    app.connect("env-get-outdated", fresh.pages_to_read_again)
+    app.connect("doctree-resolved", polish.require_alternative_text)
+    app.connect("build-finished", polish.polish_pages)
+    return {"env_version": fresh.version(), "parallel_read_safe": True}

@@ -1,0 +1,72 @@
+"""What happens to pages after Sphinx: a check of pictures, and small repairs of the theme's HTML.
+
+A picture without alternative text is a warning with file and line, so the build (which runs with
+-W) fails. A picture that says nothing has no place in the book, so an empty text is refused too.
+
+The repairs are a table of exact replacements, each with its reason. They do nothing the second
+time. tests/test_book.py checks the finished pages, so a new theme that escapes them is noticed.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+REPAIRS = (
+    # 1.5 MB that draw the icons a second time; the icon font of the style sheet draws them already
+    (r'\s*<!-- So that users can add custom icons -->\s*<script defer[^>]*fontawesome\.js[^>]*></script>', ""),
+    # a name that differs from the visible text cannot be spoken to a voice control
+    (r'(<button class="btn search-button-field[^>]*?) aria-label="Search"', r"\1"),
+    # buttons whose only content is an icon need a name
+    (r'(<button class="sidebar-toggle[^>]*?) title="([^"]+)"(?! aria-label)', r'\1 title="\2" aria-label="\2"'),
+    # roles of the bibliography that assistive technology no longer knows
+    (r' role="doc-(?:biblioentry|bibliography)"', ""),
+    (r'(<div class="citation"[^>]*?) role="list(?:item)?"', r"\1"),
+)
+COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in REPAIRS)
+
+
+def require_alternative_text(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Warn about every picture of a page without real alternative text."""
+    for image in doctree.findall(nodes.image):
+        if not is_real(image.get("alt", ""), image["uri"]):
+            logger.warning(
+                "the picture %s has no alternative text; say in a sentence what it shows "
+                "(in a code cell: mystnb: {image: {alt: ...}})",
+                image["uri"],
+                location=image if image.line else page,
+                type="course",
+            )
+
+
+def is_real(alternative: str, uri: str) -> bool:
+    """Say whether a text can stand for a picture: some words, and not its file name."""
+    words = alternative.strip()
+    return len(words.split()) >= 3 and words not in (uri, Path(uri).name)
+
+
+def repair(html: str) -> str:
+    """Return a page with the theme's faults repaired."""
+    for pattern, replacement in COMPILED:
+        html = pattern.sub(replacement, html)
+    return html
+
+
+def polish_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Repair every page of a finished HTML build and drop the script that no page asks for."""
+    if exception is not None or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    for page in sorted(out.rglob("*.html")):
+        before = page.read_text(encoding="utf-8")
+        after = repair(before)
+        if after != before:
+            page.write_text(after, encoding="utf-8")
+    for extra in (out / "_static" / "scripts").glob("fontawesome.js*"):
+        extra.unlink()

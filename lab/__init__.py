@@ -1,0 +1,1 @@
+"""What the notebooks and the book import: checks, corpora, batching, blocks on torch, plots."""

@@ -1,0 +1,145 @@
+"""Checks for test cells: each says in words what is wrong, and where, before any traceback.
+
+The first line of every message is the claim that failed and stands by itself; the lines after it
+are details (index, shapes, a likely cause).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+Number = float | int | bool
+
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+
+
+def draw(*shapes: Sequence[int], seed: int = 0, dtype: torch.dtype = torch.float64) -> Any:
+    """Draw one normal tensor (mean 0, variance 1) per shape; one shape gives one tensor.
+
+    The same seed gives the same numbers; torch's global generator is left alone.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    drawn = [torch.randn(*shape, generator=generator, dtype=dtype) for shape in shapes]
+    return drawn[0] if len(drawn) == 1 else tuple(drawn)
+
+
+def assert_shape(actual: Any, shape: Sequence[int], claim: str) -> None:
+    """Fail unless `actual` is a tensor of exactly this shape."""
+    __tracebackhide__ = True
+    theirs = _tensor(actual, claim)
+    if tuple(theirs.shape) != tuple(shape):
+        _fail(claim, f"Yours has shape {tuple(theirs.shape)}, expected {tuple(shape)}.")
+
+
+def assert_dtype(actual: Any, dtype: torch.dtype, claim: str) -> None:
+    """Fail unless `actual` is a tensor of exactly this dtype."""
+    __tracebackhide__ = True
+    theirs = _tensor(actual, claim)
+    if theirs.dtype != dtype:
+        _fail(claim, f"Yours has dtype {theirs.dtype}, expected {dtype}.")
+
+
+def assert_close(
+    actual: Any, expected: Tensor | Number, claim: str, *, atol: float | None = None
+) -> None:
+    """Fail unless `actual` equals `expected` within an absolute tolerance.
+
+    Args:
+        actual: the student's tensor (or number).
+        expected: a tensor of the same shape, or one number that every entry should equal.
+        claim: one sentence that says what should hold; first line of the message.
+        atol: tolerance; by default 1e-10 in float64 and 1e-5 in float32.
+    """
+    __tracebackhide__ = True
+    both_numbers = isinstance(actual, Number) and isinstance(expected, Number)
+    theirs = torch.tensor(actual) if both_numbers else _tensor(actual, claim)
+    ours = torch.as_tensor(expected).to(theirs.device)
+    if isinstance(expected, Tensor) and theirs.shape != ours.shape:
+        shapes = f"Yours has shape {tuple(theirs.shape)}, expected {tuple(ours.shape)}."
+        _fail(claim, shapes + _transposed_hint(theirs, ours))
+    if atol is None:
+        atol = TOLERANCE.get(torch.float64 if both_numbers else theirs.dtype, 0.0)
+    theirs = theirs.detach().double()
+    ours = ours.detach().double().expand(theirs.shape)
+    nan = torch.isnan(theirs) & ~torch.isnan(ours)
+    if nan.any():
+        _fail(claim, f"Yours is NaN (not a number) {_at(nan)}.")
+    same = (ours == theirs) | ((ours - theirs).abs() <= atol)
+    if not same.all():
+        _fail(claim, _difference(theirs, ours, ~same))
+
+
+def assert_raises(
+    error: type[Exception], call: Callable[[], Any], claim: str, mentions: Sequence[str] = ()
+) -> None:
+    """Fail unless `call()` raises `error` with a message that mentions each of these words."""
+    __tracebackhide__ = True
+    try:
+        call()
+    except NotImplementedError:
+        raise
+    except error as caught:
+        missing = [word for word in mentions if word not in str(caught)]
+        if missing:
+            _fail(claim, f"The message {str(caught)!r} should mention {', '.join(missing)}.")
+        return
+    _fail(claim, f"Expected a {error.__name__}; nothing was raised.")
+
+
+def visible_passed() -> None:
+    """Say that the visible tests passed; hidden ones run when the notebook is graded."""
+    print("Visible tests passed. Hidden tests run when your notebook is graded.")
+
+
+def _tensor(actual: Any, claim: str) -> Tensor:
+    __tracebackhide__ = True
+    if actual is None:
+        _fail(claim, "Yours is None: is a return statement missing?")
+    if not isinstance(actual, Tensor):
+        _fail(claim, f"Yours is a {type(actual).__name__}, expected a torch.Tensor.")
+    return actual
+
+
+def _fail(claim: str, detail: str) -> NoReturn:
+    __tracebackhide__ = True
+    raise AssertionError(f"{claim}\n{detail}")
+
+
+def _at(wrong: Tensor) -> str:
+    """Where the first of the wrong entries is, and how many there are."""
+    if wrong.ndim == 0:
+        return "(a single number)"
+    index = [int(i) for i in wrong.nonzero()[0]]
+    return f"at index {index} ({int(wrong.sum())} of {wrong.numel()} entries)"
+
+
+def _difference(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
+    first = tuple(wrong.nonzero()[0]) if wrong.ndim else ()
+    text = (
+        f"First difference {_at(wrong)}: "
+        f"yours {theirs[first].item():.6g}, expected {ours[first].item():.6g}."
+    )
+    return text + _scale_hint(theirs, ours) + _transposed_hint(theirs, ours)
+
+
+def _scale_hint(theirs: Tensor, ours: Tensor) -> str:
+    """Name a constant factor between the two, if there is one."""
+    large = ours.abs() > 1e-6
+    if int(large.sum()) < 2:
+        return ""
+    ratio = theirs[large] / ours[large]
+    factor = ratio.median().item()
+    if abs(factor) < 1e-6 or (ratio - factor).abs().max() > 1e-6 * abs(factor):
+        return ""
+    return f" Everything is {factor:.6g} times what it should be."
+
+
+def _transposed_hint(theirs: Tensor, ours: Tensor) -> str:
+    if theirs.ndim < 2 or theirs.shape != ours.transpose(-2, -1).shape:
+        return ""
+    flipped = ours.transpose(-2, -1)
+    if torch.allclose(theirs.detach().double(), flipped.detach().double(), atol=1e-6):
+        return " Yours is the transpose of what it should be (last two axes swapped)."
+    return ""

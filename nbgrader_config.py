@@ -1,0 +1,33 @@
+"""nbgrader's settings for this course: where things lie, and the words a student meets.
+
+Every nbgrader command works from this folder as its manual says. The instructor's notebooks are
+built from solutions/ by `make release`, never written by hand.
+"""
+
+c = get_config()  # pyright: ignore[reportUndefinedVariable]  (traitlets gives it)
+
+c.CourseDirectory.course_id = "graded-transformer"
+c.CourseDirectory.source_directory = "build/source"
+c.CourseDirectory.release_directory = "exercises"
+
+# What stands where an answer is missing: shown by `nbgrader validate` and by the failing test.
+c.ClearSolutions.code_stub = {
+    "python": '# YOUR CODE HERE\nraise NotImplementedError("not answered yet: replace this line")'
+}
+c.ClearSolutions.text_stub = "YOUR ANSWER HERE"
+c.Validator.failed_warning = (
+    "{num_failed} CELL(S) DO NOT PASS YET. The last line of each says what is wrong;\n"
+    '"not answered yet" means that the answer above it is still to be written.\n'
+)
+
+# A deleted test comes back, and no tag of the student's can switch one off.
+c.OverwriteCells.add_missing_cells = True
+c.Execute.skip_cells_with_tag = "this tag is never used"
+c.ExecutePreprocessor.timeout = 60
+
+# What a student reads: no source, input or expected value of a hidden test.
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "autograder.feedback.HideTests",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]

@@ -1,0 +1,780 @@
+# %% [markdown]
+# # 1 Tokens and embedding
+#
+# A Transformer computes with matrices of numbers. Here you build the way from sentences to such
+# matrices: a **vocabulary**, the **ids** of a sentence, a **padded batch** with its **valid
+# lengths** and **mask**, and the **embedding** that turns each id into a vector. At the end you
+# go back from ids to words.
+#
+# **How to work.** Run the cells from top to bottom (Shift + Enter). Write your answer where a
+# cell says `raise NotImplementedError()`, then run the test cell below it. A test that fails says
+# in its last lines what is wrong, first in words. The tests you see are not all the tests: more
+# run when the notebook is graded, with other sizes and other numbers. The questions do not depend
+# on one another; if one does not work, go on with the next.
+#
+# **Where to read.** The chapter *Tokens and embedding* of the book explains every step on one
+# sentence with NumPy; here you write it in PyTorch for whole batches. You need Python lists and
+# dictionaries, and tensors: indexing, broadcasting, shapes.
+#
+# | symbol | meaning |
+# | --- | --- |
+# | $B$ | sentences in a batch |
+# | $N$ | tokens in each row of a batch, padding included |
+# | $\lvert V \rvert$, `vocab_size` | tokens in the vocabulary |
+# | $d_{model}$, `d_model` | numbers in the vector of one token |
+
+# %% setup
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from lab.corpus import sentence_pairs, split_pairs
+from torch import Tensor, nn
+
+from lab.check import (
+    assert_close,
+    assert_dtype,
+    assert_raises,
+    assert_shape,
+    draw,
+    visible_passed,
+)
+
+SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
+
+# %% [markdown]
+# ## Look around: the sentences
+#
+# These are the kind of sentence that the translation model at the end of the course learns from.
+# Words are lower case and separated by blanks, so `sentence.split()` gives the tokens. Some pairs
+# are held out: nobody may look at them while the model is being built.
+
+# %%
+training, held_out = split_pairs(sentence_pairs(200))
+for english, french in training[:3]:
+    print(f"{english}  ->  {french}")
+print(f"{len(training)} training pairs, {len(held_out)} held out")
+
+# %% [markdown]
+# ## 1.1 A vocabulary   (3 points, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** Give every token a fixed integer, its id, in an order that anybody who has the
+# same sentences would find again.
+#
+# Write `build_vocabulary(sentences, specials, min_freq)`. It returns a dictionary from token to
+# id; the ids are 0, 1, 2, ... without a gap.
+#
+# * The special tokens come first, in the order in which they are given.
+# * Then come the words of the sentences, the most frequent first. Words that occur equally often
+#   stand in alphabetical order (Python's order of strings).
+# * A word that occurs fewer than `min_freq` times is left out. Special tokens always stay.
+# * A special token that also happens to occur in a sentence keeps its one id.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Two things decide the place of a word: how often it occurs, and its spelling. What would you
+# sort by, so that *large* counts but *small* letters come first?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Count all words of all sentences. Keep those that are frequent enough and are not special. Sort
+# them. Put the special tokens in front, then number the whole list.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * Words of equal frequency stand in the order of the text: the sort knows the count only.
+# * The rarest word comes first: the sort runs upwards.
+# * A word is missing that occurs exactly `min_freq` times: look at `>` and `>=`.
+# * There is a gap in the ids, or `<unk>` has a late one: a special token was counted as a word.
+#
+# </details>
+
+
+# %% solution="build-vocabulary"
+def build_vocabulary(
+    sentences: Sequence[str], specials: Sequence[str], min_freq: int = 1
+) -> dict[str, int]:
+    """Number the special tokens and the words of these sentences.
+
+    Args:
+        sentences: the training sentences; blanks separate the words.
+        specials: tokens such as "<pad>" that get the first ids, in this order.
+        min_freq: a word that occurs fewer times than this is left out.
+
+    Returns:
+        Dictionary from token to id: specials first, then words by falling frequency; words of
+        equal frequency in alphabetical order.
+    """
+    ### BEGIN SOLUTION
+    counts = Counter(word for sentence in sentences for word in sentence.split())
+    words = [word for word, n in counts.items() if n >= min_freq and word not in specials]
+    words.sort(key=lambda word: (-counts[word], word))
+    return {token: i for i, token in enumerate([*specials, *words])}
+    ### END SOLUTION
+
+
+# %% test="build-vocabulary-order" points=2
+sentences = ["the cat sees the dog", "a dog sees a cat", "the bird"]
+vocabulary = build_vocabulary(sentences, SPECIALS)
+assert isinstance(vocabulary, dict), (
+    f"build_vocabulary returns a dictionary from token to id\nYours is a {type(vocabulary).__name__}."
+)
+by_id = sorted(vocabulary, key=lambda token: vocabulary[token])
+assert by_id[:4] == list(SPECIALS), (
+    f"the special tokens come first, in the given order\nYour first four are {by_id[:4]}."
+)
+assert by_id[4] == "the", (
+    f"the most frequent word comes right after the special tokens\nYours is {by_id[4]!r}."
+)
+assert by_id[5:] == ["a", "cat", "dog", "sees", "bird"], (
+    "words come by falling frequency, and alphabetically where they occur equally often\n"
+    f"After 'the' yours are {by_id[5:]}, expected ['a', 'cat', 'dog', 'sees', 'bird']."
+)
+assert sorted(vocabulary.values()) == list(range(10)), (
+    f"ten tokens have the ids 0 to 9\nYour ids are {sorted(vocabulary.values())}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+text = ["zoo yak yak zoo zoo", "ant yak bee zoo ant", "bee owl"]
+found = build_vocabulary(text, ("<unk>", "<pad>"))
+assert found == {"<unk>": 0, "<pad>": 1, "zoo": 2, "yak": 3, "ant": 4, "bee": 5, "owl": 6}, (
+    "two special tokens are followed by the words: by falling frequency, then alphabetically\n"
+    f"For {text} yours is {found}."
+)
+assert build_vocabulary(text[::-1], ("<unk>", "<pad>")) == found, (
+    "the order of the sentences makes no difference to the vocabulary"
+)
+marked = build_vocabulary(["<unk> ran ran", "<unk> <unk>"], SPECIALS)
+assert marked == {"<pad>": 0, "<unk>": 1, "<bos>": 2, "<eos>": 3, "ran": 4}, (
+    "a special token that occurs in a sentence keeps its one id and leaves no gap\n"
+    f"For ['<unk> ran ran', '<unk> <unk>'] yours is {marked}."
+)
+assert build_vocabulary([], SPECIALS) == {"<pad>": 0, "<unk>": 1, "<bos>": 2, "<eos>": 3}, (
+    "without any sentence the vocabulary holds just the special tokens"
+)
+### END HIDDEN TESTS
+
+# %% test="build-vocabulary-min-freq" points=1
+frequent = build_vocabulary(["the cat sees the dog", "a dog sees a cat", "the bird"], SPECIALS, 2)
+assert "bird" not in frequent, (
+    "with min_freq=2 a word that occurs once is left out\n'bird' is in your vocabulary."
+)
+assert {"a", "cat", "dog", "sees", "the"} <= set(frequent), (
+    "with min_freq=2 a word that occurs exactly twice stays in\n"
+    f"Your words are {sorted(set(frequent) - set(SPECIALS))}."
+)
+assert set(SPECIALS) <= set(frequent), (
+    "special tokens stay, however rare they are\n"
+    f"Missing: {[token for token in SPECIALS if token not in frequent]}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+rare = build_vocabulary(["b b b a a a", "c c"], ("<unk>", "<pad>"), min_freq=3)
+assert set(rare) == {"<unk>", "<pad>", "a", "b"}, (
+    "with min_freq=3 words that occur three times stay and words that occur twice go\n"
+    f"For ['b b b a a a', 'c c'] yours holds {sorted(rare)}."
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 1.2 From words to ids   (3 points, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** Turn any sentence into a list of ids that the model can use, also a sentence with
+# words that nobody has seen before, also one that is too long.
+#
+# Write `encode(sentence, vocabulary, max_len)`.
+#
+# * The list starts with the id of `<bos>` (beginning of sequence) and ends with that of `<eos>`
+#   (end of sequence).
+# * A word that is not in the vocabulary gets the id of `<unk>` (unknown).
+# * If `max_len` is given, the list has at most `max_len` ids, `<bos>` and `<eos>` among them. Words
+#   at the end of the sentence are dropped to make it so; `<eos>` never is.
+# * `max_len` below 2 leaves no room for both: raise a `ValueError` that names `max_len`, its value
+#   and the rule.
+#
+# The ids of the special tokens may be any: look them up in the vocabulary.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# How many *words* may stay when the whole list may have `max_len` ids?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Check `max_len`. Split the sentence; shorten the list of words, if asked; only then look the words
+# up; put the two special ids around them.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * `KeyError`: a word is not in the vocabulary. Dictionaries have a way to look up with a fallback.
+# * The list is longer than `max_len`: `<bos>` and `<eos>` count too.
+# * A shortened list does not end with `<eos>`: it was cut after `<eos>` had been added.
+#
+# </details>
+
+
+# %% solution="encode"
+def encode(sentence: str, vocabulary: dict[str, int], max_len: int | None = None) -> list[int]:
+    """Turn a sentence into ids, from <bos> to <eos>.
+
+    Args:
+        sentence: words separated by blanks.
+        vocabulary: token to id; holds "<bos>", "<eos>" and "<unk>", with any ids.
+        max_len: most ids in the result, <bos> and <eos> included; None for no limit.
+
+    Returns:
+        List of ids; words that are not in the vocabulary have the id of "<unk>".
+
+    Raises:
+        ValueError: if max_len is below 2.
+    """
+    ### BEGIN SOLUTION
+    if max_len is not None and max_len < 2:
+        raise ValueError(f"max_len ({max_len}) must be at least 2, for <bos> and <eos>")
+    words = sentence.split()
+    if max_len is not None:
+        words = words[: max_len - 2]
+    unknown = vocabulary["<unk>"]
+    ids = [vocabulary.get(word, unknown) for word in words]
+    return [vocabulary["<bos>"], *ids, vocabulary["<eos>"]]
+    ### END SOLUTION
+
+
+# %% test="encode-words" points=2
+vocabulary = {"the": 0, "<eos>": 1, "cat": 2, "<pad>": 3, "<unk>": 4, "sleeps": 5, "<bos>": 6}
+ids = encode("the cat sleeps", vocabulary)
+assert ids is not None, "encode returns a list of ids\nYours is None: is a return missing?"
+assert list(ids[:1]) == [6] and list(ids[-1:]) == [1], (
+    f"the ids start with that of <bos> (6) and end with that of <eos> (1)\nYours are {ids}."
+)
+assert list(ids) == [6, 0, 2, 5, 1], (
+    f"'the cat sleeps' has the ids [6, 0, 2, 5, 1]\nYours are {ids}."
+)
+try:
+    ids = encode("the dog sleeps", vocabulary)
+except KeyError as error:
+    raise AssertionError(
+        f"a word that is not in the vocabulary gets the id of <unk>\nYours raised KeyError: {error}."
+    ) from None
+assert list(ids) == [6, 0, 4, 5, 1], (
+    f"'dog' is not in the vocabulary and gets the id of <unk> (4)\nYours are {ids}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+other = {"<pad>": 5, "<unk>": 2, "<bos>": 7, "<eos>": 0, "vois": 1, "je": 3, "chat": 4, "le": 6}
+assert list(encode("je vois le chat", other)) == [7, 3, 1, 6, 4, 0], (
+    "another vocabulary gives other ids, those of <bos> and <eos> too"
+)
+assert list(encode("vous vois un chien", other)) == [7, 2, 1, 2, 2, 0], (
+    "every unknown word in a sentence gets the id of <unk>"
+)
+assert list(encode("", other)) == [7, 0], "an empty sentence still has <bos> and <eos>"
+assert len(other) == 8, "encode leaves the vocabulary as it was"
+### END HIDDEN TESTS
+
+# %% test="encode-truncation" points=1
+vocabulary = {"the": 0, "<eos>": 1, "cat": 2, "<pad>": 3, "<unk>": 4, "sleeps": 5, "<bos>": 6}
+ids = encode("the cat sleeps", vocabulary, max_len=4)
+assert len(ids) == 4, (
+    f"with max_len=4 there are at most 4 ids, <bos> and <eos> included\nYou have {len(ids)}: {ids}."
+)
+assert list(ids) == [6, 0, 2, 1], (
+    "a sentence that is too long loses its last words and keeps its <eos>\n"
+    f"With max_len=4, 'the cat sleeps' gives [6, 0, 2, 1]; yours is {ids}."
+)
+ids = encode("the cat", vocabulary, max_len=6)
+assert list(ids) == [6, 0, 2, 1], (
+    f"a sentence that is short enough stays as it is\nWith max_len=6, 'the cat' gives {ids}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+long = "je vois le chat"
+other = {"<pad>": 5, "<unk>": 2, "<bos>": 7, "<eos>": 0, "vois": 1, "je": 3, "chat": 4, "le": 6}
+assert list(encode(long, other, max_len=6)) == [7, 3, 1, 6, 4, 0], (
+    "a sentence that fits exactly loses no word"
+)
+assert list(encode(long, other, max_len=5)) == [7, 3, 1, 6, 0], (
+    "a sentence that is one token too long loses one word"
+)
+assert list(encode(long, other, max_len=2)) == [7, 0], (
+    "with max_len=2 there is room for <bos> and <eos> only"
+)
+assert_raises(
+    ValueError,
+    lambda: encode(long, other, max_len=1),
+    "max_len below 2 raises a ValueError that names max_len and its value",
+    mentions=["max_len", "1"],
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 1.3 A padded batch   (4 points, about 15 minutes, difficulty 2 of 5)
+#
+# **Objective.** Put lists of different lengths into one rectangular tensor, and remember which
+# entries are real.
+#
+# Write `pad_batch(sequences, pad_id, max_len)`. It returns `ids` of shape $(B, N)$ and `lengths` of
+# shape $(B,)$, both `torch.int64`.
+#
+# * Without `max_len`, $N$ is the length of the longest sequence. With `max_len`, $N$ = `max_len`
+#   exactly, even if all sequences are shorter.
+# * A short sequence is filled up with `pad_id` at its end; a long one is cut at its end.
+# * `lengths` holds the **valid length** of each row: how many of its entries are real,
+#   $\min(\text{length of the sequence}, N)$.
+# * The caller's lists stay as they are.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# A row has $N$ entries. How many come from the sequence, and how many are padding?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Decide on $N$ first. For each sequence build a new list: the first $N$ ids, then as many pads as
+# are missing. Then make tensors of the lists and of the valid lengths.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * `expected sequence of length ...`: the rows differ in length when the tensor is made.
+# * A length is larger than $N$: it was taken before the sequence was cut.
+# * Zeros where `pad_id` should be: the tensor was made of zeros.
+# * `float32`: say which `dtype` you want.
+#
+# </details>
+
+
+# %% solution="pad-batch"
+def pad_batch(
+    sequences: Sequence[Sequence[int]], pad_id: int, max_len: int | None = None
+) -> tuple[Int[Tensor, "B N"], Int[Tensor, "B"]]:
+    """Put id lists of different lengths into one tensor, padded at the end.
+
+    Args:
+        sequences: B lists of ids, at least one of them; a list may be empty.
+        pad_id: the id that fills up short rows; not always 0.
+        max_len: the number of columns N; None for the length of the longest sequence.
+
+    Returns:
+        ids (B, N) and valid lengths (B,), both int64; a valid length is min(length, N).
+    """
+    ### BEGIN SOLUTION
+    N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
+    ids = torch.full((len(sequences), N), pad_id)  # (B, N)
+    lengths = torch.tensor([min(len(sequence), N) for sequence in sequences])  # (B,)
+    for row, sequence, length in zip(ids, sequences, lengths.tolist(), strict=True):
+        row[:length] = torch.tensor(sequence[:length], dtype=torch.int64)
+    return ids, lengths
+    ### END SOLUTION
+
+
+# %% test="pad-batch-ids" points=2
+sequences = [[6, 1, 4, 2], [6, 2], [6, 5, 2]]
+ids, _ = pad_batch(sequences, pad_id=3)
+assert_shape(ids, (3, 4), "ids is (sequences, length of the longest)")
+assert_dtype(ids, torch.int64, "ids are integers (torch.int64)")
+expected = torch.tensor([[6, 1, 4, 2], [6, 2, 3, 3], [6, 5, 2, 3]])
+assert_close(ids, expected, "short rows are filled up with pad_id (3) at their end")
+ids, _ = pad_batch(sequences, pad_id=3, max_len=3)
+expected = torch.tensor([[6, 1, 4], [6, 2, 3], [6, 5, 2]])
+assert_close(ids, expected, "with max_len=3 a row keeps its first 3 ids")
+assert sequences == [[6, 1, 4, 2], [6, 2], [6, 5, 2]], (
+    f"pad_batch leaves the caller's lists as they were\nAfter the calls they are {sequences}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+ids, _ = pad_batch([[1, 2], [], [4, 4, 1]], pad_id=0, max_len=5)
+expected = torch.tensor([[1, 2, 0, 0, 0], [0, 0, 0, 0, 0], [4, 4, 1, 0, 0]])
+assert_close(ids, expected, "with max_len above every length all rows are padded to max_len")
+assert_dtype(ids, torch.int64, "ids are integers (torch.int64), with max_len too")
+ids, _ = pad_batch([[5, 1, 8, 3, 2]], pad_id=9)
+assert_close(ids, torch.tensor([[5, 1, 8, 3, 2]]), "a batch of one sequence has no padding")
+### END HIDDEN TESTS
+
+# %% test="pad-batch-lengths" points=2
+sequences = [[6, 1, 4, 2], [6, 2], [6, 5, 2]]
+_, lengths = pad_batch(sequences, pad_id=3)
+assert_shape(lengths, (3,), "there is one valid length for each sequence")
+assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64)")
+assert_close(lengths, torch.tensor([4, 2, 3]), "a valid length counts the real ids of its row")
+_, lengths = pad_batch(sequences, pad_id=3, max_len=3)
+assert_close(
+    lengths, torch.tensor([3, 2, 3]), "the valid length of a row that was cut is N, not more"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+_, lengths = pad_batch([[1, 2], [], [4, 4, 1], [7] * 9], pad_id=5, max_len=6)
+assert_close(
+    lengths,
+    torch.tensor([2, 0, 3, 6]),
+    "valid lengths are min(length, N), and 0 for an empty sequence",
+)
+assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64), with max_len too")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 1.4 The mask of the real tokens   (2 points, about 5 minutes, difficulty 1 of 5)
+#
+# **Objective.** Say of every entry of a padded batch whether it is real.
+#
+# Write `valid_mask(lengths, N)`. It returns booleans of shape $(B, N)$: `True` where a real token
+# stands, `False` where there is padding. All masks of this course mean the same: `True` may be
+# looked at.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# A row has valid length 3. Which of its positions 0, 1, 2, 3, ... are real?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Compare all positions with all lengths at once: one of the two as a row, the other as a column, so
+# that broadcasting makes $(B, N)$ of them.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * `The size of tensor a ... must match`: one of the two needs another axis.
+# * One `True` too many in each row: positions start at 0.
+# * Everything is the wrong way round: `True` means real.
+#
+# </details>
+
+
+# %% solution="valid-mask"
+def valid_mask(lengths: Int[Tensor, "B"], N: int) -> Bool[Tensor, "B N"]:
+    """Mark the real tokens of a padded batch: True where position < valid length.
+
+    Args:
+        lengths: (B,) valid lengths, each from 0 to N.
+        N: number of columns of the batch.
+
+    Returns:
+        (B, N) booleans, True = real token, False = padding.
+    """
+    ### BEGIN SOLUTION
+    positions = torch.arange(N)  # (N,)
+    return positions[None, :] < lengths[:, None]  # (B, N)
+    ### END SOLUTION
+
+
+# %% test="valid-mask-values" points=2
+mask = valid_mask(torch.tensor([3, 1, 4]), 5)
+assert_shape(mask, (3, 5), "the mask is (sequences, positions)")
+assert_dtype(mask, torch.bool, "the mask is boolean (torch.bool)")
+assert_close(
+    mask.sum(1), torch.tensor([3, 1, 4]), "each row has as many True as its valid length says"
+)
+expected = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)
+assert_close(mask, expected, "True stands at the first positions of each row, for real tokens")
+visible_passed()
+### BEGIN HIDDEN TESTS
+lengths = torch.tensor([2, 9, 0, 9, 3, 9])[::2]
+mask = valid_mask(lengths, 3)
+expected = torch.tensor([[True, True, False], [False, False, False], [True, True, True]])
+assert_close(mask, expected, "a row of length 0 is all False, a row of length N is all True")
+assert_dtype(mask, torch.bool, "the mask is boolean (torch.bool) for every batch")
+assert_close(lengths, torch.tensor([2, 0, 3]), "valid_mask leaves the lengths as they were")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 1.5 The embedding   (4 points, about 15 minutes, difficulty 3 of 5)
+#
+# **Objective.** Give every id a vector that training can change.
+#
+# Write the module `TokenEmbedding(vocab_size, d_model)`.
+#
+# * It has one parameter, `weight`, of shape (`vocab_size`, `d_model`): row $i$ is the vector of id
+#   $i$. Its entries start as draws from a normal distribution with mean 0 and standard deviation
+#   $1/\sqrt{d_{model}}$.
+# * `forward(ids)` takes ids of shape $(B, N)$ and returns
+#   $\sqrt{d_{model}}\; \text{weight}[\text{ids}]$, of shape $(B, N, d_{model})$ and with the dtype
+#   of `weight`.
+#
+# The model at the end of the course uses this module, for both languages. Build it on
+# `nn.Parameter`; `nn.Embedding` would hide what this question is about.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# What does `weight[ids]` give when `ids` is a tensor with two axes? Try it on a small one.
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# A parameter made in `__init__`, one look-up and one product in `forward`. A look-up that PyTorch
+# sees sends gradients back to exactly the rows that were used.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * `Everything is 0.25 times what it should be`: the scale is missing (here $d_{model} = 16$).
+# * `weight` is not among the parameters: a plain tensor was stored.
+# * `does not require grad`: the look-up went through `.data`, `.detach()` or a new tensor.
+# * dtype differs: something was converted with `.float()`.
+#
+# </details>
+
+
+# %% solution="token-embedding" export
+class TokenEmbedding(nn.Module):
+    """Look up one learned vector per id, times sqrt(d_model) (Vaswani et al., section 3.4)."""
+
+    def __init__(self, vocab_size: int, d_model: int) -> None:
+        """Make `weight` (vocab_size, d_model), normal with standard deviation d_model**-0.5."""
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.d_model = d_model
+        self.weight = nn.Parameter(torch.randn(vocab_size, d_model) / math.sqrt(d_model))
+        ### END SOLUTION
+
+    def forward(self, ids: Int[Tensor, "B N"]) -> Float[Tensor, "B N d_model"]:
+        """Return weight[ids] * sqrt(d_model), shape (B, N, d_model)."""
+        ### BEGIN SOLUTION
+        return self.weight[ids] * math.sqrt(self.d_model)
+        ### END SOLUTION
+
+
+# %% test="token-embedding-parameters" points=1
+torch.manual_seed(0)
+embedding = TokenEmbedding(2000, 16)
+names = [name for name, _ in embedding.named_parameters()]
+assert "weight" in names, (
+    f"weight is a parameter of the module (nn.Parameter)\nIts parameters are {names}."
+)
+assert_shape(embedding.weight, (2000, 16), "weight is (vocab_size, d_model): one row for each id")
+count = sum(parameter.numel() for parameter in embedding.parameters())
+assert count == 2000 * 16, (
+    f"the module has vocab_size * d_model = 32000 numbers to learn\nYours has {count}."
+)
+weight = embedding.weight.detach()
+assert_close(weight.mean().item(), 0.0, "the entries of weight start with mean 0", atol=0.01)
+assert_close(
+    weight.std().item(),
+    0.25,
+    "the entries of weight start with standard deviation 1 / sqrt(d_model)",
+    atol=0.01,
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+torch.manual_seed(1)
+weight = TokenEmbedding(700, 100).weight.detach()
+assert_shape(weight, (700, 100), "weight is (vocab_size, d_model) for other sizes too")
+assert_close(
+    weight.std().item(),
+    0.1,
+    "the standard deviation of weight at the start depends on d_model alone",
+    atol=0.004,
+)
+assert not torch.equal(weight, TokenEmbedding(700, 100).weight), (
+    "two embeddings that are made one after the other start with different numbers"
+)
+### END HIDDEN TESTS
+
+# %% test="token-embedding-values" points=2
+embedding = TokenEmbedding(11, 16).double()
+table = draw((11, 16))
+assert_shape(embedding.weight, (11, 16), "weight is (vocab_size, d_model)")
+with torch.no_grad():
+    embedding.weight.copy_(table)
+ids = torch.tensor([[3, 10, 0, 7, 3], [5, 5, 1, 2, 8]])
+vectors = embedding(ids)
+assert_shape(vectors, (2, 5, 16), "the output is (batch, tokens, d_model)")
+assert_dtype(vectors, torch.float64, "the output has the dtype of weight")
+expected = torch.stack([torch.stack([4.0 * table[int(i)] for i in row]) for row in ids])
+assert_close(vectors, expected, "the vector of id i is row i of weight, times sqrt(d_model)")
+visible_passed()
+### BEGIN HIDDEN TESTS
+embedding = TokenEmbedding(7, 9).double()
+table = draw((7, 9), seed=1)
+assert_shape(embedding.weight, (7, 9), "weight is (vocab_size, d_model) = (7, 9)")
+with torch.no_grad():
+    embedding.weight.copy_(table)
+before = embedding.weight.detach().clone()
+ids = torch.tensor([[0, 6], [2, 2], [5, 1]]).T
+assert_close(
+    embedding(ids),
+    torch.stack([torch.stack([3.0 * table[int(i)] for i in row]) for row in ids]),
+    "the look-up and the scale hold for other sizes and for a transposed batch",
+)
+assert_close(embedding.weight, before, "a look-up leaves weight as it was")
+assert_close(ids, torch.tensor([[0, 2, 5], [6, 2, 1]]), "a look-up leaves the ids as they were")
+embedding = TokenEmbedding(5, 6)
+assert_close(
+    embedding(torch.tensor([[4, 0, 4]])),
+    embedding.weight.detach()[[4, 0, 4]][None] * 6**0.5,
+    "with d_model = 6 the scale is the square root of 6, in float32",
+)
+### END HIDDEN TESTS
+
+# %% test="token-embedding-gradients" points=1
+embedding = TokenEmbedding(9, 4)
+vectors = embedding(torch.tensor([[2, 5, 2], [0, 2, 7]]))
+assert vectors.requires_grad, (
+    "gradients flow from the output back to weight\nYour output is cut off from weight."
+)
+vectors.sum().backward()
+gradient = embedding.weight.grad
+assert gradient is not None, "after backward, weight has a gradient\nYours has none."
+touched = gradient.abs().sum(1) > 0
+expected = torch.tensor([True, False, True, False, False, True, False, True, False])
+assert_close(touched, expected, "gradients reach the rows that were looked up, and only those")
+assert_close(
+    gradient[2],
+    3 * gradient[5],
+    "the gradients of an id that occurs three times add up",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+embedding = TokenEmbedding(6, 3)
+signal = draw((2, 4, 3), dtype=torch.float32)
+ids = torch.tensor([[1, 4, 4, 0], [4, 1, 5, 5]])
+(embedding(ids) * signal).sum().backward()
+assert embedding.weight.grad is not None, "after backward, weight has a gradient"
+rows = [signal[ids == i].sum(0) for i in range(6)]
+factor = embedding.weight.grad[0] / rows[0]
+assert_close(
+    embedding.weight.grad,
+    torch.stack(rows) * factor,
+    "the gradient of a row is the sum of the gradients at every place where its id stands",
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 1.6 From ids back to words   (2 points, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** Read what a model has written.
+#
+# Write `decode(ids, vocabulary)`. It returns one string, its words separated by single blanks.
+#
+# * Reading stops at the first `<eos>`; what comes after it does not count.
+# * `<bos>` and `<pad>` are left out. `<unk>` is kept, as the text `<unk>`: the reader should see
+#   that a word is missing.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# The dictionary leads from token to id. You need the other direction: what does each of its items
+# tell you?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Turn the dictionary round. Walk through the ids: stop, skip, or keep the token. Join what you have
+# kept.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * `KeyError` for a number: the id was looked up in the dictionary of tokens.
+# * Words appear after the end of the sentence: `<eos>` was skipped, not obeyed.
+# * There are two blanks in a row: something that was left out still got its blank.
+#
+# </details>
+
+
+# %% solution="decode"
+def decode(ids: Sequence[int], vocabulary: dict[str, int]) -> str:
+    """Turn ids back into a sentence.
+
+    Args:
+        ids: ids of tokens, all in the vocabulary.
+        vocabulary: token to id; holds "<pad>", "<bos>" and "<eos>", with any ids.
+
+    Returns:
+        The tokens before the first <eos>, without <bos> and <pad>, separated by blanks.
+    """
+    ### BEGIN SOLUTION
+    tokens = {i: token for token, i in vocabulary.items()}
+    words = []
+    for i in ids:
+        if tokens[i] == "<eos>":
+            break
+        if tokens[i] not in ("<bos>", "<pad>"):
+            words.append(tokens[i])
+    return " ".join(words)
+    ### END SOLUTION
+
+
+# %% test="decode-words" points=1
+vocabulary = {"the": 0, "<eos>": 1, "cat": 2, "<pad>": 3, "<unk>": 4, "sleeps": 5, "<bos>": 6}
+sentence = decode([6, 0, 2, 5, 1], vocabulary)
+assert sentence == "the cat sleeps", (
+    f"the ids [6, 0, 2, 5, 1] read 'the cat sleeps'\nYours reads {sentence!r}."
+)
+sentence = decode([6, 0, 4, 5, 1], vocabulary)
+assert sentence == "the <unk> sleeps", (
+    f"an unknown word stays visible: 'the <unk> sleeps'\nYours reads {sentence!r}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+other = {"<pad>": 5, "<unk>": 2, "<bos>": 7, "<eos>": 0, "vois": 1, "je": 3, "chat": 4, "le": 6}
+sentence = decode([7, 3, 1, 6, 4, 0], other)
+assert sentence == "je vois le chat", (
+    f"another vocabulary gives other words: 'je vois le chat'\nYours reads {sentence!r}."
+)
+sentence = decode([7, 2, 2, 0], other)
+assert sentence == "<unk> <unk>", (
+    f"two unknown words in a row are both shown\nYours reads {sentence!r}."
+)
+assert len(other) == 8, "decode leaves the vocabulary as it was"
+### END HIDDEN TESTS
+
+# %% test="decode-end" points=1
+vocabulary = {"the": 0, "<eos>": 1, "cat": 2, "<pad>": 3, "<unk>": 4, "sleeps": 5, "<bos>": 6}
+sentence = decode([6, 0, 2, 1, 3, 3], vocabulary)
+assert sentence == "the cat", (
+    f"padding after the end is not read: 'the cat'\nYours reads {sentence!r}."
+)
+sentence = decode([6, 0, 2, 1, 5, 0], vocabulary)
+assert sentence == "the cat", (
+    f"reading stops at the first <eos>, whatever follows: 'the cat'\nYours reads {sentence!r}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+sentence = decode([6, 3, 2, 3, 5], vocabulary)
+assert sentence == "cat sleeps", (
+    "padding inside a row is left out, and a row without <eos> is read to its end\n"
+    f"Yours reads {sentence!r}."
+)
+assert decode([6, 1], vocabulary) == "", "a sentence without words is the empty string"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 1.7 Which sentences?   (2 points, about 5 minutes, difficulty 2 of 5)
+#
+# **Objective.** Say why the vocabulary is built from the training sentences alone.
+#
+# A colleague builds the vocabulary from all sentences, the held-out ones too, "so that the model
+# never meets `<unk>`". In three or four sentences: what would the rows of `weight` for words that
+# occur only in held-out sentences look like after training, and what would go wrong with the result
+# measured on the held-out sentences? (Think of the gradients in 1.5.)
+
+# %% [markdown] manual="why-training-only" points=2
+# ### BEGIN SOLUTION
+# Gradients reach only the rows that are looked up. A word that occurs in no training sentence is
+# never looked up in training, so after training its row is still the random one it started with
+# (if the table is not shared with the output layer). The model gets a vector that means nothing to
+# it, instead of the vector of `<unk>`, which can be trained.
+#
+# The held-out sentences stand for sentences that nobody has seen. If their words were used to build
+# the vocabulary, the measurement is made on data that were known in advance: the share of unknown
+# words is zero on paper, and on really new sentences it is not.
+#
+# One point for the rows, one for the measurement.
+# ### END SOLUTION

@@ -1,0 +1,841 @@
+# %% [markdown]
+# # 2 Positional encoding
+#
+# Self-attention compares every token with every other one and never looks at where a token stands.
+# In this notebook you build what tells it: the sinusoids of the Transformer, the rotation that
+# makes them special, the module that adds them to the embeddings, a table that is learned instead,
+# and the relative positions of Shaw et al.
+#
+# **How to work.** Run the cells from top to bottom. Write your code where the cell says so, run it,
+# then run the test cells below it: they say in words what is wrong. The tests you see are not all
+# the tests: more of them, with other sizes and numbers, run when the notebook is graded. Every
+# question stands alone, so you may skip one and come back. What you need is explained on the book's
+# page *Positional encoding*.
+#
+# **Conventions.** Rows are tokens, the batch comes first: `x` is (B, N, d_model). Positions and
+# columns are counted from 0. A mask is boolean, and True means "may attend".
+
+# %% setup
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lab.check import (
+    assert_close,
+    assert_dtype,
+    assert_raises,
+    assert_shape,
+    draw,
+    visible_passed,
+)
+
+# %% [markdown]
+# ## 2.1 The sinusoidal table   (4 points, about 15 minutes, difficulty 2 of 5)
+#
+# **Objective.** Compute the table that Vaswani et al. (2017, section 3.5) add to the embeddings.
+#
+# One row for each position $p = 0, \dots, n - 1$, and $d_\text{model}$ columns that come in pairs.
+# Pair $i = 0, \dots, d_\text{model}/2 - 1$ fills the columns $2i$ and $2i + 1$:
+#
+# $$
+# P_{p,\,2i} = \sin\left(\frac{p}{b^{\,2i/d_\text{model}}}\right)
+# \qquad
+# P_{p,\,2i+1} = \cos\left(\frac{p}{b^{\,2i/d_\text{model}}}\right)
+# $$
+#
+# Here $b$ is `base`, which is 10000 in the paper. Return a tensor of shape (num_positions, d_model)
+# and of type `dtype`; compute in that type from the start. Pairs need an even number of columns:
+# for an odd `d_model` raise a `ValueError` that names the number.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# How many different frequencies are there, and which two columns share the first one?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Make a column of positions, shape (n, 1), and a row of frequencies, shape (d_model / 2,). Their
+# product broadcasts to all angles, shape (n, d_model / 2). What remains is to put the sine of each
+# angle beside its cosine.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# * Row 0 is not 0, 1, 0, 1, ...: your positions start at 1, or sines and cosines are not interleaved.
+# * Only the odd columns are wrong: the cosine has a frequency of its own; it should share that of the sine on its left.
+# * The first two columns are right, the others fall off too quickly: the exponent has been doubled. `torch.arange(0, d_model, 2)` already counts 2i.
+# * All columns repeat the first two: the exponent was computed in integers and became 0.
+# * Differences around 1e-8: the numbers were computed in float32 and converted afterwards.
+#
+# </details>
+
+
+# %% solution="sinusoidal-encoding" export
+def sinusoidal_encoding(
+    num_positions: int,
+    d_model: int,
+    base: float = 10000.0,
+    *,
+    dtype: torch.dtype = torch.float32,
+) -> Float[Tensor, "num_positions d_model"]:
+    """Return the table of sinusoids, one row a position (Vaswani et al., 2017, section 3.5).
+
+    Args:
+        num_positions: number of rows, for the positions 0 .. num_positions - 1.
+        d_model: number of columns; even columns hold sines, odd ones the cosines of the same angle.
+        base: the longest wavelength is a little shorter than 2 * pi * base.
+        dtype: floating-point type of the table.
+
+    Raises:
+        ValueError: if d_model is odd.
+    """
+    ### BEGIN SOLUTION
+    if d_model % 2 != 0:
+        raise ValueError(f"d_model ({d_model}) must be even: each sine is paired with a cosine")
+    position = torch.arange(num_positions, dtype=dtype)[:, None]  # (n, 1)
+    frequency = base ** (-torch.arange(0, d_model, 2, dtype=dtype) / d_model)  # (d_model / 2,)
+    angle = position * frequency  # (n, d_model / 2)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)  # (n, d_model)
+    ### END SOLUTION
+
+
+# %% test="sinusoidal-encoding-values" points=3
+table = sinusoidal_encoding(4, 6, base=1000.0, dtype=torch.float64)
+assert_shape(table, (4, 6), "the table has a row for each position and d_model columns")
+assert_dtype(table, torch.float64, "the table has the dtype that was asked for")
+assert_close(table[0, 0::2], 0, "at position 0 every sine (columns 0, 2, 4) is 0")
+assert_close(table[0, 1::2], 1, "at position 0 every cosine (columns 1, 3, 5) is 1")
+row_1 = torch.tensor([0.841471, 0.540302, 0.0998334, 0.995004, 0.00999983, 0.99995]).double()
+row_3 = torch.tensor([0.141120, -0.989992, 0.295520, 0.955336, 0.0299955, 0.99955]).double()
+# six printed digits, hence the wider tolerance
+assert_close(table[1], row_1, "position 1 has the values of the formula", atol=1e-6)
+assert_close(table[3], row_3, "position 3 has the values of the formula", atol=1e-6)
+visible_passed()
+### BEGIN HIDDEN TESTS
+wide = sinusoidal_encoding(9, 10, dtype=torch.float64)
+assert_shape(wide, (9, 10), "the table has a row for each position and d_model columns")
+assert_close(
+    wide[:, 0::2] ** 2 + wide[:, 1::2] ** 2,
+    1,
+    "the sine and the cosine of a pair belong to the same angle, so their squares add to 1",
+)
+angles = [[p / 10000.0 ** (2 * i / 10) for i in range(5)] for p in range(9)]
+assert_close(
+    wide[:, 0::2],
+    torch.tensor([[math.sin(a) for a in row] for row in angles], dtype=torch.float64),
+    "the even columns are the sines of the formula, with base 10000 unless told otherwise",
+)
+assert_close(
+    wide[:, 1::2],
+    torch.tensor([[math.cos(a) for a in row] for row in angles], dtype=torch.float64),
+    "the odd columns are the cosines of the formula, with base 10000 unless told otherwise",
+)
+narrow = sinusoidal_encoding(5, 2, base=7.0, dtype=torch.float64)
+assert_close(
+    narrow[:, 0],
+    torch.arange(5, dtype=torch.float64).sin(),
+    "with a single pair the first column is sin(position), whatever the base",
+)
+single = sinusoidal_encoding(8, 4)
+assert_dtype(single, torch.float32, "without a dtype argument the table is float32")
+assert_close(
+    single[:, 2],
+    torch.tensor([math.sin(p / 100) for p in range(8)], dtype=torch.float32),
+    "the float32 table has the values of the formula",
+)
+### END HIDDEN TESTS
+
+# %% test="sinusoidal-encoding-odd" points=1
+assert_raises(
+    ValueError,
+    lambda: sinusoidal_encoding(4, 7),
+    "an odd d_model is refused with a ValueError that names the number",
+    mentions=("7",),
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+assert_raises(
+    ValueError,
+    lambda: sinusoidal_encoding(2, 13, base=100.0),
+    "every odd d_model is refused with a ValueError that names the number",
+    mentions=("13",),
+)
+assert_shape(sinusoidal_encoding(3, 14), (3, 14), "an even d_model is accepted")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2.2 A shift is a rotation   (3 points, about 15 minutes, difficulty 3 of 5)
+#
+# **Objective.** For a fixed shift $k$, write down the one matrix $R$ that moves *every* row of the
+# sinusoidal table $k$ positions on:
+#
+# $$ P_{p+k} = P_p \, R \qquad \text{for all positions } p. $$
+#
+# The rows $P_p$ are row vectors of length d_model, laid out as in question 2.1 (sines in the even
+# columns, cosines in the odd ones), so $R$ is d_model by d_model. It may depend on $k$, d_model and
+# the base, not on $p$. The shift $k$ is an integer, and it may be negative or 0. Write the matrix
+# down; do not fit it to a table.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# What is $\sin(a + \delta)$, written with the sine and the cosine of $a$? And $\cos(a + \delta)$?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Each pair of columns minds its own business: $R$ has 2 x 2 blocks on its diagonal and zeros
+# elsewhere. In the block of a pair with frequency $\omega$ the angle is $\delta = \omega k$. A row
+# vector times the block: the first *column* of the block makes the new sine, the second the new
+# cosine.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# * Rows move the wrong way (position 2 goes to -1 for k = 3): the block is transposed.
+# * The first pair is right, the others are not: every pair has its own frequency.
+# * Right for k = 1 only, or wrong for negative k: check where k enters.
+#
+# </details>
+
+
+# %% solution="shift-matrix"
+def shift_matrix(
+    k: int,
+    d_model: int,
+    base: float = 10000.0,
+    *,
+    dtype: torch.dtype = torch.float32,
+) -> Float[Tensor, "d_model d_model"]:
+    """Return R with P[p + k] = P[p] @ R for every row p of the sinusoidal table P.
+
+    This is the linear map that Vaswani et al. (2017, section 3.5) give as their reason for
+    sinusoids: one rotation for each pair of columns, and the same one at every position.
+
+    Args:
+        k: shift in positions; negative goes back.
+        d_model: number of columns of the table, even.
+        base: base of the table.
+        dtype: floating-point type of the matrix.
+    """
+    ### BEGIN SOLUTION
+    frequency = base ** (-torch.arange(0, d_model, 2, dtype=dtype) / d_model)  # (d_model / 2,)
+    cos, sin = (k * frequency).cos(), (k * frequency).sin()
+    rotation = torch.zeros(d_model, d_model, dtype=dtype)
+    sines = torch.arange(0, d_model, 2)
+    cosines = sines + 1
+    rotation[sines, sines], rotation[cosines, sines] = cos, sin  # sin(a + d): column of the sine
+    rotation[sines, cosines], rotation[cosines, cosines] = -sin, cos  # cos(a + d)
+    return rotation
+    ### END SOLUTION
+
+
+# %% test="shift-matrix-values" points=2
+# rows of the table for d_model = 4 and base = 100, six digits: positions 0 and 2, then 3 and 5
+before = torch.tensor([[0.0, 1.0, 0.0, 1.0], [0.909297, -0.416147, 0.198669, 0.980067]]).double()
+after = torch.tensor(
+    [[0.141120, -0.989992, 0.295520, 0.955336], [-0.958924, 0.283662, 0.479426, 0.877583]]
+).double()
+R = shift_matrix(3, 4, base=100.0, dtype=torch.float64)
+assert_shape(R, (4, 4), "the shift is a matrix with d_model rows and d_model columns")
+# six printed digits, hence the wider tolerance
+assert_close(
+    before[0] @ R, after[0], "the row of position 0, times R for k = 3, is that of 3", atol=1e-5
+)
+assert_close(
+    before[1] @ R, after[1], "the row of position 2, times R for k = 3, is that of 5", atol=1e-5
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for shift, width, b in ((1, 6, 10000.0), (4, 8, 50.0)):
+    moved = shift_matrix(shift, width, base=b, dtype=torch.float64)
+    assert_dtype(moved, torch.float64, "the matrix has the dtype that was asked for")
+    rows = torch.zeros(30, width, dtype=torch.float64)
+    for p in range(30):
+        for i in range(width // 2):
+            angle = p / b ** (2 * i / width)
+            rows[p, 2 * i], rows[p, 2 * i + 1] = math.sin(angle), math.cos(angle)
+    assert_close(
+        rows[:-shift] @ moved,
+        rows[shift:],
+        "one and the same R takes every position p of the table to p + k",
+    )
+single = shift_matrix(2, 4)
+assert_dtype(single, torch.float32, "without a dtype argument the matrix is float32")
+assert_close(
+    torch.tensor([0.0, 1.0, 0.0, 1.0]) @ single,
+    torch.tensor([math.sin(2), math.cos(2), math.sin(0.02), math.cos(0.02)]),
+    "the float32 matrix takes position 0 to position k, with base 10000 unless told otherwise",
+)
+### END HIDDEN TESTS
+
+# %% test="shift-matrix-group" points=1
+there, back = (shift_matrix(k, 6, base=100.0, dtype=torch.float64) for k in (5, -5))
+assert_close(there @ back, torch.eye(6).double(), "going 5 positions on and 5 back changes nothing")
+still = shift_matrix(0, 6, dtype=torch.float64)
+assert_close(still, torch.eye(6).double(), "a shift by 0 is the identity matrix")
+visible_passed()
+### BEGIN HIDDEN TESTS
+two, four, six = (shift_matrix(k, 8, base=30.0, dtype=torch.float64) for k in (2, 4, 6))
+assert_close(two @ four, six, "a shift by 2 followed by a shift by 4 is a shift by 6")
+minus = shift_matrix(-4, 8, base=30.0, dtype=torch.float64)
+assert_close(minus, four.T, "a rotation is undone by its transpose: R(-k) is the transpose of R(k)")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2.3 The module that adds positions   (4 points, about 20 minutes, difficulty 2 of 5)
+#
+# **Objective.** Write the layer that stands between the embedding and the first attention layer.
+#
+# It is built from any table of shape (max_len, d_model), for instance that of question 2.1, and a
+# dropout probability. `forward(x, offset=0)` takes embeddings `x` of shape (B, N, d_model), adds
+# the table's rows offset, ..., offset + N - 1 to *every* sequence of the batch, and applies dropout
+# to the sum (Vaswani et al., section 5.4).
+#
+# * The table is fixed: it is no parameter, so that no optimiser changes it. It still belongs to the
+#   module, so that `module.to(...)` takes it along: register it as a buffer.
+# * `offset` is the position of the first token of `x`. In decoding step by step each call brings one
+#   new token, and the token at position 7 needs row 7.
+# * If the last position needed is not in the table, raise a `ValueError` that names the length that
+#   was needed (offset + N) and max_len.
+# * Leave `x` as it was.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# `x` is (B, N, d_model) and the rows you need are (N, d_model). Along which axis does broadcasting
+# repeat them?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# In `__init__`: register the buffer, and make a dropout layer from `nn`. In `forward`: read N off
+# `x`, check the length, slice N rows that start at `offset`, add, then drop.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# * "The size of tensor a must match ...": the slice has B rows, or all max_len of them, in place of N.
+# * Right in one call, wrong token by token: a slice that starts at `offset` ends at `offset + N`.
+# * An input that is too long passes silently: a slice past the end of a tensor is short, not an error, and a slice of one row is broadcast.
+# * With dropout 1 something other than 0 comes out: dropout was applied before the sum.
+#
+# </details>
+
+
+# %% solution="positional-encoding" export
+class PositionalEncoding(nn.Module):
+    """Add a fixed table of positions to embeddings, then drop (Vaswani et al., 2017, 3.5 and 5.4).
+
+    Args:
+        encoding: the table, (max_len, d_model); row p is added to the token at position p.
+        dropout: probability of dropping an entry of the sum.
+    """
+
+    encoding: Tensor
+
+    def __init__(self, encoding: Float[Tensor, "max_len d_model"], dropout: float = 0.0) -> None:
+        super().__init__()
+        ### BEGIN SOLUTION
+        # not persistent: the table can be computed again, and a checkpoint should not fix max_len
+        self.register_buffer("encoding", encoding, persistent=False)
+        self.dropout = nn.Dropout(dropout)
+        ### END SOLUTION
+
+    def forward(
+        self, x: Float[Tensor, "batch n d_model"], offset: int = 0
+    ) -> Float[Tensor, "batch n d_model"]:
+        """Return dropout(x + rows offset .. offset + n - 1 of the table).
+
+        Raises:
+            ValueError: if offset + n is greater than max_len.
+        """
+        ### BEGIN SOLUTION
+        end = offset + x.shape[1]
+        if end > len(self.encoding):
+            raise ValueError(
+                f"offset + n ({end}) must not exceed max_len ({len(self.encoding)}), "
+                "the number of rows of the table"
+            )
+        return self.dropout(x + self.encoding[offset:end])  # (B, n, d) + (n, d)
+        ### END SOLUTION
+
+
+# %% test="positional-encoding-values" points=1
+x, rows = draw((3, 5, 4), (9, 4))
+layer = PositionalEncoding(rows)
+out = layer(x)
+assert_shape(out, (3, 5, 4), "adding positions leaves the shape (batch, tokens, d_model) as it was")
+assert_close(out[1, 0], x[1, 0] + rows[0], "the first token of a sequence gets row 0 of the table")
+assert_close(out[1, 3], x[1, 3] + rows[3], "the token at position 3 gets row 3 of the table")
+assert_close(
+    out[2] - x[2], rows[:5], "the last sequence of the batch gets the same rows as the first"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+wide, small = draw((2, 6, 3), (7, 6), seed=1)
+layer = PositionalEncoding(small)
+before = wide.clone()
+turned = wide.transpose(1, 2)  # (2, 3, 6), not contiguous
+assert_close(
+    layer(turned),
+    turned + small[None, :3],
+    "every sequence gets rows 0, 1, 2, ... of the table, once",
+)
+assert_close(wide, before, "the input x is left unchanged")
+full = draw((4, 7, 6), seed=2)
+assert_close(layer(full), full + small[None], "a sequence of length max_len gets the whole table")
+plain, few = draw((2, 3, 8), (5, 8), seed=3, dtype=torch.float32)
+assert_close(
+    PositionalEncoding(few)(plain),
+    plain + few[None, :3],
+    "float32 inputs get rows 0, 1, 2, ... too",
+)
+### END HIDDEN TESTS
+
+# %% test="positional-encoding-offset" points=1
+x, rows = draw((2, 3, 4), (8, 4), seed=4)
+layer = PositionalEncoding(rows)
+assert_close(
+    layer(x, offset=4), x + rows[None, 4:7], "with offset 4 three tokens get the rows 4, 5 and 6"
+)
+assert_raises(
+    ValueError,
+    lambda: layer(x, offset=7),
+    "three tokens from position 7 on need 10 rows; with max_len 8 that is a ValueError with both numbers",
+    mentions=("10", "8"),
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+tokens, table = draw((3, 6, 4), (6, 4), seed=5)
+layer = PositionalEncoding(table)
+steps = torch.cat([layer(tokens[:, t : t + 1], offset=t) for t in range(6)], dim=1)
+assert_close(
+    steps, tokens + table[None], "token by token, with its position as offset, equals all at once"
+)
+assert_close(
+    layer(tokens[:, 2:], offset=2), tokens[:, 2:] + table[None, 2:], "the last row may be used too"
+)
+assert_raises(
+    ValueError,
+    lambda: layer(tokens[:, :2], offset=5),
+    "two tokens with only one row left are a ValueError; the last row must not be used for both",
+    mentions=("7", "6"),
+)
+assert_raises(
+    ValueError,
+    lambda: layer(draw((2, 7, 4))),
+    "more tokens than max_len are a ValueError that names both numbers",
+    mentions=("7", "6"),
+)
+### END HIDDEN TESTS
+
+# %% test="positional-encoding-module" points=1
+rows = draw((6, 4), dtype=torch.float32)
+layer = PositionalEncoding(rows, dropout=0.1)
+assert not list(layer.parameters()), "a fixed table is not trained, so the module has no parameters"
+buffers = list(layer.buffers())
+assert len(buffers) == 1, f"the table is the module's one buffer; yours has {len(buffers)} buffers"
+assert_close(buffers[0].reshape(6, 4), rows, "the buffer holds the table")
+visible_passed()
+### BEGIN HIDDEN TESTS
+doubled = PositionalEncoding(rows).to(torch.float64)
+out = doubled(draw((2, 5, 4)))
+assert_dtype(out, torch.float64, "module.to(torch.float64) takes the table along")
+assert all(b.dtype == torch.float64 for b in doubled.buffers()), "module.to(...) converts the table"
+x = draw((2, 5, 4), dtype=torch.float32).requires_grad_()
+PositionalEncoding(rows)(x).sum().backward()
+assert_close(x.grad, 1, "the gradient passes through the addition to x unchanged")
+### END HIDDEN TESTS
+
+# %% test="positional-encoding-dropout" points=1
+x, rows = draw((2, 5, 4), (6, 4), seed=6)
+assert_close(
+    PositionalEncoding(rows, dropout=1.0)(x), 0, "dropout with probability 1 drops the whole sum"
+)
+quiet = PositionalEncoding(rows, dropout=0.5).eval()
+assert_close(quiet(x), x + rows[None, :5], "in eval mode nothing is dropped")
+visible_passed()
+### BEGIN HIDDEN TESTS
+torch.manual_seed(0)
+wide, table = draw((3, 7, 16), (8, 16), seed=7)
+noisy = PositionalEncoding(table, dropout=0.5)(wide)
+kept = noisy != 0
+assert_close(
+    noisy,
+    torch.where(kept, 2 * (wide + table[None, :7]), 0.0),
+    "with dropout 0.5 in training every entry of the sum is either dropped to 0 or doubled",
+)
+assert 0.3 < kept.double().mean().item() < 0.7, (
+    "with dropout 0.5 in training about half the entries are dropped"
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2.4 Learned positions   (2 points, about 10 minutes, difficulty 1 of 5)
+#
+# **Objective.** Let training find the table.
+#
+# Write a module with exactly one parameter, a table of shape (max_len, d_model), and no buffer.
+# `forward(x)` takes `x` of shape (B, N, d_model) with N at most max_len and adds row p of the table
+# to the token at position p. There is no dropout here. Any initial values will do: even zeros learn,
+# since each row gets a gradient of its own.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which rows of the table does a batch of short sequences use, and what is the gradient of the rest?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# A tensor wrapped in `nn.Parameter` and set as an attribute is found by `module.parameters()`.
+# Otherwise `forward` does what it did in question 2.3, without the offset.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# * `parameters()` is empty: a plain tensor, a buffer or a list is not a parameter.
+# * The gradient is None: the forward pass used a copy without history (`.data`, `.detach()`, a new tensor).
+# * All rows have the same gradient: the same vector was added at every position.
+#
+# </details>
+
+
+# %% solution="learned-encoding"
+class LearnedPositionalEncoding(nn.Module):
+    """Add a learned vector for each position (compared with sinusoids in Vaswani et al., 3.5).
+
+    Args:
+        max_len: number of positions.
+        d_model: length of each vector.
+    """
+
+    def __init__(self, max_len: int, d_model: int) -> None:
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
+        """Return x with row p of the table added to each token at position p."""
+        ### BEGIN SOLUTION
+        return x + self.table[: x.shape[1]]  # (B, n, d) + (n, d)
+        ### END SOLUTION
+
+
+# %% test="learned-encoding-values" points=1
+torch.manual_seed(0)
+layer = LearnedPositionalEncoding(7, 4).double()
+shapes = [tuple(p.shape) for p in layer.parameters()]
+assert shapes == [(7, 4)], (
+    f"the one parameter is a table of shape (max_len, d_model) = (7, 4), got {shapes}"
+)
+x, rows = draw((3, 5, 4), (7, 4))
+with torch.no_grad():
+    next(layer.parameters()).copy_(rows)
+out = layer(x)
+assert_shape(out, (3, 5, 4), "adding positions leaves the shape (batch, tokens, d_model) as it was")
+assert_close(out[2, 4], x[2, 4] + rows[4], "the token at position 4 gets row 4 of the table")
+visible_passed()
+### BEGIN HIDDEN TESTS
+assert_close(out, x + rows[None, :5], "every sequence of the batch gets the rows 0 .. N - 1")
+assert not list(layer.buffers()), "a learned table is a parameter and no buffer"
+longest = draw((2, 7, 4), seed=1)
+assert_close(
+    layer(longest), longest + rows[None], "a sequence of length max_len gets the whole table"
+)
+### END HIDDEN TESTS
+
+# %% test="learned-encoding-gradients" points=1
+torch.manual_seed(0)
+layer = LearnedPositionalEncoding(6, 5).double()
+x, weight = draw((2, 4, 5), (2, 4, 5), seed=2)
+(layer(x) * weight).sum().backward()
+parameters = list(layer.parameters())
+assert len(parameters) == 1 and parameters[0].grad is not None, "the one parameter gets a gradient"
+grad = parameters[0].grad
+assert_close(grad[4:], 0, "the rows of positions that no token had get no gradient")
+assert_close(
+    grad[:4], weight.sum(0), "a used row gets the sum, over the batch, of its tokens' gradients"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+torch.manual_seed(1)
+layer = LearnedPositionalEncoding(4, 3).double()
+optimiser = torch.optim.SGD(layer.parameters(), lr=0.5)
+tokens = draw((5, 3, 3), seed=3)
+before = layer(tokens).detach()
+(layer(tokens) * 2).sum().backward()
+optimiser.step()
+assert_close(
+    layer(tokens), before - 5.0, "after a step of gradient descent forward uses the changed table"
+)
+inputs = draw((2, 3, 3), seed=4).requires_grad_()
+layer(inputs).sum().backward()
+assert_close(inputs.grad, 1, "the gradient passes through the addition to x unchanged")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2.5 Relative positions   (2 points, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** For n queries and m keys, say which row of a table describes "how far, and to which
+# side".
+#
+# Shaw et al. (2018, section 3.2) give every relative position $j - i$ of key $j$ seen from query $i$
+# a row of its own, up to a largest distance $K$ (`max_distance`); all that is further away shares
+# the last row of its side. A table has $2K + 1$ rows, and the index into it is
+#
+# $$ I_{ij} = \operatorname{clip}(j - i,\, -K,\, K) + K. $$
+#
+# Return these indices as an int64 tensor of shape (n, m): row i belongs to query i. Both i and j
+# count from 0, and n and m may differ.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Query 4 looks at key 3. Is $j - i$ positive or negative, and which index is it for $K = 2$?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# A column of query positions and a row of key positions; their difference broadcasts to (n, m).
+# Clip it, then move it up so that it starts at 0.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# * Everything is mirrored at the diagonal: the difference is i - j.
+# * Negative indices: nothing was added after clipping. (A negative index does not fail; it counts from the end of the table.)
+# * Left and right look the same: the absolute value throws the direction away.
+#
+# </details>
+
+
+# %% solution="relative-positions"
+def relative_positions(n: int, m: int, max_distance: int) -> Int[Tensor, "n m"]:
+    """Return the indices clip(j - i, -K, K) + K of Shaw et al. (2018, section 3.2), K = max_distance.
+
+    Args:
+        n: number of queries (rows).
+        m: number of keys (columns).
+        max_distance: K, the distance from which on positions are no longer told apart.
+    """
+    ### BEGIN SOLUTION
+    distance = torch.arange(m) - torch.arange(n)[:, None]  # (n, m), j - i
+    return distance.clamp(-max_distance, max_distance) + max_distance
+    ### END SOLUTION
+
+
+# %% test="relative-positions-values" points=2
+index = relative_positions(4, 5, max_distance=2)
+assert_shape(index, (4, 5), "the indices are (queries, keys)")
+assert_dtype(index, torch.int64, "indices are whole numbers of dtype int64")
+assert_close(
+    index[0], torch.tensor([2, 3, 4, 4, 4]), "query 0: itself has index 2, all later keys more"
+)
+assert_close(index[3], torch.tensor([0, 0, 1, 2, 3]), "query 3: the key before it has index 1")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for n, m, far in ((5, 3, 1), (3, 7, 4), (4, 6, 9)):
+    wanted = [[max(-far, min(far, j - i)) + far for j in range(m)] for i in range(n)]
+    assert_close(
+        relative_positions(n, m, far),
+        torch.tensor(wanted),
+        "entry (i, j) is clip(j - i, -max_distance, max_distance) + max_distance",
+    )
+assert_close(relative_positions(2, 3, 0), 0, "with max_distance 0 there is a single row, 0")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2.6 Attention with relative positions   (4 points, about 25 minutes, difficulty 4 of 5)
+#
+# **Objective.** Put the relative positions where they work: inside attention (Shaw et al., 2018,
+# section 3.2).
+#
+# There are two tables with $2K + 1$ rows, one for the keys, $A^K$ with rows of length $d_k$, and one
+# for the values, $A^V$ with rows of length $d_v$. With $I_{ij} = \operatorname{clip}(j - i, -K, K) + K$:
+#
+# $$
+# e_{ij} = \frac{q_i \cdot \left(k_j + A^K_{I_{ij}}\right)}{\sqrt{d_k}}
+# \qquad
+# w_{ij} = \operatorname{softmax}_j(e_{ij})
+# \qquad
+# z_i = \sum_j w_{ij} \left(v_j + A^V_{I_{ij}}\right)
+# $$
+#
+# The softmax runs over the keys $j$; you may use `torch.softmax`. Shapes: `q` is (..., n, d_k), `k`
+# (..., m, d_k), `v` (..., m, d_v), the tables (2K + 1, d_k) and (2K + 1, d_v), the output
+# (..., n, d_v). The dots stand for any leading axes (batch, heads), which all share the tables.
+# $K$ is not an argument: read it off the tables. A mask of shape (n, m) or (..., n, m), if there is
+# one, says with True which keys a query may attend to; every query may attend to at least one key,
+# and all others get weight 0. Change none of the inputs.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# The vector $A^K_{I_{ij}}$ depends on i *and* j. What is the shape of all of them together, and over
+# which axis is the product with $q_i$ summed?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Indexing a table with the (n, m) index gives (n, m, d). Multiply out the brackets: the scores are
+# the usual query-key products plus query-table products, the output is the usual weighted sum of
+# values plus a weighted sum of table rows. `torch.einsum` says such sums in one line.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# * Right with both tables at 0, wrong otherwise: check which index goes with the table, and j - i against i - j.
+# * Scores off by a constant factor from the table only: the division by the square root applies to both products.
+# * Right without a mask, wrong with one: masked scores must be very negative *before* the softmax, and both sums must use the same weights.
+# * A table gets no gradient: it was copied without its history.
+#
+# </details>
+
+
+# %% solution="relative-attention"
+def relative_attention(
+    q: Float[Tensor, "... n d_k"],
+    k: Float[Tensor, "... m d_k"],
+    v: Float[Tensor, "... m d_v"],
+    key_table: Float[Tensor, "rows d_k"],
+    value_table: Float[Tensor, "rows d_v"],
+    mask: Bool[Tensor, "... n m"] | None = None,  # True = may attend
+) -> Float[Tensor, "... n d_v"]:
+    """Attend with relative positions in keys and values (Shaw et al., 2018, section 3.2).
+
+    Args:
+        q, k, v: queries, keys and values.
+        key_table, value_table: rows = 2K + 1 vectors; row K is for a token and itself.
+        mask: True where query i may attend to key j.
+    """
+    ### BEGIN SOLUTION
+    n, m, furthest = q.shape[-2], k.shape[-2], len(key_table) // 2
+    distance = torch.arange(m, device=q.device) - torch.arange(n, device=q.device)[:, None]
+    index = distance.clamp(-furthest, furthest) + furthest  # (n, m)
+    scores = q @ k.transpose(-2, -1)  # (..., n, m)
+    scores = scores + torch.einsum("...id,ijd->...ij", q, key_table[index])
+    scores = scores / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ v + torch.einsum("...ij,ijd->...id", weights, value_table[index])
+    ### END SOLUTION
+
+
+# %% test="relative-attention-values" points=2
+q, k, v = draw((2, 5, 4), (2, 6, 4), (2, 6, 3))
+no_keys, no_values = torch.zeros(5, 4).double(), torch.zeros(5, 3).double()
+out = relative_attention(q, k, v, no_keys, no_values)
+assert_shape(out, (2, 5, 3), "the output is (batch, queries, d_v)")
+plain = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+assert_close(out, plain, "with tables full of zeros this is plain attention")
+rows = draw((3, 3), seed=1)
+equal = relative_attention(q[:, :3] * 0, k[:, :3], v[:, :3] * 0, no_keys[:3], rows)
+assert_close(
+    equal[0, 0],
+    (rows[1] + rows[2] + rows[2]) / 3,
+    "query 0, equal weights, values 0, K = 1: the mean of the value table's rows 1, 2 and 2",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for shape, far, seed in (((2, 3, 4, 7), 2, 2), ((3, 2, 6, 5), 1, 3), ((1, 2, 3, 4), 6, 4)):
+    *lead, n, m = shape
+    q, k, v = draw((*lead, n, 5), (*lead, m, 5), (*lead, m, 3), seed=seed)
+    keys, values = draw((2 * far + 1, 5), (2 * far + 1, 3), seed=seed + 10)
+    wanted = torch.zeros(*lead, n, 3, dtype=torch.float64)
+    for i in range(n):
+        at = [max(-far, min(far, j - i)) + far for j in range(m)]
+        e = torch.stack(
+            [(q[..., i, :] * (k[..., j, :] + keys[at[j]])).sum(-1) for j in range(m)], -1
+        )
+        w = torch.softmax(e / math.sqrt(5), -1)
+        wanted[..., i, :] = sum(w[..., j, None] * (v[..., j, :] + values[at[j]]) for j in range(m))
+    assert_close(
+        relative_attention(q, k, v, keys, values),
+        wanted,
+        "the output is the sum over j of w_ij (v_j + A_V), with scores q_i . (k_j + A_K) / sqrt(d_k)",
+    )
+q, k, v, keys, values = draw(
+    (2, 4, 6), (2, 6, 3), (2, 3, 5), (5, 6), (5, 5), seed=5, dtype=torch.float32
+)
+turned = k.transpose(1, 2)  # (2, 3, 6), not contiguous
+assert_close(
+    relative_attention(q, turned, v, keys, values),
+    relative_attention(
+        q.double(), turned.double(), v.double(), keys.double(), values.double()
+    ).float(),
+    "float32 inputs give the float64 result, rounded",
+)
+### END HIDDEN TESTS
+
+# %% test="relative-attention-mask" points=1
+q, k, v, keys, values = draw((2, 4, 5), (2, 4, 5), (2, 4, 3), (5, 5), (5, 3), seed=6)
+only_self = torch.eye(4, dtype=torch.bool)
+assert_close(
+    relative_attention(q, k, v, keys, values, mask=only_self),
+    v + values[2],
+    "a query that may attend to itself only gets its own value plus the table's middle row",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+causal = torch.ones(4, 4, dtype=torch.bool).tril()
+out = relative_attention(q, k, v, keys, values, mask=causal)
+for t in range(1, 4):
+    short = relative_attention(q[:, :t], k[:, :t], v[:, :t], keys, values, mask=causal[:t, :t])
+    assert_close(
+        out[:, :t], short, "under a causal mask the first outputs do not depend on later tokens"
+    )
+lengths = torch.tensor([3, 2])
+valid = (torch.arange(4) < lengths[:, None])[:, None, :]  # (2, 1, 4): padded keys
+padded = relative_attention(q, k, v, keys, values, mask=valid)
+for b, length in enumerate((3, 2)):
+    alone = relative_attention(q[b, :length], k[b, :length], v[b, :length], keys, values)
+    assert_close(
+        padded[b, :length], alone, "with padded keys masked a sequence is treated as if alone"
+    )
+### END HIDDEN TESTS
+
+# %% test="relative-attention-gradients" points=1
+inputs = [t.requires_grad_() for t in draw((2, 3, 4), (2, 5, 4), (2, 5, 2), (3, 4), (3, 2), seed=7)]
+copies = [t.detach().clone() for t in inputs]
+relative_attention(*inputs).square().sum().backward()
+for name, tensor in zip(("q", "k", "v", "key_table", "value_table"), inputs, strict=True):
+    assert tensor.grad is not None and tensor.grad.abs().sum() > 0, f"{name} gets a gradient"
+for tensor, copy in zip(inputs, copies, strict=True):
+    assert_close(tensor, copy, "the inputs are left unchanged")
+visible_passed()
+### BEGIN HIDDEN TESTS
+assert torch.autograd.gradcheck(
+    relative_attention, [t.detach().clone().requires_grad_() for t in inputs], raise_exception=False
+), "the gradients of all five inputs agree with finite differences"
+plain = [t.detach().clone() for t in inputs]
+seen = torch.ones(3, 5, dtype=torch.bool).tril()
+relative_attention(*plain, mask=seen)
+for tensor, copy in zip(plain, copies, strict=True):
+    assert_close(tensor, copy, "the inputs are left unchanged, with a mask as well")
+assert bool((seen == torch.ones(3, 5, dtype=torch.bool).tril()).all()), "the mask is left unchanged"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2.7 What attention cannot see   (2 points, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** Explain in your own words what order means to attention without positions.
+#
+# Take self-attention without a mask and without any position: queries, keys and values are linear
+# maps of the rows of X. Let $\Pi$ be a permutation matrix, so that $\Pi X$ holds the same tokens in
+# another order.
+#
+# 1. Show in two or three lines that the output for $\Pi X$ is $\Pi$ times the output for $X$.
+# 2. A classifier takes the mean of the output rows. Can it tell *herbivores eat plants* from *plants
+#    eat herbivores*? Why?
+# 3. Name one thing other than a positional encoding that lets the layer notice the order, and say
+#    why it does.
+
+# %% [markdown] manual="order-blind" points=2
+# ### BEGIN SOLUTION
+# 1. The projections act on each row alone, so Q, K and V become $\Pi Q$, $\Pi K$, $\Pi V$. The scores become $\Pi Q K^\top \Pi^\top$: the same numbers with rows and columns reordered. The softmax works row by row and does not care about the order of the columns, so the weights become $\Pi W \Pi^\top$, and the output is $\Pi W \Pi^\top \Pi V = \Pi (W V)$, because $\Pi^\top \Pi$ is the identity.
+# 2. No. The two sentences are the same tokens in another order, so by part 1 the output rows are the same vectors in another order, and their mean is the same. (The layer is equivariant; the mean of it is invariant.)
+# 3. A causal mask: the mask belongs to the places and does not move with the tokens, so the first token sees one key, the second two, and so on; the number of visible keys gives the place away. (A relative term that depends on j - i is right too, for the same reason.)
+#
+# Grading: 1 point for part 1 with the weights (or scores) as $\Pi W \Pi^\top$ or the same in words; 1 point for parts 2 and 3 together.
+# ### END SOLUTION
