@@ -24,6 +24,7 @@ c.Validator.failed_warning = (
 c.OverwriteCells.add_missing_cells = True
 c.Execute.skip_cells_with_tag = "this tag is never used"
 c.ExecutePreprocessor.timeout = 60
+c.ExecutePreprocessor.extra_arguments = ["--log-level=ERROR"]  # kernels talk on this machine only
 
 # What a student reads: no source, input or expected value of a hidden test.
 c.GenerateFeedback.preprocessors = [

@@ -73,7 +73,7 @@ def demo(course: Course, options: argparse.Namespace) -> int:
     chapters = course.select(options.chapters)
     for chapter in chapters:
         releasing.require_fresh(course, chapter)
-    taught = demo_class.make_class(course, course.root / "build" / "demo")
+    taught = demo_class.make_class(course, chapters, course.root / "build" / "demo")
     _grade(taught, chapters, options)
     return 0
 

@@ -63,10 +63,10 @@ def assert_close(
         atol = TOLERANCE.get(torch.float64 if both_numbers else theirs.dtype, 0.0)
     theirs = theirs.detach().double()
     ours = ours.detach().double().expand(theirs.shape)
-    nan = torch.isnan(theirs) & ~torch.isnan(ours)
-    if nan.any():
-        _fail(claim, f"Yours is NaN (not a number) {_at(nan)}.")
-    same = (ours == theirs) | ((ours - theirs).abs() <= atol)
+    nan = torch.isnan(theirs)
+    if (nan & ~torch.isnan(ours)).any():
+        _fail(claim, f"Yours is NaN (not a number) {_at(nan & ~torch.isnan(ours))}.")
+    same = (nan & torch.isnan(ours)) | (ours == theirs) | ((ours - theirs).abs() <= atol)
     if not same.all():
         _fail(claim, _difference(theirs, ours, ~same))
 

@@ -124,9 +124,7 @@ def visit_math(translator: HTML5Translator, node: nodes.Element) -> None:
 
 def visit_math_block(translator: HTML5Translator, node: nodes.Element) -> None:
     """Write a displayed formula with its number. The box can be scrolled by keyboard."""
-    translator.body.append(
-        translator.starttag(node, "div", CLASS="math notranslate nohighlight")
-    )
+    translator.body.append(translator.starttag(node, "div", CLASS="math notranslate nohighlight"))
     if node["number"]:
         number = get_node_equation_number(translator, node)  # type: ignore[arg-type]
         translator.body.append(f'<span class="eqno">({number})')

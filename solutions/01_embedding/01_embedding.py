@@ -386,12 +386,12 @@ assert_shape(ids, (3, 4), "ids is (sequences, length of the longest)")
 assert_dtype(ids, torch.int64, "ids are integers (torch.int64)")
 expected = torch.tensor([[6, 1, 4, 2], [6, 2, 3, 3], [6, 5, 2, 3]])
 assert_close(ids, expected, "short rows are filled up with pad_id (3) at their end")
+assert sequences == [[6, 1, 4, 2], [6, 2], [6, 5, 2]], (
+    f"pad_batch leaves the caller's lists as they were\nAfter the call they are {sequences}."
+)
 ids, _ = pad_batch(sequences, pad_id=3, max_len=3)
 expected = torch.tensor([[6, 1, 4], [6, 2, 3], [6, 5, 2]])
 assert_close(ids, expected, "with max_len=3 a row keeps its first 3 ids")
-assert sequences == [[6, 1, 4, 2], [6, 2], [6, 5, 2]], (
-    f"pad_batch leaves the caller's lists as they were\nAfter the calls they are {sequences}."
-)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 ids, _ = pad_batch([[1, 2], [], [4, 4, 1]], pad_id=0, max_len=5)
@@ -403,12 +403,11 @@ assert_close(ids, torch.tensor([[5, 1, 8, 3, 2]]), "a batch of one sequence has 
 ### END HIDDEN TESTS
 
 # %% test="pad-batch-lengths" points=2
-sequences = [[6, 1, 4, 2], [6, 2], [6, 5, 2]]
-_, lengths = pad_batch(sequences, pad_id=3)
+_, lengths = pad_batch([[6, 1, 4, 2], [6, 2], [6, 5, 2]], pad_id=3)
 assert_shape(lengths, (3,), "there is one valid length for each sequence")
 assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64)")
 assert_close(lengths, torch.tensor([4, 2, 3]), "a valid length counts the real ids of its row")
-_, lengths = pad_batch(sequences, pad_id=3, max_len=3)
+_, lengths = pad_batch([[6, 1, 4, 2], [6, 2], [6, 5, 2]], pad_id=3, max_len=3)
 assert_close(
     lengths, torch.tensor([3, 2, 3]), "the valid length of a row that was cut is N, not more"
 )

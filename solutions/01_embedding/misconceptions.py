@@ -251,8 +251,7 @@ def pads_the_callers_lists(sequences, pad_id, max_len=None):
     "pad-batch", id="TOK26", fails=["pad-batch-ids"], read="01_embedding#padding-and-truncation"
 )
 def ids_are_floats(sequences, pad_id, max_len=None):
-    """Your ids are floating-point numbers; an id is the number of a row and has to be an integer.
-    """
+    """Your ids are floating-point numbers; an id is the number of a row and has to be an integer."""
     N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
     ids = torch.ones(len(sequences), N) * pad_id
     for row, sequence in zip(ids, sequences, strict=True):
@@ -377,7 +376,11 @@ class ScaleInTheStart(nn.Module):
     "token-embedding",
     id="TOK15",
     target="TokenEmbedding",
-    fails=["token-embedding-parameters", "token-embedding-values"],
+    fails=[
+        "token-embedding-parameters",
+        "token-embedding-values",
+        "token-embedding-gradients",
+    ],
     read="01_embedding#look-up-table",
 )
 class TableOnItsSide(nn.Module):

@@ -3,6 +3,7 @@
 import math
 
 import torch
+
 from lab.answers import misconception
 
 # 3.1 Two ways to score
@@ -16,7 +17,9 @@ from lab.answers import misconception
     read="03_attention#attention-scores",
 )
 def without_tanh(s, h, w1, w2, v):
-    """Your additive score has no tanh; without it the state s shifts all scores alike, and the softmax then ignores it."""
+    """Your additive score has no tanh; without it the state s shifts all scores alike, and the
+    softmax then ignores it.
+    """
     return (h @ w1.T + (s @ w2.T).unsqueeze(-2)) @ v
 
 
@@ -28,7 +31,9 @@ def without_tanh(s, h, w1, w2, v):
     read="03_attention#attention-scores",
 )
 def tanh_of_each_part(s, h, w1, w2, v):
-    """You squash the two projections separately; add them first, then apply one tanh to the sum, or s and h never meet."""
+    """You squash the two projections separately; add them first, then apply one tanh to the sum,
+    or s and h never meet.
+    """
     return (torch.tanh(h @ w1.T) + torch.tanh(s @ w2.T).unsqueeze(-2)) @ v
 
 
@@ -40,7 +45,9 @@ def tanh_of_each_part(s, h, w1, w2, v):
     read="03_attention#attention-scores",
 )
 def state_without_its_axis(s, h, w1, w2, v):
-    """Your additive score works for one sentence only: in a batch the state s needs an axis of length 1 before its last one, to meet every position."""
+    """Your additive score works for one sentence only: in a batch the state s needs an axis of
+    length 1 before its last one, to meet every position.
+    """
     return torch.tanh(h @ w1.T + s @ w2.T) @ v
 
 
@@ -65,7 +72,9 @@ def weights_for_scores(s, h, w):
     read="03_attention#attention-scores",
 )
 def batch_entries_mixed(s, h, w):
-    """In a batch, your multiplicative score compares a state with the source of another sentence; each batch entry has its own."""
+    """In a batch, your multiplicative score compares a state with the source of another sentence;
+    each batch entry has its own.
+    """
     query = s @ w
     if h.ndim == 2:
         return h @ query
@@ -80,7 +89,9 @@ def batch_entries_mixed(s, h, w):
     read="03_attention#attention-scores",
 )
 def tanh_in_the_bilinear_form(s, h, w):
-    """Your multiplicative score has a tanh in it; that belongs to the additive score, the multiplicative one is a plain product s . W h."""
+    """Your multiplicative score has a tanh in it; that belongs to the additive score, the
+    multiplicative one is a plain product s . W h.
+    """
     return (torch.tanh(h @ w.T) @ s.unsqueeze(-1)).squeeze(-1)
 
 
@@ -99,7 +110,9 @@ def tanh_in_the_bilinear_form(s, h, w):
     read="03_attention#which-axis",
 )
 def softmax_of_columns(scores, mask=None):
-    """Your columns sum to 1 (dim -2): the queries share out each key. Each query should share out its attention over the keys, the last axis."""
+    """Your columns sum to 1 (dim -2): the queries share out each key. Each query should share out
+    its attention over the keys, the last axis.
+    """
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     weights = torch.exp(scores - scores.amax(-2, keepdim=True))
@@ -119,11 +132,29 @@ def softmax_of_columns(scores, mask=None):
     read="03_attention#which-axis",
 )
 def softmax_over_the_first_axis(scores, mask=None):
-    """Your softmax runs over the first axis, so the sentences of a batch share out one weight among them; it should run over the keys, the last axis."""
+    """Your softmax runs over the first axis, so the sentences of a batch share out one weight
+    among them; it should run over the keys, the last axis.
+    """
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     weights = torch.exp(scores - scores.amax(0, keepdim=True))
     return weights / weights.sum(0, keepdim=True)
+
+
+@misconception(
+    "masked-softmax",
+    id="ATT5b",
+    fails=["masked-softmax-values", "masked-softmax-mask", "masked-softmax-empty-rows"],
+    read="03_attention#which-axis",
+)
+def softmax_over_axis_one(scores, mask=None):
+    """Your softmax runs over axis 1: with one sentence those are the keys, with a batch they are
+    the queries. The keys are the last axis, dim -1, whatever stands in front.
+    """
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.exp(scores - scores.amax(1, keepdim=True))
+    return weights / weights.sum(1, keepdim=True)
 
 
 @misconception(
@@ -133,7 +164,9 @@ def softmax_over_the_first_axis(scores, mask=None):
     read="03_attention#softmax-by-hand",
 )
 def without_maximum(scores, mask=None):
-    """Your exp overflows (or vanishes) when the scores are far from 0; subtract each row's maximum before exp."""
+    """Your exp overflows (or vanishes) when the scores are far from 0; subtract each row's maximum
+    before exp.
+    """
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     weights = torch.exp(scores)
@@ -147,7 +180,9 @@ def without_maximum(scores, mask=None):
     read="03_attention#softmax-by-hand",
 )
 def one_maximum_for_all_rows(scores, mask=None):
-    """You subtract one maximum for the whole tensor; a row whose scores lie far below it becomes 0 / 0. Take the maximum of each row."""
+    """You subtract one maximum for the whole tensor; a row whose scores lie far below it becomes 0
+    / 0. Take the maximum of each row.
+    """
     if mask is None:
         weights = torch.exp(scores - scores.max())
         return weights / weights.sum(-1, keepdim=True)
@@ -163,7 +198,9 @@ def one_maximum_for_all_rows(scores, mask=None):
     read="03_attention#softmax-by-hand",
 )
 def maximum_of_hidden_keys_too(scores, mask=None):
-    """You take the maximum before hiding keys; a hidden key with a huge score then pushes all visible ones to 0, and the row becomes 0 / 0."""
+    """You take the maximum before hiding keys; a hidden key with a huge score then pushes all
+    visible ones to 0, and the row becomes 0 / 0.
+    """
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
     if mask is None:
         return weights / weights.sum(-1, keepdim=True)
@@ -178,7 +215,9 @@ def maximum_of_hidden_keys_too(scores, mask=None):
     read="03_attention#mask-before-softmax",
 )
 def mask_after_softmax(scores, mask=None):
-    """You hide keys after the softmax: the rows no longer sum to 1, and the hidden scores still sit in the denominator. Hide them before."""
+    """You hide keys after the softmax: the rows no longer sum to 1, and the hidden scores still
+    sit in the denominator. Hide them before.
+    """
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
     weights = weights / weights.sum(-1, keepdim=True)
     return weights if mask is None else weights * mask
@@ -205,7 +244,9 @@ def mask_inverted(scores, mask=None):
     read="03_attention#mask-before-softmax",
 )
 def scores_times_mask(scores, mask=None):
-    """You multiply scores by the mask: a hidden key then has score 0 and weight exp(0) = 1 before normalising, more than any negative score."""
+    """You multiply scores by the mask: a hidden key then has score 0 and weight exp(0) = 1 before
+    normalising, more than any negative score.
+    """
     if mask is not None:
         scores = scores * mask
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
@@ -219,7 +260,9 @@ def scores_times_mask(scores, mask=None):
     read="03_attention#mask-before-softmax",
 )
 def masked_fill_discarded(scores, mask=None):
-    """masked_fill returns a new tensor and you drop it, so the mask does nothing; assign its result."""
+    """masked_fill returns a new tensor and you drop it, so the mask does nothing; assign its
+    result.
+    """
     if mask is not None:
         scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
@@ -233,7 +276,9 @@ def masked_fill_discarded(scores, mask=None):
     read="03_attention#mask-before-softmax",
 )
 def hides_in_place(scores, mask=None):
-    """You write into the caller's scores (masked_fill_ or an indexed assignment); work on a new tensor."""
+    """You write into the caller's scores (masked_fill_ or an indexed assignment); work on a new
+    tensor.
+    """
     if mask is not None:
         scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
@@ -247,7 +292,9 @@ def hides_in_place(scores, mask=None):
     read="03_attention#fully-masked-row",
 )
 def nan_in_empty_rows(scores, mask=None):
-    """A row that may see no key is all minus infinity in your code; its maximum is minus infinity too, and their difference is NaN."""
+    """A row that may see no key is all minus infinity in your code; its maximum is minus infinity
+    too, and their difference is NaN.
+    """
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
@@ -261,7 +308,9 @@ def nan_in_empty_rows(scores, mask=None):
     read="03_attention#fully-masked-row",
 )
 def nan_in_the_gradient_only(scores, mask=None):
-    """You repair the NaN of an empty row in the weights, but it has already entered the gradient through the addition of minus infinity."""
+    """You repair the NaN of an empty row in the weights, but it has already entered the gradient
+    through the addition of minus infinity.
+    """
     if mask is not None:
         scores = scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, -math.inf)
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
@@ -278,7 +327,9 @@ def nan_in_the_gradient_only(scores, mask=None):
     read="03_attention#why-scale",
 )
 def without_scale(q, k, v, mask=None):
-    """Your scores are not divided by sqrt(d_k): their variance grows with d_k and the softmax saturates."""
+    """Your scores are not divided by sqrt(d_k): their variance grows with d_k and the softmax
+    saturates.
+    """
     scores = q @ k.transpose(-2, -1)
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -293,7 +344,9 @@ def without_scale(q, k, v, mask=None):
     read="03_attention#why-scale",
 )
 def divided_by_d_k(q, k, v, mask=None):
-    """You divide by d_k; the standard deviation of a dot product grows with the root of d_k, so divide by sqrt(d_k)."""
+    """You divide by d_k; the standard deviation of a dot product grows with the root of d_k, so
+    divide by sqrt(d_k).
+    """
     scores = q @ k.transpose(-2, -1) / q.shape[-1]
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -308,7 +361,9 @@ def divided_by_d_k(q, k, v, mask=None):
     read="03_attention#why-scale",
 )
 def scaled_by_the_values(q, k, v, mask=None):
-    """You divide by sqrt(d_v), the length of the values; the dot product has d_k terms, so sqrt(d_k) belongs there."""
+    """You divide by sqrt(d_v), the length of the values; the dot product has d_k terms, so
+    sqrt(d_k) belongs there.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(v.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -342,7 +397,9 @@ def softmax_divided(q, k, v, mask=None):
     read="03_attention#which-axis",
 )
 def softmax_over_queries(q, k, v, mask=None):
-    """Your weights sum to 1 over the queries (dim -2); each query should share out its attention over the keys (dim -1)."""
+    """Your weights sum to 1 over the queries (dim -2); each query should share out its attention
+    over the keys (dim -1).
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -357,7 +414,9 @@ def softmax_over_queries(q, k, v, mask=None):
     read="03_attention#mask-before-softmax",
 )
 def weights_times_mask(q, k, v, mask=None):
-    """You multiply the weights by the mask after the softmax: rows no longer sum to 1 and hidden keys still count in the denominator."""
+    """You multiply the weights by the mask after the softmax: rows no longer sum to 1 and hidden
+    keys still count in the denominator.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     weights = torch.softmax(scores, dim=-1)
     if mask is not None:
@@ -368,7 +427,7 @@ def weights_times_mask(q, k, v, mask=None):
 @misconception(
     "scaled-dot-product",
     id="ATT7b",
-    fails=["scaled-dot-product-mask"],
+    fails=["scaled-dot-product-mask", "scaled-dot-product-empty-rows"],
     read="03_attention#mask-convention",
 )
 def hides_what_it_should_show(q, k, v, mask=None):
@@ -387,7 +446,9 @@ def hides_what_it_should_show(q, k, v, mask=None):
     read="03_attention#mask-before-softmax",
 )
 def hidden_scores_are_zero(q, k, v, mask=None):
-    """You set hidden scores to 0; exp(0) = 1, so hidden keys keep a good share. They need a score far below all others."""
+    """You set hidden scores to 0; exp(0) = 1, so hidden keys keep a good share. They need a score
+    far below all others.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, 0.0)
@@ -417,7 +478,9 @@ def mask_forgotten(q, k, v, mask=None):
     read="03_attention#fully-masked-row",
 )
 def nan_for_an_empty_sentence(q, k, v, mask=None):
-    """A query that may see no key gets NaN: all its scores are minus infinity, and the softmax divides 0 by 0."""
+    """A query that may see no key gets NaN: all its scores are minus infinity, and the softmax
+    divides 0 by 0.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -432,7 +495,9 @@ def nan_for_an_empty_sentence(q, k, v, mask=None):
     read="03_attention#fully-masked-row",
 )
 def nan_in_the_gradients(q, k, v, mask=None):
-    """Your output is finite but its gradient is NaN for a query that may see no key: minus infinity was added, and the repair came after the softmax."""
+    """Your output is finite but its gradient is NaN for a query that may see no key: minus
+    infinity was added, and the repair came after the softmax.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, -math.inf)
@@ -451,7 +516,9 @@ def nan_in_the_gradients(q, k, v, mask=None):
     read="03_attention#attention-in-numpy",
 )
 def all_axes_turned_around(q, k, v, mask=None):
-    """k.T turns all axes around, the batch axis too; exchange the last two only, with transpose(-2, -1)."""
+    """k.T turns all axes around, the batch axis too; exchange the last two only, with
+    transpose(-2, -1).
+    """
     keys = k.permute(*reversed(range(k.ndim)))
     scores = q @ keys / math.sqrt(q.shape[-1])
     if mask is not None:
@@ -463,14 +530,13 @@ def all_axes_turned_around(q, k, v, mask=None):
 @misconception(
     "scaled-dot-product",
     id="ATT14",
-    fails=[
-        "scaled-dot-product-values",
-        "scaled-dot-product-mask",
-    ],
+    fails=["scaled-dot-product-values"],
     read="03_attention#queries-keys-values",
 )
 def keys_for_values(q, k, v, mask=None):
-    """You weigh the keys and never use the values; keys say where to look, values say what to fetch."""
+    """You weigh the keys and never use the values; keys say where to look, values say what to
+    fetch.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -485,7 +551,9 @@ def keys_for_values(q, k, v, mask=None):
     read="03_attention#attention-is-an-average",
 )
 def only_the_best_key(q, k, v, mask=None):
-    """You give the best key weight 1 and the others 0; attention is a soft average, in which every visible key has a share."""
+    """You give the best key weight 1 and the others 0; attention is a soft average, in which every
+    visible key has a share.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -500,7 +568,9 @@ def only_the_best_key(q, k, v, mask=None):
     read="03_attention#why-scale",
 )
 def weights_without_gradient(q, k, v, mask=None):
-    """Your numbers are right but the weights are cut off from the gradient (detach, no_grad or NumPy on the way), so queries and keys never learn."""
+    """Your numbers are right but the weights are cut off from the gradient (detach, no_grad or
+    NumPy on the way), so queries and keys never learn.
+    """
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -515,7 +585,9 @@ def weights_without_gradient(q, k, v, mask=None):
     read="03_attention#attention-in-numpy",
 )
 def scales_the_queries_in_place(q, k, v, mask=None):
-    """You divide the caller's queries in place (q /= ...); every further call then starts from smaller queries. Make a new tensor."""
+    """You divide the caller's queries in place (q /= ...); every further call then starts from
+    smaller queries. Make a new tensor.
+    """
     q /= math.sqrt(q.shape[-1])
     scores = q @ k.transpose(-2, -1)
     if mask is not None:
@@ -535,7 +607,9 @@ def scales_the_queries_in_place(q, k, v, mask=None):
     read="03_attention#causal-mask",
 )
 def earlier_positions_only(n):
-    """Your causal mask leaves out the diagonal: a position may attend to itself, and without that the first one would see nothing."""
+    """Your causal mask leaves out the diagonal: a position may attend to itself, and without that
+    the first one would see nothing.
+    """
     return torch.ones(n, n, dtype=torch.bool).tril(-1)
 
 
@@ -547,7 +621,9 @@ def earlier_positions_only(n):
     read="03_attention#causal-mask",
 )
 def upper_triangle(n):
-    """Your mask shows each position the future and hides the past; with queries as rows, the lower triangle may be seen."""
+    """Your mask shows each position the future and hides the past; with queries as rows, the lower
+    triangle may be seen.
+    """
     return torch.ones(n, n, dtype=torch.bool).triu()
 
 
@@ -559,7 +635,9 @@ def upper_triangle(n):
     read="03_attention#causal-mask",
 )
 def one_step_ahead(n):
-    """Your mask lets each position see one step ahead, which is just the token that it is to predict."""
+    """Your mask lets each position see one step ahead, which is just the token that it is to
+    predict.
+    """
     return torch.ones(n, n, dtype=torch.bool).tril(1)
 
 
@@ -571,7 +649,9 @@ def one_step_ahead(n):
     read="03_attention#mask-convention",
 )
 def additive_mask(n):
-    """Your causal mask holds 0 and minus infinity, to be added; the course's masks are boolean, True = may attend."""
+    """Your causal mask holds 0 and minus infinity, to be added; the course's masks are boolean,
+    True = may attend.
+    """
     return torch.full((n, n), -math.inf).triu(1)
 
 
@@ -583,7 +663,9 @@ def additive_mask(n):
     read="03_attention#padding-mask",
 )
 def true_for_padding(ids, pad_id):
-    """Your padding mask is True at the padding; True means: may attend, so it should be True at the real tokens."""
+    """Your padding mask is True at the padding; True means: may attend, so it should be True at
+    the real tokens.
+    """
     return (ids == pad_id).unsqueeze(1)
 
 
@@ -595,7 +677,9 @@ def true_for_padding(ids, pad_id):
     read="03_attention#padding-mask",
 )
 def padded_queries(ids, pad_id):
-    """Your padding mask is (B, N, 1): it hides the rows of padded queries, while every query still sees the padded keys."""
+    """Your padding mask is (B, N, 1): it hides the rows of padded queries, while every query still
+    sees the padded keys.
+    """
     return (ids != pad_id).unsqueeze(-1)
 
 
@@ -607,7 +691,9 @@ def padded_queries(ids, pad_id):
     read="03_attention#padding-mask",
 )
 def pad_id_written_out(ids, pad_id):
-    """You compare with 0 whatever pad_id is; another tokenizer has another pad id, and 0 may be a word."""
+    """You compare with 0 whatever pad_id is; another tokenizer has another pad id, and 0 may be a
+    word.
+    """
     return (ids != 0).unsqueeze(1)
 
 
@@ -619,7 +705,9 @@ def pad_id_written_out(ids, pad_id):
     read="03_attention#padding-mask",
 )
 def no_axis_for_the_queries(ids, pad_id):
-    """Your padding mask is (B, N); it needs an axis of length 1 for the queries, (B, 1, N), or it is taken for a (queries, keys) mask."""
+    """Your padding mask is (B, N); it needs an axis of length 1 for the queries, (B, 1, N), or it
+    is taken for a (queries, keys) mask.
+    """
     return ids != pad_id
 
 
@@ -633,7 +721,9 @@ def no_axis_for_the_queries(ids, pad_id):
     read="03_attention#why-scale",
 )
 def scaled_by_the_model(x, w_q, w_k, w_v, mask=None):
-    """You divide by sqrt(D); queries and keys have d_k components after the projection, so sqrt(d_k) belongs there."""
+    """You divide by sqrt(D); queries and keys have d_k components after the projection, so
+    sqrt(d_k) belongs there.
+    """
     scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(x.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -661,7 +751,7 @@ def values_not_projected(x, w_q, w_k, w_v, mask=None):
     read="03_attention#symmetric-asymmetric",
 )
 def one_projection_for_both(x, w_q, w_k, w_v, mask=None):
-    """You project the keys with w_q, so the scores are symmetric; keys have their own matrix w_k."""
+    """You project the keys with w_q, so scores are symmetric; keys have their own matrix w_k."""
     q = x @ w_q
     scores = q @ q.transpose(-2, -1) / math.sqrt(w_q.shape[-1])
     if mask is not None:
@@ -688,7 +778,9 @@ def mask_not_handed_on(x, w_q, w_k, w_v, mask=None):
     read="03_attention#incremental-property",
 )
 def zeroed_after_softmax(x, w_q, w_k, w_v, mask=None):
-    """You zero weights after the softmax: hidden tokens still stand in the denominator, so an earlier output changes when a token is added."""
+    """You zero weights after the softmax: hidden tokens still stand in the denominator, so an
+    earlier output changes when a token is added.
+    """
     scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
     weights = torch.softmax(scores, dim=-1)
     if mask is not None:
@@ -703,7 +795,9 @@ def zeroed_after_softmax(x, w_q, w_k, w_v, mask=None):
     read="03_attention#which-axis",
 )
 def softmax_over_tokens_as_queries(x, w_q, w_k, w_v, mask=None):
-    """Your softmax runs over the queries (dim -2); both axes have length N, so no shape complains. It should run over the keys (dim -1)."""
+    """Your softmax runs over the queries (dim -2); both axes have length N, so no shape complains.
+    It should run over the keys (dim -1).
+    """
     scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)

@@ -32,6 +32,12 @@ from sphinx.util.docutils import SphinxDirective
 WORDS_A_MINUTE = 220
 MINUTES_A_CELL = 0.5
 
+NOT_READ = (
+    re.compile(r"^(```+)\{(?:code-cell|anywidget)\}.*?^\1[ ]*$", re.DOTALL | re.MULTILINE),
+    re.compile(r"^(```+)\w+.*?^\1[ ]*$", re.DOTALL | re.MULTILINE),  # listings
+    re.compile(r"\$\$.*?\$\$(?:[ ]*\([\w-]+\))?", re.DOTALL),  # displayed formulas
+    re.compile(r"^(?:%|:\w[\w-]*:|`{3,}|:{3,}|\([\w-]+\)=).*$", re.MULTILINE),  # marks of MyST
+)
 HEADING = re.compile(
     r"^##[ ]+(?P<number>\d+\.\d+)[ ]+(?P<title>.+?)[ ]+"
     r"\((?P<points>\d+) points?, about (?P<minutes>\d+) minutes?, "
@@ -82,13 +88,8 @@ def reading(source: str) -> Reading:
     """Count the words and code cells of a page written in MyST Markdown."""
     text = re.sub(r"\A---\n.*?\n---\n", "", source, flags=re.DOTALL)
     cells = len(re.findall(r"^```+\{code-cell\}", text, flags=re.MULTILINE))
-    for pattern in (
-        r"^(```+)\{(?:code-cell|anywidget)\}.*?^\1[ ]*$",  # code and data
-        r"^(```+)(?!\{)\w+.*?^\1[ ]*$",  # listings
-        r"\$\$.*?\$\$(?:[ ]*\([\w-]+\))?",  # displayed formulas
-        r"^(?:%|:\w[\w-]*:|`{3,}|:{3,}|\([\w-]+\)=).*$",  # comments, options, fences, labels
-    ):
-        text = re.sub(pattern, "", text, flags=re.DOTALL | re.MULTILINE)
+    for pattern in NOT_READ:
+        text = pattern.sub("", text)
     text = re.sub(r"\$[^$\n]+\$", "formula", text)
     return Reading(words=len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", text)), cells=cells)
 
@@ -129,10 +130,10 @@ class ChapterCard(SphinxDirective):
         card += nodes.paragraph(
             "",
             "",
-            nodes.strong("", f"{page.minutes} minutes to read"),
+            nodes.strong("", f"{counted(page.minutes, 'minute')} to read"),
             nodes.Text(
-                f": {page.words:,} words at {WORDS_A_MINUTE} a minute, and half a minute for each "
-                f"of {page.cells} code cells."
+                f": {page.words:,} words at {WORDS_A_MINUTE} a minute, "
+                f"and half a minute for {each_of(page.cells)}."
             ),
             classes=["card-note"],
         )
@@ -219,7 +220,9 @@ def questions_list(questions: list[Question]) -> nodes.bullet_list:
                 "",
                 nodes.Text(f"{q.number} {q.title} "),
                 nodes.inline(
-                    "", f"{counted(q.points, 'point')}, difficulty {q.difficulty} of 5", classes=["card-aside"]
+                    "",
+                    f"{counted(q.points, 'point')}, difficulty {q.difficulty} of 5",
+                    classes=["card-aside"],
                 ),
             ),
         )
@@ -231,3 +234,8 @@ def questions_list(questions: list[Question]) -> nodes.bullet_list:
 def counted(number: int, noun: str) -> str:
     """Return a number and its noun, in the plural where it belongs."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def each_of(cells: int) -> str:
+    """Return how a sentence speaks of a number of code cells."""
+    return "its one code cell" if cells == 1 else f"each of {cells} code cells"

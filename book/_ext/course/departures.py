@@ -82,11 +82,7 @@ def reason(comments: dict[int, tuple[int, str]], line: int) -> str:
 
 def enclosing(tree: ast.Module, line: int) -> str:
     """Return the dotted name of the function or class around a line or right below it."""
-    scopes = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    ]
+    scopes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     around = [s for s in scopes if s.lineno <= line <= (s.end_lineno or s.lineno)]
     if around:
         return ".".join(s.name for s in sorted(around, key=lambda s: s.lineno))

@@ -28,7 +28,11 @@ def execution_inputs(root: Path = ROOT) -> list[Path]:
 def extension_files() -> list[Path]:
     """Return the files that decide how pages are read and written."""
     folders = (EXTENSIONS, EXTENSIONS.parent / "_vendor")
-    return [p for folder in folders for p in sorted(folder.rglob("*.*js")) + sorted(folder.rglob("*.py"))]
+    return [
+        p
+        for folder in folders
+        for p in sorted(folder.rglob("*.*js")) + sorted(folder.rglob("*.py"))
+    ]
 
 
 def digest(paths: Iterable[Path]) -> str:

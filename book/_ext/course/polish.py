@@ -20,14 +20,21 @@ logger = logging.getLogger(__name__)
 
 REPAIRS = (
     # 1.5 MB that draw the icons a second time; the icon font of the style sheet draws them already
-    (r'\s*<!-- So that users can add custom icons -->\s*<script defer[^>]*fontawesome\.js[^>]*></script>', ""),
+    (
+        r"\s*<!-- So that users can add custom icons -->\s*<script defer[^>]*fontawesome\.js[^>]*></script>",
+        "",
+    ),
     # a name that differs from the visible text cannot be spoken to a voice control
     (r'(<button class="btn search-button-field[^>]*?) aria-label="Search"', r"\1"),
+    (r'(<summary) aria-label="Toggle hidden content"', r"\1"),
     # buttons whose only content is an icon need a name
-    (r'(<button class="sidebar-toggle[^>]*?) title="([^"]+)"(?! aria-label)', r'\1 title="\2" aria-label="\2"'),
-    # roles of the bibliography that assistive technology no longer knows
-    (r' role="doc-(?:biblioentry|bibliography)"', ""),
-    (r'(<div class="citation"[^>]*?) role="list(?:item)?"', r"\1"),
+    (
+        r'(<button class="sidebar-toggle[^>]*?) title="([^"]+)"(?! aria-label)',
+        r'\1 title="\2" aria-label="\2"',
+    ),
+    # roles of the bibliography: one that is no longer known, and a list without items
+    (r' role="doc-(?:biblioentry|backlink|bibliography)"', ""),
+    (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
 )
 COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in REPAIRS)
 

@@ -1,0 +1,1 @@
+"""The project's tests; `make test` runs them all."""

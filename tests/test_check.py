@@ -1,0 +1,114 @@
+"""The checks of the notebooks: they fail when they should, and say where and by how much."""
+
+import pytest
+import torch
+
+from lab.check import assert_close, assert_dtype, assert_raises, assert_shape, draw, visible_passed
+
+CLAIM = "the two should be equal"
+
+
+def said_by(check) -> str:
+    """What a failing check says."""
+    with pytest.raises(AssertionError) as caught:
+        check()
+    message = str(caught.value)
+    assert message.splitlines()[0] == CLAIM
+    return message
+
+
+def test_equal_tensors_pass():
+    assert_close(draw((2, 3)), draw((2, 3)), CLAIM)
+    assert_close(draw((2, 3)).T, draw((2, 3)).T.contiguous(), CLAIM)
+    assert_close(torch.tensor([torch.inf, torch.nan]), torch.tensor([torch.inf, torch.nan]), CLAIM)
+
+
+def test_numbers_pass_and_fail():
+    assert_close(0.5, 0.5, CLAIM)
+    assert_close(torch.full((2, 3), 0.5), 0.5, CLAIM)
+    assert "yours 0.5, expected 0.25" in said_by(lambda: assert_close(0.5, 0.25, CLAIM))
+
+
+def test_a_difference_is_located_and_counted():
+    wrong = draw((2, 3)).clone()
+    wrong[1, 2] += 1e-6
+    said = said_by(lambda: assert_close(wrong, draw((2, 3)), CLAIM))
+    assert "at index [1, 2] (1 of 6 entries)" in said
+
+
+def test_double_precision_is_held_to_more_than_single():
+    x = draw((4,))
+    said_by(lambda: assert_close(x + 1e-8, x, CLAIM))
+    assert_close((x + 1e-8).float(), x.float(), CLAIM)
+
+
+def test_a_constant_factor_is_named():
+    said = said_by(lambda: assert_close(3 * draw((2, 3)), draw((2, 3)), CLAIM))
+    assert "Everything is 3 times what it should be" in said
+
+
+def test_a_transpose_is_named():
+    said = said_by(lambda: assert_close(draw((2, 3)).T, draw((2, 3)), CLAIM))
+    assert "shape (3, 2), expected (2, 3)" in said
+    assert "transpose" in said
+    square = draw((3, 3))
+    assert "transpose" in said_by(lambda: assert_close(square.T, square, CLAIM))
+
+
+def test_a_wrong_shape_is_never_broadcast():
+    said = said_by(lambda: assert_close(torch.zeros(1, 3), torch.zeros(2, 3), CLAIM))
+    assert "shape (1, 3), expected (2, 3)" in said
+
+
+def test_nan_is_named():
+    x = draw((2, 3))
+    x[0, 1] = torch.nan
+    assert "NaN (not a number) at index [0, 1]" in said_by(
+        lambda: assert_close(x, draw((2, 3)), CLAIM)
+    )
+
+
+@pytest.mark.parametrize(("value", "words"), [(None, "return statement"), ([1.0], "is a list")])
+def test_something_that_is_no_tensor_is_named(value, words):
+    assert words in said_by(lambda: assert_close(value, draw((2, 3)), CLAIM))
+    assert words in said_by(lambda: assert_shape(value, (2, 3), CLAIM))
+
+
+def test_shape_and_dtype():
+    assert_shape(draw((2, 3)), (2, 3), CLAIM)
+    assert_dtype(draw((2, 3)), torch.float64, CLAIM)
+    said_by(lambda: assert_shape(draw((2, 3)), (3, 2), CLAIM))
+    said_by(lambda: assert_dtype(draw((2, 3)), torch.float32, CLAIM))
+
+
+def test_errors_are_expected_with_their_words():
+    def stop(message: str) -> None:
+        raise ValueError(message)
+
+    assert_raises(ValueError, lambda: stop("7 is odd"), CLAIM, mentions=["7"])
+    assert "nothing was raised" in said_by(lambda: assert_raises(ValueError, lambda: None, CLAIM))
+    said = said_by(lambda: assert_raises(ValueError, lambda: stop("odd"), CLAIM, mentions=["7"]))
+    assert "should mention 7" in said
+
+
+def test_an_unanswered_question_is_not_the_error_asked_for():
+    def stub() -> None:
+        raise NotImplementedError("not answered yet")
+
+    with pytest.raises(NotImplementedError):
+        assert_raises(Exception, stub, CLAIM)
+
+
+def test_draws_are_the_same_for_a_seed_and_leave_torchs_own_alone():
+    state = torch.get_rng_state()
+    a, b = draw((2, 3), (4,), seed=1)
+    assert torch.equal(a, draw((2, 3), seed=1))
+    assert b.shape == (4,)
+    assert not torch.equal(a, draw((2, 3), seed=2))
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_passing_the_visible_tests_never_claims_more(capsys):
+    visible_passed()
+    said = capsys.readouterr().out
+    assert "Visible tests passed" in said and "all" not in said.lower()

@@ -1,0 +1,182 @@
+"""The demo class: what each student scores follows from how the work was made, and nothing else."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import demo as demo_class
+from autograder.course import Course, CourseError
+from autograder.grade import Class, grade, read_journal, unreadable
+from autograder.release import build_instructor
+from autograder.report import grades
+from autograder.source import read_source
+from tests.conftest import CHAPTERS
+from tests.test_release import lines_worth_hiding
+
+REFUSED = {
+    demo_class.doubled_cell: "is there twice",
+    demo_class.wrong_file: "is not a notebook",
+    demo_class.cut_off: "is not a notebook",
+    demo_class.missing_file: "no file named",
+}
+
+
+@pytest.fixture
+def taught(course: Course, demo: Path) -> Class:
+    """The graded demo class."""
+    return Class(course, demo)
+
+
+def maker_of(student: str, chapter: str):
+    """How a student's work for a chapter was made."""
+    return demo_class._maker(demo_class.STUDENTS.index(student), CHAPTERS.index(chapter))
+
+
+def test_every_grade_is_what_its_making_foretold(taught: Class, chapter: str):
+    expected = json.loads((taught.folder / "expected.json").read_text(encoding="utf-8"))
+    assert list(expected) == list(demo_class.STUDENTS)
+    with Gradebook(taught.database) as book:
+        for student in expected:
+            given = grades(book, chapter, student)
+            wanted = expected[student][chapter]
+            assert {test: given[test] for test in wanted} == wanted, student
+
+
+def test_the_class_has_all_kinds_of_work():
+    kinds = {maker_of(student, c) for student in demo_class.STUDENTS for c in CHAPTERS}
+    assert kinds == set(demo_class.MAKERS) | {demo_class.missing_file}
+
+
+def test_the_reference_gets_everything_and_the_untouched_release_nothing(
+    course: Course, demo: Path
+):
+    expected = json.loads((demo / "expected.json").read_text(encoding="utf-8"))
+    for chapter in CHAPTERS:
+        tests = {c.id: c.points for c in read_source(course.source(chapter)).of_kind("test")}
+        assert expected["ada"][chapter] == tests
+        untouched = demo_class.STUDENTS[demo_class.MAKERS.index(demo_class.nothing)]
+        assert set(expected[untouched][chapter].values()) == {0}
+
+
+def test_work_that_cannot_be_run_gets_0_and_the_reason(taught: Class, chapter: str):
+    journal = read_journal(taught)
+    for student in demo_class.STUDENTS:
+        reason = journal[student, chapter].reason
+        assert REFUSED.get(maker_of(student, chapter), "") in reason
+        assert bool(reason) == (maker_of(student, chapter) in REFUSED)
+
+
+def test_every_student_gets_a_feedback_page_for_every_chapter(taught: Class, chapter: str):
+    journal = read_journal(taught)
+    for student in demo_class.STUDENTS:
+        page = taught.feedback / student / chapter / f"{chapter}.html"
+        text = page.read_text(encoding="utf-8")
+        result = journal[student, chapter]
+        assert result.reason in text
+        for _, said in result.failures:
+            first = said.split("'")[0].split("<")[0].strip()
+            assert first in text, f"{page}: {said}"
+
+
+def test_feedback_shows_nothing_of_a_hidden_test(taught: Class, course: Course, chapter: str):
+    source = read_source(course.source(chapter))
+    answers = "\n".join(cell.source for cell in source.of_kind("solution"))
+    # claims may be told; code may not. A right answer may well look like the reference.
+    secret = {
+        line
+        for line in lines_worth_hiding(source)
+        if line not in answers and not line.startswith(('"', "'", 'f"'))
+    }
+    assert len(secret) > 10
+    for student in demo_class.STUDENTS:
+        page = taught.feedback / student / chapter / f"{chapter}.html"
+        text = _plain(page.read_text(encoding="utf-8"))
+        assert [line for line in secret if line in text] == [], student
+
+
+def _plain(html: str) -> str:
+    """The text of a page, without its tags."""
+    from bs4 import BeautifulSoup
+
+    return BeautifulSoup(html, "html.parser").get_text()
+
+
+def test_grades_csv_has_a_row_for_every_student(taught: Class):
+    with (taught.folder / "grades.csv").open(encoding="utf-8") as file:
+        table = {row["student"]: row for row in csv.DictReader(file)}
+    assert sorted(table) == sorted(demo_class.STUDENTS)
+    expected = json.loads((taught.folder / "expected.json").read_text(encoding="utf-8"))
+    for student, row in table.items():
+        for chapter in CHAPTERS:
+            assert float(row[chapter]) == sum(expected[student][chapter].values())
+        lost = float(row["total"]) < float(row["max"])
+        assert bool(row["what went wrong"]) == lost
+
+
+def test_the_report_links_every_feedback_page(taught: Class):
+    text = (taught.folder / "report.html").read_text(encoding="utf-8")
+    for student in demo_class.STUDENTS:
+        for chapter in CHAPTERS:
+            assert f'href="feedback/{student}/{chapter}/{chapter}.html"' in text
+
+
+def test_a_second_run_grades_nothing_again(taught: Class, monkeypatch):
+    def never(*_):
+        raise AssertionError("graded again")
+
+    monkeypatch.setattr("autograder.grade._grade_one", never)
+    results = grade(taught, CHAPTERS)
+    assert len(results) == len(demo_class.STUDENTS) * len(CHAPTERS)
+
+
+def test_one_students_broken_work_changes_nobody_elses_grade(course: Course, tmp_path: Path):
+    """Two neighbours of a broken submission, graded with and without it."""
+    chapter = CHAPTERS[0]
+    build_instructor(course, chapter)
+    taught = Class(course, tmp_path)
+    whole = demo_class.make_class(course, [chapter], tmp_path / "whole")
+    for student in ("ada", "tomas", "fatima"):
+        shutil.copytree(whole.submitted / student, taught.submitted / student)
+    results = {r.student: r for r in grade(taught, [chapter])}
+    assert results["tomas"].reason
+    assert not results["ada"].reason and not results["ada"].failures
+    assert results["fatima"].failures
+    again = grade(taught, [chapter], students=["fatima"])
+    assert again == [results["fatima"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no JSON text"),
+        (b"\xff\xfe{\x00}\x00", "no JSON text"),
+        (b"[1, 2]", "no list of cells"),
+        (b'{"cells": 3}', "no list of cells"),
+        (b'{"cells": ["text"]}', "no list of cells"),
+        (b"[" * 100_000, "no JSON text"),
+    ],
+)
+def test_a_file_that_is_no_notebook_is_told_apart(tmp_path: Path, content: bytes, words: str):
+    path = tmp_path / "01.ipynb"
+    path.write_bytes(content)
+    assert words in unreadable(path)
+
+
+def test_a_missing_file_is_named_with_what_was_found(tmp_path: Path):
+    assert "the folder is empty" in unreadable(tmp_path / "01.ipynb")
+    (tmp_path / "homework.pdf").touch()
+    assert "found homework.pdf" in unreadable(tmp_path / "01.ipynb")
+
+
+def test_an_unknown_student_is_an_error(taught: Class):
+    with pytest.raises(CourseError, match="no student 'nobody'"):
+        grade(taught, CHAPTERS, students=["nobody"])
+
+
+def test_a_class_without_submissions_is_told_where_they_belong(course: Course, tmp_path: Path):
+    with pytest.raises(CourseError, match="does not exist; put each submission at"):
+        grade(Class(course, tmp_path), CHAPTERS[:1])

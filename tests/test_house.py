@@ -1,0 +1,79 @@
+"""The house: which room may know which, and what every file says of itself."""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+OWN = {"lab", "autograder", "solutions", "tests"}
+MAY_IMPORT = {"lab": {"lab"}, "autograder": {"autograder"}, "solutions": {"lab"}}
+
+
+def tracked(pattern: str) -> list[Path]:
+    """Files under version control that match a pattern."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def imports(path: Path) -> set[str]:
+    """Top-level names of everything a module imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_rooms_import_only_what_they_may(room: str):
+    files = tracked(f"{room}/**.py")
+    assert files
+    for path in files:
+        assert imports(path) & OWN <= MAY_IMPORT[room], path
+
+
+def test_the_autograder_knows_nothing_of_transformers():
+    for path in tracked("autograder/*"):
+        text = path.read_text(encoding="utf-8").lower()
+        for word in ("torch", "transformer", "attention", "embedding"):
+            assert word not in text, f"{path.name} says {word}"
+
+
+def test_every_module_says_first_what_it_is_for():
+    for path in tracked("*.py"):
+        if path.parent.parent.name == "solutions" and path.stem == path.parent.name:
+            continue  # an exercise says it in its first cell
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+def test_public_functions_are_documented():
+    for path in [*tracked("lab/*.py"), *tracked("autograder/*.py")]:
+        for node in public(ast.parse(path.read_text(encoding="utf-8"))):
+            assert ast.get_docstring(node), f"{path.name}: {node.name}"
+
+
+def public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    """Functions and classes that others may use, and the methods of those classes."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from public(node)
+
+
+def test_requirements_are_pinned_exactly_and_say_why():
+    for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith(("#", "-e")):
+            assert "==" in line and "#" in line, line

@@ -1,0 +1,119 @@
+"""The student notebooks: in sync with their sources, and nothing of an answer in them."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from autograder.course import Course, CourseError
+from autograder.release import build_instructor, release, require_fresh
+from autograder.source import (
+    BEGIN_HIDDEN,
+    BEGIN_SOLUTION,
+    END_HIDDEN,
+    END_SOLUTION,
+    Source,
+    read_source,
+)
+from tests.conftest import CHAPTERS
+
+
+def regions(source: Source) -> list[str]:
+    """The text between every pair of markers: what no student may get."""
+    pattern = rf"{BEGIN_SOLUTION}\n(.*?){END_SOLUTION}|{BEGIN_HIDDEN}\n(.*?){END_HIDDEN}"
+    return [
+        one or other
+        for cell in source.cells
+        for one, other in re.findall(pattern, cell.source, re.DOTALL)
+    ]
+
+
+def lines_worth_hiding(source: Source) -> set[str]:
+    """Lines of those regions that stand nowhere in what is given out on purpose."""
+    given = "\n".join(cell.source for cell in source.cells)
+    for region in regions(source):
+        given = given.replace(region, "")
+    lines = {line.strip() for region in regions(source) for line in region.splitlines()}
+    return {line for line in lines if len(line) > 12 and line not in given}
+
+
+def statements(code: str) -> set[str]:
+    """Every statement of some code, normalised: layout and comments do not count."""
+    return {ast.unparse(node) for node in ast.walk(ast.parse(code)) if isinstance(node, ast.stmt)}
+
+
+def code_cells(path: Path) -> list[str]:
+    """The code of a notebook's cells."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def test_a_release_made_again_is_the_same_to_the_byte(course: Course, chapter, tmp_path):
+    again = release(course, chapter, tmp_path)
+    assert again.read_bytes() == course.release(chapter).read_bytes(), "run: make release"
+
+
+def test_exercises_holds_the_releases_and_nothing_else(course: Course):
+    found = {str(p.relative_to(course.root)) for p in (course.root / "exercises").rglob("*")}
+    found = {name for name in found if ".ipynb_checkpoints" not in name}
+    expected = {f"exercises/{c}" for c in CHAPTERS} | {f"exercises/{c}/{c}.ipynb" for c in CHAPTERS}
+    assert found == expected
+
+
+def test_no_line_of_an_answer_or_a_hidden_test_is_released(course: Course, chapter: str):
+    text = course.release(chapter).read_text(encoding="utf-8")
+    secret = lines_worth_hiding(read_source(course.source(chapter)))
+    assert len(secret) > 20
+    assert [line for line in secret if json.dumps(line, ensure_ascii=False)[1:-1] in text] == []
+    assert "BEGIN SOLUTION" not in text and "HIDDEN" not in text
+
+
+def test_no_statement_of_an_answer_or_a_hidden_test_is_released(course: Course, chapter: str):
+    source = read_source(course.source(chapter))
+    released = set().union(*(statements(code) for code in code_cells(course.release(chapter))))
+    full = set().union(*(statements(cell.source) for cell in source.cells if cell.is_code))
+    secret = {
+        statement for statement in full - released if "\n" not in statement and len(statement) > 12
+    }
+    text = "\n".join(code_cells(course.release(chapter)))
+    assert len(secret) > 20
+    assert [statement for statement in secret if statement in text] == []
+
+
+def test_every_answer_is_a_stub_that_says_so(course: Course, chapter: str):
+    source = read_source(course.source(chapter))
+    cells = json.loads(course.release(chapter).read_text(encoding="utf-8"))["cells"]
+    by_id = {cell["id"]: "".join(cell["source"]) for cell in cells}
+    for cell in source.of_kind("solution"):
+        assert 'raise NotImplementedError("not answered yet' in by_id[cell.id]
+    for cell in source.of_kind("manual"):
+        assert by_id[cell.id].strip() == "YOUR ANSWER HERE"
+
+
+def test_a_stale_release_is_refused(course: Course, chapter: str, tmp_path: Path):
+    copy = Course(tmp_path)
+    for path in (course.source(chapter), course.release(chapter)):
+        target = tmp_path / path.relative_to(course.root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    require_fresh(copy, chapter)
+    with copy.source(chapter).open("a", encoding="utf-8") as file:
+        file.write("\n# one more line\n")
+    with pytest.raises(CourseError, match=r"is older than .*; run: make release"):
+        require_fresh(copy, chapter)
+    copy.release(chapter).unlink()
+    with pytest.raises(CourseError, match="is missing; run: make release"):
+        require_fresh(copy, chapter)
+
+
+def test_an_unchanged_instructor_notebook_is_not_written_again(course: Course, chapter: str):
+    path = build_instructor(course, chapter)
+    before = path.stat().st_mtime_ns
+    assert build_instructor(course, chapter).stat().st_mtime_ns == before
+
+
+def test_an_unknown_chapter_is_named_with_those_that_exist(course: Course):
+    with pytest.raises(CourseError, match=r"no chapter '99_nothing'.*01_embedding"):
+        course.select(["99_nothing"])

@@ -1,0 +1,165 @@
+"""Exercise sources: what is read from them, and what a broken one is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autograder.course import Course
+from autograder.source import SourceError, notebook, read_source, visible_part
+
+SOUND = '''\
+# %% [markdown]
+# # 9 Sums
+# %% setup
+from math import fsum
+# %% [markdown]
+# ## 9.1 Adding   (5 points, about 10 minutes, difficulty 1 of 5)
+# Add two numbers.
+# %% solution="add" export
+def add(a, b):
+    """The sum."""
+    ### BEGIN SOLUTION
+    return a + b
+    ### END SOLUTION
+# %% test="add-values" points=3
+assert add(2, 3) == 5, "2 and 3 make 5"
+### BEGIN HIDDEN TESTS
+assert add(20, 30) == 50, "20 and 30 make 50"
+### END HIDDEN TESTS
+# %% [markdown] manual="add-why" points=2
+# ### BEGIN SOLUTION
+# Because.
+# ### END SOLUTION
+'''
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    """Write a source and return its path."""
+
+    def write_text(text: str) -> Path:
+        path = tmp_path / "09_sums.py"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_text
+
+
+def test_a_sound_source_is_read_whole(write):
+    source = read_source(write(SOUND))
+    assert [cell.kind for cell in source.cells] == [
+        *("text", "setup", "text", "solution", "test", "manual")
+    ]
+    assert source.solution("add").export
+    assert source.tests_of("add") == ["add-values"]
+    (question,) = source.questions()
+    assert (question.number, question.title, question.points) == ("9.1", "Adding", 5)
+    assert question.graded == ("add-values", "add-why")
+
+
+def test_the_notebook_has_nbgraders_marks(write):
+    cells = json.loads(notebook(read_source(write(SOUND))))["cells"]
+    marks = {cell["id"]: cell["metadata"].get("nbgrader") for cell in cells}
+    assert marks["add-values"] == {
+        "grade": True,
+        "grade_id": "add-values",
+        "locked": True,
+        "points": 3,
+        "schema_version": 3,
+        "solution": False,
+        "task": False,
+    }
+    assert marks["add"]["solution"] and not marks["add"]["grade"]
+    assert marks["add-why"]["solution"] and marks["add-why"]["grade"]
+    assert marks["setup"]["locked"]
+    assert next(cell for cell in cells if cell["id"] == "add")["metadata"]["tags"] == ["export"]
+
+
+def test_the_same_source_gives_the_same_bytes(write):
+    path = write(SOUND)
+    assert notebook(read_source(path)) == notebook(read_source(path))
+
+
+def test_the_visible_part_has_no_hidden_test(write):
+    visible = visible_part(read_source(write(SOUND)).cells[4].source)
+    assert "2 and 3" in visible
+    assert "20" not in visible and "HIDDEN" not in visible
+
+
+BROKEN = {
+    "unreadable header": ('# %% solution="add" export', "# %% solution=add", "cannot read"),
+    "misspelt kind": ("# %% setup", "# %% set-up", "cannot read the cell header"),
+    "no header at the top": ("# %% [markdown]\n# # 9", "# # 9", "starts with a cell header"),
+    "two cells of one name": ('manual="add-why"', 'manual="add-values"', "is used on line"),
+    "a name with a space": ('solution="add"', 'solution="add it"', "lower-case letters"),
+    "points in words": ("points=3", "points=three", "not a positive whole number"),
+    "points of zero": ("points=3", "points=0", "not a positive whole number"),
+    "points with a fraction": ("points=3", "points=2.5", "not a positive whole number"),
+    "points that do not add up": ("(5 points", "(6 points", "announces 6 points"),
+    "a heading without labels": (
+        "   (5 points, about 10 minutes, difficulty 1 of 5)",
+        "",
+        "the heading of add-values should read",
+    ),
+    "no test": (
+        SOUND[SOUND.index("# %% test") : SOUND.index("# %% [markdown] manual")],
+        "",
+        "a solution without a test",
+    ),
+    "a test of another solution": ('test="add-values"', 'test="sum-values"', "starts with the id"),
+    "no setup": ("# %% setup\nfrom math import fsum\n", "", "0 setup cells"),
+    "no markers": ("    ### BEGIN SOLUTION\n", "", "should alternate"),
+    "a marker left open": ("### END HIDDEN TESTS\n", "", "should alternate"),
+    "hidden tests in a solution": (
+        "    return a + b",
+        "    ### BEGIN HIDDEN TESTS\n    return a + b\n    ### END HIDDEN TESTS",
+        "belongs in a test cell",
+    ),
+    "an answer without markers": (
+        "    ### BEGIN SOLUTION\n    return a + b\n    ### END SOLUTION",
+        "    return a + b",
+        "the answer would be released",
+    ),
+    "no Python": ("return a + b", "return a +", "is no Python"),
+    "a test that ends in a value": (
+        '### BEGIN HIDDEN TESTS\nassert add(20, 30) == 50, "20 and 30 make 50"\n'
+        "### END HIDDEN TESTS",
+        "add(20, 30)",
+        "reads as a partial score",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_source_is_refused_with_file_place_and_what_to_do(write, fault):
+    old, new, said = BROKEN[fault]
+    assert old in SOUND
+    with pytest.raises(SourceError) as caught:
+        read_source(write(SOUND.replace(old, new)))
+    message = str(caught.value)
+    assert said in message
+    assert "09_sums.py" in message
+    assert "\n" not in message
+
+
+def test_a_missing_source_is_named(tmp_path):
+    with pytest.raises(SourceError, match="does not exist"):
+        read_source(tmp_path / "10_nothing.py")
+
+
+def test_every_exercise_keeps_the_houses_form(course: Course, chapter: str):
+    source = read_source(course.source(chapter))
+    questions = source.questions()
+    assert 4 <= len(questions) <= 7
+    assert 18 <= sum(question.points for question in questions) <= 22
+    written = [question for question in questions if not question.solutions]
+    assert len(written) == 1, "one short written question"
+    for cell in source.of_kind("text"):
+        if "\n## " in f"\n{cell.source}" and "points, about" in cell.source:
+            assert "**Objective.**" in cell.source
+            is_written = any(f"## {question.number} " in cell.source for question in written)
+            hints = cell.source.count("<details>")
+            assert is_written or hints >= 3, f"hint, sketch, help by symptom: {cell.line}"
+    for cell in source.of_kind("test"):
+        assert "visible_passed()" in cell.source, cell.id
