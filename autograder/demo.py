@@ -178,14 +178,14 @@ def make_class(course: Course, chapters: Sequence[str], folder: Path) -> Class:
     shutil.rmtree(taught.submitted, ignore_errors=True)
     for place, chapter in enumerate(chapters):
         for number, student in enumerate(STUDENTS):
-            work = _make(course, chapter, _maker(number, place), number + place)
+            work = _make(course, chapter, maker(number, place), number + place)
             _hand_in(work, taught.submitted / student / chapter / f"{chapter}.ipynb")
             expected[student][chapter] = work.expected()
     (folder / "expected.json").write_text(json.dumps(expected, indent=1), encoding="utf-8")
     return taught
 
 
-def _maker(number: int, place: int) -> Maker:
+def maker(number: int, place: int) -> Maker:
     """The last student hands in a broken file of another kind in each chapter."""
     if MAKERS[number] is cut_off:
         return (cut_off, missing_file)[place % 2]

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import nbformat
-from nbgrader.api import Gradebook, MissingEntry
 from nbformat.warnings import MissingIDFieldWarning
+from nbgrader.api import Gradebook, MissingEntry
 from sqlalchemy.exc import OperationalError
 from tqdm import tqdm
 from traitlets.config import Config

@@ -17,7 +17,7 @@ from autograder.source import read_source
 from tests.conftest import CHAPTERS
 from tests.test_release import lines_worth_hiding
 
-REFUSED = {
+REFUSED: dict[demo_class.Maker, str] = {
     demo_class.doubled_cell: "is there twice",
     demo_class.wrong_file: "is not a notebook",
     demo_class.cut_off: "is not a notebook",
@@ -33,7 +33,7 @@ def taught(course: Course, demo: Path) -> Class:
 
 def maker_of(student: str, chapter: str):
     """How a student's work for a chapter was made."""
-    return demo_class._maker(demo_class.STUDENTS.index(student), CHAPTERS.index(chapter))
+    return demo_class.maker(demo_class.STUDENTS.index(student), CHAPTERS.index(chapter))
 
 
 def test_every_grade_is_what_its_making_foretold(taught: Class, chapter: str):

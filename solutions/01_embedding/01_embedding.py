@@ -30,7 +30,6 @@ from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
-from lab.corpus import sentence_pairs, split_pairs
 from torch import Tensor, nn
 
 from lab.check import (
@@ -41,6 +40,7 @@ from lab.check import (
     draw,
     visible_passed,
 )
+from lab.corpus import sentence_pairs, split_pairs
 
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 

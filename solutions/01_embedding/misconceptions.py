@@ -206,8 +206,8 @@ def pads_in_front(sequences, pad_id, max_len=None):
     "pad-batch", id="TOK22", fails=["pad-batch-lengths"], read="01_embedding#valid-lengths"
 )
 def lengths_before_the_cut(sequences, pad_id, max_len=None):
-    """You return the lengths from before the cut, some larger than N; a valid length is min(length,
-    N)."""
+    """You return the lengths from before the cut, some larger than N; a valid length is
+    min(length,     N)."""
     N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
     rows = [list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences]
     return torch.tensor(rows), torch.tensor([len(s) for s in sequences])
@@ -251,7 +251,7 @@ def pads_the_callers_lists(sequences, pad_id, max_len=None):
     "pad-batch", id="TOK26", fails=["pad-batch-ids"], read="01_embedding#padding-and-truncation"
 )
 def ids_are_floats(sequences, pad_id, max_len=None):
-    """Your ids are floating-point numbers; an id is the number of a row and has to be an integer."""
+    """Your ids are floating-point numbers; an id is the number of a row, an integer."""
     N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
     ids = torch.ones(len(sequences), N) * pad_id
     for row, sequence in zip(ids, sequences, strict=True):
@@ -428,8 +428,8 @@ class PlainTensor(nn.Module):
     read="01_embedding#learned-rows",
 )
 def look_up_without_gradient(self, ids):
-    """Your look-up goes through .data (or .detach()), so no gradient comes back and the table never
-    learns; index weight itself."""
+    """Your look-up goes through .data (or .detach()), so no gradient comes back and the table
+    never     learns; index weight itself."""
     return self.weight.data[ids] * math.sqrt(self.d_model)
 
 
@@ -475,8 +475,8 @@ def reads_on_after_eos(ids, vocabulary):
     read="01_embedding#special-tokens",
 )
 def special_tokens_stay_in_the_text(ids, vocabulary):
-    """Your sentence contains <bos>, <eos> or <pad>; they are for the model and do not belong to the
-    text."""
+    """Your sentence contains <bos>, <eos> or <pad>; they are for the model and do not belong to
+    the     text."""
     tokens = {i: token for token, i in vocabulary.items()}
     return " ".join(tokens[i] for i in ids)
 
