@@ -54,6 +54,8 @@ class Verb:
     preposition: tuple[str, str] = ("", "")
 
 
+ANYTHING = "person animal thing food place area"  # kinds of noun
+
 # english, plural, french, plural, gender, kinds
 NOUNS = [
     Noun(english, plural, french, pluriel, gender == "f", frozenset(kinds.split()))
@@ -156,15 +158,7 @@ ADJECTIVES_AFTER = [
 ADJECTIVES_BEFORE = [
     Adjective(english, m, ms, f, fs, frozenset(kinds.split()), True, before_vowel)
     for english, m, ms, f, fs, kinds, before_vowel in [
-        (
-            "small",
-            "petit",
-            "petits",
-            "petite",
-            "petites",
-            "person animal thing food place area",
-            "",
-        ),
+        ("small", "petit", "petits", "petite", "petites", ANYTHING, ""),
         ("big", "grand", "grands", "grande", "grandes", "animal thing place area", ""),
         ("young", "jeune", "jeunes", "jeune", "jeunes", "person animal", ""),
         ("old", "vieux", "vieux", "vieille", "vieilles", "person animal thing place area", "vieil"),
@@ -198,7 +192,6 @@ IRREGULAR = {
     "acheter": "achète achetez achète achetons achètent",
 }
 
-ANYTHING = "person animal thing food place area"
 VERBS = [
     Verb(english, french, frozenset(kinds.split()))
     for english, french, kinds in [
@@ -704,9 +697,10 @@ def _be_somehow(rng: random.Random, form: str) -> tuple[str, str]:
     if adjective.kinds & {"person"} and rng.random() < 0.3:
         subject = rng.choice([who for who in SUBJECTS if who.person in (IL, ILS)])
     else:
-        subject = _draw_noun_phrase(rng, adjective.kinds, DEFINITE)
-        if subject.person == IL and rng.random() < 0.2:
-            subject = both(subject, _draw_noun_phrase(rng, adjective.kinds, DEFINITE))
+        kind = frozenset({rng.choice(sorted(adjective.kinds))})
+        subject = _draw_noun_phrase(rng, kind, DEFINITE)
+        if rng.random() < 0.2:
+            subject = both(subject, _draw_noun_phrase(rng, kind, DEFINITE))
     very = ("very ", "très ") if rng.random() < 0.3 else ("", "")
     french = agree(adjective, subject.feminine, subject.plural)
     rest = [(very[0] + adjective.english, very[1] + french)]

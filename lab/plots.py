@@ -148,7 +148,7 @@ def masks(
     matrix = _matrix(mask)
     own_figure = ax is None
     ax = ax or _new_axes(matrix.shape, rows)
-    may, may_not = COLORS[0], BLANK
+    may, may_not = SEQUENTIAL(0.75), BLANK
     colors = LinearSegmentedColormap.from_list("mask", [may_not, may])
     ax.imshow(matrix, cmap=colors, vmin=0, vmax=1, aspect="auto")
     _frame(ax, matrix.shape, rows, columns, title, xlabel, ylabel)

@@ -1,6 +1,9 @@
 """The corpus: hand-checked translations for each rule of its grammar, and what pairs promise."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -306,6 +309,15 @@ def test_elision_comes_before_contraction(plain, joined):
 
 def test_the_same_seed_gives_the_same_pairs():
     assert sentence_pairs(500, seed=7) == sentence_pairs(500, seed=7)
+
+
+def test_pairs_do_not_depend_on_how_this_python_hashes_words():
+    program = "from lab.corpus import sentence_pairs; print(sentence_pairs(200, seed=7))"
+    for hash_seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONIOENCODING": "utf-8"}
+        command = [sys.executable, "-c", program]
+        printed = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+        assert printed.decode().strip() == str(sentence_pairs(200, seed=7))
 
 
 def test_another_seed_gives_other_pairs():

@@ -93,7 +93,7 @@ def test_unsigned_colours_start_at_zero_and_signed_ones_centre_on_it():
 def test_numbers_have_a_contrast_of_at_least_four_and_a_half_to_one(signed):
     ax = plots.heatmap(np.linspace(-1, 1, 49).reshape(7, 7), signed=signed)
     image = ax.images[0]
-    backgrounds = image.to_rgba(image.get_array()).reshape(-1, 4)
+    backgrounds = image.to_rgba(np.asarray(image.get_array())).reshape(-1, 4)
     for text, background in zip(ax.texts, backgrounds, strict=True):
         assert contrast(text.get_color(), tuple(background[:3])) >= 4.5
 

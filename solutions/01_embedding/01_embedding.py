@@ -129,8 +129,8 @@ by_id = sorted(vocabulary, key=lambda token: vocabulary[token])
 assert by_id[:4] == list(SPECIALS), (
     f"the special tokens come first, in the given order\nYour first four are {by_id[:4]}."
 )
-assert by_id[4] == "the", (
-    f"the most frequent word comes right after the special tokens\nYours is {by_id[4]!r}."
+assert by_id[4:5] == ["the"], (
+    f"the most frequent word comes right after the special tokens\nYours is {by_id[4:5]}."
 )
 assert by_id[5:] == ["a", "cat", "dog", "sees", "bird"], (
     "words come by falling frequency, and alphabetically where they occur equally often\n"
@@ -351,6 +351,7 @@ assert_raises(
 # * A length is larger than $N$: it was taken before the sequence was cut.
 # * Zeros where `pad_id` should be: the tensor was made of zeros.
 # * `float32`: say which `dtype` you want.
+# * `too many values to unpack`: two tensors are wanted, ids and lengths.
 #
 # </details>
 
@@ -455,7 +456,7 @@ assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64), wi
 
 # %% solution="valid-mask"
 def valid_mask(lengths: Int[Tensor, "B"], N: int) -> Bool[Tensor, "B N"]:
-    """Mark the real tokens of a padded batch: True where position < valid length.
+    """Mark the real tokens of a padded batch.
 
     Args:
         lengths: (B,) valid lengths, each from 0 to N.
@@ -542,7 +543,7 @@ class TokenEmbedding(nn.Module):
         ### END SOLUTION
 
     def forward(self, ids: Int[Tensor, "B N"]) -> Float[Tensor, "B N d_model"]:
-        """Return weight[ids] * sqrt(d_model), shape (B, N, d_model)."""
+        """Return the scaled vectors of these ids, shape (B, N, d_model)."""
         ### BEGIN SOLUTION
         return self.weight[ids] * math.sqrt(self.d_model)
         ### END SOLUTION

@@ -34,12 +34,14 @@ PAGE = """\
 <div class="anywidget" id="{name}"><p class="anywidget-fallback">{fallback}</p></div>
 <script type="module">
 const values = {values};
-const listeners = {{}};
+const watchers = [];
 const model = {{
   get: (key) => values[key],
-  set: (key, value) => {{ values[key] = value; (listeners["change:" + key] ?? []).forEach((run) => run()); }},
-  on: (event, run) => {{ (listeners[event] ??= []).push(run); }},
-  off: (event, run) => {{ listeners[event] = (listeners[event] ?? []).filter((other) => other !== run); }},
+  set: (key, value) => {{
+    values[key] = value;
+    watchers.filter((w) => w.event === "change:" + key).forEach((w) => w.run());
+  }},
+  on: (event, run) => watchers.push({{ event, run }}),
   save_changes: () => {{}},
 }};
 {module}
@@ -110,7 +112,8 @@ class AnyWidget(SphinxDirective):
         self.env.note_dependency(path)
         if not Path(path).is_file():
             raise self.error(
-                f"anywidget: there is no {self.arguments[0]}; write the path from this page's folder"
+                f"anywidget: there is no {self.arguments[0]}; "
+                "write the path from this page's folder"
             )
         name = f"anywidget-{self.env.new_serialno('anywidget')}"
         try:

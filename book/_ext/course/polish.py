@@ -21,7 +21,8 @@ logger = logging.getLogger(__name__)
 REPAIRS = (
     # 1.5 MB that draw the icons a second time; the icon font of the style sheet draws them already
     (
-        r"\s*<!-- So that users can add custom icons -->\s*<script defer[^>]*fontawesome\.js[^>]*></script>",
+        r"\s*<!-- So that users can add custom icons -->"
+        r"\s*<script defer[^>]*fontawesome\.js[^>]*></script>",
         "",
     ),
     # a name that differs from the visible text cannot be spoken to a voice control
