@@ -5,7 +5,6 @@ JOBS   ?= 2
 BIN    := $(CURDIR)/.venv/bin
 PY     := $(BIN)/python
 export PATH := $(BIN):$(PATH)
-export PYTHONWARNINGS ?=
 
 CHAPTERS := $(notdir $(wildcard solutions/[0-9][0-9]_*))
 RELEASES := $(foreach chapter,$(CHAPTERS),exercises/$(chapter)/$(chapter).ipynb)
@@ -23,7 +22,7 @@ course: ## set up, build the book and the exercises, grade a demo class (start h
 	@$(MAKE) --no-print-directory release book demo
 	@echo "book:         $(HTML)"
 
-test: .venv/ready ## run the whole test suite
+test: .venv/ready build/released ## run the whole test suite
 	$(PY) -m pytest
 
 book: .venv/ready $(HTML) ## build the book into book/_build/html
@@ -61,7 +60,7 @@ clean: ## remove everything that was built, but not the environment
 	$(PY) -m pip install --disable-pip-version-check --progress-bar off -q -r requirements.txt
 	@touch $@
 
-build/released: $(wildcard solutions/*/*.py) nbgrader_config.py autograder/source.py autograder/release.py $(RELEASES)
+build/released: $(wildcard solutions/*/*.py) nbgrader_config.py autograder/source.py autograder/release.py $(RELEASES) | .venv/ready
 	@$(PY) -m autograder release
 	@mkdir -p build && touch $@
 
@@ -70,6 +69,6 @@ build/page-cache: $(LAB) requirements.txt
 	@rm -rf book/_build
 	@mkdir -p build && touch $@
 
-$(HTML): build/page-cache build/released $(BOOK)
+$(HTML): build/page-cache build/released $(BOOK) | .venv/ready
 	jupyter-book build book -W --keep-going
 	@touch $@

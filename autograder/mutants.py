@@ -68,6 +68,13 @@ def unanswered(source: Source) -> Source:
     return Source(source.path, tuple(cells), source.digest)
 
 
+def alone(source: Source, solution: str) -> Source:
+    """The source with one question only; the others do not touch its tests."""
+    kept = {solution, *source.tests_of(solution)}
+    cells = [cell for cell in source.cells if cell.kind == "setup" or cell.id in kept]
+    return Source(source.path, tuple(cells), source.digest)
+
+
 def stub(source: str) -> str:
     """A solution cell with each marked region replaced by an error."""
     lines: list[str] = []
@@ -86,7 +93,7 @@ def stub(source: str) -> str:
 def _outcome(chapter: str, source: Source, answer: Answer) -> Outcome:
     kind = "misconception" if answer.is_wrong else "variant"
     name = f"{answer.id} {answer.name}".strip()
-    failed = run_tests(answered(source, [answer]))
+    failed = run_tests(answered(alone(source, answer.question), [answer]))
     return Outcome(chapter, answer.question, name, kind, failed, answer.fails)
 
 

@@ -1,28 +1,34 @@
-"""The Transformer's parts on torch's own modules, behind the signatures and masks of this course.
+"""The Transformer's parts on torch's own code, behind the names, signatures and masks of this course.
 
 Notebooks use these in place of what another notebook builds, so that no exercise depends on the
-answers to an earlier one. Masks are boolean and True means "may attend", throughout.
+answers to an earlier one. What torch has is called, not written out: for how a part works, see
+the book. Masks are boolean and True means "may attend", throughout.
 """
+
+from collections import OrderedDict
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 
-def attention(
-    q: Float[Tensor, "... N d_k"],
-    k: Float[Tensor, "... M d_k"],
-    v: Float[Tensor, "... M d_v"],
-    mask: Bool[Tensor, "... N M"] | None = None,
-) -> Float[Tensor, "... N d_v"]:
-    """Scaled dot-product attention from N queries to M keys, computed by torch.
+def scaled_dot_product_attention(
+    q: Float[Tensor, "... n d_k"],
+    k: Float[Tensor, "... m d_k"],
+    v: Float[Tensor, "... m d_v"],
+    mask: Bool[Tensor, "... #n m"] | None = None,
+) -> tuple[Float[Tensor, "... n d_v"], Float[Tensor, "... n m"]]:
+    """Attend from n queries to m keys; return the output and the weights.
 
     Args:
         q: queries.
         k: keys.
         v: values, one per key.
-        mask: True = may attend; any shape that broadcasts to (..., N, M).
+        mask: True = may attend; any shape that broadcasts to (..., n, m). A query that may see no
+            key gets weights and output 0.
 
     Raises:
         ValueError: if the mask is not boolean.
@@ -31,16 +37,20 @@ def attention(
     """
     if mask is not None:
         _require_boolean(mask)
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    m, d_v = v.shape[-2:]
+    # Torch returns no weights, but what it makes of an identity matrix of values are the weights.
+    identity = torch.eye(m, dtype=v.dtype, device=v.device).expand(*v.shape[:-1], m)
+    values = torch.cat([v, identity], dim=-1)  # (..., m, d_v + m)
+    output, weights = F.scaled_dot_product_attention(q, k, values, mask).split([d_v, m], dim=-1)
+    return output, weights
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention around `torch.nn.MultiheadAttention`.
+    """Multi-head attention on torch's own, without biases and without dropout.
 
     Args:
         d_model: width of queries, keys, values and output.
-        num_heads: number of heads, each of width d_model / num_heads.
-        dropout: share of the weights that training sets to 0.
+        num_heads: number of heads, each of width d_k = d_model / num_heads.
 
     Raises:
         ValueError: if `d_model` is not divisible by `num_heads`.
@@ -48,44 +58,119 @@ class MultiHeadAttention(nn.Module):
     Source: Vaswani et al. (2017), section 3.2.2.
     """
 
-    def __init__(self, d_model: int, num_heads: int, dropout: float = 0.0) -> None:
+    def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__()
-        _require_divisible(d_model, num_heads)
+        if num_heads < 1 or d_model % num_heads:
+            raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
         self.num_heads = num_heads
-        self.inner = nn.MultiheadAttention(d_model, num_heads, dropout, batch_first=True)
+        self.w_q = nn.Linear(d_model, d_model, bias=False)
+        self.w_k = nn.Linear(d_model, d_model, bias=False)
+        self.w_v = nn.Linear(d_model, d_model, bias=False)
+        self.w_o = nn.Linear(d_model, d_model, bias=False)
+
+    def split(self, x: Float[Tensor, "B n d_model"]) -> Float[Tensor, "B H n d_k"]:
+        """Give every head its part of the columns: head 0 the first d_k, head 1 the next, ..."""
+        return torch.stack(x.chunk(self.num_heads, dim=-1), dim=1)
+
+    def merge(self, x: Float[Tensor, "B H n d_k"]) -> Float[Tensor, "B n d_model"]:
+        """Undo `split`: put the heads side by side."""
+        return torch.cat(x.unbind(dim=1), dim=-1)
 
     def forward(
         self,
-        q: Float[Tensor, "B N d_model"],
-        k: Float[Tensor, "B M d_model"],
-        v: Float[Tensor, "B M d_model"],
-        mask: Bool[Tensor, "... N M"] | None = None,
-    ) -> tuple[Float[Tensor, "B N d_model"], Float[Tensor, "B num_heads N M"]]:
-        """Attend from q to k; return the output and the weights of every head.
+        query: Float[Tensor, "B n d_model"],
+        key: Float[Tensor, "B m d_model"],
+        value: Float[Tensor, "B m d_model"],
+        mask: Bool[Tensor, "... n m"] | None = None,
+    ) -> tuple[Float[Tensor, "B n d_model"], Float[Tensor, "B H n m"]]:
+        """Attend from query to key; return the output and the weights of every head.
 
         Args:
-            q: what asks.
-            k: what is compared with.
-            v: what is mixed.
-            mask: True = may attend; (N, M), (B, N, M) or (B, num_heads, N, M), or any of these
-                with a 1 in place of a size.
+            query: what asks.
+            key: what is compared with.
+            value: what is mixed.
+            mask: True = may attend; any shape that broadcasts to (B, n, m). A query that may see
+                no key gets weights and output 0.
 
         Raises:
-            ValueError: if the mask is not boolean, has no such shape, or leaves some query
-                without any key.
+            ValueError: if the mask is not boolean, or does not broadcast to (B, n, m).
         """
-        forbidden = _forbidden(mask, q, k, self.num_heads)
-        return self.inner(q, k, v, attn_mask=forbidden, average_attn_weights=False)
+        forbidden, blind = _forbidden(mask, query, key)
+        output, weights = F.multi_head_attention_forward(
+            query.transpose(0, 1),
+            key.transpose(0, 1),
+            value.transpose(0, 1),
+            embed_dim_to_check=query.shape[-1],
+            num_heads=self.num_heads,
+            in_proj_weight=None,
+            in_proj_bias=None,
+            bias_k=None,
+            bias_v=None,
+            add_zero_attn=False,
+            dropout_p=0.0,
+            out_proj_weight=self.w_o.weight,
+            out_proj_bias=None,
+            attn_mask=None if forbidden is None else forbidden.repeat_interleave(self.num_heads, 0),
+            use_separate_proj_weight=True,
+            q_proj_weight=self.w_q.weight,
+            k_proj_weight=self.w_k.weight,
+            v_proj_weight=self.w_v.weight,
+            average_attn_weights=False,
+        )
+        assert weights is not None  # need_weights is True by default
+        output = output.transpose(0, 1)
+        if blind is None:
+            return output, weights
+        return output.masked_fill(blind, 0), weights.masked_fill(blind.unsqueeze(1), 0)
 
 
-class EncoderLayer(nn.Module):
-    """One encoder layer around `torch.nn.TransformerEncoderLayer`.
+class LayerNorm(nn.Module):
+    """Normalise each token over its d_model numbers, on torch's `layer_norm`.
+
+    Args:
+        d_model: width of the tokens.
+        eps: added to the variance.
+
+    Source: Ba et al. (2016).
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.eps = eps
+
+    def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        """Return x, normalised, times the gain, plus the bias."""
+        return F.layer_norm(x, self.gain.shape, self.gain, self.bias, self.eps)
+
+
+class FeedForward(nn.Sequential):
+    """The position-wise feed-forward network: `inner`, ReLU, `outer`.
+
+    Args:
+        d_model: width of the tokens.
+        d_ff: width inside.
+
+    Source: Vaswani et al. (2017), section 3.3.
+    """
+
+    inner: nn.Linear
+    outer: nn.Linear
+
+    def __init__(self, d_model: int, d_ff: int) -> None:
+        inner, outer = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        super().__init__(OrderedDict(inner=inner, relu=nn.ReLU(), outer=outer))
+
+
+class EncoderLayer(nn.TransformerEncoderLayer):
+    """One encoder layer: the parts above, put together by torch's layer.
 
     Args:
         d_model: width of the tokens.
         num_heads: number of attention heads.
         d_ff: width inside the feed-forward network.
-        dropout: as in the paper, after each sub-layer, and inside attention and feed-forward.
+        dropout: probability of dropping an entry of what a sub-layer returns.
         norm_first: normalise before each sub-layer ("pre-norm"); the paper does it after.
 
     Raises:
@@ -94,35 +179,78 @@ class EncoderLayer(nn.Module):
     Source: Vaswani et al. (2017), section 3.1.
     """
 
+    # keeps torch's layer from its fast path, which knows torch's own parts only
+    self_attn = SimpleNamespace(batch_first=False)  # pyright: ignore[reportAssignmentType]
+
     def __init__(
         self,
         d_model: int,
         num_heads: int,
         d_ff: int,
-        dropout: float = 0.0,
+        dropout: float = 0.1,
         norm_first: bool = False,
     ) -> None:
-        super().__init__()
-        _require_divisible(d_model, num_heads)
-        self.num_heads = num_heads
-        self.inner = nn.TransformerEncoderLayer(
-            d_model, num_heads, d_ff, dropout, batch_first=True, norm_first=norm_first
-        )
+        nn.Module.__init__(self)  # skips torch's layer, which would make its own parts
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.norm1 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
+        self.norm2 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
+        self.dropout = nn.Dropout(dropout)
+        self.norm_first = norm_first
 
-    def forward(
-        self, x: Float[Tensor, "B N d_model"], mask: Bool[Tensor, "... N N"] | None = None
-    ) -> Float[Tensor, "B N d_model"]:
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "... n n"] | None = None
+    ) -> Float[Tensor, "B n d_model"]:
         """Pass tokens through self-attention and feed-forward.
 
         Args:
             x: the tokens.
             mask: True = may attend; shapes and errors as for `MultiHeadAttention`.
         """
-        return self.inner(x, src_mask=_forbidden(mask, x, x, self.num_heads))
+        if mask is not None:
+            _require_boolean(mask)
+        return super().forward(x, src_mask=None if mask is None else ~mask)
+
+    def _sa_block(
+        self, x: Tensor, attn_mask: Tensor | None, *_: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        """What torch's layer calls; by now its mask holds 0 = may attend and -inf = may not."""
+        mask = None if attn_mask is None else attn_mask == 0
+        return self.dropout(self.self_attention(x, x, x, mask)[0])
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout(self.feed_forward(x))
 
 
-class DecoderLayer(nn.Module):
-    """One decoder layer around `torch.nn.TransformerDecoderLayer`.
+class Encoder(nn.Module):
+    """A stack of encoder layers.
+
+    Args:
+        make_layer: called once for every layer, so that each has its own weights.
+        num_layers: how many.
+        norm: comes after the last layer; pre-norm stacks need one.
+
+    Source: Vaswani et al. (2017), section 3.1.
+    """
+
+    def __init__(
+        self, make_layer: Callable[[], nn.Module], num_layers: int, norm: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
+        self.norm = norm or nn.Identity()
+
+    def forward(
+        self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "... n n"] | None = None
+    ) -> Float[Tensor, "B n d_model"]:
+        """Pass tokens through all layers; every layer sees the same mask."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+class DecoderLayer(nn.TransformerDecoderLayer):
+    """One decoder layer: the parts above, put together by torch's layer.
 
     Args and errors as for `EncoderLayer`.
 
@@ -134,67 +262,184 @@ class DecoderLayer(nn.Module):
         d_model: int,
         num_heads: int,
         d_ff: int,
-        dropout: float = 0.0,
+        dropout: float = 0.1,
         norm_first: bool = False,
     ) -> None:
-        super().__init__()
-        _require_divisible(d_model, num_heads)
-        self.num_heads = num_heads
-        self.inner = nn.TransformerDecoderLayer(
-            d_model, num_heads, d_ff, dropout, batch_first=True, norm_first=norm_first
-        )
+        nn.Module.__init__(self)  # skips torch's layer, which would make its own parts
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.norm1 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
+        self.norm2 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
+        self.norm3 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
+        self.dropout = nn.Dropout(dropout)
+        self.norm_first = norm_first
 
-    def forward(
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
-        x: Float[Tensor, "B N d_model"],
-        memory: Float[Tensor, "B M d_model"],
-        mask: Bool[Tensor, "... N N"] | None = None,
-        memory_mask: Bool[Tensor, "... N M"] | None = None,
-    ) -> Float[Tensor, "B N d_model"]:
+        x: Float[Tensor, "B n d_model"],
+        memory: Float[Tensor, "B m d_model"],
+        target_mask: Bool[Tensor, "... n n"] | None = None,
+        memory_mask: Bool[Tensor, "... n m"] | None = None,
+    ) -> Float[Tensor, "B n d_model"]:
         """Pass target tokens through self-attention, cross-attention and feed-forward.
 
         Args:
-            x: the target's tokens. Nothing hides the later ones unless `mask` does.
+            x: the target's tokens. Nothing hides the later ones unless `target_mask` does.
             memory: the encoder's output.
-            mask: which target tokens may attend to which; shapes as for `MultiHeadAttention`.
+            target_mask: which target tokens may attend to which; as for `MultiHeadAttention`.
             memory_mask: which target tokens may attend to which source tokens.
         """
-        return self.inner(
-            x,
-            memory,
-            tgt_mask=_forbidden(mask, x, x, self.num_heads),
-            memory_mask=_forbidden(memory_mask, x, memory, self.num_heads),
-        )
+        return super().forward(x, memory, tgt_mask=target_mask, memory_mask=memory_mask)
+
+    def _sa_block(self, x: Tensor, attn_mask: Tensor | None, *_: Tensor | bool | None) -> Tensor:
+        return self.dropout(self.self_attention(x, x, x, attn_mask)[0])
+
+    def _mha_block(
+        self, x: Tensor, mem: Tensor, attn_mask: Tensor | None, *_: Tensor | bool | None
+    ) -> Tensor:
+        return self.dropout(self.cross_attention(x, mem, mem, attn_mask)[0])
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout(self.feed_forward(x))
+
+
+class Decoder(nn.Module):
+    """A stack of decoder layers; arguments as for `Encoder`.
+
+    Source: Vaswani et al. (2017), section 3.1.
+    """
+
+    def __init__(
+        self, make_layer: Callable[[], nn.Module], num_layers: int, norm: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
+        self.norm = norm or nn.Identity()
+
+    def forward(
+        self,
+        x: Float[Tensor, "B n d_model"],
+        memory: Float[Tensor, "B m d_model"],
+        target_mask: Bool[Tensor, "... n n"] | None = None,
+        memory_mask: Bool[Tensor, "... n m"] | None = None,
+    ) -> Float[Tensor, "B n d_model"]:
+        """Pass target tokens through all layers; every layer sees the same memory and masks."""
+        for layer in self.layers:
+            x = layer(x, memory, target_mask, memory_mask)
+        return self.norm(x)
+
+
+class Generator(nn.Module):
+    """The output layer: one logit for every token of the vocabulary, without bias.
+
+    Args:
+        d_model: width of the tokens.
+        vocab_size: number of logits.
+
+    Source: Vaswani et al. (2017), section 3.4.
+    """
+
+    def __init__(self, d_model: int, vocab_size: int) -> None:
+        super().__init__()
+        self.weight = nn.Linear(d_model, vocab_size, bias=False).weight  # (vocab_size, d_model)
+
+    def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... vocab_size"]:
+        """Return the logits; no softmax."""
+        return F.linear(x, self.weight)
+
+    def tie(self, weight: nn.Parameter) -> None:
+        """Use this very matrix from now on, such as an embedding's.
+
+        Raises:
+            ValueError: if it has another shape.
+        """
+        if weight.shape != self.weight.shape:
+            raise ValueError(
+                f"weight has shape {tuple(weight.shape)}; it must be "
+                f"(vocab_size, d_model) = {tuple(self.weight.shape)}"
+            )
+        self.weight = weight
+
+
+class TokenEmbedding(nn.Embedding):
+    """One vector for every token of the vocabulary, on torch's `Embedding`.
+
+    Its numbers are drawn with variance 1, the size that the rest of the model expects, and are
+    looked up as they are.
+
+    Args:
+        vocab_size: number of different ids.
+        d_model: width of the vectors.
+
+    Source: Vaswani et al. (2017), section 3.4.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int) -> None:
+        super().__init__(vocab_size, d_model)
+
+    def forward(self, ids: Int[Tensor, "B N"]) -> Float[Tensor, "B N d_model"]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the vectors of these ids."""
+        return super().forward(ids)
+
+
+class PositionalEncoding(nn.Module):
+    """Add a fixed table of positions to the vectors of the tokens.
+
+    Args:
+        encoding: the table, (max_len, d_model), one row a position.
+        dropout: probability of dropping an entry of the sum.
+
+    Source: Vaswani et al. (2017), sections 3.5 and 5.4.
+    """
+
+    encoding: Tensor
+
+    def __init__(self, encoding: Float[Tensor, "max_len d_model"], dropout: float = 0.0) -> None:
+        super().__init__()
+        self.register_buffer("encoding", encoding, persistent=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, x: Float[Tensor, "B n d_model"], offset: int = 0
+    ) -> Float[Tensor, "B n d_model"]:
+        """Add the rows of the positions offset, offset + 1, ..., and drop.
+
+        Raises:
+            ValueError: if the table has too few rows.
+        """
+        positions = torch.arange(offset, offset + x.shape[1], device=x.device)
+        if offset + x.shape[1] > len(self.encoding):
+            raise ValueError(
+                f"offset + n ({offset + x.shape[1]}) must not exceed max_len "
+                f"({len(self.encoding)}), the number of rows of the table"
+            )
+        return self.dropout(x + F.embedding(positions, self.encoding))
 
 
 def _forbidden(
-    mask: Tensor | None, q: Tensor, k: Tensor, num_heads: int
-) -> Bool[Tensor, "B*num_heads N M"] | None:
-    """What torch's modules want: True = may not attend, the heads of a sentence side by side."""
+    mask: Tensor | None, query: Tensor, key: Tensor
+) -> tuple[Bool[Tensor, "B n m"] | None, Bool[Tensor, "B n 1"] | None]:
+    """What torch wants (True = may not attend), and which queries may see no key at all.
+
+    Torch's weights would be NaN for such a query, so it may see all keys; the caller blanks what
+    comes of it.
+    """
     if mask is None:
-        return None
+        return None, None
     _require_boolean(mask)
-    full = (q.shape[0], num_heads, q.shape[1], k.shape[1])
-    per_head = mask.unsqueeze(1) if mask.ndim == 3 else mask  # (B, N, M) -> (B, 1, N, M)
+    full = (query.shape[0], query.shape[1], key.shape[1])
     try:
-        allowed = per_head.expand(full)
+        allowed = mask.expand(full)
     except RuntimeError as error:
         raise ValueError(
             f"mask has shape {tuple(mask.shape)}; it must broadcast to "
-            f"(batch, heads, queries, keys) = {full}, or to that without heads"
+            f"(batch, queries, keys) = {full}"
         ) from error
-    lost = (~allowed.any(-1)).nonzero()
-    if len(lost):
-        sentence, _, query = lost[0][:3].tolist()
-        raise ValueError(f"query {query} of sentence {sentence} may attend to no key at all")
-    return ~allowed.reshape(-1, *full[2:])
+    blind = ~allowed.any(-1, keepdim=True)
+    return ~(allowed | blind), blind
 
 
 def _require_boolean(mask: Tensor) -> None:
     if mask.dtype != torch.bool:
         raise ValueError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = may attend")
-
-
-def _require_divisible(d_model: int, num_heads: int) -> None:
-    if num_heads < 1 or d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")

@@ -168,7 +168,7 @@ export default {
           { class: real ? (special ? "batch-special" : "") : "batch-pad" },
           build("span", { class: "batch-token" }, known === token ? token : `${token} → ${known}`),
           build("span", { class: "batch-id" }, String(vocabulary.get(known))),
-          build("span", { "aria-label": real ? "real" : "padding" }, real ? "✓" : "–"),
+          build("span", { role: "img", "aria-label": real ? "real" : "padding" }, real ? "✓" : "–"),
         );
       });
       const heading = build("th", { scope: "row" }, `sentence ${b}`);

@@ -173,8 +173,9 @@ assert_shape(sinusoidal_encoding(3, 14), (3, 14), "an even d_model is accepted")
 #
 # $$ P_{p+k} = P_p \, R \qquad \text{for all positions } p. $$
 #
-# The rows $P_p$ are row vectors of length d_model, laid out as in question 2.1 (sines in the even
-# columns, cosines in the odd ones), so $R$ is d_model by d_model. It may depend on $k$, d_model and
+# The rows $P_p$ are row vectors of length d_model, laid out as in question 2.1: pair $i$ has the sine
+# of $\omega_i p$ in column $2i$ and the cosine of the same angle in column $2i + 1$, with the
+# frequency $\omega_i = b^{-2i/d_\text{model}}$. So $R$ is d_model by d_model. It may depend on $k$, d_model and
 # the base, not on $p$. The shift $k$ is an integer, and it may be negative or 0. Write the matrix
 # down; do not fit it to a table.
 #
@@ -363,8 +364,10 @@ class PositionalEncoding(nn.Module):
 
 # %% test="positional-encoding-values" points=1
 x, rows = draw((3, 5, 4), (9, 4))
+before = x.clone()
 layer = PositionalEncoding(rows)
 out = layer(x)
+assert_close(x, before, "the input x is left unchanged")
 assert_shape(out, (3, 5, 4), "adding positions leaves the shape (batch, tokens, d_model) as it was")
 assert_close(out[1, 0], x[1, 0] + rows[0], "the first token of a sequence gets row 0 of the table")
 assert_close(out[1, 3], x[1, 3] + rows[3], "the token at position 3 gets row 3 of the table")
@@ -375,30 +378,22 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 wide, small = draw((2, 6, 3), (7, 6), seed=1)
 layer = PositionalEncoding(small)
-before = wide.clone()
 turned = wide.transpose(1, 2)  # (2, 3, 6), not contiguous
-assert_close(
-    layer(turned),
-    turned + small[None, :3],
-    "every sequence gets rows 0, 1, 2, ... of the table, once",
-)
-assert_close(wide, before, "the input x is left unchanged")
+wanted = turned + small[None, :3]
+assert_close(layer(turned), wanted, "every sequence gets rows 0, 1, 2, ... of the table, once")
 full = draw((4, 7, 6), seed=2)
-assert_close(layer(full), full + small[None], "a sequence of length max_len gets the whole table")
+wanted = full + small[None]
+assert_close(layer(full), wanted, "a sequence of length max_len gets the whole table")
 plain, few = draw((2, 3, 8), (5, 8), seed=3, dtype=torch.float32)
-assert_close(
-    PositionalEncoding(few)(plain),
-    plain + few[None, :3],
-    "float32 inputs get rows 0, 1, 2, ... too",
-)
+wanted = plain + few[None, :3]
+assert_close(PositionalEncoding(few)(plain), wanted, "float32 inputs get rows 0, 1, 2, ... too")
 ### END HIDDEN TESTS
 
 # %% test="positional-encoding-offset" points=1
 x, rows = draw((2, 3, 4), (8, 4), seed=4)
 layer = PositionalEncoding(rows)
-assert_close(
-    layer(x, offset=4), x + rows[None, 4:7], "with offset 4 three tokens get the rows 4, 5 and 6"
-)
+wanted = x + rows[None, 4:7]
+assert_close(layer(x, offset=4), wanted, "with offset 4 three tokens get the rows 4, 5 and 6")
 assert_raises(
     ValueError,
     lambda: layer(x, offset=7),
@@ -409,13 +404,11 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 tokens, table = draw((3, 6, 4), (6, 4), seed=5)
 layer = PositionalEncoding(table)
+whole = tokens + table[None]
+last = layer(tokens[:, 2:].clone(), offset=2)
+assert_close(last, whole[:, 2:], "the last row of the table may be used too")
 steps = torch.cat([layer(tokens[:, t : t + 1], offset=t) for t in range(6)], dim=1)
-assert_close(
-    steps, tokens + table[None], "token by token, with its position as offset, equals all at once"
-)
-assert_close(
-    layer(tokens[:, 2:], offset=2), tokens[:, 2:] + table[None, 2:], "the last row may be used too"
-)
+assert_close(steps, whole, "token by token, with its position as offset, equals all at once")
 assert_raises(
     ValueError,
     lambda: layer(tokens[:, :2], offset=5),
@@ -444,31 +437,31 @@ out = doubled(draw((2, 5, 4)))
 assert_dtype(out, torch.float64, "module.to(torch.float64) takes the table along")
 assert all(b.dtype == torch.float64 for b in doubled.buffers()), "module.to(...) converts the table"
 x = draw((2, 5, 4), dtype=torch.float32).requires_grad_()
-PositionalEncoding(rows)(x).sum().backward()
+PositionalEncoding(rows)(x * 1).sum().backward()
 assert_close(x.grad, 1, "the gradient passes through the addition to x unchanged")
 ### END HIDDEN TESTS
 
 # %% test="positional-encoding-dropout" points=1
 x, rows = draw((2, 5, 4), (6, 4), seed=6)
-assert_close(
-    PositionalEncoding(rows, dropout=1.0)(x), 0, "dropout with probability 1 drops the whole sum"
-)
+wanted = x + rows[None, :5]
 quiet = PositionalEncoding(rows, dropout=0.5).eval()
-assert_close(quiet(x), x + rows[None, :5], "in eval mode nothing is dropped")
+assert_close(quiet(x.clone()), wanted, "in eval mode nothing is dropped")
+silent = PositionalEncoding(rows, dropout=1.0)
+assert_close(silent(x), 0, "dropout with probability 1 drops the whole sum")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 torch.manual_seed(0)
 wide, table = draw((3, 7, 16), (8, 16), seed=7)
+doubled = 2 * (wide + table[None, :7])
 noisy = PositionalEncoding(table, dropout=0.5)(wide)
 kept = noisy != 0
 assert_close(
     noisy,
-    torch.where(kept, 2 * (wide + table[None, :7]), 0.0),
+    torch.where(kept, doubled, 0.0),
     "with dropout 0.5 in training every entry of the sum is either dropped to 0 or doubled",
 )
-assert 0.3 < kept.double().mean().item() < 0.7, (
-    "with dropout 0.5 in training about half the entries are dropped"
-)
+share = kept.double().mean().item()
+assert 0.3 < share < 0.7, "with dropout 0.5 in training about half the entries are dropped"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -786,7 +779,7 @@ for t in range(1, 4):
         out[:, :t], short, "under a causal mask the first outputs do not depend on later tokens"
     )
 lengths = torch.tensor([3, 2])
-valid = (torch.arange(4) < lengths[:, None])[:, None, :]  # (2, 1, 4): padded keys
+valid = (torch.arange(4) < lengths[:, None])[:, None, :].expand(2, 4, 4)  # keys that are no padding
 padded = relative_attention(q, k, v, keys, values, mask=valid)
 for b, length in enumerate((3, 2)):
     alone = relative_attention(q[b, :length], k[b, :length], v[b, :length], keys, values)

@@ -440,12 +440,7 @@ def length_not_checked(self, x, offset=0):
     "positional-encoding",
     id="PE25",
     target="PositionalEncoding.forward",
-    fails=[
-        "positional-encoding-values",
-        "positional-encoding-offset",
-        "positional-encoding-module",
-        "positional-encoding-dropout",
-    ],
+    fails=["positional-encoding-values"],
     read="02_positional_encoding#pe-add",
 )
 def added_in_place(self, x, offset=0):

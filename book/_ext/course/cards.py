@@ -170,8 +170,10 @@ class ExerciseCard(SphinxDirective):
         card += nodes.paragraph(
             "",
             "",
-            nodes.Text("It also lies in your copy of the course. Open it with "),
-            nodes.literal("", f"jupyter lab {relative.as_posix()}"),
+            nodes.Text("The same file lies in your copy of the course, in "),
+            nodes.literal("", relative.parent.as_posix()),
+            nodes.Text(". Work on a copy of it: open that one with "),
+            nodes.literal("", "jupyter lab"),
             nodes.Text(" and run its cells from the top."),
             classes=["card-note"],
         )
