@@ -1,4 +1,4 @@
-"""The Transformer's parts on torch's own code, behind the names, signatures and masks of this course.
+"""The Transformer's parts on torch's own code, behind the names and masks of this course.
 
 Notebooks use these in place of what another notebook builds, so that no exercise depends on the
 answers to an earlier one. What torch has is called, not written out: for how a part works, see
@@ -238,7 +238,7 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
-        self.norm = norm or nn.Identity()
+        self.norm = norm
 
     def forward(
         self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "... n n"] | None = None
@@ -246,7 +246,7 @@ class Encoder(nn.Module):
         """Pass tokens through all layers; every layer sees the same mask."""
         for layer in self.layers:
             x = layer(x, mask)
-        return self.norm(x)
+        return x if self.norm is None else self.norm(x)
 
 
 class DecoderLayer(nn.TransformerDecoderLayer):
@@ -315,7 +315,7 @@ class Decoder(nn.Module):
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
-        self.norm = norm or nn.Identity()
+        self.norm = norm
 
     def forward(
         self,
@@ -327,7 +327,7 @@ class Decoder(nn.Module):
         """Pass target tokens through all layers; every layer sees the same memory and masks."""
         for layer in self.layers:
             x = layer(x, memory, target_mask, memory_mask)
-        return self.norm(x)
+        return x if self.norm is None else self.norm(x)
 
 
 class Generator(nn.Module):
@@ -374,6 +374,8 @@ class TokenEmbedding(nn.Embedding):
 
     Source: Vaswani et al. (2017), section 3.4.
     """
+
+    weight: nn.Parameter
 
     def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__(vocab_size, d_model)

@@ -419,6 +419,7 @@ class Phrase:
 
     @property
     def plural(self) -> bool:
+        """Whether the phrase stands for more than one."""
         return self.person in (NOUS, ILS)
 
 

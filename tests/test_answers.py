@@ -45,14 +45,9 @@ def test_every_misconception_points_to_a_heading_of_the_book(course: Course, cha
         assert f"({label})=" in text, f"{answer.id} points to {answer.read}"
 
 
-def test_misconceptions_have_names_of_their_own(course: Course):
-    ids = [
-        answer.id
-        for chapter in course.chapters()
-        for answer in read_answers(
-            course.misconceptions(chapter), read_source(course.source(chapter))
-        )
-    ]
+def test_misconceptions_have_names_of_their_own(course: Course, chapter: str):
+    source = read_source(course.source(chapter))
+    ids = [answer.id for answer in read_answers(course.misconceptions(chapter), source)]
     assert [id for id, count in Counter(ids).items() if count > 1] == []
 
 

@@ -9,15 +9,17 @@ const STYLE = `
 .clocks .controls { display: grid; gap: 0.35rem 1rem; grid-template-columns: repeat(auto-fit, minmax(14rem, 1fr)); }
 .clocks label { display: flex; flex-direction: column; }
 .clocks input { width: 100%; min-height: 2rem; accent-color: var(--pst-color-primary, #0a4c97); }
-.clocks .faces { display: grid; gap: 0.5rem; grid-template-columns: repeat(auto-fill, minmax(5.2rem, 1fr)); margin: 0.8rem 0; }
+.clocks .faces { display: grid; gap: 0.5rem; grid-template-columns: repeat(auto-fill, minmax(6.2rem, 1fr)); margin: 0.8rem 0; }
 .clocks figure { margin: 0; text-align: center; }
 .clocks figcaption { font-size: 0.85rem; }
 .clocks svg { display: block; width: 100%; height: auto; }
-.clocks .faces svg { max-width: 6.5rem; margin: 0 auto; }
+.clocks .faces svg { max-width: 7.5rem; margin: 0 auto; }
 .clocks .scroll { overflow-x: auto; }
+.clocks p { margin: 0.6rem 0; }
+.clocks caption { caption-side: top; text-align: left; }
 .clocks table { border-collapse: collapse; margin: 0.6rem 0; font-variant-numeric: tabular-nums; }
 .clocks th, .clocks td { border-bottom: 1px solid var(--pst-color-border, #8b929a); padding: 0.2rem 0.5rem; text-align: right; white-space: nowrap; }
-.clocks .face { fill: none; stroke: var(--pst-color-border, #8b929a); }
+.clocks .face { fill: none; stroke: var(--pst-color-text-muted, #5a6270); stroke-width: 1.5; }
 .clocks .hand { stroke: var(--pst-color-text-base, #1c2126); stroke-width: 4; stroke-linecap: round; }
 .clocks .later { stroke: var(--pst-color-primary, #0a4c97); stroke-dasharray: 6 5; }
 .clocks .mark { fill: none; stroke: var(--pst-color-text-base, #1c2126); stroke-width: 1.5; }

@@ -316,7 +316,7 @@ assert_close(minus, four.T, "a rotation is undone by its transpose: R(-k) is the
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# * "The size of tensor a must match ...": the slice has B rows, or all max_len of them, in place of N.
+# * "The size of tensor a must match ...": the slice does not have N rows. Print its shape: B rows, all max_len of them, or none?
 # * Right in one call, wrong token by token: a slice that starts at `offset` ends at `offset + N`.
 # * An input that is too long passes silently: a slice past the end of a tensor is short, not an error, and a slice of one row is broadcast.
 # * With dropout 1 something other than 0 comes out: dropout was applied before the sum.
@@ -543,7 +543,9 @@ assert_close(
 torch.manual_seed(0)
 layer = LearnedPositionalEncoding(6, 5).double()
 x, weight = draw((2, 4, 5), (2, 4, 5), seed=2)
-(layer(x) * weight).sum().backward()
+out = layer(x)
+assert out.requires_grad, "the output depends on a parameter, so a gradient can flow back to it"
+(out * weight).sum().backward()
 parameters = list(layer.parameters())
 assert len(parameters) == 1 and parameters[0].grad is not None, "the one parameter gets a gradient"
 grad = parameters[0].grad
@@ -623,9 +625,15 @@ index = relative_positions(4, 5, max_distance=2)
 assert_shape(index, (4, 5), "the indices are (queries, keys)")
 assert_dtype(index, torch.int64, "indices are whole numbers of dtype int64")
 assert_close(
-    index[0], torch.tensor([2, 3, 4, 4, 4]), "query 0: itself has index 2, all later keys more"
+    index[0],
+    torch.tensor([2, 3, 4, 4, 4]),
+    "query 0: index 2 for itself, 3 for the next key, 4 for all keys after that",
 )
-assert_close(index[3], torch.tensor([0, 0, 1, 2, 3]), "query 3: the key before it has index 1")
+assert_close(
+    index[3],
+    torch.tensor([0, 0, 1, 2, 3]),
+    "query 3: index 2 for itself, 1 for the key before, 0 for all keys before that",
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for n, m, far in ((5, 3, 1), (3, 7, 4), (4, 6, 9)):
@@ -728,6 +736,13 @@ assert_close(
     equal[0, 0],
     (rows[1] + rows[2] + rows[2]) / 3,
     "query 0, equal weights, values 0, K = 1: the mean of the value table's rows 1, 2 and 2",
+)
+pairs, identity = draw((3, 4), seed=8), torch.eye(3).double().expand(2, 3, 3)
+shown = relative_attention(q[:, :3], k[:, :3] * 0, identity, pairs, no_values[:3])
+assert_close(
+    shown[0, 1],
+    torch.softmax(pairs @ q[0, 1] / 2, dim=-1),
+    "query 1 of 3, keys 0, values the identity, K = 1: softmax of q . (rows 0, 1, 2) / sqrt(4)",
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS

@@ -1,0 +1,153 @@
+"""The finished book: nothing leads nowhere, nothing comes from outside, nothing lacks a name."""
+
+import re
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+
+from tests.conftest import CHAPTERS, ROOT
+
+LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+LOADED_LINKS = {"stylesheet", "icon", "preload", "shortcut", "modulepreload", "prefetch"}
+
+
+@pytest.fixture(scope="module")
+def pages(book_html: Path) -> dict[Path, BeautifulSoup]:
+    """All pages of the book."""
+    return {path: soup(path) for path in sorted(book_html.glob("*.html"))}
+
+
+@lru_cache
+def soup(path: Path) -> BeautifulSoup:
+    """A parsed page."""
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+@lru_cache
+def ids(path: Path) -> list[str]:
+    """All ids of a page."""
+    return [str(tag["id"]) for tag in soup(path).find_all(id=True)]
+
+
+def name(tag: Tag, attribute: str) -> str:
+    """An attribute as one string."""
+    value = tag.get(attribute) or ""
+    return value if isinstance(value, str) else " ".join(value)
+
+
+def test_every_page_of_the_table_of_contents_is_there(pages: dict[Path, BeautifulSoup]):
+    listed = re.findall(r"(?:root|file): (\S+)", (ROOT / "book" / "_toc.yml").read_text())
+    assert {f"{page}.html" for page in listed} <= {path.name for path in pages}
+    assert set(CHAPTERS) <= set(listed)
+
+
+def test_links_and_fragments_lead_somewhere(pages: dict[Path, BeautifulSoup]):
+    broken = []
+    for path, page in pages.items():
+        for link in page.find_all("a", href=True):
+            target = urlsplit(name(link, "href"))
+            if target.scheme in ("http", "https", "mailto"):
+                continue
+            file = path.parent / unquote(target.path) if target.path else path
+            if not file.is_file():
+                broken.append(f"{path.name}: {target.path}")
+            elif target.fragment and file.suffix == ".html":
+                if unquote(target.fragment) not in ids(file):
+                    broken.append(f"{path.name}: {target.path}#{target.fragment}")
+    assert not broken
+
+
+def test_ids_are_unique_in_each_page(pages: dict[Path, BeautifulSoup]):
+    doubled = {p.name: [i for i, n in Counter(ids(p)).items() if n > 1] for p in pages}
+    assert not {page: found for page, found in doubled.items() if found}
+
+
+def test_every_picture_says_what_it_shows(pages: dict[Path, BeautifulSoup]):
+    for path, page in pages.items():
+        for picture in page.select("article img"):
+            assert len(name(picture, "alt").split()) >= 3, f"{path.name}: {picture}"
+            assert "_images" not in name(picture, "alt"), f"{path.name}: {picture}"
+
+
+def test_nothing_is_loaded_from_another_host(pages: dict[Path, BeautifulSoup]):
+    outside = [
+        f"{path.name}: {address}"
+        for path, page in pages.items()
+        for tag, attribute in LOADS.items()
+        for loaded in page.find_all(tag)
+        if (address := name(loaded, attribute)).startswith(("http:", "https:", "//"))
+        and (tag != "link" or LOADED_LINKS & set(name(loaded, "rel").split()))
+    ]
+    assert not outside
+
+
+def test_style_sheets_load_nothing_from_another_host(book_html: Path):
+    for sheet in book_html.rglob("*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        assert not re.findall(r"""(?:url\(|@import)\s*["']?(?:https?:)?//[^)]*""", text), sheet
+
+
+def test_what_a_page_loads_is_part_of_the_book(pages: dict[Path, BeautifulSoup]):
+    for path, page in pages.items():
+        for tag, attribute in LOADS.items():
+            for loaded in page.find_all(tag):
+                address = urlsplit(name(loaded, attribute))
+                if address.path and not address.scheme:
+                    assert (path.parent / unquote(address.path)).is_file(), f"{path.name}: {loaded}"
+
+
+def test_formulas_are_drawn_already(pages: dict[Path, BeautifulSoup]):
+    drawn = 0
+    for path, page in pages.items():
+        for formula in page.select("span.math, div.math"):
+            assert formula.select(".katex"), f"{path.name}: {formula.get_text()[:60]}"
+            drawn += 1
+        assert not page.select(".katex-error"), path.name
+        for text in page.select("article p"):
+            assert not re.search(r"\$\$|\\[(\[]", text.get_text()), f"{path.name}: {text}"
+    assert drawn > 100
+
+
+def test_the_heavy_icon_script_is_gone(book_html: Path, pages: dict[Path, BeautifulSoup]):
+    assert not list(book_html.rglob("fontawesome.js"))
+    assert not [
+        path for path, page in pages.items() if page.find("script", src=re.compile("fontawesome"))
+    ]
+
+
+def test_every_control_has_a_name(pages: dict[Path, BeautifulSoup]):
+    for path, page in pages.items():
+        for button in page.select("button"):
+            label, text = name(button, "aria-label"), button.get_text(" ", strip=True)
+            assert label or text, f"{path.name}: {button}"
+            assert not (label and text) or text.startswith(label), f"{path.name}: {button}"
+        for summary in page.select("summary"):
+            assert summary.get_text(strip=True) and not name(summary, "aria-label"), path.name
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_has_its_cards_and_serves_its_notebook(chapter: str, book_html: Path):
+    page = soup(book_html / f"{chapter}.html")
+    assert len(page.select(".chapter-card li")) == 3
+    assert "minutes to read" in page.select(".chapter-card")[0].get_text()
+    (link,) = page.select(".exercise-card a.download")
+    served = book_html / unquote(name(link, "href"))
+    original = ROOT / "exercises" / chapter / f"{chapter}.ipynb"
+    assert served.read_bytes() == original.read_bytes()
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_has_an_interactive_figure_with_a_fallback(chapter: str, book_html: Path):
+    page = soup(book_html / f"{chapter}.html")
+    assert page.select(".anywidget > .anywidget-fallback")
+    assert page.select('script[type="module"]:not([src])')
+
+
+def test_the_licence_stands_on_every_page(pages: dict[Path, BeautifulSoup]):
+    for path, page in pages.items():
+        footers = " ".join(footer.get_text() for footer in page.select("footer"))
+        assert "CC BY 4.0" in footers and "MIT" in footers, path.name

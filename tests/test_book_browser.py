@@ -1,0 +1,75 @@
+"""The book in a real browser, opened as files, with every other host out of reach."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.conftest import CHAPTERS
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--enable-logging=stderr",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--virtual-time-budget=5000",
+    "--dump-dom",
+]
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh browser profile."""
+    return tmp_path_factory.mktemp("chromium")
+
+
+def open_page(address: str, profile: Path) -> tuple[BeautifulSoup, list[str]]:
+    """Return a page as the browser built it, and what its console said."""
+    done = subprocess.run(
+        [str(BROWSER), *OPTIONS, f"--user-data-dir={profile}", address],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    console = re.findall(r"CONSOLE[^\]]*\] (.*)", done.stderr)
+    return BeautifulSoup(done.stdout, "html.parser"), console
+
+
+@pytest.mark.parametrize("page", ["index", *CHAPTERS, "notation", "fidelity", "sources"])
+def test_a_page_opens_from_the_file_system_without_complaint(
+    page: str, book_html: Path, profile: Path
+):
+    dom, console = open_page((book_html / f"{page}.html").as_uri(), profile)
+    assert not console
+    assert dom.select("article h1")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_interactive_figures_are_drawn(chapter: str, book_html: Path, profile: Path):
+    dom, _ = open_page((book_html / f"{chapter}.html").as_uri(), profile)
+    hosts = dom.select(".anywidget")
+    assert hosts
+    for host in hosts:
+        assert not host.select(".anywidget-fallback")
+        assert host.select("input, button, select"), "nothing to touch"
+        assert host.select("table, svg"), "nothing to see"
+        assert host.select("[aria-live], output"), "changes are not announced"
+
+
+def test_search_finds_a_chapter_from_the_file_system(book_html: Path, profile: Path):
+    dom, console = open_page(f"{(book_html / 'search.html').as_uri()}?q=softmax", profile)
+    assert not console
+    found = " ".join(str(link.get("href")) for link in dom.select("ul.search a"))
+    assert "03_attention.html" in found

@@ -1,0 +1,235 @@
+"""The book's own Sphinx code: what its directives read, and what they refuse."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+anywidget: Any = importlib.import_module("course.anywidget")
+cards: Any = importlib.import_module("course.cards")
+departures: Any = importlib.import_module("course.departures")
+fresh: Any = importlib.import_module("course.fresh")
+polish: Any = importlib.import_module("course.polish")
+katex_pre: Any = importlib.import_module("katex_pre")
+
+PAGE = """\
+---
+jupytext: {text_representation: {extension: .md}}
+---
+
+(label)=
+# Four words of title
+
+% covers: S0.1
+
+Two words and $x + y$.
+
+```{note}
+:class: wide
+three more words
+```
+
+```{code-cell} python
+:tags: [hide-input]
+print("not read")
+```
+
+```text
+not read either
+```
+
+$$
+a = b
+$$ (eq-name)
+"""
+
+
+def test_reading_counts_prose_and_cells_only():
+    page = cards.reading(PAGE)
+    assert (page.words, page.cells) == (4 + 4 + 3, 1)  # "Two words and formula" are four
+
+
+@pytest.mark.parametrize(("words", "cells", "minutes"), [(0, 0, 1), (2200, 0, 10), (2200, 6, 13)])
+def test_reading_time_is_words_at_220_and_half_a_minute_a_cell(
+    words: int, cells: int, minutes: int
+):
+    assert cards.Reading(words, cells).minutes == minutes
+
+
+def notebook(path: Path, *cells: tuple[str, str, dict[str, Any]]) -> Path:
+    """Write a notebook of (kind, source, nbgrader mark) cells."""
+    written = [
+        {"cell_type": kind, "source": source, "metadata": {"nbgrader": mark} if mark else {}}
+        for kind, source, mark in cells
+    ]
+    path.write_text(json.dumps({"cells": written}), encoding="utf-8")
+    return path
+
+
+def test_an_exercise_is_read_from_headings_and_marks(tmp_path: Path):
+    test = {"grade": True, "solution": False, "points": 3}
+    essay = {"grade": True, "solution": True, "points": 2}
+    path = notebook(
+        tmp_path / "a.ipynb",
+        ("markdown", "## 3.1 Scores   (3 points, about 10 minutes, difficulty 1 of 5)\nText", {}),
+        ("code", "answer", {"grade": False, "solution": True}),
+        ("code", "test", test),
+        ("markdown", "## 3.2 Why   (2 points, about 5 minutes, difficulty 4 of 5)", {}),
+        ("markdown", "answer", essay),
+    )
+    exercise = cards.read_exercise(path)
+    assert [q.title for q in exercise.questions] == ["Scores", "Why"]
+    assert (exercise.tested, exercise.by_hand, exercise.minutes) == (3, 2, 15)
+
+
+def test_a_notebook_without_questions_is_refused_with_an_example(tmp_path: Path):
+    path = notebook(tmp_path / "empty.ipynb", ("markdown", "# Title", {}))
+    with pytest.raises(ValueError, match=r"empty.ipynb has no question; .*about 15 minutes"):
+        cards.read_exercise(path)
+
+
+def test_a_module_is_bound_and_its_data_cannot_end_the_script():
+    html = anywidget.inline(
+        "one", "export default {};\nconst s = '</script>';\n", {"k": "</script>"}
+    )
+    assert "const widget = {};" in html
+    assert html.count("</script>") == 1
+    assert 'id="one"' in html and "needs JavaScript" in html
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("const a = 1;", "0 lines that begin with 'export default'"),
+        ("export default {};\nexport default {};", "2 lines"),
+        ('import x from "y";\nexport default {};', "imports"),
+        ("export const a = 1;\nexport default {};", "named exports"),
+    ],
+)
+def test_a_module_that_cannot_be_inlined_is_refused(source: str, says: str):
+    with pytest.raises(anywidget.WidgetError, match=says):
+        anywidget.bind_module(source)
+
+
+def test_bad_json_is_refused_with_its_line():
+    with pytest.raises(anywidget.WidgetError, match="not JSON") as caught:
+        anywidget.read_values('{\n"a": 1,\n}')
+    assert caught.value.line == 2
+    with pytest.raises(anywidget.WidgetError, match="JSON object"):
+        anywidget.read_values("[1]")
+    assert anywidget.read_values("") == {}
+
+
+SOURCE = """\
+# %% solution="norm" export
+class Norm:
+    def forward(self, x):
+        # departs: the paper normalises after the sum;
+        # before it, training is steadier
+        return x
+
+    def other(self):
+        return 1  # departs: short
+
+
+# departs: one more
+def alone():
+    return 2
+"""
+
+
+def test_departures_name_the_function_and_the_whole_reason():
+    assert departures.departures_in(SOURCE, "05") == [
+        departures.Departure(
+            "05",
+            "Norm.forward",
+            "the paper normalises after the sum; before it, training is steadier",
+        ),
+        departures.Departure("05", "Norm.other", "short"),
+        departures.Departure("05", "alone", "one more"),
+    ]
+
+
+def test_a_mark_inside_a_string_is_no_departure():
+    assert departures.departures_in('text = "# departs: no"\n', "05") == []
+
+
+def test_departures_are_found_in_all_solutions(tmp_path: Path):
+    (tmp_path / "solutions" / "05_norm").mkdir(parents=True)
+    (tmp_path / "solutions" / "05_norm" / "05_norm.py").write_text(SOURCE, encoding="utf-8")
+    assert len(departures.find_departures(tmp_path)) == 3
+
+
+def test_the_fingerprint_changes_with_content_and_name(tmp_path: Path):
+    one, two = tmp_path / "one.py", tmp_path / "two.py"
+    one.write_text("a", encoding="utf-8")
+    two.write_text("a", encoding="utf-8")
+    digests = {fresh.digest([one]), fresh.digest([two]), fresh.digest([one, two])}
+    one.write_text("b", encoding="utf-8")
+    digests.add(fresh.digest([one]))
+    assert len(digests) == 4
+    assert fresh.digest([tmp_path / "absent.py"]) == fresh.digest([])
+
+
+def test_what_cells_import_decides_the_version():
+    inputs = fresh.execution_inputs()
+    assert ROOT / "requirements.txt" in inputs
+    assert ROOT / "lab" / "check.py" in inputs
+    assert ROOT / "book" / "_vendor" / "katex.min.js" in fresh.extension_files()
+
+
+@pytest.mark.parametrize(
+    ("text", "real"),
+    [
+        ("A line that falls.", True),
+        ("", False),
+        ("figure", False),
+        ("_images/ab.png", False),
+        ("a b c.png", False),
+    ],
+)
+def test_alternative_text_must_say_something(text: str, real: bool):
+    assert polish.is_real(text, "folder/a b c.png") is real
+
+
+def test_repairs_do_nothing_the_second_time():
+    page = (
+        "<!-- So that users can add custom icons -->\n"
+        '<script defer src="_static/scripts/fontawesome.js?digest=1"></script>'
+        '<button class="sidebar-toggle x" title="Toggle">'
+        '<summary aria-label="Toggle hidden content">'
+    )
+    once = polish.repair(page)
+    assert once == '<button class="sidebar-toggle x" title="Toggle" aria-label="Toggle"><summary>'
+    assert polish.repair(once) == once
+
+
+def test_katex_draws_formulas_and_names_what_it_cannot():
+    katex = katex_pre.Katex({"\\R": "\\mathbb{R}"})
+    try:
+        inline = katex.render(r"Q \in \R^{N \times d_k}", display=False)
+        assert "katex-html" in inline and "<math" in inline
+        assert "katex-display" in katex.render("a = b", display=True)
+        with pytest.raises(katex_pre.TexError, match=r"\\foo"):
+            katex.render(r"\foo", display=False)
+    finally:
+        katex.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "tex"),
+    [
+        ("a = b", "a = b"),
+        (r"a &= b \\ c &= d", r"\begin{split}a &= b \\ c &= d\end{split}"),
+        (r"\begin{aligned}a \\ b\end{aligned}", r"\begin{aligned}a \\ b\end{aligned}"),
+        ("a = b\n\nc = d", r"\begin{aligned}a = b\\c = d\end{aligned}"),
+    ],
+)
+def test_line_breaks_of_a_display_are_kept(text: str, tex: str):
+    assert katex_pre.one_display(text) == tex
