@@ -5,6 +5,8 @@ JOBS   ?= 2
 BIN    := $(CURDIR)/.venv/bin
 PY     := $(BIN)/python
 export PATH := $(BIN):$(PATH)
+# Small tensors, and notebooks side by side: more threads would only get in each other's way.
+export OMP_NUM_THREADS ?= 1
 
 CHAPTERS := $(notdir $(wildcard solutions/[0-9][0-9]_*))
 RELEASES := $(foreach chapter,$(CHAPTERS),exercises/$(chapter)/$(chapter).ipynb)

@@ -96,12 +96,12 @@ function strip(frequencies, position, shift) {
 }
 
 function numbers(frequencies, position, shift) {
-  const head = ["pair", "wavelength", `P[${position}]`, `P[${position + shift}]`, `turn for k = ${shift}`];
+  const head = ["pair", `turn for k = ${shift}`, `P[${position}]`, `P[${position + shift}]`, "wavelength"];
   const rows = frequencies.map((frequency, pair) => {
     const both = (p) => `${fixed(Math.sin(frequency * p))}, ${fixed(Math.cos(frequency * p))}`;
     return [
-      String(pair), fixed((2 * Math.PI) / frequency, 1), both(position), both(position + shift),
-      `${fixed((shift * frequency * 180) / Math.PI, 2)}°`,
+      String(pair), `${fixed((shift * frequency * 180) / Math.PI, 2)}°`,
+      both(position), both(position + shift), fixed((2 * Math.PI) / frequency, 1),
     ];
   });
   const cell = (text, index) => (index === 0

@@ -2,7 +2,7 @@
 // the reader's hands. A real table, so that every number can be read, copied and spoken.
 
 const STYLE = `
-.att-explorer { border: 1px solid var(--pst-color-border, #888); border-radius: 8px; padding: 0.8rem; margin: 1rem 0; }
+.att-explorer { color: var(--pst-color-text-base, inherit); }
 .att-explorer fieldset { border: 0; margin: 0 0 0.6rem; padding: 0; min-width: 0; }
 .att-explorer legend { font-weight: 600; font-size: 1rem; margin-bottom: 0.3rem; }
 .att-explorer .att-controls { display: flex; flex-wrap: wrap; gap: 0.5rem 1.4rem; align-items: end; }
@@ -92,7 +92,7 @@ export default {
       return { label: element("label", { className: "att-check" }, input, text), input };
     };
 
-    const size = slider("d_k, numbers per query and key", sizes, 8);
+    const size = slider("d_k", sizes, 8);
     const temperature = slider("temperature", temperatures, 1);
     const scale = checkbox("divide by √d_k", true);
     const causal = checkbox("causal mask", false);

@@ -10,7 +10,8 @@
 # then run the test cells below it: they say in words what is wrong. The tests you see are not all
 # the tests: more of them, with other sizes and numbers, run when the notebook is graded. Every
 # question stands alone, so you may skip one and come back. What you need is explained on the book's
-# page *Positional encoding*.
+# page *Positional encoding*; questions 2.6 and 2.7 also use attention itself, which is explained in
+# full on the page *Attention*, and may wait until then.
 #
 # **Conventions.** Rows are tokens, the batch comes first: `x` is (B, N, d_model). Positions and
 # columns are counted from 0. A mask is boolean, and True means "may attend".

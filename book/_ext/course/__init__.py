@@ -13,6 +13,7 @@ page run again (fresh.py).
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -22,6 +23,9 @@ from . import anywidget, cards, departures, fresh, polish
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and services with Sphinx."""
+    # The cells multiply tiny matrices. Spread over threads that wait for one another, the same work
+    # took more than 20 times the processor time on a busy machine with two cores.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     app.add_directive("chapter-card", cards.ChapterCard)
     app.add_directive("exercise-card", cards.ExerciseCard)
     app.add_directive("anywidget", anywidget.AnyWidget)
