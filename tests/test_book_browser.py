@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.conftest import CHAPTERS
+from tests.test_book import CHAPTERS, LISTED
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 OPTIONS = [
@@ -47,7 +47,7 @@ def open_page(address: str, profile: Path) -> tuple[BeautifulSoup, list[str]]:
     return BeautifulSoup(done.stdout, "html.parser"), console
 
 
-@pytest.mark.parametrize("page", ["index", *CHAPTERS, "notation", "fidelity", "sources"])
+@pytest.mark.parametrize("page", LISTED)
 def test_a_page_opens_from_the_file_system_without_complaint(
     page: str, book_html: Path, profile: Path
 ):

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 3 Attention
 #
-# In this notebook you build one head of attention in PyTorch: three ways to score, a softmax that
+# In this notebook you build one head of attention in PyTorch: two ways to score, a softmax that
 # can leave keys out, scaled dot-product attention, the two masks of the Transformer, and a
 # self-attention head with its own weights. What you write here carries over: the finished model
 # calls `scaled_dot_product_attention`, `causal_mask` and `padding_mask` from this notebook.
 #
-# **How to work.** Run the cells from top to bottom. Replace each `raise NotImplementedError()` by
-# your answer, then run the test cell below it; its message says what is wrong. The visible tests
+# **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and the `raise`
+# below it by your answer, then run the test cells that follow; their messages say what is wrong. The visible tests
 # are not all tests: hidden ones, with other sizes and numbers, run when the notebook is graded.
 # Each question is tested on its own, so you may leave one open and go on. Before you hand in,
 # restart the kernel and run all cells.
@@ -15,8 +15,9 @@
 # **Where to read.** The book's page *Attention* teaches the same ideas with NumPy on one sequence.
 #
 # **Conventions.** Rows are tokens, the batch comes first. $n$ counts queries, $m$ counts keys.
-# A mask is boolean, and **True means: may attend**. Three dots in a shape stand for any number
-# of leading axes, such as a batch axis, or none.
+# A mask is boolean, and **True means: may attend**. A type such as `Float[Tensor, "... n d_k"]`
+# reads: a tensor of floating-point numbers with shape $(\ldots, n, d_k)$. The dots stand for any
+# number of leading axes, such as a batch axis, or none; `#n` stands for $n$ or 1.
 
 # %% setup
 import math
@@ -213,7 +214,7 @@ def masked_softmax(
 ) -> Float[Tensor, "... n m"]:
     """Share out each query's weight over the keys it may see (last axis).
 
-    Rows sum to 1; a row that may see no key is finite, here 0, and so is its gradient.
+    Rows sum to 1. A row that may see no key has finite weights and a finite gradient.
     """
     ### BEGIN SOLUTION
     if mask is not None:
@@ -228,6 +229,7 @@ def masked_softmax(
 # %% test="masked-softmax-values" points=1
 weights = masked_softmax(torch.tensor([[14.0, 12.0]], dtype=torch.float64))
 wanted = torch.tensor([[0.880797, 0.119203]], dtype=torch.float64)
+assert_close(weights.sum(-1), 1, "the weights of one query should sum to 1 over its keys")
 assert_close(weights, wanted, "scores 14 and 12 should give weights 0.8808 and 0.1192", atol=1e-6)
 
 weights = masked_softmax(draw((2, 3, 5)))
@@ -307,7 +309,7 @@ mask = torch.ones(2, 3, 5, dtype=torch.bool)
 mask[1] = False
 mask[0, 1, 2:] = False
 scores.requires_grad_()
-weights = masked_softmax(scores, mask)
+weights = masked_softmax(scores * 1, mask)
 others = torch.softmax(torch.where(mask[0], scores[0], -math.inf), -1)
 assert_close(weights[0], others, "a row without visible keys should not change the other rows")
 assert torch.isfinite(weights).all(), "rows that may see no key should be finite, without NaN"
@@ -367,12 +369,13 @@ def scaled_dot_product_attention(
 ) -> tuple[Float[Tensor, "... n d_v"], Float[Tensor, "... n m"]]:
     """Attend from n queries to m keys (Vaswani et al. 2017, section 3.2.1).
 
-    Returns the output and the weights. A query that may see no key gets weights and output 0.
+    Returns the output and the weights; both are finite for a query that may see no key.
     """
     ### BEGIN SOLUTION
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., n, m)
     if mask is not None:
-        # the lowest finite number: minus infinity would give NaN in a row without visible keys
+        # departs: hidden scores get the lowest finite number, not minus infinity, which would
+        # give NaN for a query that may see no key
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     weights = torch.softmax(scores, dim=-1)  # (..., n, m), over the keys
     if mask is not None:
@@ -387,8 +390,12 @@ k = torch.tensor([[1.75], [1.5]], dtype=torch.float64).expand(2, 64)  # q . k is
 v = torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 4.0]], dtype=torch.float64)
 output, weights = scaled_dot_product_attention(q, k, v)
 wanted = torch.tensor([[0.880797, 0.119203]], dtype=torch.float64)
+assert_close(weights.sum(-1), 1, "the weights of one query should sum to 1 over its keys")
 assert_close(
-    weights, wanted, "products 112 and 96 with d_k = 64 should give 0.8808 and 0.1192", atol=1e-6
+    weights,
+    wanted,
+    "products 112 and 96, divided by sqrt(d_k) = 8, should give weights 0.8808 and 0.1192",
+    atol=1e-6,
 )
 wanted = torch.tensor([[0.880797, 0.119203, 2.238406]], dtype=torch.float64)
 assert_close(
@@ -396,10 +403,14 @@ assert_close(
 )
 
 q, k, v = draw((2, 5, 8), (2, 7, 8), (2, 7, 6))
+before = q.clone(), k.clone(), v.clone()
 output, weights = scaled_dot_product_attention(q, k, v)
 assert_shape(weights, (2, 5, 7), "weights should be (batch, queries, keys)")
 assert_shape(output, (2, 5, 6), "output should be (batch, queries, d_v)")
 assert_close(weights.sum(-1), 1, "each query's weights should sum to 1 over the keys")
+assert all(torch.equal(t, b) for t, b in zip((q, k, v), before, strict=True)), (
+    "scaled_dot_product_attention should leave the q, k and v handed to it unchanged"
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 q, k, v = draw((2, 4, 3), (2, 5, 3), (2, 5, 6), seed=5)
@@ -423,8 +434,7 @@ assert_close(output, wanted, "attention should work with two leading axes as it 
 
 q, k, v = draw((2, 4, 3), (2, 4, 5), (2, 5, 6), seed=7, dtype=torch.float32)
 q, k = q.transpose(-2, -1), k.transpose(-2, -1)  # (2, 3, 4), (2, 5, 4): not contiguous
-inputs = [t.clone(memory_format=torch.preserve_format).requires_grad_() for t in (q, k, v)]
-before = [t.detach().clone() for t in inputs]
+inputs = [t.detach().requires_grad_() for t in (q, k, v)]
 output, weights = scaled_dot_product_attention(*inputs)
 assert_dtype(output, torch.float32, "float32 inputs should give a float32 output")
 wanted = torch.nn.functional.scaled_dot_product_attention(*inputs)
@@ -434,9 +444,6 @@ expected = torch.autograd.grad(wanted.square().sum(), inputs)
 for name, gradient, right in zip(("queries", "keys", "values"), gradients, expected, strict=True):
     assert gradient is not None, f"the {name} should get a gradient"
     assert_close(gradient, right, f"the gradient of the {name} should be that of attention")
-assert all(torch.equal(t, b) for t, b in zip(inputs, before, strict=True)), (
-    "scaled_dot_product_attention should leave q, k and v unchanged"
-)
 ### END HIDDEN TESTS
 
 # %% test="scaled-dot-product-mask" points=2
@@ -481,10 +488,10 @@ output, weights = scaled_dot_product_attention(q, k, v, mask)
 assert torch.isfinite(output).all(), "queries that may see no key should give a finite output"
 visible_passed()
 ### BEGIN HIDDEN TESTS
-inputs = [t.requires_grad_() for t in (q, k, v)]
-output, weights = scaled_dot_product_attention(*inputs, mask=mask)
+inputs = [t.requires_grad_() for t in draw((2, 3, 4), (2, 5, 4), (2, 5, 6), seed=10)]
+output, weights = scaled_dot_product_attention(*(t * 1 for t in inputs), mask=mask)
 assert torch.isfinite(weights).all(), "queries that may see no key should have finite weights"
-wanted, _ = scaled_dot_product_attention(q[:1], k[:1], v[:1])
+wanted, _ = scaled_dot_product_attention(*(t[:1] * 1 for t in inputs))
 assert_close(output[:1], wanted, "an empty sentence should not change the others in its batch")
 gradients = torch.autograd.grad(output.sum(), inputs, allow_unused=True)
 for name, gradient in zip("qkv", gradients, strict=True):
@@ -557,7 +564,7 @@ mask = causal_mask(6)
 for i in range(6):
     for j in range(6):
         assert mask[i, j].item() is (j <= i), (
-            f"causal mask of 6: query {i} {'may' if j <= i else 'may not'} attend to key {j}"
+            f"causal mask of 6: query {i} should {'see' if j <= i else 'not see'} key {j}"
         )
 ### END HIDDEN TESTS
 
@@ -582,7 +589,10 @@ assert torch.equal(ids, before), "padding_mask should leave the ids unchanged"
 
 # %% test="masks-together" points=1
 ids = torch.tensor([[5, 7, 2, 2], [5, 7, 9, 4]])
-mask = causal_mask(4) & padding_mask(ids, pad_id=2)
+causal, padding = causal_mask(4), padding_mask(ids, pad_id=2)
+assert_dtype(causal, torch.bool, "a causal mask to be combined with & should be boolean")
+assert_shape(padding, (2, 1, 4), "a padding mask to be combined with & should be (batch, 1, keys)")
+mask = causal & padding
 assert_shape(mask, (2, 4, 4), "causal and padding mask together should be (batch, queries, keys)")
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -592,7 +602,7 @@ for b in range(2):
             may = j <= i and ids[b, j].item() != 2
             assert mask[b, i, j].item() is may, (
                 f"ids {ids[b].tolist()} with pad id 2, both masks: "
-                f"query {i} {'may' if may else 'may not'} attend to key {j}"
+                f"query {i} should {'see' if may else 'not see'} key {j}"
             )
 ### END HIDDEN TESTS
 

@@ -272,7 +272,7 @@ def masked_fill_discarded(scores, mask=None):
 @misconception(
     "masked-softmax",
     id="ATT10",
-    fails=["masked-softmax-mask", "masked-softmax-empty-rows"],
+    fails=["masked-softmax-mask"],
     read="03_attention#mask-before-softmax",
 )
 def hides_in_place(scores, mask=None):
@@ -529,6 +529,24 @@ def all_axes_turned_around(q, k, v, mask=None):
 
 @misconception(
     "scaled-dot-product",
+    id="ATT13b",
+    fails=["scaled-dot-product-values", "scaled-dot-product-mask"],
+    read="03_attention#attention-in-numpy",
+)
+def keys_reshaped(q, k, v, mask=None):
+    """You reshape k to (d_k, m), which cuts its numbers up anew; exchange the two axes with
+    transpose(-2, -1), so that each column still is one key.
+    """
+    keys = k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2])
+    scores = q @ keys / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ v, weights
+
+
+@misconception(
+    "scaled-dot-product",
     id="ATT14",
     fails=["scaled-dot-product-values"],
     read="03_attention#queries-keys-values",
@@ -581,7 +599,7 @@ def weights_without_gradient(q, k, v, mask=None):
 @misconception(
     "scaled-dot-product",
     id="ATT10b",
-    fails=["scaled-dot-product-values", "scaled-dot-product-mask", "scaled-dot-product-empty-rows"],
+    fails=["scaled-dot-product-values", "scaled-dot-product-mask"],
     read="03_attention#attention-in-numpy",
 )
 def scales_the_queries_in_place(q, k, v, mask=None):
