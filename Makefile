@@ -69,11 +69,6 @@ build/released: $(wildcard solutions/*/*.py) nbgrader_config.py autograder/sourc
 # A release that is missing is made with the others.
 $(RELEASES): ;
 
-# The cache of executed pages knows a page's cells only, so it goes when what they import changes.
-build/page-cache: $(LAB) requirements.txt
-	@rm -rf book/_build
-	@mkdir -p build && touch $@
-
-$(HTML): build/page-cache build/released $(BOOK) | .venv/ready
+$(HTML): build/released $(LAB) requirements.txt $(BOOK) | .venv/ready
 	jupyter-book build book -W --keep-going
 	@touch $@

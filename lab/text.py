@@ -56,6 +56,15 @@ class Tokenizer:
         )
         return cls(backend)
 
+    @classmethod
+    def from_json(cls, text: str) -> "Tokenizer":
+        """The tokeniser that `to_json` wrote down."""
+        return cls(tokenizers.Tokenizer.from_str(text))
+
+    def to_json(self) -> str:
+        """Everything about this tokeniser, in the format of the `tokenizers` library."""
+        return self._backend.to_str()
+
     def encode(self, sentence: str) -> list[int]:
         """The ids of a sentence, from <bos> to <eos>; unknown words become <unk>."""
         return self._backend.encode(sentence).ids

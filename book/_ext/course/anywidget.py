@@ -124,7 +124,7 @@ class AnyWidget(SphinxDirective):
                 "anywidget %s: %s",
                 self.arguments[0],
                 error,
-                location=(self.env.docname, self.content_offset + 1 + error.line),
+                location=(self.env.docname, self.lineno + 1 + error.line),
                 type="course",
             )
             return []

@@ -33,6 +33,11 @@ REPAIRS = (
         r'(<button class="sidebar-toggle[^>]*?) title="([^"]+)"(?! aria-label)',
         r'\1 title="\2" aria-label="\2"',
     ),
+    # the sidebar's logo stands outside every landmark
+    (
+        r'(<div id="pst-primary-sidebar" class="[^"]*")>',
+        r'\1 role="complementary" aria-label="This book">',
+    ),
     # roles of the bibliography: one that is no longer known, and a list without items
     (r' role="doc-(?:biblioentry|backlink|bibliography)"', ""),
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
@@ -67,7 +72,7 @@ def repair(html: str) -> str:
 
 
 def polish_pages(app: Sphinx, exception: Exception | None) -> None:
-    """Repair every page of a finished HTML build and drop the script that no page asks for."""
+    """Repair every page of a finished HTML build and drop the files that no page asks for."""
     if exception is not None or app.builder.format != "html":
         return
     out = Path(app.outdir)
@@ -76,5 +81,6 @@ def polish_pages(app: Sphinx, exception: Exception | None) -> None:
         after = repair(before)
         if after != before:
             page.write_text(after, encoding="utf-8")
-    for extra in (out / "_static" / "scripts").glob("fontawesome.js*"):
+    static = out / "_static"
+    for extra in {*static.glob("scripts/fontawesome.js*"), *static.rglob("*.map")}:
         extra.unlink()
