@@ -50,8 +50,8 @@ class Item:
 def read_items(root: Path) -> dict[str, Item]:
     """Return all items of a project by id, with the places that its tags name."""
     with (root / "book" / "inventory.tsv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file, delimiter="\t"))
-    items = {row[0]: Item(row[0], row[1], *row[2:3]) for row in rows if row}
+        rows = list(csv.DictReader(file, ("id", "what", "later"), delimiter="\t", restval=""))
+    items = {row["id"]: Item(row["id"], row["what"], row["later"]) for row in rows}
     for path, id in tags(root):
         if id not in items:
             raise ValueError(f"{path}: covers {id!r}, which inventory.tsv does not list")
