@@ -15,7 +15,7 @@ BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
 HTML     := book/_build/html/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help course test book release demo grade mutants check format serve clean
+.PHONY: help course test book release demo grade mutants check format serve pictures sources clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,12 @@ format: .venv/ready ## put all Python files in the house's format
 
 serve: book ## show the book at http://localhost:8000
 	$(PY) -m http.server --directory book/_build/html 8000
+
+pictures: book demo ## take README's pictures again (needs Chromium)
+	@$(PY) tests/pictures.py
+
+sources: .venv/ready ## count which items and errors of the five documents are treated
+	@PYTHONPATH=book/_ext $(PY) -m course.coverage
 
 clean: ## remove everything that was built, but not the environment
 	rm -rf build book/_build

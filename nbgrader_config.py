@@ -29,6 +29,6 @@ c.ExecutePreprocessor.extra_arguments = ["--log-level=ERROR"]  # kernels talk on
 # What a student reads: no source, input or expected value of a hidden test.
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
-    "autograder.feedback.HideTests",
+    "autograder.feedback.ForStudents",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]

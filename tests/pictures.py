@@ -1,0 +1,53 @@
+"""Take README's pictures from the built book and the graded demo class (make pictures).
+
+Needs a Chromium on the PATH; the pictures are committed, so nobody else does.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "book" / "images"
+BOOK_PAGE = ROOT / "book" / "_build" / "html" / "03_attention.html"
+FEEDBACK_PAGE = ROOT / "build" / "demo" / "feedback" / "lena" / "03_attention" / "03_attention.html"
+
+
+def photograph(page: Path, size: tuple[int, int], browser: str) -> Image.Image:
+    """What a browser without any network shows of a page, `size` in CSS pixels."""
+    with tempfile.TemporaryDirectory() as folder:
+        shot = Path(folder) / "shot.png"
+        command = [
+            *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
+            *("--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND"),
+            *(f"--user-data-dir={folder}/profile", "--window-size={},{}".format(*size)),
+            *(f"--screenshot={shot}", page.as_uri()),
+        ]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        return Image.open(shot).convert("RGB")
+
+
+def save(picture: Image.Image, name: str) -> None:
+    """Write a picture in few colours: text stays sharp and the file small."""
+    IMAGES.mkdir(exist_ok=True)
+    picture.quantize(128).save(IMAGES / name, optimize=True)
+    print(f"{(IMAGES / name).relative_to(ROOT)}: {(IMAGES / name).stat().st_size // 1024} kB")
+
+
+def main() -> int:
+    """Take both pictures."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        print("error: no Chromium found; install one to take the pictures", file=sys.stderr)
+        return 2
+    save(photograph(BOOK_PAGE, (1200, 900), browser), "book-page.png")
+    save(photograph(FEEDBACK_PAGE, (1000, 820), browser), "feedback-page.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
