@@ -29,7 +29,7 @@ test: .venv/ready build/released ## run the whole test suite
 
 book: .venv/ready $(HTML) ## build the book into book/_build/html
 
-release: .venv/ready build/released ## make the students' notebooks in exercises/
+release: .venv/ready build/released ## make exercises/ and solutions/transformer.py from their sources
 
 demo: .venv/ready build/released ## make and grade a demo class of 24 in build/demo
 	@$(PY) -m autograder demo --jobs $(JOBS)
@@ -68,12 +68,14 @@ clean: ## remove everything that was built, but not the environment
 	$(PY) -m pip install --disable-pip-version-check --progress-bar off -q -r requirements.txt
 	@touch $@
 
-build/released: $(wildcard solutions/*/*.py) nbgrader_config.py autograder/source.py autograder/release.py $(RELEASES) | .venv/ready
+build/released: $(wildcard solutions/*/*.py) nbgrader_config.py autograder/source.py autograder/release.py \
+		lab/assemble.py solutions/transformer.py $(RELEASES) | .venv/ready
 	@$(PY) -m autograder release
+	@$(PY) -m lab assemble build/source --out solutions/transformer.py
 	@mkdir -p build && touch $@
 
-# A release that is missing is made with the others.
-$(RELEASES): ;
+# What is missing is made with the others.
+$(RELEASES) solutions/transformer.py: ;
 
 $(HTML): build/released $(LAB) requirements.txt $(BOOK) | .venv/ready
 	jupyter-book build book -W --keep-going

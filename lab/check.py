@@ -54,13 +54,15 @@ def assert_close(
     """
     __tracebackhide__ = True
     both_numbers = isinstance(actual, Number) and isinstance(expected, Number)
-    theirs = torch.tensor(actual) if both_numbers else _tensor(actual, claim)
-    ours = torch.as_tensor(expected).to(theirs.device)
+    exact = torch.float64  # a Python number has this precision
+    theirs = torch.tensor(actual, dtype=exact) if both_numbers else _tensor(actual, claim)
+    ours = expected if isinstance(expected, Tensor) else torch.tensor(expected, dtype=exact)
+    ours = ours.to(theirs.device)
     if isinstance(expected, Tensor) and theirs.shape != ours.shape:
         shapes = f"Yours has shape {tuple(theirs.shape)}, expected {tuple(ours.shape)}."
         _fail(claim, shapes + _transposed_hint(theirs, ours))
     if atol is None:
-        atol = TOLERANCE.get(torch.float64 if both_numbers else theirs.dtype, 0.0)
+        atol = TOLERANCE.get(theirs.dtype, 0.0)
     theirs = theirs.detach().double()
     ours = ours.detach().double().expand(theirs.shape)
     nan = torch.isnan(theirs)

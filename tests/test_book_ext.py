@@ -13,6 +13,7 @@ from tests.conftest import ROOT
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 anywidget: Any = importlib.import_module("course.anywidget")
 cards: Any = importlib.import_module("course.cards")
+coverage: Any = importlib.import_module("course.coverage")
 departures: Any = importlib.import_module("course.departures")
 fresh: Any = importlib.import_module("course.fresh")
 polish: Any = importlib.import_module("course.polish")
@@ -233,3 +234,47 @@ def test_katex_draws_formulas_and_names_what_it_cannot():
 )
 def test_line_breaks_of_a_display_are_kept(text: str, tex: str):
     assert katex_pre.one_display(text) == tex
+
+
+@pytest.fixture
+def tagged(tmp_path: Path) -> Path:
+    """A small project: three items, of which a page treats one and an exercise another."""
+    (tmp_path / "book").mkdir()
+    (tmp_path / "solutions" / "01_sums").mkdir(parents=True)
+    table = "S0.1\tadding\nS0.2\tcounting\timages\nE0.1\ta wrong sum\n"
+    (tmp_path / "book" / "inventory.tsv").write_text(table, encoding="utf-8")
+    (tmp_path / "book" / "01_sums.md").write_text("% covers: S0.1\n", encoding="utf-8")
+    source = "# %% [markdown]\n# covers: E0.1, S0.1\n"
+    (tmp_path / "solutions" / "01_sums" / "01_sums.py").write_text(source, encoding="utf-8")
+    return tmp_path
+
+
+def test_coverage_says_where_an_item_is_treated(tagged: Path):
+    items = coverage.read_items(tagged)
+    assert items["S0.1"].pages == ["01_sums"] and items["S0.1"].exercises == ["01_sums"]
+    assert items["E0.1"].treated and not items["E0.1"].pages
+    assert not items["S0.2"].treated and items["S0.2"].later == "images"
+
+
+def test_coverage_counts_and_names_what_is_missing(tagged: Path, capsys):
+    assert coverage.main(tagged) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "S0.2   counting (to come: images)",
+        "inventory 1/2, errata 1/1",
+    ]
+    (tagged / "solutions" / "01_sums" / "01_sums.py").unlink()
+    assert coverage.main(tagged) == 1
+    assert "E0.1   a wrong sum (MISSING)" in capsys.readouterr().out
+
+
+def test_a_tag_that_names_nothing_is_refused(tagged: Path):
+    (tagged / "book" / "02_more.md").write_text("% covers: S9.9\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"02_more\.md: covers 'S9\.9', which inventory\.tsv"):
+        coverage.read_items(tagged)
+
+
+def test_everything_in_the_documents_is_treated_or_has_its_chapter_to_come():
+    items = coverage.read_items(ROOT)
+    assert len(coverage.of_kind(items, "inventory")) == 307
+    assert len(coverage.of_kind(items, "errata")) == 155
+    assert [i.id for i in items.values() if not i.treated and not i.later] == []

@@ -24,6 +24,18 @@ def test_ids_run_from_bos_to_eos_with_one_id_per_word(tokenizer):
     assert (ids[0], ids[-1], len(ids)) == (tokenizer.bos_id, tokenizer.eos_id, 6)
 
 
+def test_a_tokenizer_that_was_written_down_encodes_and_decodes_the_same(tokenizer):
+    copy = Tokenizer.from_json(tokenizer.to_json())
+    sentence = "the dog sees l' ami ."
+    assert copy.encode(sentence) == tokenizer.encode(sentence)
+    assert copy.decode(copy.encode(sentence)) == tokenizer.decode(tokenizer.encode(sentence))
+    assert (len(copy), copy.pad_id, copy.eos_id) == (
+        len(tokenizer),
+        tokenizer.pad_id,
+        tokenizer.eos_id,
+    )
+
+
 def test_an_unknown_word_becomes_unk_and_stays_visible(tokenizer):
     ids = tokenizer.encode("the dragon sleeps .")
     assert ids[2] == tokenizer.unk_id

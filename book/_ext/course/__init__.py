@@ -4,6 +4,7 @@ Directives, each documented in its module:
     chapter-card     what a chapter teaches, and its reading time      (cards.py)
     exercise-card    what an exercise notebook holds, with a download  (cards.py)
     anywidget        an interactive figure that also works on file://  (anywidget.py)
+    coverage         where the documents' items and errors are treated (coverage.py)
     departures       where the code departs from the paper             (departures.py)
 
 And three services: pictures without alternative text fail the build (polish.py), finished pages
@@ -18,7 +19,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from . import anywidget, cards, departures, fresh, polish
+from . import anywidget, cards, coverage, departures, fresh, polish
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -29,6 +30,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("chapter-card", cards.ChapterCard)
     app.add_directive("exercise-card", cards.ExerciseCard)
     app.add_directive("anywidget", anywidget.AnyWidget)
+    app.add_directive("coverage", coverage.Coverage)
     app.add_directive("departures", departures.Departures)
     app.connect("builder-inited", fresh.forget_stale_outputs)
     app.connect("env-get-outdated", fresh.pages_to_read_again)

@@ -1,0 +1,852 @@
+"""Wrong answers to the exercise on LayerNorm and its surroundings, and what each one shows."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lab.answers import misconception
+
+# 5.1 Layer normalisation
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN1",
+    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    read="05_layer_norm#biased-variance",
+)
+def unbiased_variance(self, x):
+    """Your variance divides by d_model - 1, which is what Tensor.var and Tensor.std do unless told
+    otherwise; LayerNorm divides by d_model.
+    """
+    variance = x.var(-1, keepdim=True)
+    return self.gain * (x - x.mean(-1, keepdim=True)) / torch.sqrt(variance + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN2",
+    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    read="05_layer_norm#epsilon",
+)
+def epsilon_outside_the_root(self, x):
+    """You add eps to the standard deviation; it belongs inside the root, added to the variance.
+    With a small eps the difference hardly shows.
+    """
+    deviation = x.std(-1, keepdim=True, unbiased=False)
+    return self.gain * (x - x.mean(-1, keepdim=True)) / (deviation + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN3",
+    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    read="05_layer_norm#epsilon",
+)
+def epsilon_added_to_the_count(self, x):
+    """You add eps to the number of features; it belongs to the variance, or a token whose features
+    are all equal still divides by 0.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().sum(-1, keepdim=True) / (x.shape[-1] + self.eps)
+    return self.gain * centred / torch.sqrt(variance) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN4",
+    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    read="05_layer_norm#layer-norm",
+)
+def divided_by_the_variance(self, x):
+    """You divide by the variance; divide by its square root, or the output still depends on the
+    input's scale.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    return self.gain * centred / (centred.square().mean(-1, keepdim=True) + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN5",
+    fails=[
+        "layer-norm-values",
+        "layer-norm-epsilon",
+        "layer-norm-own-token",
+        "layer-norm-gradients",
+    ],
+    read="05_layer_norm#whose-mean",
+)
+def over_the_batch(self, x):
+    """You average over the first axis, the sentences of the batch, so they change one another;
+    average over the features of each token, the last axis.
+    """
+    centred = x - x.mean(0, keepdim=True)
+    variance = centred.square().mean(0, keepdim=True)
+    return self.gain * centred / torch.sqrt(variance + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN6a",
+    fails=[
+        "layer-norm-values",
+        "layer-norm-epsilon",
+        "layer-norm-own-token",
+        "layer-norm-gradients",
+    ],
+    read="05_layer_norm#whose-mean",
+)
+def over_the_tokens(self, x):
+    """You average over the tokens of a sentence (dim -2), so later tokens change earlier ones;
+    average over the features of each token, the last axis.
+    """
+    centred = x - x.mean(-2, keepdim=True)
+    variance = centred.square().mean(-2, keepdim=True)
+    return self.gain * centred / torch.sqrt(variance + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN6b",
+    fails=[
+        "layer-norm-values",
+        "layer-norm-epsilon",
+        "layer-norm-own-token",
+        "layer-norm-gradients",
+    ],
+    read="05_layer_norm#norm-leaks",
+)
+def over_the_whole_sentence(self, x):
+    """You take one mean and one variance for a whole sentence, which tells each token about later
+    ones; every token has a mean and a variance of its own.
+    """
+    centred = x - x.mean((-2, -1), keepdim=True)
+    variance = centred.square().mean((-2, -1), keepdim=True)
+    return self.gain * centred / torch.sqrt(variance + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN6c",
+    fails=["layer-norm-values"],
+    read="05_layer_norm#layer-norm",
+)
+def over_axis_two(self, x):
+    """Your statistics run over axis 2, which is the features only while x has three axes; use the
+    last axis, -1, whatever stands in front.
+    """
+    axis = 2 if x.ndim > 2 else -1
+    centred = x - x.mean(axis, keepdim=True)
+    variance = centred.square().mean(axis, keepdim=True)
+    return self.gain * centred / torch.sqrt(variance + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN7",
+    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    read="05_layer_norm#layer-norm",
+)
+def mean_not_subtracted(self, x):
+    """You divide by the root mean square without subtracting the mean (that is RMSNorm); a level
+    added to all features should change nothing.
+    """
+    square = x.square().mean(-1, keepdim=True)
+    return self.gain * x / torch.sqrt(square + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN8a",
+    fails=["layer-norm-values", "layer-norm-gradients"],
+    read="05_layer_norm#gain-and-bias",
+)
+def without_gain(self, x):
+    """Your output never meets the gain; multiply by it after normalising. While it is 1 nobody
+    notices.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return centred / torch.sqrt(variance + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN8b",
+    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    read="05_layer_norm#gain-and-bias",
+)
+def without_bias(self, x):
+    """Your output never meets the bias; add it last. While it is 0 nobody notices."""
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return self.gain * centred / torch.sqrt(variance + self.eps)
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN8c",
+    fails=["layer-norm-values", "layer-norm-gradients"],
+    read="05_layer_norm#gain-and-bias",
+)
+def bias_inside_the_gain(self, x):
+    """You add the bias before multiplying by the gain; the bias comes last, on its own scale."""
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return self.gain * (centred / torch.sqrt(variance + self.eps) + self.bias)
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.__init__",
+    id="LN8d",
+    fails=[
+        "layer-norm-parameters",
+        "layer-norm-values",
+        "layer-norm-epsilon",
+        "layer-norm-gradients",
+    ],
+    read="05_layer_norm#gain-and-bias",
+)
+def one_gain_for_all_features(self, d_model, eps=1e-5):
+    """Your gain and bias are single numbers; each feature has its own, so both have d_model
+    entries.
+    """
+    nn.Module.__init__(self)
+    self.gain = nn.Parameter(torch.ones(1))
+    self.bias = nn.Parameter(torch.zeros(1))
+    self.eps = eps
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.__init__",
+    id="LN8e",
+    fails=["layer-norm-parameters", "layer-norm-values", "layer-norm-gradients"],
+    read="05_layer_norm#gain-and-bias",
+)
+def gain_and_bias_no_parameters(self, d_model, eps=1e-5):
+    """Your gain and bias are plain tensors, so no optimiser finds them and they never learn; wrap
+    them in nn.Parameter.
+    """
+    nn.Module.__init__(self)
+    self.gain = torch.ones(d_model)
+    self.bias = torch.zeros(d_model)
+    self.eps = eps
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.__init__",
+    id="LN8f",
+    fails=["layer-norm-parameters", "layer-norm-values", "layer-norm-epsilon"],
+    read="05_layer_norm#gain-and-bias",
+)
+def gain_drawn_at_random(self, d_model, eps=1e-5):
+    """Your gain starts with random numbers; it starts with ones (and the bias with zeros), so that
+    at first LayerNorm only normalises.
+    """
+    nn.Module.__init__(self)
+    self.gain = nn.Parameter(torch.randn(d_model))
+    self.bias = nn.Parameter(torch.randn(d_model))
+    self.eps = eps
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN9",
+    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    read="05_layer_norm#epsilon",
+)
+def epsilon_missing(self, x):
+    """You never use eps; a token whose features are all equal has variance 0 and becomes 0 / 0."""
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return self.gain * centred / torch.sqrt(variance) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN10",
+    fails=["layer-norm-epsilon"],
+    read="05_layer_norm#epsilon",
+)
+def epsilon_written_out(self, x):
+    """You write 1e-5 where the eps of the module belongs; another eps changes nothing in yours."""
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return self.gain * centred / torch.sqrt(variance + 1e-5) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN11",
+    fails=["layer-norm-gradients"],
+    read="05_layer_norm#layer-norm",
+)
+def statistics_detached(self, x):
+    """Your values are right, but mean and variance are cut off from the gradient; they depend on x,
+    and the gradient has to know.
+    """
+    mean = x.detach().mean(-1, keepdim=True)
+    variance = x.detach().var(-1, keepdim=True, unbiased=False)
+    return self.gain * (x - mean) / torch.sqrt(variance + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN12",
+    fails=["layer-norm-values"],
+    read="05_layer_norm#residual-in-place",
+)
+def subtracted_in_place(self, x):
+    """You subtract the mean in place (-=), which changes the caller's tensor; write x - mean, which
+    makes a new one.
+    """
+    x -= x.mean(-1, keepdim=True)
+    variance = x.square().mean(-1, keepdim=True)
+    return self.gain * x / torch.sqrt(variance + self.eps) + self.bias
+
+
+# 5.2 Whose mean?
+
+
+@misconception(
+    "normalise",
+    id="NRM1",
+    fails=["normalise-batch"],
+    read="05_layer_norm#whose-mean",
+)
+def batch_position_by_position(x, kind, eps=1e-5):
+    """Your "batch" averages over the sentences but keeps one mean for each position; a feature's
+    group holds the tokens of all positions too.
+    """
+    axes = {"layer": (2,), "batch": (0,), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    mean = x.mean(axes[kind], keepdim=True)
+    variance = x.var(axes[kind], keepdim=True, unbiased=False)
+    return (x - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "normalise",
+    id="NRM2",
+    fails=["normalise-batch"],
+    read="05_layer_norm#whose-mean",
+)
+def batch_over_features_too(x, kind, eps=1e-5):
+    """Your "batch" averages over features and sentences together; BatchNorm never mixes two
+    features, it keeps one mean for each.
+    """
+    axes = {"layer": (2,), "batch": (0, 2), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    mean = x.mean(axes[kind], keepdim=True)
+    variance = x.var(axes[kind], keepdim=True, unbiased=False)
+    return (x - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "normalise",
+    id="NRM3",
+    fails=["normalise-instance"],
+    read="05_layer_norm#whose-mean",
+)
+def instance_over_features_too(x, kind, eps=1e-5):
+    """Your "instance" takes one mean for a whole sentence; InstanceNorm keeps one for each feature
+    of the sentence.
+    """
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1, 2)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    mean = x.mean(axes[kind], keepdim=True)
+    variance = x.var(axes[kind], keepdim=True, unbiased=False)
+    return (x - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "normalise",
+    id="NRM4",
+    fails=["normalise-layer"],
+    read="05_layer_norm#norm-leaks",
+)
+def layer_over_the_sentence(x, kind, eps=1e-5):
+    """Your "layer" takes one mean for a whole sentence, as is done for images; in a Transformer
+    each token has its own.
+    """
+    axes = {"layer": (1, 2), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    mean = x.mean(axes[kind], keepdim=True)
+    variance = x.var(axes[kind], keepdim=True, unbiased=False)
+    return (x - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "normalise",
+    id="NRM5",
+    fails=["normalise-batch", "normalise-instance"],
+    read="05_layer_norm#whose-mean",
+)
+def batch_and_instance_swapped(x, kind, eps=1e-5):
+    """Your "batch" stays within a sentence and your "instance" crosses them: the two are mixed up.
+    The batch is what BatchNorm averages over.
+    """
+    axes = {"layer": (2,), "batch": (1,), "instance": (0, 1)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    mean = x.mean(axes[kind], keepdim=True)
+    variance = x.var(axes[kind], keepdim=True, unbiased=False)
+    return (x - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "normalise",
+    id="NRM6",
+    fails=["normalise-layer", "normalise-batch", "normalise-instance"],
+    read="05_layer_norm#biased-variance",
+)
+def unbiased_in_every_kind(x, kind, eps=1e-5):
+    """Your variance divides by the count less 1, which is what Tensor.var does unless told
+    otherwise; all three normalisations divide by the count.
+    """
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    mean = x.mean(axes[kind], keepdim=True)
+    return (x - mean) / torch.sqrt(x.var(axes[kind], keepdim=True) + eps)
+
+
+@misconception(
+    "normalise",
+    id="NRM7",
+    fails=["normalise-unknown"],
+    read="05_layer_norm#whose-mean",
+)
+def unknown_kind_taken_for_layer(x, kind, eps=1e-5):
+    """An unknown kind passes silently as "layer" in yours; a misspelt word should be refused with a
+    ValueError that names it.
+    """
+    axes = {"batch": (0, 1), "instance": (1,)}.get(kind, (2,))
+    mean = x.mean(axes, keepdim=True)
+    return (x - mean) / torch.sqrt(x.var(axes, keepdim=True, unbiased=False) + eps)
+
+
+@misconception(
+    "normalise",
+    id="NRM8",
+    fails=["normalise-layer", "normalise-batch", "normalise-instance"],
+    read="05_layer_norm#epsilon",
+)
+def epsilon_added_to_the_deviation(x, kind, eps=1e-5):
+    """You add eps to the standard deviation; it belongs inside the root, added to the variance."""
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    mean = x.mean(axes[kind], keepdim=True)
+    return (x - mean) / (x.std(axes[kind], keepdim=True, unbiased=False) + eps)
+
+
+# 5.3 Around a sub-layer
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES1a",
+    fails=["sublayer-connection-pre", "sublayer-connection-path"],
+    read="05_layer_norm#post-pre-norm",
+)
+def always_post_norm(x, sublayer, norm, norm_first=False):
+    """You normalise the sum in either order; with norm_first=True the norm belongs in front of the
+    sub-layer and nothing normalises the sum.
+    """
+    return norm(x + sublayer(x))
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES1b",
+    fails=["sublayer-connection-post", "sublayer-connection-path"],
+    read="05_layer_norm#post-pre-norm",
+)
+def always_pre_norm(x, sublayer, norm, norm_first=False):
+    """You normalise in front of the sub-layer in either order; by default, as in the paper, the
+    norm comes last, over the sum.
+    """
+    return x + sublayer(norm(x))
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES1c",
+    fails=["sublayer-connection-post", "sublayer-connection-pre", "sublayer-connection-path"],
+    read="05_layer_norm#post-pre-norm",
+)
+def orders_swapped(x, sublayer, norm, norm_first=False):
+    """Your two orders are swapped: norm_first=True means that the norm comes first, in front of the
+    sub-layer.
+    """
+    if norm_first:
+        return norm(x + sublayer(x))
+    return x + sublayer(norm(x))
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES2",
+    fails=["sublayer-connection-post", "sublayer-connection-path"],
+    read="05_layer_norm#post-pre-norm",
+)
+def norm_of_the_sublayer_output(x, sublayer, norm, norm_first=False):
+    """Your post-norm normalises the sub-layer's output and adds x afterwards; add first, then
+    normalise the sum.
+    """
+    if norm_first:
+        return x + sublayer(norm(x))
+    return x + norm(sublayer(x))
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES4",
+    fails=["sublayer-connection-post", "sublayer-connection-pre", "sublayer-connection-path"],
+    read="05_layer_norm#residual-connections",
+)
+def output_added_to_itself(x, sublayer, norm, norm_first=False):
+    """You add the sub-layer's output to itself, because x was overwritten; keep the input, it is
+    what has to be added.
+    """
+    if norm_first:
+        x = sublayer(norm(x))
+        return x + x
+    x = sublayer(x)
+    return norm(x + x)
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES5",
+    fails=["sublayer-connection-post", "sublayer-connection-pre", "sublayer-connection-path"],
+    read="05_layer_norm#residual-connections",
+)
+def no_residual(x, sublayer, norm, norm_first=False):
+    """Nothing passes by the sub-layer in yours; its input should be added to its output."""
+    return sublayer(norm(x)) if norm_first else norm(sublayer(x))
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES7",
+    fails=["sublayer-connection-path"],
+    read="05_layer_norm#residual-in-place",
+)
+def added_in_place(x, sublayer, norm, norm_first=False):
+    """You add in place (+=), which changes the caller's tensor and can break the gradient; write
+    x + ..., which makes a new one.
+    """
+    x += sublayer(norm(x)) if norm_first else sublayer(x)
+    return x if norm_first else norm(x)
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES8",
+    fails=["sublayer-connection-pre", "sublayer-connection-path"],
+    read="05_layer_norm#post-pre-norm",
+)
+def normalised_input_added(x, sublayer, norm, norm_first=False):
+    """Your pre-norm adds the normalised x; the path past the sub-layer takes x as it was, only the
+    sub-layer reads the normalised one.
+    """
+    if norm_first:
+        x = norm(x)
+        return x + sublayer(x)
+    return norm(x + sublayer(x))
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES9",
+    fails=["sublayer-connection-pre", "sublayer-connection-path"],
+    read="05_layer_norm#post-pre-norm",
+)
+def normalised_on_both_sides(x, sublayer, norm, norm_first=False):
+    """Your pre-norm normalises the sum as well; in that order the sum stays as it is."""
+    if norm_first:
+        x = x + sublayer(norm(x))
+        return norm(x)
+    return norm(x + sublayer(x))
+
+
+@misconception(
+    "sublayer-connection",
+    id="RES10",
+    fails=["sublayer-connection-path"],
+    read="05_layer_norm#residual-connections",
+)
+def sublayer_called_twice(x, sublayer, norm, norm_first=False):
+    """You call the sub-layer twice; that doubles the work, and with dropout inside the two calls
+    disagree.
+    """
+    post = norm(x + sublayer(x))
+    pre = x + sublayer(norm(x))
+    return pre if norm_first else post
+
+
+# 5.4 The feed-forward network
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.forward",
+    id="FFN1a",
+    fails=["feed-forward-values"],
+    read="05_layer_norm#feed-forward",
+)
+def without_relu(self, x):
+    """There is no ReLU between your two maps, so together they are one linear map, however wide."""
+    return self.outer(self.inner(x))
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.forward",
+    id="FFN1b",
+    fails=["feed-forward-values"],
+    read="05_layer_norm#feed-forward",
+)
+def relu_at_the_end(self, x):
+    """Your ReLU stands behind the second map, so no output can be negative; it belongs between the
+    two.
+    """
+    return torch.relu(self.outer(self.inner(x)))
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.forward",
+    id="FFN1c",
+    fails=["feed-forward-values"],
+    read="05_layer_norm#feed-forward",
+)
+def gelu_for_relu(self, x):
+    """You use GELU, as many later models do; the formula here has max(0, .), which is the ReLU."""
+    return self.outer(F.gelu(self.inner(x)))
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.forward",
+    id="FFN1d",
+    fails=["feed-forward-values"],
+    read="05_layer_norm#feed-forward",
+)
+def relu_after_both_maps(self, x):
+    """You apply the ReLU after both maps; after the second one it cuts off all negative outputs."""
+    return torch.relu(self.outer(torch.relu(self.inner(x))))
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.__init__",
+    id="FFN2a",
+    fails=["feed-forward-parameters", "feed-forward-values"],
+    read="05_layer_norm#feed-forward",
+)
+def not_widened(self, d_model, d_ff):
+    """Your hidden layer has d_model units; its width is d_ff."""
+    nn.Module.__init__(self)
+    self.inner = nn.Linear(d_model, d_model)
+    self.outer = nn.Linear(d_model, d_model)
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.__init__",
+    id="FFN2b",
+    fails=["feed-forward-parameters", "feed-forward-values", "feed-forward-own-token"],
+    read="05_layer_norm#feed-forward",
+)
+def inner_and_outer_swapped(self, d_model, d_ff):
+    """The sizes of your two maps are swapped: inner comes first and maps d_model to d_ff."""
+    nn.Module.__init__(self)
+    self.inner = nn.Linear(d_ff, d_model)
+    self.outer = nn.Linear(d_model, d_ff)
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.forward",
+    id="FFN3",
+    fails=["feed-forward-values", "feed-forward-own-token"],
+    read="05_layer_norm#feed-forward",
+)
+def over_the_tokens_instead(self, x):
+    """You apply the network along the axis of the tokens, so it mixes them; each token passes it
+    alone, with its features.
+    """
+    return self.outer(torch.relu(self.inner(x.transpose(-2, -1)))).transpose(-2, -1)
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.forward",
+    id="FFN4",
+    fails=["feed-forward-values", "feed-forward-own-token"],
+    read="05_layer_norm#feed-forward",
+)
+def dropout_left_in(self, x):
+    """You drop hidden units at random; this network has no dropout of its own, the layer around it
+    has.
+    """
+    return self.outer(F.dropout(torch.relu(self.inner(x)), 0.5, self.training))
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.__init__",
+    id="FFN5",
+    fails=["feed-forward-parameters", "feed-forward-values"],
+    read="05_layer_norm#feed-forward-bias",
+)
+def without_biases(self, d_model, d_ff):
+    """Your two maps have no biases; both of the paper's have one, and without them the token 0 can
+    only go to 0.
+    """
+    nn.Module.__init__(self)
+    self.inner = nn.Linear(d_model, d_ff, bias=False)
+    self.outer = nn.Linear(d_ff, d_model, bias=False)
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.forward",
+    id="FFN6",
+    fails=["feed-forward-values"],
+    read="05_layer_norm#residual-connections",
+)
+def residual_inside(self, x):
+    """You add the input inside the network; the addition belongs to the layer around it, or it is
+    made twice.
+    """
+    return x + self.outer(torch.relu(self.inner(x)))
+
+
+@misconception(
+    "feed-forward",
+    target="FeedForward.__init__",
+    id="FFN7",
+    fails=["feed-forward-parameters"],
+    read="05_layer_norm#feed-forward",
+)
+def third_map_left_over(self, d_model, d_ff):
+    """Your module holds a layer that nothing uses; it has exactly two linear maps."""
+    nn.Module.__init__(self)
+    self.inner = nn.Linear(d_model, d_ff)
+    self.middle = nn.Linear(d_ff, d_ff)
+    self.outer = nn.Linear(d_ff, d_model)
+
+
+# 5.5 What it costs
+
+
+@misconception(
+    "feed-forward-cost",
+    id="COS1",
+    fails=["feed-forward-cost-parameters"],
+    read="05_layer_norm#feed-forward-cost",
+)
+def biases_forgotten(n, d_model, d_ff):
+    """You count the two matrices but not the two biases: d_ff + d_model more numbers to learn."""
+    return 2 * d_model * d_ff, 2 * n * d_model * d_ff
+
+
+@misconception(
+    "feed-forward-cost",
+    id="COS2",
+    fails=["feed-forward-cost-parameters", "feed-forward-cost-multiplications"],
+    read="05_layer_norm#feed-forward-cost",
+)
+def one_matrix_only(n, d_model, d_ff):
+    """You count one matrix; there are two, one to d_ff and one back."""
+    return d_model * d_ff + d_ff + d_model, n * d_model * d_ff
+
+
+@misconception(
+    "feed-forward-cost",
+    id="COS3",
+    fails=["feed-forward-cost-parameters"],
+    read="05_layer_norm#feed-forward-cost",
+)
+def weights_for_each_position(n, d_model, d_ff):
+    """You give each position weights of its own; all positions share one network, so its size does
+    not depend on n.
+    """
+    return n * (2 * d_model * d_ff + d_ff + d_model), 2 * n * d_model * d_ff
+
+
+@misconception(
+    "feed-forward-cost",
+    id="COS4",
+    fails=["feed-forward-cost-multiplications"],
+    read="05_layer_norm#feed-forward-cost",
+)
+def quadratic_in_the_length(n, d_model, d_ff):
+    """Your work grows with the square of n, as that of attention does; here every token passes
+    alone, so the work is n times that of one token.
+    """
+    return 2 * d_model * d_ff + d_ff + d_model, 2 * n * n * d_model * d_ff
+
+
+@misconception(
+    "feed-forward-cost",
+    id="COS5",
+    fails=["feed-forward-cost-multiplications"],
+    read="05_layer_norm#feed-forward-cost",
+)
+def square_of_the_width(n, d_model, d_ff):
+    """You count n times d_model squared, which leaves out the hidden width; each matrix has d_model
+    times d_ff entries.
+    """
+    return 2 * d_model * d_ff + d_ff + d_model, n * d_model * d_model
+
+
+@misconception(
+    "feed-forward-cost",
+    id="COS6",
+    fails=["feed-forward-cost-multiplications"],
+    read="05_layer_norm#feed-forward-cost",
+)
+def biases_multiplied(n, d_model, d_ff):
+    """You count one multiplication for every parameter; biases are added, not multiplied."""
+    parameters = 2 * d_model * d_ff + d_ff + d_model
+    return parameters, n * parameters
+
+
+@misconception(
+    "feed-forward-cost",
+    id="COS7",
+    fails=["feed-forward-cost-multiplications"],
+    read="05_layer_norm#feed-forward-cost",
+)
+def work_of_one_token(n, d_model, d_ff):
+    """You give the multiplications of one token; n of them pass the network."""
+    return 2 * d_model * d_ff + d_ff + d_model, 2 * d_model * d_ff

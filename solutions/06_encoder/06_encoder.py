@@ -1,0 +1,911 @@
+# %% [markdown]
+# # 6 Encoder
+#
+# In this notebook you build the half of the Transformer that reads: one encoder layer, and a stack
+# of them. Then you count what the stack holds, pool what it returns into one vector per sentence,
+# and write the test that finds an encoder which looks at padding. What you write here carries
+# over: the finished model is put together from your `EncoderLayer` and `Encoder`.
+#
+# **How to work.** Run the cells from top to bottom. Replace each `raise NotImplementedError()` by
+# your answer, then run the test cells below it; a message says what is wrong. The visible tests
+# are not all tests: hidden ones, with other sizes and numbers, run when the notebook is graded.
+# Each question is tested on its own, so you may leave one open and go on. Before you hand in,
+# restart the kernel and run all cells.
+#
+# **Where to read.** The book's page *Encoder* explains all of it with NumPy on one sentence.
+#
+# **Conventions.** Rows are tokens, the batch comes first: a batch of $B$ sentences, filled up to
+# $N$ tokens each, is $(B, N, d_\text{model})$. A mask is boolean, and **True means: may attend**. It
+# broadcasts to (B, queries, keys); a padding mask is $(B, 1, N)$.
+
+# %% setup
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lab import blocks
+from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
+from lab.check import (
+    assert_close,
+    assert_dtype,
+    assert_raises,
+    assert_shape,
+    draw,
+    visible_passed,
+)
+
+
+def shaken(module: nn.Module, seed: int = 0) -> Any:
+    """The module in float64, every parameter moved, so that no gain is 1 and no bias is 0."""
+    module.double()
+    with torch.no_grad():
+        for i, parameter in enumerate(module.parameters()):
+            parameter.add_(0.3 * draw(tuple(parameter.shape), seed=100 * seed + i))
+    return module
+
+
+def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.TransformerEncoderLayer:
+    """PyTorch's own encoder layer with the numbers of yours: what the tests compare with."""
+    d_ff, d_model = layer.feed_forward.inner.weight.shape
+    twin: Any = nn.TransformerEncoderLayer(
+        d_model, num_heads, d_ff, 0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
+    )
+    yours = layer.self_attention
+    with torch.no_grad():
+        matrices = [yours.w_q.weight, yours.w_k.weight, yours.w_v.weight]
+        twin.self_attn.in_proj_weight.copy_(torch.cat(matrices))
+        twin.self_attn.in_proj_bias.zero_()
+        twin.self_attn.out_proj.weight.copy_(yours.w_o.weight)
+        twin.self_attn.out_proj.bias.zero_()
+        twin.linear1.load_state_dict(layer.feed_forward.inner.state_dict())
+        twin.linear2.load_state_dict(layer.feed_forward.outer.state_dict())
+        for name in ("norm1", "norm2"):
+            getattr(twin, name).weight.copy_(getattr(layer, name).gain)
+            getattr(twin, name).bias.copy_(getattr(layer, name).bias)
+    return twin
+
+
+# %% [markdown]
+# ## 6.1 An encoder layer   (6 points, about 35 minutes, difficulty 3 of 5)
+#
+# **Objective.** Put the parts together: two sub-layers, each with dropout, a residual connection
+# and a layer norm of its own.
+#
+# 1. **Self-attention**: queries, keys and values all come from the sentence itself.
+# 2. **Feed-forward network**, for each position alone.
+#
+# With $\text{Sub}$ for a sub-layer, the two orders of norm and sum are
+#
+# $$\text{post-norm (the paper's):}\quad \text{LayerNorm}(\mathbf{x} +
+# \text{dropout}(\text{Sub}(\mathbf{x})))
+# \qquad
+# \text{pre-norm:}\quad \mathbf{x} + \text{dropout}(\text{Sub}(\text{LayerNorm}(\mathbf{x})))$$
+#
+# and `norm_first=True` means pre-norm. `x` is $(B, N, d_\text{model})$, and so is the result.
+#
+# The parts are imported: `MultiHeadAttention(d_model, num_heads)`, called as
+# `attention(query, key, value, mask)`, returns a **pair**, the output and the weights;
+# `LayerNorm(d_model)`; `FeedForward(d_model, d_ff)`. The tests look for these attributes:
+# `self_attention`, `feed_forward`, `norm1`, `norm2` (in the order of the sub-layers) and
+# `dropout`, one `nn.Dropout` that serves both sub-layers. The mask may be None, and goes on to the
+# attention just as it comes.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# The second sub-layer has an input of its own. Which tensor is it, and which tensor is added to
+# what the second sub-layer returns?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Twice the same pattern: some input, a sub-layer, dropout, plus the sub-layer's input, and a norm
+# before or after. The second sum starts from what the first sub-layer has left, not from the
+# layer's input. Before the norm or after it, the sum itself always takes the tensor that has *not*
+# just been normalised for the sub-layer.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - *unsupported operand type(s) ... 'tuple'*, or *dropout(): argument 'input' must be Tensor, not
+#   tuple*: attention returns two things.
+# - Post-norm right, pre-norm wrong: is the sum taken with the normalised input?
+# - All is right except with dropout: it belongs to what a sub-layer returns, before the sum.
+# - A sentence changes with its padding: does the mask reach the attention?
+# - *a leaf Variable that requires grad is being used in an in-place operation*, or a complaint that
+#   `x` changed: make new tensors (`x = x + ...`, not `x += ...`).
+#
+# </details>
+
+
+# %% solution="encoder-layer" export
+class EncoderLayer(nn.Module):
+    """One layer of the encoder: self-attention, then a feed-forward network.
+
+    Args:
+        d_model: width of the tokens.
+        num_heads: number of attention heads.
+        d_ff: width inside the feed-forward network.
+        dropout: probability of dropping an entry of what a sub-layer returns.
+        norm_first: normalise before each sub-layer (pre-norm) in place of after the sum.
+
+    Source: Vaswani et al. (2017), sections 3.1 and 5.4.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.1,
+        norm_first: bool = False,
+    ) -> None:
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.norm1 = LayerNorm(d_model)
+        self.norm2 = LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+        # departs: the paper normalises after each sum only; the other order is here as a choice,
+        # because most later models use it.
+        self.norm_first = norm_first
+        ### END SOLUTION
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N d_model"],
+        mask: Bool[Tensor, "... #N N"] | None = None,  # True = may attend
+    ) -> Float[Tensor, "B N d_model"]:
+        """Return the tokens, each informed by those that it may attend to."""
+        ### BEGIN SOLUTION
+        if self.norm_first:
+            normed = self.norm1(x)
+            x = x + self.dropout(self.self_attention(normed, normed, normed, mask)[0])
+            return x + self.dropout(self.feed_forward(self.norm2(x)))
+        x = self.norm1(x + self.dropout(self.self_attention(x, x, x, mask)[0]))
+        return self.norm2(x + self.dropout(self.feed_forward(x)))
+        ### END SOLUTION
+
+
+# %% test="encoder-layer-parts" points=1
+layer: Any = EncoderLayer(8, 2, 20, dropout=0.3)
+for name in ("self_attention", "feed_forward", "norm1", "norm2"):
+    assert isinstance(getattr(layer, name, None), nn.Module), (
+        f"the layer should have a module named {name}"
+    )
+assert isinstance(getattr(layer, "dropout", None), nn.Dropout) and layer.dropout.p == 0.3, (
+    "the layer should have an nn.Dropout named dropout, with the probability handed in"
+)
+assert layer.norm1 is not layer.norm2, "each sub-layer should have a norm of its own"
+visible_passed()
+### BEGIN HIDDEN TESTS
+base = EncoderLayer(512, 8, 2048)
+count = sum(parameter.numel() for parameter in base.parameters())
+assert count == 3_150_336, (
+    "a layer of the paper's base model (512, 8 heads, 2048) should have 3,150,336 numbers to "
+    f"learn: one attention, one feed-forward network, two norms\nYours has {count:,}."
+)
+layer = EncoderLayer(12, 3, 20)
+assert layer.dropout.p == 0.1, "dropout should be 0.1 unless something else is asked for"
+assert layer.self_attention.num_heads == 3, "the attention should have num_heads heads"
+assert_raises(
+    ValueError,
+    lambda: EncoderLayer(10, 4, 20),
+    "10 features cannot be shared out among 4 heads: a ValueError that names both",
+    mentions=("10", "4"),
+)
+### END HIDDEN TESTS
+
+# %% test="encoder-layer-values" points=1
+layer = shaken(EncoderLayer(8, 2, 20, dropout=0.0))
+x = draw((3, 5, 8), seed=1)
+output = layer(x)
+assert_shape(output, (3, 5, 8), "the output should have the shape of the input")
+assert_close(
+    output,
+    torch_twin(layer, 2)(x),
+    "without mask and dropout, a post-norm layer should equal PyTorch's on the same weights",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for B, N, d_model, num_heads, d_ff in ((2, 7, 12, 3, 10), (3, 4, 6, 1, 9)):
+    layer = shaken(EncoderLayer(d_model, num_heads, d_ff, dropout=0.0), seed=2)
+    twin = torch_twin(layer, num_heads)
+    x, upstream = draw((B, d_model, N), (B, N, d_model), seed=3)
+    x = x.transpose(1, 2).requires_grad_()  # (B, N, d_model), not contiguous
+    before = x.detach().clone()
+    output, wanted = layer(x), twin(x)
+    assert_close(
+        output, wanted, "a post-norm layer should equal PyTorch's for other sizes and one head too"
+    )
+    assert torch.equal(x.detach(), before), "the layer should leave its input unchanged"
+    (gradient,) = torch.autograd.grad((output * upstream).sum(), x, retain_graph=True)
+    (right,) = torch.autograd.grad((wanted * upstream).sum(), x, retain_graph=True)
+    assert_close(gradient, right, "the gradient of the input should be that of PyTorch's layer")
+    (output * upstream).sum().backward()
+    (wanted * upstream).sum().backward()
+    pairs = {
+        "self_attention.w_o": (layer.self_attention.w_o, twin.self_attn.out_proj),
+        "feed_forward.inner": (layer.feed_forward.inner, twin.linear1),
+        "feed_forward.outer": (layer.feed_forward.outer, twin.linear2),
+    }
+    for name, (yours, theirs) in pairs.items():
+        assert yours.weight.grad is not None, f"{name} should get a gradient"
+        assert_close(yours.weight.grad, theirs.weight.grad, f"{name} should get PyTorch's gradient")
+layer = EncoderLayer(8, 2, 20, dropout=0.0)
+x = draw((2, 3, 8), seed=4, dtype=torch.float32)
+output = layer(x)
+assert_dtype(output, torch.float32, "float32 in gives float32 out")
+assert_close(output.mean(-1), 0, "a fresh post-norm layer ends with a norm, so tokens have mean 0")
+### END HIDDEN TESTS
+
+# %% test="encoder-layer-pre-norm" points=1
+layer = shaken(EncoderLayer(8, 2, 20, dropout=0.0, norm_first=True))
+x = draw((3, 5, 8), seed=5)
+assert_close(
+    layer(x),
+    torch_twin(layer, 2, norm_first=True)(x),
+    "with norm_first=True the layer should equal PyTorch's pre-norm layer on the same weights",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+layer = shaken(EncoderLayer(12, 3, 10, dropout=0.0, norm_first=True), seed=6)
+twin = torch_twin(layer, 3, norm_first=True)
+x, upstream = draw((2, 7, 12), (2, 7, 12), seed=6)
+keep = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
+before = x.clone()
+output = layer(x, keep[:, None, :])
+wanted = twin(x, src_key_padding_mask=~keep)
+assert_close(output, wanted, "a pre-norm layer should equal PyTorch's under a padding mask too")
+assert torch.equal(x, before), "a pre-norm layer should leave its input unchanged"
+x.requires_grad_()
+(gradient,) = torch.autograd.grad((layer(x) * upstream).sum(), x)
+(right,) = torch.autograd.grad((twin(x) * upstream).sum(), x)
+assert_close(gradient, right, "the gradient of a pre-norm layer should be that of PyTorch's")
+### END HIDDEN TESTS
+
+# %% test="encoder-layer-mask" points=1
+layer = shaken(EncoderLayer(8, 2, 20, dropout=0.0))
+x, junk = draw((3, 5, 8), (3, 5, 8), seed=7)
+real = torch.tensor([[True] * 5, [True] * 2 + [False] * 3, [True] * 4 + [False]])
+other = torch.where(real[..., None], x, junk)
+output, changed = layer(x, real[:, None, :]), layer(other, real[:, None, :])
+assert_close(
+    changed[real], output[real], "what stands in the padding should never reach a real token"
+)
+assert_close(
+    output[1, :2],
+    layer(x[1:2, :2])[0],
+    "a padded sentence should give its real tokens the same outputs as the sentence alone",
+)
+assert not torch.allclose(layer(x)[0, 0], layer(other)[1, 0]), "outputs should depend on the tokens"
+late = x.clone()
+late[0, 4] = junk[0, 4]
+assert not torch.allclose(layer(late, real[:, None, :])[0, 0], output[0, 0]), (
+    "the last token of a full sentence should reach the first: an encoder looks both ways"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+layer = shaken(EncoderLayer(12, 3, 10, dropout=0.0), seed=8)
+twin = torch_twin(layer, 3)
+x = draw((4, 6, 12), seed=8)
+keep = torch.arange(6) < torch.tensor([3, 6, 1, 5])[:, None]  # (4, 6)
+before = keep.clone()
+assert_close(
+    layer(x, keep[:, None, :]),
+    twin(x, src_key_padding_mask=~keep),
+    "a padding mask (batch, 1, keys) should hide the padded keys of each sentence, all else alike",
+)
+assert torch.equal(keep, before), "the mask handed in should stay unchanged"
+mask = draw((6, 6), seed=9) > -0.3
+mask |= torch.eye(6, dtype=torch.bool)
+assert_close(
+    layer(x, mask),
+    twin(x, src_mask=~mask),
+    "a mask (queries, keys) should say for each query which keys it may attend to",
+)
+order = torch.tensor([4, 2, 0, 5, 1, 3])
+assert_close(
+    layer(x[:, order]), layer(x)[:, order], "other order in, same order out: tokens carry no number"
+)
+assert_close(layer(x)[2:3], layer(x[2:3]), "sentences of a batch should not notice one another")
+### END HIDDEN TESTS
+
+# %% test="encoder-layer-dropout" points=2
+layer = shaken(EncoderLayer(8, 2, 20, dropout=1.0))
+x = draw((3, 5, 8), seed=10)
+assert_close(
+    layer(x),
+    layer.norm2(layer.norm1(x)),
+    "if all is dropped, a post-norm layer in training should just normalise its input twice",
+)
+layer.eval()
+assert_close(layer(x), torch_twin(layer, 2)(x), "in evaluation nothing should be dropped")
+visible_passed()
+### BEGIN HIDDEN TESTS
+layer = shaken(EncoderLayer(8, 2, 20, dropout=1.0, norm_first=True), seed=11)
+assert_close(layer(x), x, "if all is dropped, a pre-norm layer in training should return its input")
+
+
+class Ones(nn.Module):
+    """Stands in for attention; whatever goes in, ones come out."""
+
+    def forward(self, query, *_others, **_named):
+        """Return the output and no weights."""
+        return torch.ones_like(query), None
+
+
+torch.manual_seed(12)
+x = draw((4, 50, 8), seed=12)
+layer = EncoderLayer(8, 2, 20, dropout=0.5, norm_first=True).double()
+layer.self_attention = Ones()
+for parameter in layer.feed_forward.parameters():
+    nn.init.zeros_(parameter)
+added = layer(x) - x
+assert_close(
+    added * (added - 2),
+    0,
+    "with dropout 0.5, each number that attention returns should be dropped or doubled, then added",
+)
+assert 0.4 < (added > 1).double().mean() < 0.6, "dropout 0.5 should drop about half of the numbers"
+layer.eval()
+assert torch.equal(layer(x), layer(x)), "in evaluation two calls should give the same"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6.2 The stack   (4 points, about 20 minutes, difficulty 2 of 5)
+#
+# **Objective.** Put layer on layer: each one reads what the one below has written.
+#
+# `make_layer` is a function without arguments that makes **one new layer**, such as
+# `lambda: EncoderLayer(512, 8, 2048)`. The stack calls it once per layer, so that every layer has
+# its own weights. It keeps the layers in `.layers`, and `.norm`, a module or None, comes once after
+# the last one. (Post-norm layers end with a norm already and need none; a pre-norm stack hands in
+# one.) Every layer is called as `layer(x, mask)` and sees the same mask.
+#
+# Any layers will do: the tests bring their own.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# How does `stack.parameters()`, which the optimiser will be given, find the weights of the layers?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# `nn.ModuleList` is a list whose modules are known to the module around it. Fill it with as many
+# *calls* as there are layers; then walk through it and hand each layer the output of the one
+# before.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - *too few parameters*: a plain Python list hides them, or one layer stands in several places.
+# - *expected m1 and m2 to have the same dtype*: the same cause. The tests turn the stack to float64,
+#   and layers that it does not know of stay behind.
+# - Depth makes no difference: what does the second layer read?
+# - Right for one layer, wrong for two or more: what do the others get, input and mask?
+# - *'NoneType' object is not callable*: the norm may be None.
+#
+# </details>
+
+
+# %% solution="encoder" export
+class Encoder(nn.Module):
+    """A stack of encoder layers.
+
+    Args:
+        make_layer: called once per layer; makes a new layer, to be called as layer(x, mask).
+        num_layers: how many layers.
+        norm: comes once after the last layer, if there is one; pre-norm stacks need it.
+
+    Source: Vaswani et al. (2017), section 3.1.
+    """
+
+    def __init__(
+        self, make_layer: Callable[[], nn.Module], num_layers: int, norm: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
+        self.norm = norm
+        ### END SOLUTION
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N d_model"],
+        mask: Bool[Tensor, "... #N N"] | None = None,  # True = may attend
+    ) -> Float[Tensor, "B N d_model"]:
+        """Pass the tokens through all layers, and through the norm if there is one."""
+        ### BEGIN SOLUTION
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x if self.norm is None else self.norm(x)
+        ### END SOLUTION
+
+
+# %% test="encoder-layers" points=2
+made = []
+
+
+def make_layer() -> nn.Module:
+    """A new layer; `made` remembers it."""
+    made.append(blocks.EncoderLayer(8, 2, 12))
+    return made[-1]
+
+
+stack: Any = Encoder(make_layer, 3)
+assert len(made) == 3, f"make_layer should be called once per layer, 3 times, not {len(made)}"
+assert len(stack.layers) == 3, "layers should hold the three layers"
+count = sum(parameter.numel() for parameter in stack.parameters())
+alone = sum(parameter.numel() for parameter in made[0].parameters())
+assert count == 3 * alone, (
+    f"three layers of {alone} numbers each should have {3 * alone} numbers to learn"
+    f"\nThe stack knows of {count}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+made = []
+stack = Encoder(make_layer, 5, norm=nn.LayerNorm(8))
+assert all(yours is new for yours, new in zip(stack.layers, made, strict=True)), (
+    "layers should hold what make_layer made, in the order of the calls"
+)
+weights = [layer.feed_forward.inner.weight for layer in stack.layers]
+for i in range(1, 5):
+    assert not torch.equal(weights[i], weights[0]), (
+        "layers should start from different weights, since each is made anew"
+    )
+count = sum(parameter.numel() for parameter in stack.parameters())
+assert count == 5 * alone + 16, "the final norm's numbers should be learned as well"
+names = {name.split(".")[0] for name in stack.state_dict()}
+assert names == {"layers", "norm"}, "a saved stack should hold the layers and the norm, no more"
+stack.double()
+(stack(draw((2, 3, 8))) * draw((2, 3, 8), seed=1)).sum().backward()
+for i, layer in enumerate(stack.layers):
+    gradient = layer.feed_forward.outer.weight.grad
+    assert gradient is not None and gradient.abs().max() > 0, f"layer {i} should get a gradient"
+### END HIDDEN TESTS
+
+# %% test="encoder-forward" points=2
+stack = shaken(Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0), 3))
+x = draw((2, 5, 8), seed=2)
+wanted = stack.layers[2](stack.layers[1](stack.layers[0](x)))
+assert_close(stack(x), wanted, "each layer should read what the layer before it has written")
+mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])[:, None, :]
+assert_close(
+    stack(x, mask)[1, :3],
+    stack(x[1:, :3])[0],
+    "a padded sentence should give its real tokens the same outputs as the sentence alone",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+norm = shaken(nn.LayerNorm(8), seed=3)
+stack = shaken(
+    Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=True), 4, norm), seed=4
+)
+x = draw((3, 6, 8), seed=4)
+mask = (torch.arange(6) < torch.tensor([6, 2, 4])[:, None])[:, None, :]
+before = x.clone()
+wanted = x
+for layer in stack.layers:
+    wanted = layer(wanted, mask)
+assert_close(
+    stack(x, mask),
+    norm(wanted),
+    "the norm should come once, after the last layer, and every layer should get the mask",
+)
+assert torch.equal(x, before), "the stack should leave its input unchanged"
+assert_close(
+    Encoder(lambda: nn.Bilinear(1, 1, 1), 0)(x), x, "a stack of no layers should return its input"
+)
+seen = []
+
+
+class Spy(nn.Module):
+    """Adds 1 and remembers the mask."""
+
+    def forward(self, x, mask=None):
+        """Return x + 1."""
+        seen.append(mask)
+        return x + 1
+
+
+assert_close(Encoder(Spy, 4)(x, mask), x + 4, "four layers that add 1 should add 4")
+assert len(seen) == 4 and all(one is mask for one in seen), (
+    "each layer should get the mask just as it was handed in"
+)
+seen.clear()
+assert_close(Encoder(Spy, 2)(x), x + 2, "the stack should work without a mask")
+assert seen == [None, None], "without a mask, layers should get None"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6.3 How many numbers does it learn?   (3 points, about 15 minutes, difficulty 2 of 5)
+#
+# **Objective.** Count the parameters of an encoder without building it.
+#
+# The stack has `num_layers` layers as in 6.1, no final norm and no embedding. The attention has
+# four matrices without biases; both linear maps of the feed-forward network have biases; a layer
+# norm has a gain and a bias. Return a whole number. Where `d_model` cannot be shared out among the
+# heads there is no such encoder: raise a `ValueError` that names both numbers, such as
+# `d_model (10) must be divisible by num_heads (4)`.
+#
+# For the paper's base model, with $d_\text{model} = 512$, 8 heads, $d_\text{ff} = 2048$ and 6
+# layers, the answer is 18,902,016.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# With more heads, each head gets narrower. What becomes of the number of rows and columns of the
+# four matrices of the attention?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# One layer: attention, plus two matrices with their biases, plus two norms. Then times the layers.
+# Write down each shape before you multiply.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Off by $4\,d_\text{model}$ per layer: biases in the attention, or the norms left out.
+# - Off by a few thousand per layer: which length does the bias of the inner map have?
+# - The count changes with the heads: it should not.
+# - Too many by a factor: the loop over the layers also multiplied something that is not per layer.
+#
+# </details>
+
+
+# %% solution="encoder-parameters"
+def encoder_parameters(d_model: int, num_heads: int, d_ff: int, num_layers: int) -> int:
+    """How many numbers an encoder learns, without embedding and final norm.
+
+    Source: Vaswani et al. (2017), sections 3.1 to 3.3.
+
+    Raises:
+        ValueError: if `d_model` is not divisible by `num_heads`.
+    """
+    ### BEGIN SOLUTION
+    if d_model % num_heads:
+        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
+    attention = 4 * d_model * d_model  # w_q, w_k, w_v, w_o
+    feed_forward = (d_model * d_ff + d_ff) + (d_ff * d_model + d_model)
+    norms = 2 * (d_model + d_model)  # gain and bias, after each of two sub-layers
+    return num_layers * (attention + feed_forward + norms)
+    ### END SOLUTION
+
+
+# %% test="encoder-parameters-count" points=2
+count = encoder_parameters(512, 8, 2048, 6)
+assert isinstance(count, int), "a count should be a whole number (int)"
+assert count == 18_902_016, (
+    f"the base model's encoder should have 18,902,016 numbers to learn\nYours has {count:,}."
+)
+one = encoder_parameters(4, 2, 6, 1)
+assert one == 138, f"one layer with widths 4 and 6 should have 138\nYours has {one}."
+visible_passed()
+### BEGIN HIDDEN TESTS
+for d_model, num_heads, d_ff, num_layers in ((6, 3, 10, 2), (8, 4, 5, 3), (12, 2, 7, 1)):
+    layer = nn.TransformerEncoderLayer(d_model, num_heads, d_ff)
+    in_torch = sum(parameter.numel() for parameter in layer.parameters()) - 4 * d_model
+    count = encoder_parameters(d_model, num_heads, d_ff, num_layers)
+    assert count == num_layers * in_torch, (
+        f"an encoder with d_model={d_model}, num_heads={num_heads}, d_ff={d_ff}, "
+        f"num_layers={num_layers} is counted wrongly\nYours has {count:,}."
+    )
+big = encoder_parameters(1024, 16, 4096, 6)
+assert big == 75_552_768, (
+    f"the big model's encoder should have 75,552,768 numbers to learn\nYours has {big:,}."
+)
+heads = {encoder_parameters(24, num_heads, 30, 2) for num_heads in (1, 2, 3, 4, 6)}
+assert len(heads) == 1, "the number of heads should not change the count"
+### END HIDDEN TESTS
+
+# %% test="encoder-parameters-refused" points=1
+assert_raises(
+    ValueError,
+    lambda: encoder_parameters(10, 4, 20, 2),
+    "d_model 10 cannot be shared out among 4 heads: a ValueError that names both",
+    mentions=("10", "4"),
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for d_model, num_heads in ((7, 3), (9, 18), (512, 7)):
+    assert_raises(
+        ValueError,
+        lambda d_model=d_model, num_heads=num_heads: encoder_parameters(d_model, num_heads, 20, 2),
+        "every d_model that num_heads does not divide should be refused with both numbers",
+        mentions=(str(d_model), str(num_heads)),
+    )
+assert encoder_parameters(9, 9, 2, 1) > 0, "as many heads as features are allowed"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6.4 One vector per sentence   (3 points, about 15 minutes, difficulty 2 of 5)
+#
+# **Objective.** Pool what the encoder returns: the mean of each sentence's real tokens.
+#
+# `x` is $(B, N, D)$, what an encoder returned; `lengths` is $(B)$ and holds how many tokens of each
+# sentence are real. Padding stands at the end; every sentence has at least one real token. The
+# result is $(B, D)$. Whatever stands in the padding must not matter, **not even NaN or infinity**,
+# which some encoders leave there, and it gets no gradient.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# What is $0 \cdot \infty$? What is $0 \cdot \text{NaN}$?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Compare the positions $0, 1, \dots$ with the lengths: True for real tokens, $(B, N)$. Put zeros
+# where it is False, *replacing* what stands there, sum over the tokens, and divide each sentence
+# by its own length.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Short sentences come out too small: divided by $N$.
+# - NaN, though no real token is NaN: see hint 1.
+# - *The size of tensor a must match the size of tensor b*: lengths need an axis of length 1 for
+#   the features.
+# - All entries of a row equal: summed over the wrong axis.
+#
+# </details>
+
+
+# %% solution="masked-mean"
+def masked_mean(x: Float[Tensor, "B N D"], lengths: Int[Tensor, "B"]) -> Float[Tensor, "B D"]:
+    """The mean of each sentence's first `lengths` tokens; padding, NaN or not, does not count."""
+    ### BEGIN SOLUTION
+    positions = torch.arange(x.shape[1], device=x.device)
+    padded = positions >= lengths[:, None]  # (B, N)
+    total = x.masked_fill(padded[..., None], 0).sum(1)  # (B, D)
+    return total / lengths[:, None]
+    ### END SOLUTION
+
+
+# %% test="masked-mean-values" points=2
+x = torch.tensor(
+    [[[1.0, 10.0, 0.0], [3.0, 20.0, 6.0]], [[5.0, 7.0, 9.0], [80.0, 90.0, 70.0]]],
+    dtype=torch.float64,
+)
+pooled = masked_mean(x, torch.tensor([2, 1]))
+assert_shape(pooled, (2, 3), "one vector per sentence: (batch, features)")
+wanted = torch.tensor([[2.0, 15.0, 3.0], [5.0, 7.0, 9.0]], dtype=torch.float64)
+assert_close(pooled, wanted, "each sentence should give the mean of its real tokens")
+visible_passed()
+### BEGIN HIDDEN TESTS
+lengths = torch.tensor([3, 5, 1, 4])
+for dtype in (torch.float64, torch.float32):
+    x = draw((4, 6, 5), seed=1, dtype=dtype).transpose(1, 2)  # (4, 5, 6), not contiguous
+    before, lengths_before = x.clone(), lengths.clone()
+    pooled = masked_mean(x, lengths)
+    assert_dtype(pooled, dtype, "the mean should have the dtype of the tokens")
+    wanted = torch.stack([x[b, : int(lengths[b])].mean(0) for b in range(4)])
+    assert_close(pooled, wanted, "each sentence should be averaged over its own length")
+    assert torch.equal(x, before) and torch.equal(lengths, lengths_before), (
+        "masked_mean should leave what is handed to it unchanged"
+    )
+### END HIDDEN TESTS
+
+# %% test="masked-mean-padding" points=1
+x = draw((3, 5, 4), seed=2)
+lengths = torch.tensor([4, 2, 5])
+pooled = masked_mean(x, lengths)
+spoilt = x.clone()
+spoilt[0, 4:], spoilt[1, 2:] = torch.nan, torch.inf
+assert_close(
+    masked_mean(spoilt, lengths), pooled, "NaN or infinity in the padding should not matter"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+longer = torch.cat([x, draw((3, 3, 4), seed=3)], dim=1)
+assert_close(masked_mean(longer, lengths), pooled, "more padding should not change the mean")
+spoilt.requires_grad_()
+upstream = draw((3, 4), seed=4)
+(gradient,) = torch.autograd.grad((masked_mean(spoilt, lengths) * upstream).sum(), spoilt)
+for b, length in enumerate(lengths.tolist()):
+    assert_close(
+        gradient[b, :length],
+        (upstream[b] / length).expand(length, 4),
+        "each real token should get 1 / length of the gradient",
+    )
+    assert_close(gradient[b, length:], 0, "padding should get gradient 0, even where it is NaN")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6.5 A test that finds the leak   (3 points, about 20 minutes, difficulty 3 of 5)
+#
+# **Objective.** Write the check that you would run on somebody else's encoder: does padding reach
+# the real tokens?
+#
+# `padding_leak(encode, x, lengths)` gets a function `encode(x, mask)`, a batch `x` of
+# $(B, N, D)$ and the lengths $(B)$ of its sentences, padding at the end. It
+#
+# 1. makes the padding mask $(B, 1, N)$, True at real tokens, and runs the encoder on `x`;
+# 2. runs it again, with the same mask, on a batch that differs from `x` **in the padding only**;
+# 3. returns, as a `float`, the largest absolute difference between the two results **at the real
+#    tokens**, 0.0 for an encoder without a leak.
+#
+# Outputs *at* the padding may differ, nobody reads them. What you put into the padding is up to
+# you, with two things to think of: an encoder with layer norms does not notice everything, and the
+# padding may be zero to begin with. Leave `x` as it is. At least one token is real.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# A pre-norm layer normalises each token before the attention sees it. Which changes of a token does
+# a layer norm undo?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Random numbers, different for each feature, in place of the padding; `torch.where` chooses between
+# them and `x`. Two calls, the difference, only the rows of real tokens, the largest, `.item()`.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - A sound encoder is accused: are the outputs at the padding among those you compare? Did a NaN
+#   or an infinity go in? Did the mask change between the two calls?
+# - A leak is missed in the pre-norm encoder: a layer norm removes what is the same for all features.
+# - A leak is missed when the padding is zero: did the padding change at all?
+# - *a Tensor with more than one element cannot be converted*: the largest is one number.
+#
+# </details>
+
+
+# %% solution="padding-leak"
+def padding_leak(
+    encode: Callable[[Tensor, Tensor], Tensor],
+    x: Float[Tensor, "B N D"],
+    lengths: Int[Tensor, "B"],
+) -> float:
+    """How far the outputs of real tokens move when what stands in the padding is replaced.
+
+    Args:
+        encode: called as encode(x, mask), the mask (B, 1, N) boolean, True = may attend.
+        x: a batch of sentences, padding at the end.
+        lengths: how many tokens of each sentence are real.
+    """
+    ### BEGIN SOLUTION
+    real = torch.arange(x.shape[1], device=x.device) < lengths[:, None]  # (B, N)
+    changed = torch.where(real[..., None], x, torch.randn_like(x))
+    mask = real[:, None, :]
+    difference = encode(x, mask) - encode(changed, mask)
+    return difference[real].abs().max().item()
+    ### END SOLUTION
+
+
+# %% test="padding-leak-sound" points=1
+encoder: Any = shaken(blocks.Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0), 2))
+encoder.requires_grad_(False)
+x = draw((3, 5, 8), seed=1)
+lengths = torch.tensor([3, 5, 2])
+before = x.clone()
+leak = padding_leak(encoder, x, lengths)
+assert isinstance(leak, float), "the result should be a float"
+assert leak < 1e-10, f"an encoder that hides the padding should have no leak\nYours finds {leak}."
+assert torch.equal(x, before), "padding_leak should leave x unchanged"
+visible_passed()
+### BEGIN HIDDEN TESTS
+norm = shaken(nn.LayerNorm(6))
+pre_norm = shaken(
+    blocks.Encoder(lambda: blocks.EncoderLayer(6, 3, 10, dropout=0.0, norm_first=True), 3, norm)
+)
+pre_norm.requires_grad_(False)
+for seed in range(3):
+    x = draw((4, 7, 6), seed=seed)
+    leak = padding_leak(pre_norm, x, torch.tensor([1, 6, 7, 3]))
+    assert leak < 1e-10, f"a sound pre-norm encoder should have no leak\nYours finds {leak}."
+full = padding_leak(
+    lambda x, mask: x - x.mean(1, keepdim=True), draw((2, 4, 6)), torch.tensor([4, 4])
+)
+assert full == 0, "without any padding there is nothing to leak"
+calls = []
+
+
+def spy(x, mask):
+    """A sound encoder that remembers how it was called."""
+    calls.append((x.clone(), mask.clone()))
+    return x
+
+
+x = draw((3, 5, 4), seed=5)
+padding_leak(spy, x, torch.tensor([2, 5, 4]))
+real = torch.tensor([[True, True, False, False, False], [True] * 5, [True] * 4 + [False]])
+for handed, mask in calls:
+    assert_dtype(mask, torch.bool, "the mask should be boolean")
+    assert torch.equal(mask.expand(3, 5, 5), real[:, None, :].expand(3, 5, 5)), (
+        "the mask should be True exactly at the real tokens, for every query"
+    )
+    assert torch.equal(handed[real], x[real]), "the real tokens should be the same in both calls"
+### END HIDDEN TESTS
+
+# %% test="padding-leak-found" points=2
+encoder = shaken(blocks.Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0), 2))
+encoder.requires_grad_(False)
+x = draw((3, 5, 8), seed=2)
+lengths = torch.tensor([3, 5, 2])
+leak = padding_leak(lambda x, mask: encoder(x), x, lengths)
+assert leak > 1e-3, f"an encoder that ignores the mask leaks\nYours finds {leak}."
+visible_passed()
+### BEGIN HIDDEN TESTS
+first, second = encoder.layers
+leak = padding_leak(lambda x, mask: second(first(x, mask)), x, lengths)
+assert leak > 1e-3, f"an encoder that masks in its first layer only leaks\nYours finds {leak}."
+leak = padding_leak(lambda x, mask: encoder(x, mask.transpose(1, 2)), x, lengths)
+assert leak > 1e-3, f"an encoder that hides queries in place of keys leaks\nYours finds {leak}."
+zeros = torch.where(torch.arange(5)[:, None] < lengths[:, None, None], x, 0.0)
+leak = padding_leak(lambda x, mask: encoder(x), zeros, lengths)
+assert leak > 1e-3, f"a leak should be found where the padding is zero, too\nYours finds {leak}."
+pre_norm = shaken(
+    blocks.Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=True), 2), seed=1
+)
+pre_norm.requires_grad_(False)
+for layer in pre_norm.layers:
+    layer.norm1.gain.fill_(1)
+leak = padding_leak(lambda x, mask: pre_norm(x), x, lengths)
+assert leak > 1e-3, f"a leak through a layer norm should be found\nYours finds {leak}."
+
+
+def one_place(x, mask):
+    """Leaks from the very last token of the batch's last sentence to that sentence's first."""
+    output = x.clone()
+    output[-1, 0] += 0.5 * x[-1, -1]
+    return output
+
+
+leak = padding_leak(one_place, x, lengths)
+assert leak > 1e-3, f"a leak in one place of one sentence should be found\nYours finds {leak}."
+leak = padding_leak(lambda x, mask: -x.flip(1), x, lengths)
+assert leak > 1e-3, f"the difference should be absolute, whatever its sign\nYours finds {leak}."
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 6.6 Herbivores eat plants   (2 points, about 10 minutes, difficulty 3 of 5)
+#
+# **Objective.** Say what a stack of encoder layers can know about order.
+#
+# A colleague encodes "herbivores eat plants" and "plants eat herbivores": embedding, six encoder
+# layers, no position encoding, no mask. Then he takes the mean over the tokens and gets the same
+# vector twice, up to the last digits. In three to six sentences: (a) why must that be so, whatever
+# the weights? Name what each of the two sub-layers does when two tokens change places. (b) He
+# repairs it in one of two ways: positions added to the embeddings before the first layer, or a
+# causal mask in every layer. Does each of them tell the two sentences apart, and why?
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# In $\sum_j a_{ij} \mathbf{v}_j$, what happens to the sum if the terms are written in another order?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Follow the token "eat" through one layer, in both sentences: what does it see, and does it know
+# where it sees it? Then what the mean makes of the three outputs.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Unsure about (b): under a causal mask, which tokens does the first word see in each sentence?
+#
+# </details>
+
+# %% [markdown] manual="order-of-words" points=2
+# ### BEGIN SOLUTION
+# (a) Self-attention computes each output as a sum over the set of keys, with weights that depend on
+# what the tokens are and not on where they stand; another order of the terms gives the same sum.
+# The feed-forward network, the norms and the residual connections treat each token alone. So one
+# layer, and hence any stack, is permutation equivariant: exchange two tokens, and their outputs are
+# exchanged. The mean adds up the same three vectors in another order and is therefore the same.
+#
+# (b) Both do. With positions, "herbivores" at place 0 is another vector than "herbivores" at place
+# 2, so the layers get different inputs. With a causal mask the first word sees only itself and the
+# last one sees all, so the sets of visible keys differ although the embeddings carry no position:
+# the layer is no longer equivariant. (For an encoder a causal mask is a bad cure: early words could
+# not see what follows.)
+#
+# Marking: 1 point for (a), with attention as a sum over a set and the token-wise rest; 1 point for
+# (b), half for each cure with its reason. "Attention has no order" without a reason earns half of
+# (a).
+# ### END SOLUTION

@@ -1,0 +1,984 @@
+# %% [markdown]
+# # 7 Decoder
+#
+# In this notebook you build the half of the Transformer that writes: its two masks, a decoder layer
+# with its three sub-layers, the stack of layers, and the output layer that turns a vector into one
+# number for each token of the vocabulary. You also write the test that finds a leak. What you write
+# here carries over: the finished model is put together from your `DecoderLayer`, `Decoder` and
+# `Generator`.
+#
+# **How to work.** Run the cells from top to bottom. Replace each `raise NotImplementedError()` by
+# your answer, then run the test cells below it; a message says what is wrong. The visible tests
+# are not all tests: hidden ones, with other sizes and numbers, run when the notebook is graded.
+# Each question is tested on its own, so you may leave one open and go on. Before you hand in,
+# restart the kernel and run all cells.
+#
+# **Where to read.** The book's page *Decoder* explains all of it with NumPy on one sentence.
+#
+# **Conventions.** Rows are tokens, the batch comes first. The target (what is written) has $N$
+# tokens, the source (what is read) has $M$; the two lengths differ. A mask is boolean, and **True
+# means: may attend**. It broadcasts to (B, queries, keys).
+
+# %% setup
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
+from lab.check import (
+    assert_close,
+    assert_dtype,
+    assert_raises,
+    assert_shape,
+    draw,
+    visible_passed,
+)
+
+
+def shaken(module: nn.Module, seed: int = 0) -> Any:
+    """The module in float64, every parameter moved, so that no gain is 1 and no bias is 0."""
+    module.double()
+    with torch.no_grad():
+        for i, parameter in enumerate(module.parameters()):
+            parameter.add_(0.3 * draw(tuple(parameter.shape), seed=100 * seed + i))
+    return module
+
+
+def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.TransformerDecoderLayer:
+    """PyTorch's own decoder layer with the numbers of yours: what the tests compare with."""
+    d_ff, d_model = layer.feed_forward.inner.weight.shape
+    twin: Any = nn.TransformerDecoderLayer(
+        d_model, num_heads, d_ff, 0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
+    )
+    attentions = {"self_attention": twin.self_attn, "cross_attention": twin.multihead_attn}
+    with torch.no_grad():
+        for name, theirs in attentions.items():
+            yours = getattr(layer, name)
+            matrices = [yours.w_q.weight, yours.w_k.weight, yours.w_v.weight]
+            theirs.in_proj_weight.copy_(torch.cat(matrices))
+            theirs.out_proj.weight.copy_(yours.w_o.weight)
+            theirs.in_proj_bias.zero_()
+            theirs.out_proj.bias.zero_()
+        twin.linear1.load_state_dict(layer.feed_forward.inner.state_dict())
+        twin.linear2.load_state_dict(layer.feed_forward.outer.state_dict())
+        for name in ("norm1", "norm2", "norm3"):
+            getattr(twin, name).weight.copy_(getattr(layer, name).gain)
+            getattr(twin, name).bias.copy_(getattr(layer, name).bias)
+    return twin
+
+
+# %% [markdown]
+# ## 7.1 The decoder's two masks   (3 points, about 15 minutes, difficulty 2 of 5)
+#
+# **Objective.** Say which tokens the decoder may look at, in each of its two attentions.
+#
+# `decoder_masks` gets a batch of target ids $(B, N)$ and a batch of source ids $(B, M)$, both
+# padded on the right, each with its own padding id. It returns two boolean masks:
+#
+# - `target_mask` $(B, N, N)$, for the attention of the target to itself: query $i$ may attend to
+#   key $j$ when $j \le i$ **and** token $j$ is not padding.
+# - `memory_mask` $(B, 1, M)$, for the attention of the target to the source: every query may attend
+#   to every source token that is not padding. The axis of length 1 broadcasts over the queries.
+#
+# Nothing else is hidden: a query that is padding itself still gets its row. Write the function so
+# that it stands alone.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Two conditions on a pair (query, key): one depends on the positions only, the other on the key's
+# id only. Which shapes do they have, and what combines "both must hold" elementwise?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# One triangle of True, for all sentences alike. One row of "is real" per sentence, with an axis of
+# length 1 where the queries are. Broadcasting does the rest. The source needs the second kind only.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - *The size of tensor a must match the size of tensor b*: ids are (B, N), a mask needs an axis for
+#   the queries too, in the right place.
+# - A row is all False: is the diagonal in? Does padding hide rows in place of columns?
+# - The target mask shows padding: were the two conditions joined by "or"?
+# - Right when both languages have the same padding id, wrong otherwise: which id is compared with
+#   which tensor?
+# - The memory mask is a triangle: the whole source has been read before the first word is written.
+#
+# </details>
+
+
+# %% solution="decoder-masks"
+def decoder_masks(
+    target: Int[Tensor, "B N"],
+    source: Int[Tensor, "B M"],
+    *,
+    target_pad_id: int,
+    source_pad_id: int,
+) -> tuple[Bool[Tensor, "B N N"], Bool[Tensor, "B 1 M"]]:
+    """Which tokens each target position may attend to (True = may attend).
+
+    Source: Vaswani et al. (2017), section 3.2.3.
+
+    Returns:
+        target_mask: key at or before the query, and a real token.
+        memory_mask: a real source token; the axis of length 1 stands for all queries.
+    """
+    ### BEGIN SOLUTION
+    n = target.shape[1]
+    not_later = torch.ones(n, n, dtype=torch.bool, device=target.device).tril()
+    real = (target != target_pad_id).unsqueeze(1)  # (B, 1, N)
+    return not_later & real, (source != source_pad_id).unsqueeze(1)
+    ### END SOLUTION
+
+
+# %% test="decoder-masks-target" points=2
+target = torch.tensor([[1, 5, 7, 2, 0], [1, 6, 0, 0, 0]])
+source = torch.tensor([[4, 8, 9, 2], [3, 2, 0, 0]])
+target_mask, _ = decoder_masks(target, source, target_pad_id=0, source_pad_id=0)
+assert_shape(target_mask, (2, 5, 5), "the target mask should be (batch, queries, keys)")
+assert_dtype(target_mask, torch.bool, "the target mask should be boolean")
+assert target_mask[:, 0, 0].all(), "the first target token may attend to itself"
+assert not target_mask[0, 0, 1:].any(), "the first target token may not attend to later ones"
+assert target_mask[0, 3].tolist() == [True] * 4 + [False], (
+    "with four real tokens, the fourth may attend to all four and not to the padding"
+)
+assert not target_mask[1, :, 2:].any(), "no target token may attend to padding"
+visible_passed()
+### BEGIN HIDDEN TESTS
+target = torch.tensor([[4, 7, 3, 9, 8, 3], [3, 5, 1, 1, 1, 1], [6, 3, 2, 8, 1, 1]])
+source = torch.tensor([[5, 1, 9, 3], [7, 4, 2, 3], [8, 3, 3, 3]])
+before = target.clone(), source.clone()
+target_mask, _ = decoder_masks(target, source, target_pad_id=1, source_pad_id=3)
+assert_shape(target_mask, (3, 6, 6), "three targets of six ids should give a mask (3, 6, 6)")
+for b in range(3):
+    for i in range(6):
+        for j in range(6):
+            may = j <= i and target[b, j].item() != 1
+            assert target_mask[b, i, j].item() is may, (
+                f"target ids {target[b].tolist()} with target_pad_id=1 and source_pad_id=3: "
+                f"query {i} {'may' if may else 'may not'} attend to key {j}"
+            )
+assert torch.equal(target, before[0]) and torch.equal(source, before[1]), (
+    "decoder_masks should leave the ids unchanged"
+)
+### END HIDDEN TESTS
+
+# %% test="decoder-masks-memory" points=1
+target = torch.tensor([[1, 5, 7, 2, 0], [1, 6, 0, 0, 0]])
+source = torch.tensor([[4, 8, 9, 2], [3, 2, 0, 0]])
+_, memory_mask = decoder_masks(target, source, target_pad_id=0, source_pad_id=0)
+assert_shape(memory_mask, (2, 1, 4), "the memory mask should be (batch, 1, source tokens)")
+assert_dtype(memory_mask, torch.bool, "the memory mask should be boolean")
+assert memory_mask[0, 0].all(), "every target token may attend to every real source token"
+assert memory_mask[1, 0].tolist() == [True, True, False, False], (
+    "source ids 3 2 0 0 with padding id 0: two tokens may be attended to, two not"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+target = torch.tensor([[4, 7, 3, 9, 8], [3, 5, 1, 1, 1], [6, 3, 2, 8, 1]])
+source = torch.tensor([[5, 1, 9, 1, 6, 3], [7, 4, 2, 3, 3, 3], [8, 3, 3, 3, 3, 3]])
+_, memory_mask = decoder_masks(target, source, target_pad_id=1, source_pad_id=3)
+wanted = [[[token != 3 for token in row]] for row in source.tolist()]
+assert memory_mask.tolist() == wanted, (
+    "with target_pad_id=1 and source_pad_id=3, exactly the source ids equal to 3 should be hidden"
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7.2 A decoder layer   (6 points, about 35 minutes, difficulty 3 of 5)
+#
+# **Objective.** Put the parts together: three sub-layers, each with a residual connection, dropout
+# and a layer norm of its own.
+#
+# 1. **Masked self-attention**: the target looks at itself, under `target_mask`.
+# 2. **Cross-attention**: queries from the target as it now stands, keys and values from `memory`,
+#    the encoder's output, under `memory_mask`.
+# 3. **Feed-forward network**, for each position alone.
+#
+# With $\text{Sub}$ for a sub-layer, the two orders of norm and sum are
+#
+# $$\text{post-norm (the paper's):}\quad \text{LayerNorm}(\mathbf{x} +
+# \text{dropout}(\text{Sub}(\mathbf{x})))
+# \qquad
+# \text{pre-norm:}\quad \mathbf{x} + \text{dropout}(\text{Sub}(\text{LayerNorm}(\mathbf{x})))$$
+#
+# and `norm_first=True` means pre-norm. There, only what comes from the target is normalised;
+# `memory` comes in ready. `x` is $(B, N, d_\text{model})$, `memory` is $(B, M, d_\text{model})$, and
+# the result has the shape of `x`.
+#
+# The parts are imported: `MultiHeadAttention(d_model, num_heads)`, called as
+# `attention(query, key, value, mask)`, returns a **pair**, the output and the weights;
+# `LayerNorm(d_model)`; `FeedForward(d_model, d_ff)`. The tests look for these attributes:
+# `self_attention`, `cross_attention`, `feed_forward`, `norm1`, `norm2`, `norm3` (in the order of the
+# sub-layers) and `dropout`, one `nn.Dropout` that serves all three. Both masks may be None, and
+# both go on to the attentions just as they come.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which of the three sub-layers sees the source? Take its inputs apart: what of them comes from the
+# target, what from the source, and which length does the result have?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Three times the same pattern: some input, a sub-layer, dropout, plus the sub-layer's input, and a
+# norm before or after. Each time, the sum starts from what the sub-layer before has left, not from
+# the layer's input.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - *argument 'input' must be Tensor, not tuple* or *unsupported operand ... 'tuple'*: an attention
+#   returns two things.
+# - *mask has shape ...; it must broadcast to*: the masks belong to different attentions.
+# - The output has the length of the source: which of the two asks?
+# - Post-norm right, pre-norm wrong: is the sum taken with the normalised input? Is `memory` left as
+#   it is?
+# - Right without dropout, wrong with it: it belongs to what a sub-layer returns, before the sum.
+# - *a leaf Variable that requires grad is being used in an in-place operation*: make new tensors.
+#
+# </details>
+
+
+# %% solution="decoder-layer" export
+class DecoderLayer(nn.Module):
+    """One layer of the decoder: masked self-attention, cross-attention, feed-forward.
+
+    Args:
+        d_model: width of the tokens, and of `memory`.
+        num_heads: number of heads of either attention.
+        d_ff: width inside the feed-forward network.
+        dropout: probability of dropping an entry of what a sub-layer returns.
+        norm_first: normalise before each sub-layer (pre-norm) in place of after the sum.
+
+    Source: Vaswani et al. (2017), sections 3.1 and 5.4.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.1,
+        norm_first: bool = False,
+    ) -> None:
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.norm1 = LayerNorm(d_model)
+        self.norm2 = LayerNorm(d_model)
+        self.norm3 = LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)
+        # departs: the paper normalises after each sum only; the other order is here as a choice,
+        # because most later models use it.
+        self.norm_first = norm_first
+        ### END SOLUTION
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N d_model"],
+        memory: Float[Tensor, "B M d_model"],
+        target_mask: Bool[Tensor, "... N N"] | None = None,  # True = may attend
+        memory_mask: Bool[Tensor, "... N M"] | None = None,  # True = may attend
+    ) -> Float[Tensor, "B N d_model"]:
+        """Return the target's tokens, informed by their past and by the whole source."""
+        ### BEGIN SOLUTION
+        if self.norm_first:
+            own = self.norm1(x)
+            x = x + self.dropout(self.self_attention(own, own, own, target_mask)[0])
+            asked = self.norm2(x)
+            x = x + self.dropout(self.cross_attention(asked, memory, memory, memory_mask)[0])
+            return x + self.dropout(self.feed_forward(self.norm3(x)))
+        x = self.norm1(x + self.dropout(self.self_attention(x, x, x, target_mask)[0]))
+        x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory, memory_mask)[0]))
+        return self.norm3(x + self.dropout(self.feed_forward(x)))
+        ### END SOLUTION
+
+
+# %% test="decoder-layer-parts" points=1
+layer: Any = DecoderLayer(8, 2, 20, dropout=0.3)
+for name in ("self_attention", "cross_attention", "feed_forward", "norm1", "norm2", "norm3"):
+    assert isinstance(getattr(layer, name, None), nn.Module), (
+        f"the layer should have a module named {name}"
+    )
+assert isinstance(getattr(layer, "dropout", None), nn.Dropout) and layer.dropout.p == 0.3, (
+    "the layer should have an nn.Dropout named dropout, with the probability handed in"
+)
+assert layer.self_attention is not layer.cross_attention, (
+    "self-attention and cross-attention should have weights of their own"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+base = DecoderLayer(512, 8, 2048)
+count = sum(parameter.numel() for parameter in base.parameters())
+assert count == 4_199_936, (
+    "a layer of the paper's base model (512, 8 heads, 2048) should have 4,199,936 numbers to "
+    f"learn: two attentions, one feed-forward network, three norms\nYours has {count:,}."
+)
+layer = DecoderLayer(12, 3, 20)
+assert layer.dropout.p == 0.1, "dropout should be 0.1 unless something else is asked for"
+assert layer.self_attention.num_heads == layer.cross_attention.num_heads == 3, (
+    "both attentions should have num_heads heads"
+)
+norms = {id(norm) for norm in (layer.norm1, layer.norm2, layer.norm3)}
+assert len(norms) == 3, "each of the three sub-layers should have a norm of its own"
+assert_raises(
+    ValueError,
+    lambda: DecoderLayer(10, 4, 20),
+    "d_model that is not divisible by num_heads should raise a ValueError",
+)
+### END HIDDEN TESTS
+
+# %% test="decoder-layer-post-norm" points=2
+layer = shaken(DecoderLayer(8, 2, 20, dropout=0.0))
+x, memory = draw((3, 5, 8), (3, 7, 8))
+out = layer(x, memory)
+assert_shape(out, (3, 5, 8), "the output should have the target's length: (batch, N, d_model)")
+twin = torch_twin(layer, num_heads=2)
+assert_close(out, twin(x, memory), "the layer should equal PyTorch's with the same weights")
+visible_passed()
+### BEGIN HIDDEN TESTS
+layer = shaken(DecoderLayer(12, 3, 30, dropout=0.0), seed=1)
+twin = torch_twin(layer, num_heads=3)
+x, memory, upstream = draw((2, 6, 12), (2, 4, 12), (2, 6, 12), seed=1)
+before = x.clone(), memory.clone()
+out = layer(x, memory)
+assert torch.equal(x, before[0]) and torch.equal(memory, before[1]), (
+    "the layer should leave x and memory as they were"
+)
+assert_close(out, twin(x, memory), "with other sizes, the layer should equal PyTorch's too")
+x.requires_grad_()
+memory.requires_grad_()
+mine = torch.autograd.grad((layer(x, memory) * upstream).sum(), (x, memory), allow_unused=True)
+theirs = torch.autograd.grad((twin(x, memory) * upstream).sum(), (x, memory))
+for name, gradient, right in zip(("x", "memory"), mine, theirs, strict=True):
+    assert gradient is not None, f"a gradient should reach {name}"
+    assert_close(gradient, right, f"the gradient of {name} should be that of PyTorch's layer")
+layer.zero_grad()
+layer(x, memory).square().sum().backward()
+idle = [name for name, p in layer.named_parameters() if p.grad is None or not p.grad.any()]
+assert not idle, f"every parameter should take part; {', '.join(idle)} got no gradient"
+
+layer = DecoderLayer(8, 4, 20, dropout=0.0)
+x, memory = draw((6, 2, 8), (3, 2, 8), seed=2, dtype=torch.float32)
+x, memory = x.transpose(0, 1), memory.transpose(0, 1)  # not contiguous
+wanted = torch_twin(layer, num_heads=4)(x.double(), memory.double()).float()
+assert_close(layer(x, memory), wanted, "the layer should hold in float32 and for transposed input")
+### END HIDDEN TESTS
+
+# %% test="decoder-layer-pre-norm" points=1
+layer = shaken(DecoderLayer(8, 2, 20, dropout=0.0, norm_first=True), seed=2)
+x, memory = draw((3, 5, 8), (3, 7, 8), seed=3)
+twin = torch_twin(layer, num_heads=2, norm_first=True)
+assert_close(
+    layer(x, memory),
+    twin(x, memory),
+    "with norm_first=True the layer should equal PyTorch's pre-norm layer",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+layer = shaken(DecoderLayer(12, 3, 30, 0.0, True), seed=3)
+twin = torch_twin(layer, num_heads=3, norm_first=True)
+x, memory, upstream = draw((2, 6, 12), (2, 4, 12), (2, 6, 12), seed=4)
+before = x.clone()
+assert_close(
+    layer(x, memory), twin(x, memory), "pre-norm with other sizes should equal PyTorch's too"
+)
+assert torch.equal(x, before), "a pre-norm layer should leave x as it was"
+x.requires_grad_()
+memory.requires_grad_()
+mine = torch.autograd.grad((layer(x, memory) * upstream).sum(), (x, memory), allow_unused=True)
+theirs = torch.autograd.grad((twin(x, memory) * upstream).sum(), (x, memory))
+for name, gradient, right in zip(("x", "memory"), mine, theirs, strict=True):
+    assert gradient is not None, f"in pre-norm too, a gradient should reach {name}"
+    assert_close(gradient, right, f"in pre-norm, the gradient of {name} should be PyTorch's")
+### END HIDDEN TESTS
+
+# %% test="decoder-layer-masks" points=1
+layer = shaken(DecoderLayer(8, 2, 20, dropout=0.0), seed=4)
+x, memory = draw((3, 5, 8), (3, 7, 8), seed=5)
+causal = torch.ones(5, 5, dtype=torch.bool).tril()
+out = layer(x, memory, causal)
+longer = torch.cat([x, draw((3, 1, 8), seed=6)], dim=1)
+grown = layer(longer, memory, torch.ones(6, 6, dtype=torch.bool).tril())
+assert_close(
+    grown[:, :5],
+    out,
+    "under a causal target mask, a new target token should not change the outputs before it",
+)
+seen = torch.ones(3, 1, 7, dtype=torch.bool)
+seen[1, :, 4:] = False
+assert_close(
+    layer(x, memory, causal, seen)[1:2],
+    layer(x[1:2], memory[1:2, :4], causal),
+    "source tokens that memory_mask hides should count as absent",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+real = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])  # target tokens
+seen = torch.tensor([[True] * 3 + [False], [True] * 4])  # source tokens
+causal = torch.ones(6, 6, dtype=torch.bool).tril()
+for norm_first in (False, True):
+    order = "pre-norm" if norm_first else "post-norm"
+    layer = shaken(DecoderLayer(12, 3, 30, 0.0, norm_first), seed=5)
+    x, memory = draw((2, 6, 12), (2, 4, 12), seed=7)
+    out = layer(x, memory, target_mask=causal & real[:, None], memory_mask=seen[:, None])
+    for b in range(2):
+        for i in range(int(real[b].sum())):
+            alone = layer(x[b : b + 1, : i + 1], memory[b : b + 1, seen[b]])
+            assert_close(
+                out[b, i],
+                alone[0, i],
+                "with both masks, a row should be what the layer gives for the tokens it may see "
+                f"alone ({order})",
+            )
+    late = memory.clone()
+    late[:, -1] = draw((2, 12), seed=9)
+    moved = (layer(x, late, causal) - layer(x, memory, causal))[:, 0].abs().max()
+    assert moved > 1e-3, (
+        "a causal target mask should not hide the source: its last token should matter to the "
+        "first target token"
+    )
+### END HIDDEN TESTS
+
+# %% test="decoder-layer-dropout" points=1
+torch.manual_seed(0)
+x, memory = draw((3, 5, 8), (3, 7, 8), seed=10)
+for norm_first in (False, True):
+    layer = shaken(DecoderLayer(8, 2, 20, dropout=1.0, norm_first=norm_first), seed=6)
+    silent = copy.deepcopy(layer).eval()
+    last = [silent.self_attention.w_o, silent.cross_attention.w_o, silent.feed_forward.outer]
+    for parameter in nn.ModuleList(last).parameters():
+        nn.init.zeros_(parameter)
+    assert_close(
+        layer(x, memory),
+        silent(x, memory),
+        "with dropout 1, the layer should give what it gives if all sub-layers return 0",
+    )
+layer = shaken(DecoderLayer(8, 2, 20, dropout=0.5), seed=6)
+assert not torch.equal(layer(x, memory), layer(x, memory)), (
+    "with dropout 0.5, two passes in training should differ"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for norm_first in (False, True):
+    layer = shaken(DecoderLayer(12, 3, 30, 0.4, norm_first), seed=7)
+    without = shaken(DecoderLayer(12, 3, 30, 0.0, norm_first))
+    without.load_state_dict(layer.state_dict())
+    x, memory = draw((2, 6, 12), (2, 4, 12), seed=11)
+    layer.eval()
+    assert_close(
+        layer(x, memory),
+        without(x, memory),
+        "in eval mode nothing should be dropped",
+    )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7.3 The stack   (3 points, about 15 minutes, difficulty 2 of 5)
+#
+# **Objective.** Put layers on top of each other, all reading the same encoder output.
+#
+# `Decoder(make_layer, num_layers, norm=None)` calls the function `make_layer` once for every layer,
+# so that each has weights of its own, and keeps the layers as `layers`. In `forward` the target
+# runs through them in order; each gets the same `memory` and the same two masks. Call a layer as
+# `layer(x, memory, target_mask, memory_mask)`. If a module `norm` was handed in (a stack of
+# pre-norm layers needs one at its end), it is applied once, to what leaves the last layer.
+#
+# The tests use small layers of their own, not your `DecoderLayer`.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# A function that makes layers is handed in, and not a layer. Why?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# A container that PyTorch knows about, so that the layers' parameters are found; one loop over it;
+# one step after the loop, if there is a norm.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - No parameters are found: a plain Python list hides the layers from PyTorch.
+# - All layers learn the same: how often was `make_layer` called?
+# - Two layers wrong although one is right: does the second get the first one's output as `x`, and
+#   still the encoder's output as `memory`?
+#
+# </details>
+
+
+# %% solution="decoder" export
+class Decoder(nn.Module):
+    """A stack of decoder layers, all of which attend to the same memory.
+
+    Args:
+        make_layer: called once for every layer.
+        num_layers: how many.
+        norm: applied after the last layer; None for post-norm layers.
+
+    Source: Vaswani et al. (2017), section 3.1.
+    """
+
+    def __init__(
+        self, make_layer: Callable[[], nn.Module], num_layers: int, norm: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
+        self.norm = norm
+        ### END SOLUTION
+
+    def forward(
+        self,
+        x: Float[Tensor, "B N d_model"],
+        memory: Float[Tensor, "B M d_model"],
+        target_mask: Bool[Tensor, "... N N"] | None = None,  # True = may attend
+        memory_mask: Bool[Tensor, "... N M"] | None = None,  # True = may attend
+    ) -> Float[Tensor, "B N d_model"]:
+        """Pass the target through all layers, then through the norm, if there is one."""
+        ### BEGIN SOLUTION
+        for layer in self.layers:
+            x = layer(x, memory, target_mask, memory_mask)
+        return x if self.norm is None else self.norm(x)
+        ### END SOLUTION
+
+
+# %% test="decoder-layers" points=1
+made = []
+
+
+def make_small() -> nn.Module:
+    made.append(nn.Linear(4, 4))
+    return made[-1]
+
+
+stack: Any = Decoder(make_small, 3)
+assert len(made) == 3, f"make_layer should be called once a layer: 3 times, not {len(made)}"
+count = sum(parameter.numel() for parameter in stack.parameters())
+assert count == 3 * 20, (
+    "the stack should own the parameters of all its layers (3 times 20 here), each layer its own"
+    f"\nYours has {count}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+made.clear()
+stack = Decoder(make_small, 2, norm=LayerNorm(4))
+assert [id(layer) for layer in stack.layers] == [id(layer) for layer in made], (
+    "layers should hold what make_layer returned, in order"
+)
+assert not torch.equal(stack.layers[0].weight, stack.layers[1].weight), (
+    "the layers should start with different weights"
+)
+count = sum(parameter.numel() for parameter in stack.parameters())
+assert count == 2 * 20 + 8, (
+    "the stack should own the parameters of the norm handed in, once, besides its layers'"
+    f"\nTwo layers of 20 and a norm of 8 make 48, yours has {count}."
+)
+### END HIDDEN TESTS
+
+# %% test="decoder-forward" points=2
+
+
+class SmallLayer(nn.Module):
+    """Mixes x with the mean of the memory; notes what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(0.5 * torch.randn(4, 4, dtype=torch.float64))
+
+    def forward(self, x: Tensor, memory: Tensor, target_mask: Any = None, memory_mask: Any = None):
+        self.given = memory, target_mask, memory_mask
+        return torch.tanh(x @ self.weight + memory.mean(1, keepdim=True))
+
+
+torch.manual_seed(0)
+stack = Decoder(SmallLayer, 3)
+x, memory = draw((2, 5, 4), (2, 7, 4))
+wanted = x
+for layer in stack.layers:
+    wanted = torch.tanh(wanted @ layer.weight + memory.mean(1, keepdim=True))
+assert_close(
+    stack(x, memory),
+    wanted,
+    "each layer should get the output of the one before, and the same memory as all others",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+target_mask = torch.ones(5, 5, dtype=torch.bool).tril()
+memory_mask = torch.ones(2, 1, 7, dtype=torch.bool)
+for norm in (None, shaken(LayerNorm(4), seed=1)):
+    stack = Decoder(SmallLayer, 4, norm)
+    out = stack(x, memory, target_mask, memory_mask)
+    wanted = x
+    for layer in stack.layers:
+        wanted = torch.tanh(wanted @ layer.weight + memory.mean(1, keepdim=True))
+        assert layer.given[1] is target_mask and layer.given[2] is memory_mask, (
+            "every layer should get both masks, the target's first"
+        )
+    if norm is None:
+        assert_close(out, wanted, "without a norm, the last layer's output should come out as is")
+    else:
+        right = F.layer_norm(wanted, (4,), norm.gain, norm.bias, norm.eps)
+        assert_close(out, right, "a norm handed in should be applied once, after the last layer")
+memory.requires_grad_()
+stack = Decoder(SmallLayer, 2)
+(gradient,) = torch.autograd.grad(stack(x, memory).sum(), memory, allow_unused=True)
+assert gradient is not None and gradient.any(), "a gradient should reach the memory"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7.4 From vectors to words   (4 points, about 20 minutes, difficulty 2 of 5)
+#
+# **Objective.** Turn each output vector into one score for each token of the vocabulary, and let
+# the output layer share its matrix with an embedding.
+#
+# `Generator(d_model, vocab_size)` has one parameter, `weight`, of shape
+# (vocab_size, $d_\text{model}$): one row for each token, and no bias. Its entries start random, with
+# mean 0 and a standard deviation of about $1/\sqrt{d_\text{model}}$ (half of that is fine too).
+#
+# - `forward(x)` returns the **logits**, $(B, N, \text{vocab\_size})$: the dot product of each
+#   vector of `x` with each row of `weight`. No softmax: the loss takes logits.
+# - `tie(weight)` makes a `Parameter` that comes from elsewhere, such as an embedding's `weight`,
+#   the generator's own: not its numbers, but the very object, so that both learn as one. A weight
+#   of another shape raises a `ValueError` that names both shapes.
+#
+# An embedding that is shared in this way is multiplied by $\sqrt{d_\text{model}}$ where ids are looked
+# up. The generator does not repeat that factor.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# After `a = b`, how many objects are there? After `a = b.clone()`? After `a = nn.Parameter(b)`?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# `forward` is one product, with `weight` turned round. `tie` compares shapes, then gives the
+# attribute a new value: a module accepts a Parameter there and forgets its old one.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Logits sum to 1: they are probabilities already.
+# - Logits too large by one constant factor: the embedding's scale got in.
+# - Equal numbers after `tie`, and yet *not the same Parameter*: the numbers were copied, or wrapped
+#   in a new Parameter.
+# - Two parameters where one is expected: see above.
+#
+# </details>
+
+
+# %% solution="generator" export
+class Generator(nn.Module):
+    """The output layer: logits over the vocabulary, without a bias.
+
+    Args:
+        d_model: width of the tokens.
+        vocab_size: number of tokens in the target's vocabulary.
+
+    Source: Vaswani et al. (2017), section 3.4; tied as there.
+    """
+
+    def __init__(self, d_model: int, vocab_size: int) -> None:
+        """Make `weight` (vocab_size, d_model)."""
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.weight = nn.Parameter(torch.randn(vocab_size, d_model) / math.sqrt(d_model))
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "B N d_model"]) -> Float[Tensor, "B N vocab_size"]:
+        """Return the logits."""
+        ### BEGIN SOLUTION
+        return x @ self.weight.T
+        ### END SOLUTION
+
+    def tie(self, weight: nn.Parameter) -> None:
+        """Use this very Parameter from now on.
+
+        Raises:
+            ValueError: if its shape is not (vocab_size, d_model).
+        """
+        ### BEGIN SOLUTION
+        if weight.shape != self.weight.shape:
+            raise ValueError(
+                f"weight has shape {tuple(weight.shape)}; it must have the generator's, "
+                f"(vocab_size, d_model) = {tuple(self.weight.shape)}"
+            )
+        self.weight = weight
+        ### END SOLUTION
+
+
+# %% test="generator-logits" points=2
+generator: Any = Generator(6, 11)
+names = [name for name, _ in generator.named_parameters()]
+assert names == ["weight"], f"the generator has one parameter, weight, and no bias; yours: {names}"
+assert_shape(generator.weight, (11, 6), "weight has one row for each token: (vocab_size, d_model)")
+x = draw((2, 5, 6))
+logits = generator.double()(x)
+assert_shape(logits, (2, 5, 11), "logits should be (batch, tokens, vocab_size)")
+row = generator.weight[7].detach()
+assert_close(
+    logits[1, 3, 7],
+    (x[1, 3] * row).sum(),
+    "the logit of token 7 should be the dot product of x with row 7 of weight",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+torch.manual_seed(0)
+generator = Generator(16, 500)
+spread = generator.weight.std().item()
+assert 0.3 / 4 < spread < 1.3 / 4, (
+    "weight should start with a standard deviation of about 1 / sqrt(d_model), 0.25 for 16"
+    f"\nYours starts with {spread:.3f}."
+)
+generator = shaken(Generator(4, 9), seed=1)
+x = draw((4, 3, 2), seed=2).transpose(0, 2)  # (2, 3, 4), not contiguous
+before = x.clone()
+assert_close(
+    generator(x),
+    F.linear(x, generator.weight),
+    "logits should be x times the transposed weight, with other sizes and a transposed input too",
+)
+assert torch.equal(x, before), "the generator should leave x as it was"
+### END HIDDEN TESTS
+
+# %% test="generator-tie" points=2
+torch.manual_seed(0)
+embedding, generator = nn.Embedding(9, 4), Generator(4, 9)
+generator.tie(embedding.weight)
+assert generator.weight is embedding.weight, (
+    "after tie, the generator's weight should be the same Parameter as the embedding's"
+)
+count = sum(p.numel() for p in nn.ModuleList([embedding, generator]).parameters())
+assert count == 36, f"an embedding and a generator that share 9 x 4 numbers have 36\nYours: {count}"
+visible_passed()
+### BEGIN HIDDEN TESTS
+x = draw((2, 3, 4), dtype=torch.float32)
+with torch.no_grad():
+    nn.init.xavier_uniform_(embedding.weight)
+assert_close(
+    generator(x),
+    F.linear(x, embedding.weight),
+    "after tie, logits should follow when the embedding's numbers are set anew",
+)
+ids = torch.tensor([[1, 2, 3], [1, 0, 5]])
+parameters = nn.ModuleList([embedding, generator])
+optimiser = torch.optim.SGD(parameters.parameters(), lr=0.1)
+scores = generator(embedding(ids) + x)
+F.cross_entropy(scores.flatten(0, 1), ids.flatten()).backward()
+gradient = embedding.weight.grad
+assert gradient is not None and gradient[8].any(), (
+    "after tie, the gradient of the logits should reach the embedding, in rows of tokens that were "
+    "not looked up too"
+)
+optimiser.step()
+assert torch.equal(embedding.weight, generator.weight), (
+    "after tie, one step of the optimiser should leave embedding and generator equal"
+)
+for shape in ((4, 9), (9, 5)):
+    assert_raises(
+        ValueError,
+        lambda shape=shape: Generator(4, 9).tie(nn.Parameter(torch.zeros(shape))),
+        "tie should raise a ValueError that names both shapes when they differ",
+        mentions=[str(shape[0]), str(shape[1]), "9", "4"],
+    )
+two = Generator(4, 9), Generator(4, 9)
+assert two[0].weight is not two[1].weight, "generators that were not tied have weights of their own"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7.5 The test that finds a leak   (3 points, about 15 minutes, difficulty 3 of 5)
+#
+# **Objective.** Measure whether a model keeps its old outputs when a token is added.
+#
+# A decoder is *incremental* if its output for the first $n$ tokens does not depend on what follows.
+# Write $f$ for any function from $(B, N, D)$ to $(B, N, D)$. For every shorter length
+# $n = 1, \dots, N - 1$ compare $f$ of the first $n$ tokens alone with the first $n$ rows of
+# $f(\mathbf{x})$. Return the largest absolute difference over all lengths, sentences, rows and
+# components, as a number:
+#
+# $$\max_{1 \le n < N} \; \max \, \bigl| f(\mathbf{x}_{:, :n}) - f(\mathbf{x})_{:, :n} \bigr|$$
+#
+# It is 0 (up to rounding) if nothing leaks. `x` has at least two tokens; leave it as it is.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which of the axes of `x` does a prefix shorten? And why is one length not enough?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Run $f$ on everything once. Then, for each shorter length, run it on the prefix, subtract the
+# matching rows, and keep the largest size seen so far.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - A leaky function gets 0: only one length is tried, or differences with different signs are
+#   mixed before their size is taken.
+# - A function that does not leak gets a large number: rows of different positions are compared.
+# - *The size of tensor a must match*: the two have different numbers of rows, or of sentences.
+#
+# </details>
+
+
+# %% solution="incremental-error"
+def incremental_error(f: Callable[[Tensor], Tensor], x: Float[Tensor, "B N D"]) -> float:
+    """Largest change of an output when later tokens are taken away; 0 if nothing leaks."""
+    ### BEGIN SOLUTION
+    whole = f(x)  # (B, N, D)
+    lengths = range(1, x.shape[1])
+    return max((f(x[:, :n]) - whole[:, :n]).abs().max().item() for n in lengths)
+    ### END SOLUTION
+
+
+# %% test="incremental-error-values" points=1
+
+
+def mean_so_far(x: Tensor) -> Tensor:
+    """Each row: the mean of the tokens up to and including it; nothing leaks."""
+    counts = torch.arange(1, x.shape[1] + 1, dtype=x.dtype)
+    return x.cumsum(1) / counts[:, None]
+
+
+def mean_of_all(x: Tensor) -> Tensor:
+    """Every row: the mean of the whole sentence; the future leaks."""
+    return x.mean(1, keepdim=True).expand(x.shape)
+
+
+x = torch.tensor([[[1.0], [2.0], [6.0]]], dtype=torch.float64)
+error = float(incremental_error(mean_so_far, x))
+assert_close(error, 0.0, "a running mean does not leak: its error should be 0")
+error = float(incremental_error(mean_of_all, x))
+assert_close(error, 2.0, "the mean of 1, 2, 6 is 3, that of the first token 1: the error is 2")
+x = torch.tensor([[[3.0], [1.0], [5.0]]], dtype=torch.float64)
+error = float(incremental_error(mean_of_all, x))
+assert_close(error, 1.0, "the mean of 3, 1, 5 is 3, that of the first two 2: the error is 1")
+visible_passed()
+### BEGIN HIDDEN TESTS
+x = draw((3, 6, 4))
+before = x.clone()
+error = float(incremental_error(mean_of_all, x))
+wanted = max((x[:, :n].mean(1) - x.mean(1)).abs().max().item() for n in range(1, 6))
+assert_close(error, wanted, "the error should be the largest over all lengths and sentences")
+assert torch.equal(x, before), "incremental_error should leave x as it was"
+falling = torch.tensor([[[6.0], [2.0]], [[-1.0], [0.0]]], dtype=torch.float64)
+for tokens in (falling, -falling):
+    error = float(incremental_error(mean_of_all, tokens))
+    assert_close(error, 2.0, "a change downwards should count as much as one upwards")
+### END HIDDEN TESTS
+
+# %% test="incremental-error-leaks" points=2
+q, k, v = draw((4, 4), (4, 4), (4, 4), seed=1)
+
+
+def attend(x: Tensor) -> Tensor:
+    return F.scaled_dot_product_attention(x @ q, x @ k, x @ v, is_causal=True)
+
+
+def zeroed_too_late(x: Tensor) -> Tensor:
+    """Attention whose weights are set to 0 after the softmax."""
+    weights = torch.softmax((x @ q) @ (x @ k).transpose(1, 2) / 2, -1)
+    return weights.tril() @ (x @ v)
+
+
+x = draw((2, 5, 4), seed=2)
+error = float(incremental_error(attend, x))
+assert_close(error, 0.0, "causal attention does not leak: its error should be 0")
+error = float(incremental_error(zeroed_too_late, x))
+assert error > 0.01, "weights set to 0 after the softmax leak: the error should not be 0"
+visible_passed()
+### BEGIN HIDDEN TESTS
+
+
+def peek(first: int, last: int) -> Callable[[Tensor], Tensor]:
+    """A function whose rows `first` to `last` see one token ahead, if there is one."""
+
+    def f(x: Tensor) -> Tensor:
+        ahead = torch.zeros_like(x)
+        ahead[:, :-1] = x[:, 1:]
+        ahead[:, :first] = 0
+        ahead[:, last + 1 :] = 0
+        return x + ahead
+
+    return f
+
+
+x = draw((2, 6, 3), seed=3)
+for first, last in ((0, 0), (2, 2), (4, 4), (0, 4)):
+    wanted = x[:, first + 1 : last + 2].abs().max().item()
+    assert_close(
+        float(incremental_error(peek(first, last), x)),
+        wanted,
+        f"where rows {first} to {last} of 6 see one token ahead, the error should be the largest "
+        "entry of the tokens they see",
+    )
+quiet = torch.zeros(3, 4, 2, dtype=torch.float64)
+quiet[2, 3, 1] = -5.0
+assert_close(
+    float(incremental_error(mean_of_all, quiet)),
+    1.25,
+    "a leak in one sentence of a batch, in one component, should be found",
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7.6 Reading a map of cross-attention   (2 points, about 10 minutes, difficulty 3 of 5)
+#
+# **Objective.** Say what the axes of an attention map are, and what may be hidden in it.
+#
+# A colleague sends you the weights of one cross-attention head as an array of shape (5, 4) without
+# any labels. The sentence pair was *I live in Paris* and *Je vis à Paris*, with a start token in
+# front of the decoder's input. In four to seven sentences: (a) Which axis is the target? Give one
+# reason from the shape, and one check that would also work if both sentences had five tokens.
+# (b) The row of the decoder's input "Je" has most of its weight on "live". Is "Je" a translation of
+# "live", then? What is this row about to predict? (c) The colleague suggests hiding the part
+# of this map above the diagonal, "as in the rest of the decoder". What would that do to the first
+# word that is written?
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which tokens ask, and which are asked? What do the weights of one query sum to?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# For (b), write the decoder's input and, shifted by one, what each row has to predict. For (c),
+# count how many source tokens the first row would still see.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Unsure about (a): make a random map of two different lengths, and look at the sums of its rows
+#   and of its columns.
+# - Unsure about (c): think of a language that puts the verb last, and of a translation that starts
+#   with it.
+#
+# </details>
+
+# %% [markdown] manual="attention-map" points=2
+# ### BEGIN SOLUTION
+# (a) The first axis, of length 5, is the target: the decoder's input has 5 tokens (the start token
+# and four words), the source has 4. With equal lengths the sums still tell: each query shares out
+# a weight of 1 over the keys, and the queries come from the target. So each target token's line of
+# weights sums to 1, here each row; the columns, one for each source token, do not in general.
+#
+# (b) No. The row belongs to the input "Je", and what it predicts is the next token, "vis", for which
+# "live" is the right place to look. Inputs and predictions are shifted by one.
+#
+# (c) Row 0 would see the first source token only, row 1 the first two, and so on. The first word would
+# have to be written knowing just "I". The source is known in full before writing starts, so nothing
+# in it is "the future": only padding is hidden in cross-attention.
+#
+# Marking: 1 point for (a) with both reasons; 1 point for (b) and (c) together (half of each if one
+# is missing or lacks its reason).
+# ### END SOLUTION

@@ -1,0 +1,1028 @@
+# %% [markdown]
+# # 10 The full model
+#
+# In this notebook you put the Transformer together, give it its first numbers, count them, and write
+# two tools of those who train it: the average of several checkpoints, and gradients that are
+# accumulated over small batches. With the `Transformer` that you write here, the module that
+# `python -m lab assemble` makes of your notebooks is whole, and can be trained.
+#
+# **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and the `raise`
+# below it by your answer, then run the test cells that follow; their messages say what is wrong.
+# The visible tests are not all tests: hidden ones, with other sizes and numbers, run when the
+# notebook is graded. Each question is tested on its own, so you may leave one open and go on.
+# Before you hand in, restart the kernel and run all cells.
+#
+# **Where to read.** The book's page *The full model* puts the parts together for one sentence pair.
+#
+# **Conventions.** The batch comes first. $B$ counts sentences; the source (what is read) has $M$
+# tokens, the target (what is written) has $N$. A mask is boolean, and **True means: may attend**. It
+# broadcasts to (B, queries, keys).
+#
+# **The parts** are imported from `lab.blocks`. They bear the names of your own classes of the other
+# notebooks and are called in the same way; in the assembled module your own take their place.
+
+# %% setup
+import copy
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from lab.blocks import (
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    Generator,
+    LayerNorm,
+    PositionalEncoding,
+    TokenEmbedding,
+)
+from lab.check import (
+    assert_close,
+    assert_dtype,
+    assert_raises,
+    assert_shape,
+    draw,
+    visible_passed,
+)
+
+LEARNING_PARTS = ("source_embedding", "target_embedding", "encoder", "decoder", "generator")
+
+
+def settled(model: Any) -> Any:
+    """The model in float64, out of training, each part's numbers drawn from a seed of its own."""
+    model.double().eval()
+    with torch.no_grad():
+        for number, part in enumerate(LEARNING_PARTS):
+            for i, (name, parameter) in enumerate(getattr(model, part).named_parameters()):
+                numbers = draw(tuple(parameter.shape), seed=100 * number + i)
+                middle = 1 if name.endswith("gain") else 0
+                parameter.copy_(middle + numbers / math.sqrt(parameter.shape[-1]))
+    return model
+
+
+class Toy(nn.Module):
+    """A tiny stand-in for a Transformer, called in the same way: logits from source and target."""
+
+    def __init__(self, vocab_size: int = 7, width: int = 3) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, width)
+        self.output = nn.Linear(width, vocab_size)
+        self.calls = 0
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Logits (B, N, vocab_size); those of a row depend on the numbers of its own tokens only."""
+        self.calls += 1
+        return self.output(torch.tanh(self.embedding(target) + self.embedding(source[:, :1])))
+
+
+# %% [markdown]
+# ## 10.1 The Transformer   (8 points, about 45 minutes, difficulty 4 of 5)
+#
+# **Objective.** Put the parts together to one model that reads source ids and returns logits for the
+# target.
+#
+# `Transformer(source_vocab, target_vocab, encoding, ...)` gets the sizes of the two vocabularies and
+# the table of positions, `encoding` (max_len, d_model), from the caller. It has these attributes,
+# which the tests look for:
+#
+# - `source_embedding`, `target_embedding`: a `TokenEmbedding(vocab_size, d_model)` each. What they
+#   return has the right size already: multiply it by nothing.
+# - `positional_encoding`: a `PositionalEncoding(encoding, dropout)`, called as
+#   `positional_encoding(x, offset)`; one serves source and target.
+# - `encoder`, `decoder`: an `Encoder` and a `Decoder`, made by `Encoder(make_layer, num_layers, norm)`,
+#   where `make_layer` is a function without arguments that returns a **new**
+#   `EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first)`; a `DecoderLayer` takes the same
+#   arguments. With `norm_first=True` each stack gets a final `LayerNorm(d_model)` of its own as
+#   `norm`; with `norm_first=False` it gets None.
+# - `generator`: a `Generator(d_model, target_vocab)`.
+#
+# With `tied=True`, matrices are shared: the generator uses the very `Parameter` that is the target
+# embedding's `weight` (`generator.tie(weight)` does that), and if the two vocabularies have the same
+# size, which in this course means that they are one, the source embedding uses it too. With
+# `tied=False` all three are apart.
+#
+# Three methods:
+#
+# - `encode(source)` for ids $(B, M)$: returns `memory` $(B, M, d_\text{model})$, the encoder's output,
+#   and `memory_mask` $(B, 1, M)$, True where the source token is not padding.
+# - `decode(target, memory, memory_mask, offset=0)` for ids $(B, N)$: returns logits
+#   $(B, N, V_\text{target})$, no softmax. Target token $i$ may attend to the target tokens $j \le i$
+#   that are not padding, and to the memory as the `memory_mask` says. The first column of `target`
+#   stands at position `offset`.
+# - `forward(source, target)`: the logits for both. `target` is the decoder's input as it is: shift
+#   nothing.
+#
+# Both languages use `pad_id` for padding. Write the masks by torch's operations, inside the class.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Follow one batch of ids through the figure of the paper: which module receives it first, what does
+# each hand on, and where does a mask come in? Which of the two masks is needed twice?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# `encode` is three calls: embed, add positions, encoder; and one comparison with `pad_id` that gets
+# an axis of length 1. `decode` is four: embed, add positions, decoder, generator; its mask is a
+# lower triangle of True **and** a row of "is real" for each sentence. `forward` calls these two.
+# In `__init__`, tie last.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - *missing 1 required positional argument* when the encoder is made: `make_layer` takes no
+#   arguments, so it is a `lambda:` that makes a layer.
+# - Too few numbers to learn: does every layer come from a call of its own? Are both final norms new?
+# - Too many: are two matrices only equal where they should be one and the same `Parameter`?
+# - Right without padding, wrong with it: which id is compared with which tensor, and does the mask
+#   have its axis for the queries?
+# - A later target token changes an earlier row: the triangle is missing or upside down.
+# - Right in post-norm, wrong in pre-norm: the final norms.
+#
+# </details>
+
+
+# %% solution="transformer" export
+class Transformer(nn.Module):
+    """The whole model: logits for the next target token at every place of the target.
+
+    Args:
+        source_vocab: number of ids of the source language.
+        target_vocab: number of ids of the target language.
+        encoding: table of positions, (max_len, d_model).
+        d_model: width of the tokens.
+        num_layers: layers of the encoder, and of the decoder.
+        num_heads: heads of every attention.
+        d_ff: width inside the feed-forward networks.
+        dropout: probability of dropping an entry, in the layers and after adding positions.
+        pad_id: id of padding, in both languages.
+        norm_first: normalise before each sub-layer, and once more after each stack.
+        tied: share the output's matrix with the target embedding, and with the source embedding
+            where the vocabularies are one.
+
+    Source: Vaswani et al. (2017), section 3.
+    """
+
+    def __init__(
+        self,
+        source_vocab: int,
+        target_vocab: int,
+        encoding: Float[Tensor, "max_len d_model"],
+        d_model: int = 512,
+        num_layers: int = 6,
+        num_heads: int = 8,
+        d_ff: int = 2048,
+        dropout: float = 0.1,
+        pad_id: int = 0,
+        norm_first: bool = False,
+        tied: bool = True,
+    ) -> None:
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.pad_id = pad_id
+        self.source_embedding = TokenEmbedding(source_vocab, d_model)
+        self.target_embedding = TokenEmbedding(target_vocab, d_model)
+        self.positional_encoding = PositionalEncoding(encoding, dropout)
+        # departs: the paper knows post-norm only, which needs no norm after the last layer.
+        self.encoder = Encoder(
+            lambda: EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first),
+            num_layers,
+            LayerNorm(d_model) if norm_first else None,
+        )
+        self.decoder = Decoder(
+            lambda: DecoderLayer(d_model, num_heads, d_ff, dropout, norm_first),
+            num_layers,
+            LayerNorm(d_model) if norm_first else None,
+        )
+        self.generator = Generator(d_model, target_vocab)
+        if tied:
+            # departs: the paper's two languages always share one vocabulary; ours need not.
+            if source_vocab == target_vocab:
+                self.source_embedding.weight = self.target_embedding.weight
+            self.generator.tie(self.target_embedding.weight)
+        ### END SOLUTION
+
+    def encode(
+        self, source: Int[Tensor, "B M"]
+    ) -> tuple[Float[Tensor, "B M d_model"], Bool[Tensor, "B 1 M"]]:
+        """Return the encoder's output, and where the source is no padding (True = may attend)."""
+        ### BEGIN SOLUTION
+        memory_mask = (source != self.pad_id).unsqueeze(1)  # (B, 1, M)
+        x = self.positional_encoding(self.source_embedding(source))  # (B, M, d_model)
+        return self.encoder(x, memory_mask), memory_mask
+        ### END SOLUTION
+
+    def decode(
+        self,
+        target: Int[Tensor, "B N"],
+        memory: Float[Tensor, "B M d_model"],
+        memory_mask: Bool[Tensor, "B 1 M"],
+        offset: int = 0,  # position of the target's first column
+    ) -> Float[Tensor, "B N target_vocab"]:
+        """Return the logits: at each place of the target, for the token that comes next."""
+        ### BEGIN SOLUTION
+        n = target.shape[1]
+        not_later = torch.ones(n, n, dtype=torch.bool, device=target.device).tril()
+        target_mask = not_later & (target != self.pad_id).unsqueeze(1)  # (B, N, N)
+        x = self.positional_encoding(self.target_embedding(target), offset)  # (B, N, d_model)
+        return self.generator(self.decoder(x, memory, target_mask, memory_mask))
+        ### END SOLUTION
+
+    def forward(
+        self, source: Int[Tensor, "B M"], target: Int[Tensor, "B N"]
+    ) -> Float[Tensor, "B N target_vocab"]:
+        """Return the logits; the target is the decoder's input as it is."""
+        ### BEGIN SOLUTION
+        return self.decode(target, *self.encode(source))
+        ### END SOLUTION
+
+
+# %% test="transformer-parts" points=2
+table = draw((9, 8), dtype=torch.float32)
+model: Any = Transformer(11, 13, table, d_model=8, num_layers=2, num_heads=2, d_ff=20, dropout=0.3)
+for name in (*LEARNING_PARTS, "positional_encoding"):
+    assert isinstance(getattr(model, name, None), nn.Module), (
+        f"the model should have a module named {name}"
+    )
+assert_shape(model.source_embedding.weight, (11, 8), "the source embedding has source_vocab rows")
+assert_shape(model.target_embedding.weight, (13, 8), "the target embedding has target_vocab rows")
+assert model.generator.weight is model.target_embedding.weight, (
+    "tied: the generator's weight should be the same Parameter as the target embedding's"
+)
+one: Any = Transformer(13, 13, table, d_model=8, num_layers=2, num_heads=2, d_ff=20)
+assert one.source_embedding.weight is one.generator.weight is one.target_embedding.weight, (
+    "tied, one vocabulary: both embeddings and the generator should have the same Parameter"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for sizes, tied, norm_first, matrices in (
+    ((11, 13), True, False, 11 + 13),
+    ((13, 13), True, True, 13),
+    ((11, 13), False, True, 11 + 13 + 13),
+    ((13, 13), False, False, 3 * 13),
+):
+    norms = 2 * 2 * 8 if norm_first else 0  # gain and bias of the norm after each stack
+    layers = [kind(8, 2, 20) for kind in (EncoderLayer, DecoderLayer)]
+    stacks = 3 * sum(p.numel() for layer in layers for p in layer.parameters()) + norms
+    wide: Any = Transformer(
+        *sizes, table, 8, 3, num_heads=2, d_ff=20, norm_first=norm_first, tied=tied
+    )
+    count = sum(p.numel() for p in wide.parameters())
+    assert count == stacks + 8 * matrices, (
+        f"vocabularies {sizes}, tied={tied}, norm_first={norm_first}, three layers of width 8: there "
+        f"should be {stacks + 8 * matrices} numbers to learn\nYours has {count}."
+    )
+    weights = wide.source_embedding.weight, wide.target_embedding.weight, wide.generator.weight
+    assert len({id(weight) for weight in weights}) == matrices // 13 + (11 in sizes), (
+        f"vocabularies {sizes}, tied={tied}: the wrong matrices are shared"
+    )
+rates = [module.p for module in model.modules() if isinstance(module, nn.Dropout)]
+assert len(rates) >= 5 and set(rates) == {0.3}, (
+    "the dropout asked for should reach every layer and the sum with the positions"
+)
+heads = [module.num_heads for module in one.modules() if hasattr(module, "num_heads")]
+assert heads == [2] * 6, "two layers a side have six attentions, with the number of heads asked for"
+### END HIDDEN TESTS
+
+# %% test="transformer-values" points=3
+table = draw((9, 8), seed=900)
+model = settled(Transformer(11, 13, table, 8, 2, 2, 20, dropout=0.4, pad_id=10, tied=False))
+source, target = torch.tensor([[3, 7, 1, 9], [2, 2, 8, 0]]), torch.tensor([[1, 5, 0], [4, 12, 6]])
+logits = model(source, target)
+assert_shape(logits, (2, 3, 13), "logits should be (batch, target tokens, target_vocab)")
+assert_close(
+    logits[:, :, 5],
+    torch.tensor(
+        [[1.83035288, 2.03695944, 1.64532768], [1.77484001, 2.00525039, 1.70620153]],
+        dtype=torch.float64,
+    ),
+    "post-norm: the logits of token 5 should be these",
+    atol=1e-6,
+)
+memory, memory_mask = model.encode(source)
+assert_shape(memory, (2, 4, 8), "memory should be (batch, source tokens, d_model)")
+again = model.decode(target, memory, memory_mask)
+assert_close(again, logits, "decode, given what encode returns, should equal forward")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for norm_first, tied, vocabularies in (
+    (False, False, (11, 13)),
+    (True, False, (11, 13)),
+    (True, True, (11, 13)),
+    (False, True, (13, 13)),
+):
+    model = settled(
+        Transformer(*vocabularies, table, 8, 3, 4, 20, 0.4, 10, norm_first=norm_first, tied=tied)
+    )
+    expected: Any = nn.Module()
+    expected.source_embedding = TokenEmbedding(vocabularies[0], 8)
+    expected.target_embedding = TokenEmbedding(vocabularies[1], 8)
+    expected.encoder = Encoder(
+        lambda norm_first=norm_first: EncoderLayer(8, 4, 20, 0.4, norm_first),
+        3,
+        LayerNorm(8) if norm_first else None,
+    )
+    expected.decoder = Decoder(
+        lambda norm_first=norm_first: DecoderLayer(8, 4, 20, 0.4, norm_first),
+        3,
+        LayerNorm(8) if norm_first else None,
+    )
+    expected.generator = Generator(8, 13)
+    settled(expected)
+    for name in ("source_embedding", "target_embedding", "generator"):
+        getattr(expected, name).weight = getattr(model, name).weight  # shared or not, as it is
+    source = torch.tensor([[3, 7, 1, 9, 5], [2, 2, 8, 0, 4]])
+    target = torch.tensor([[1, 5, 0, 11], [4, 12, 6, 6]])
+    memory = expected.encoder(expected.source_embedding(source) + table[:5])
+    x = expected.target_embedding(target) + table[:4]
+    x = expected.decoder(x, memory, torch.ones(4, 4, dtype=torch.bool).tril())
+    wanted = expected.generator(x)
+    order = "pre-norm" if norm_first else "post-norm"
+    assert_close(
+        model(source, target),
+        wanted,
+        f"{order}, vocabularies {vocabularies}, tied={tied}: the logits should be those of embedding, "
+        "positions, encoder, decoder and generator, one after the other",
+    )
+model = Transformer(11, 13, table.float(), 8, 2, 2, 20)
+assert model(source, target).dtype == torch.float32, "a float32 model should return float32"
+### END HIDDEN TESTS
+
+# %% test="transformer-masks" points=2
+table = draw((9, 8), seed=901)
+model = settled(Transformer(11, 13, table, 8, 2, 2, 20, pad_id=4, tied=False))
+source, target = torch.tensor([[3, 7, 1, 9], [2, 5, 4, 4]]), torch.tensor([[1, 5, 0], [6, 4, 4]])
+_, memory_mask = model.encode(source)
+assert_shape(memory_mask, (2, 1, 4), "the memory mask should be (batch, 1, source tokens)")
+assert_dtype(memory_mask, torch.bool, "the memory mask should be boolean")
+assert memory_mask[1, 0].tolist() == [True, True, False, False], (
+    "source ids 2 5 4 4 with pad_id=4: two tokens may be attended to, two not"
+)
+together, alone = model(source, target), model(source[1:, :2], target[1:, :1])
+assert_close(together[1, 0], alone[0, 0], "padding should not change the logits of real tokens")
+other = model(source, torch.tensor([[1, 8, 0], [6, 4, 4]]))
+assert_close(other[0, 0], together[0, 0], "a later target token should not change earlier logits")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for norm_first in (False, True):
+    model = settled(
+        Transformer(13, 13, table, 8, 2, 4, 20, 0.2, pad_id=7, norm_first=norm_first, tied=False)
+    )
+    source = torch.tensor([[3, 5, 1, 9, 0, 7], [2, 6, 7, 7, 7, 7], [8, 0, 4, 12, 6, 11]])
+    target = torch.tensor([[1, 5, 0, 7], [4, 10, 3, 2], [2, 9, 7, 7]])
+    before = source.clone(), target.clone()
+    together = model(source, target)
+    for row, (m, n) in enumerate(((5, 3), (2, 4), (6, 2))):
+        alone = model(source[row : row + 1, :m], target[row : row + 1, :n])
+        assert_close(
+            together[row, :n],
+            alone[0],
+            "each sentence's logits should be the same alone, without padding, as in a batch",
+        )
+    for last in range(1, 4):
+        part = model(source, target[:, :last])
+        real = target[:, :last] != 7
+        assert_close(
+            part[real],
+            together[:, :last][real],
+            "logits should not depend on the target tokens that come later",
+        )
+    memory, memory_mask = model.encode(source)
+    assert memory_mask.tolist() == (source != 7).unsqueeze(1).tolist(), (
+        "with pad_id=7, exactly the source ids equal to 7 should be hidden"
+    )
+    narrow = memory_mask.clone()
+    narrow[:, :, 0] = False
+    assert (model.decode(target, memory, narrow) - together).abs()[1].max() > 1e-3, (
+        "decode should use the memory mask that it is given"
+    )
+    gap = torch.tensor([[1, 7, 5]])  # padding inside a target is padding, too
+    full = model.decode(gap, memory[:1], memory_mask[:1])
+    table_gap = model.positional_encoding.encoding.clone()
+    model.positional_encoding.encoding[1] = 5.0
+    moved = model.decode(gap, memory[:1], memory_mask[:1])
+    model.positional_encoding.encoding.copy_(table_gap)
+    assert_close(moved[0, 2], full[0, 2], "no target token should attend to padding in the target")
+    assert torch.equal(source, before[0]) and torch.equal(target, before[1]), (
+        "the ids should be left unchanged"
+    )
+### END HIDDEN TESTS
+
+# %% test="transformer-offset" points=1
+table = draw((9, 8), seed=902)
+model = settled(Transformer(11, 13, table, 8, 2, 2, 20, pad_id=10, tied=False))
+memory, memory_mask = model.encode(torch.tensor([[3, 7, 1, 9]]))
+target = torch.tensor([[5, 2]])
+logits = model.decode(target, memory, memory_mask, offset=3)
+shifted = settled(Transformer(11, 13, table[3:], 8, 2, 2, 20, pad_id=10, tied=False))
+wanted = shifted.decode(target, memory, memory_mask)
+assert_close(logits, wanted, "with offset=3, the first target token should stand at position 3")
+visible_passed()
+### BEGIN HIDDEN TESTS
+memory, memory_mask = model.encode(torch.tensor([[3, 7, 1, 9, 10], [2, 5, 8, 0, 6]]))
+for offset in (0, 1, 6):
+    shifted = settled(Transformer(11, 13, table[offset:], 8, 2, 2, 20, pad_id=10, tied=False))
+    target = torch.tensor([[5, 2, 7], [8, 9, 9]])
+    assert_close(
+        model.decode(target, memory, memory_mask, offset),
+        shifted.decode(target, memory, memory_mask, 0),
+        "the positions of the target should begin at offset",
+    )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 10.2 First numbers   (3 points, about 20 minutes, difficulty 3 of 5)
+#
+# **Objective.** Draw the numbers that a model starts from, and leave the rest as it is.
+#
+# `initialise(model)` gets any `nn.Module`, changes it in place, and returns nothing:
+#
+# - the `weight` $(V, d_\text{model})$ of every `TokenEmbedding`: normal, mean 0, standard deviation
+#   $1 / \sqrt{d_\text{model}}$;
+# - every other parameter with two axes: Xavier uniform, that is uniform between $-a$ and $a$ with
+#   $a = \sqrt{6 / (\text{rows} + \text{columns})}$;
+# - parameters with one axis (biases, the norms' gains): left as they are.
+#
+# A matrix that is shared by an embedding and a generator counts as the embedding's, and remains
+# shared. `torch.nn.init` has functions for both draws.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# A shared matrix is met twice on a walk through the model. What should happen the second time?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Two walks: over the parameters, all with two axes; then over the modules, the embeddings only. Or
+# note down first which parameters are embeddings. Draw into the tensors that are there.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - *Fan in and fan out can not be computed for tensor with fewer than 2 dimensions*: biases are left
+#   alone.
+# - The shared matrix is uniform: the order of the two walks.
+# - No longer shared: a new `Parameter` was made in place of new numbers in the old one.
+# - *a leaf Variable that requires grad is being used in an in-place operation*: `torch.nn.init`, or
+#   `torch.no_grad()`.
+#
+# </details>
+
+
+# %% solution="initialise" export
+def initialise(model: nn.Module) -> None:
+    """Draw a model's first numbers in place: matrices Xavier uniform, embeddings normal.
+
+    The paper is silent on this; Xavier's rule is Glorot and Bengio's (2010).
+    """
+    ### BEGIN SOLUTION
+    for parameter in model.parameters():
+        if parameter.dim() == 2:
+            nn.init.xavier_uniform_(parameter)
+    for module in model.modules():
+        if isinstance(module, TokenEmbedding):  # last, because a generator may share the matrix
+            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
+    ### END SOLUTION
+
+
+# %% test="initialise-values" points=2
+torch.manual_seed(0)
+layer = EncoderLayer(48, 4, 80)
+with torch.no_grad():
+    for parameter in layer.parameters():
+        parameter.fill_(7.0)
+initialise(layer)
+for name, matrix in (
+    ("w_q", layer.self_attention.w_q.weight),
+    ("w_o", layer.self_attention.w_o.weight),
+    ("inner", layer.feed_forward.inner.weight),
+):
+    bound = math.sqrt(6 / sum(matrix.shape))
+    largest = matrix.abs().max().item()
+    assert 0.98 * bound < largest <= bound, (
+        f"the entries of {name} {tuple(matrix.shape)} should lie between {-bound:.4f} and "
+        f"{bound:.4f}, and reach these ends nearly\nYour largest is {largest:.4f} in size."
+    )
+assert_close(layer.norm1.gain, 7.0, "the gain of a norm should be left as it was")
+assert_close(layer.feed_forward.inner.bias, 7.0, "a bias should be left as it was")
+embedding = TokenEmbedding(500, 16)
+initialise(embedding)
+assert_close(
+    embedding.weight.std().item(),
+    0.25,
+    "an embedding of width 16 should have a standard deviation of 1 / sqrt(16)",
+    atol=0.02,
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+torch.manual_seed(1)
+model: Any = nn.ModuleDict(
+    {
+        "embedding": TokenEmbedding(300, 64),
+        "decoder": Decoder(lambda: DecoderLayer(64, 4, 96), 2, LayerNorm(64)),
+        "generator": Generator(64, 200),
+    }
+)
+with torch.no_grad():
+    for parameter in model.parameters():
+        parameter.fill_(-3.0)
+before = {name: id(parameter) for name, parameter in model.named_parameters()}
+initialise(model)
+for name, parameter in model.named_parameters():
+    assert id(parameter) == before[name], f"{name} should be the same Parameter, with other numbers"
+    assert parameter.requires_grad, f"{name} should still be learned"
+    size = parameter.detach().abs()
+    if parameter.dim() == 1:
+        assert_close(parameter, -3.0, f"{name} has one axis: it should be left as it was")
+    elif name == "embedding.weight":
+        assert abs(parameter.std().item() - 1 / 8) < 0.005, (
+            "an embedding of width 64 should have a standard deviation of 1 / 8"
+        )
+        assert size.max() > 3.5 / 8, "an embedding should be normal, not uniform"
+        assert abs(parameter.mean().item()) < 0.005, "an embedding should have mean 0"
+    else:
+        bound = math.sqrt(6 / sum(parameter.shape))
+        assert 0.98 * bound < size.max().item() <= bound * (1 + 1e-6), (
+            f"{name} {tuple(parameter.shape)} should be uniform between -a and a, with "
+            f"a = sqrt(6 / (rows + columns))\nYour largest is {size.max().item():.4f} in size."
+        )
+        assert abs(size.mean().item() / bound - 0.5) < 0.03, f"{name} should be uniform"
+        assert abs(parameter.mean().item()) < 0.1 * bound, f"{name} should have mean 0"
+layers = model["decoder"].layers
+first, second = (layer.self_attention.w_q.weight for layer in layers)
+assert not torch.equal(first, second), "each layer should get numbers of its own"
+assert initialise(nn.Linear(3, 4)) is None, "initialise should return nothing"
+### END HIDDEN TESTS
+
+# %% test="initialise-tied" points=1
+torch.manual_seed(2)
+embedding, generator = TokenEmbedding(500, 16), Generator(16, 500)
+generator.tie(embedding.weight)
+shared = embedding.weight
+initialise(nn.ModuleList([embedding, generator]))
+assert generator.weight is embedding.weight, "what was shared should be shared afterwards"
+assert_close(embedding.weight.std().item(), 0.25, "a shared matrix is the embedding's", atol=0.02)
+visible_passed()
+### BEGIN HIDDEN TESTS
+initialise(nn.ModuleList([generator, embedding]))
+assert_close(
+    generator.weight.std().item(),
+    0.25,
+    "a shared matrix is the embedding's, whichever of the two comes first",
+    atol=0.02,
+)
+assert embedding.weight is shared, "initialise should keep the Parameter and change its numbers"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 10.3 How many numbers?   (2 points, about 15 minutes, difficulty 2 of 5)
+#
+# **Objective.** Count what the whole model learns, by arithmetic.
+#
+# `count_parameters(source_vocab, target_vocab, d_model, num_layers, d_ff, norm_first, tied)` returns a
+# whole number, without making a model. The parts, as in this course:
+#
+# - attention: four matrices $(d_\text{model}, d_\text{model})$, no biases; an encoder layer has one
+#   attention, a decoder layer two;
+# - feed-forward network: two linear maps **with** biases, one a layer;
+# - layer norm: gain and bias; two in an encoder layer, three in a decoder layer; with `norm_first` one
+#   more after each stack;
+# - embeddings and output: three matrices (vocabulary, $d_\text{model}$), without bias. With `tied`, the
+#   output shares the target embedding's, and where the vocabularies have the same size, the source
+#   embedding does too.
+#
+# Sinusoids are not learned. `num_layers` counts the layers of each side.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# What is the count of one attention, one feed-forward network, one norm? How many of each are there?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Three small numbers first; a layer of either kind is a sum of multiples of them. Then the stacks,
+# the final norms, and the rows of all matrices that are different, times the width.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Too large by `d_ff + d_model` or a multiple: biases where there are none, or the reverse.
+# - Too large by `vocab * d_model`: a shared matrix is counted twice.
+# - *a count should be a whole number*: use `*` and `+` only.
+#
+# </details>
+
+
+# %% solution="count-parameters"
+def count_parameters(
+    source_vocab: int,
+    target_vocab: int,
+    d_model: int,
+    num_layers: int,
+    d_ff: int,
+    norm_first: bool = False,
+    tied: bool = True,
+) -> int:
+    """How many numbers a Transformer of these sizes learns."""
+    # covers: EV.4
+    ### BEGIN SOLUTION
+    attention = 4 * d_model**2
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    norm = 2 * d_model
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    stacks = num_layers * (encoder_layer + decoder_layer) + (2 * norm if norm_first else 0)
+    if not tied:
+        rows = source_vocab + 2 * target_vocab
+    elif source_vocab == target_vocab:
+        rows = target_vocab
+    else:
+        rows = source_vocab + target_vocab
+    return stacks + rows * d_model
+    ### END SOLUTION
+
+
+# %% test="count-parameters-base" points=1
+count = count_parameters(37000, 37000, 512, 6, 2048)
+assert isinstance(count, int), "a count should be a whole number (int)"
+assert count == 63_045_632, (
+    "the base model, with one vocabulary of 37,000, should have 63,045,632 numbers to learn\n"
+    f"Yours has {count:,}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+count = count_parameters(37000, 37000, 1024, 6, 4096)
+assert count == 214_171_648, (
+    "the big model, with one vocabulary of 37,000, should have 214,171,648 numbers to learn\n"
+    f"Yours has {count:,}."
+)
+two_more = count_parameters(9, 9, 512, 8, 2048) - count_parameters(9, 9, 512, 6, 2048)
+assert two_more == 14_700_544, "two more layers a side should add 14,700,544 numbers"
+### END HIDDEN TESTS
+
+# %% test="count-parameters-options" points=1
+count = count_parameters(11, 13, 8, 2, 20, tied=False)
+apart = count_parameters(11, 13, 8, 2, 20, tied=True)
+assert count - apart == 13 * 8, "tied, two vocabularies: one matrix (target_vocab, d_model) less"
+one = count_parameters(13, 13, 8, 2, 20, tied=True)
+assert apart - one == 11 * 8, "tied, one vocabulary: one matrix in all"
+final = count_parameters(11, 13, 8, 2, 20, norm_first=True) - apart
+assert final == 32, "pre-norm adds one norm after each stack: 32 numbers for width 8"
+visible_passed()
+### BEGIN HIDDEN TESTS
+for d_model, num_layers, d_ff, norm_first in (
+    (12, 3, 20, False),
+    (6, 2, 31, True),
+    (10, 5, 9, True),
+):
+    parts = [kind(d_model, 2, d_ff) for kind in (EncoderLayer, DecoderLayer)]
+    stacks = num_layers * sum(p.numel() for part in parts for p in part.parameters())
+    stacks += 4 * d_model * norm_first
+    for vocabularies, tied, rows in (
+        ((7, 15), False, 37),
+        ((7, 15), True, 22),
+        ((15, 15), True, 15),
+        ((15, 15), False, 45),
+    ):
+        count = count_parameters(*vocabularies, d_model, num_layers, d_ff, norm_first, tied)
+        assert count == stacks + rows * d_model, (
+            f"vocabularies {vocabularies}, d_model={d_model}, num_layers={num_layers}, d_ff={d_ff}, "
+            f"norm_first={norm_first}, tied={tied} is counted wrongly\nYours has {count:,}."
+        )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 10.4 The average of checkpoints   (3 points, about 20 minutes, difficulty 3 of 5)
+#
+# **Objective.** Make one model of several that were saved on the way of one training.
+#
+# A **state dict** is what `model.state_dict()` returns: a name for each tensor. `average_checkpoints`
+# gets a list of them, oldest first, and returns a new one with the same names:
+#
+# - a tensor of floating-point numbers becomes the mean over all checkpoints, with its dtype;
+# - any other tensor (a count of steps, a boolean mask) is taken from the **last** checkpoint.
+#
+# The result shares no memory with what went in, and what went in is left as it was: training may go
+# on in it. If the list is empty, or two checkpoints have different names, raise a `ValueError`.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# What does `state_dict()` return, copies or the model's own tensors? What happens to them if you add
+# in place?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# For each name: put the tensors of all checkpoints on top of one another, on a new axis, and take the
+# mean over that axis. `tensor.is_floating_point()` tells the two kinds apart.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Everything is too large by the number of checkpoints: a sum is no mean.
+# - *mean(): could not infer output dtype* or a count with a fraction: whole numbers are not averaged.
+# - *A checkpoint was changed*: the sum began in the first checkpoint's own tensor.
+#
+# </details>
+
+
+# %% solution="average-checkpoints" export
+def average_checkpoints(checkpoints: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Return a new state dict: the mean of the checkpoints, oldest first.
+
+    What is not floating-point comes from the last checkpoint.
+
+    Raises:
+        ValueError: if there is no checkpoint, or if two of them have different names.
+
+    Source: Vaswani et al. (2017), section 6.1.
+    """
+    ### BEGIN SOLUTION
+    if not checkpoints:
+        raise ValueError("there is no checkpoint to average")
+    last = checkpoints[-1]
+    for checkpoint in checkpoints:
+        if checkpoint.keys() != last.keys():
+            odd = sorted(checkpoint.keys() ^ last.keys())
+            raise ValueError(f"checkpoints must have the same names; these are not in all: {odd}")
+    return {
+        name: torch.stack([checkpoint[name] for checkpoint in checkpoints]).mean(0)
+        if tensor.is_floating_point()
+        else tensor.clone()
+        for name, tensor in last.items()
+    }
+    ### END SOLUTION
+
+
+# %% test="average-checkpoints-values" points=2
+first = {"w": torch.tensor([[1.0, 2.0, 3.0]]), "steps": torch.tensor(10)}
+second = {"w": torch.tensor([[3.0, 2.0, -5.0]]), "steps": torch.tensor(25)}
+average = average_checkpoints([first, second])
+assert set(average) == {"w", "steps"}, "the result should have the checkpoints' names"
+assert_close(average["w"], torch.tensor([[2.0, 2.0, -1.0]]), "w should be the mean of the two")
+assert_dtype(average["steps"], torch.int64, "whole numbers should remain whole numbers")
+assert average["steps"] == 25, "whole numbers should be those of the last checkpoint"
+visible_passed()
+### BEGIN HIDDEN TESTS
+names = ("encoder.weight", "encoder.bias")
+checkpoints = [
+    {
+        names[0]: draw((3, 4), seed=seed),
+        names[1]: draw((5,), seed=9 + seed, dtype=torch.float32),
+        "seen": torch.tensor([seed > 1, True]),
+        "count": torch.tensor([seed, 7]),
+    }
+    for seed in range(5)
+]
+average = average_checkpoints(checkpoints)
+for name in names:
+    wanted = sum(checkpoint[name] for checkpoint in checkpoints) / 5
+    assert_close(average[name], wanted, f"{name} should be the mean of five checkpoints")
+    assert_dtype(average[name], checkpoints[0][name].dtype, f"{name} should keep its dtype")
+assert average["seen"].tolist() == [True, True], "booleans should be those of the last checkpoint"
+assert_dtype(average["seen"], torch.bool, "booleans should remain booleans")
+assert average["count"].tolist() == [4, 7], "whole numbers should be those of the last checkpoint"
+alone = average_checkpoints(checkpoints[:1])
+assert_close(alone[names[0]], checkpoints[0][names[0]], "one checkpoint is its own average")
+model = nn.Linear(3, 2)
+model.load_state_dict(average_checkpoints([model.state_dict(), model.state_dict()]))
+for wrong, what in (
+    ([], "an empty list"),
+    ([checkpoints[0], {**checkpoints[1], "more": torch.ones(2)}], "a name too many"),
+    ([{**checkpoints[1], "more": torch.ones(2)}, checkpoints[0]], "a name missing in the last"),
+):
+    assert_raises(
+        ValueError, lambda wrong=wrong: average_checkpoints(wrong), f"{what}: raise a ValueError"
+    )
+### END HIDDEN TESTS
+
+# %% test="average-checkpoints-copies" points=1
+first = {"w": torch.tensor([1.0, 2.0]), "steps": torch.tensor([10, 3])}
+second = {"w": torch.tensor([3.0, 6.0]), "steps": torch.tensor([25, 4])}
+average = average_checkpoints([first, second])
+assert first["w"].tolist() == [1.0, 2.0], "the first checkpoint was changed"
+assert second["w"].tolist() == [3.0, 6.0], "the last checkpoint was changed"
+average["w"].fill_(0)
+assert first["w"].tolist() == [1.0, 2.0], "the result should share no memory with a checkpoint"
+visible_passed()
+### BEGIN HIDDEN TESTS
+for number in (1, 3):
+    checkpoints = [
+        {"w": draw((2, 3), seed=seed), "steps": torch.tensor([seed, 5])} for seed in range(number)
+    ]
+    before = copy.deepcopy(checkpoints)
+    average = average_checkpoints(checkpoints)
+    for tensor in average.values():
+        tensor.fill_(1)
+    for checkpoint, saved in zip(checkpoints, before, strict=True):
+        for name in ("w", "steps"):
+            assert torch.equal(checkpoint[name], saved[name]), (
+                f"{number} checkpoints, {name}: they should not change when the result does"
+            )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 10.5 Small batches, big batch   (3 points, about 20 minutes, difficulty 4 of 5)
+#
+# **Objective.** Get the gradient of a big batch from small ones that fit in memory.
+#
+# The paper's batches hold about 25,000 source and 25,000 target tokens. Where that is too much, the
+# batch is cut in **micro-batches**, whose gradients are summed before the optimiser takes one step.
+# `accumulate_gradients(model, micro_batches, pad_id)` gets a list of pairs `(source, target)` of ids,
+# whose targets begin with the start token and may be padded. It
+#
+# 1. forgets what is in the parameters' `.grad`;
+# 2. for each micro-batch: feeds `target` without its last column to `model(source, decoder_input)`,
+#    compares the logits with `target` without its first column, and calls `backward` **before** it goes
+#    on to the next micro-batch;
+# 3. leaves in `.grad` the gradient of the **mean cross-entropy over all labels of all micro-batches
+#    that are not padding**, and returns that mean as a float.
+#
+# Micro-batches differ in size and in padding. No optimiser step is taken here.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# One micro-batch has eight labels, the other two. What does each label weigh in the mean of the two
+# means, and what in the mean over all ten?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# The labels are known before any model runs, so the total can be counted first. Each micro-batch then
+# contributes its **sum** of losses, divided by that total. `F.cross_entropy` has `reduction` and
+# `ignore_index`, and wants logits of shape (tokens, vocabulary).
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Right for equal micro-batches only: means of means.
+# - The gradient is a multiple of what it should be: nothing, or the wrong number, was divided by.
+# - Wrong the second time: old gradients.
+# - Right gradient, wrong return value: the sum of all losses over all real labels.
+#
+# </details>
+
+
+# %% solution="accumulate-gradients"
+def accumulate_gradients(
+    model: nn.Module,
+    micro_batches: Sequence[tuple[Int[Tensor, "B M"], Int[Tensor, "B N"]]],
+    pad_id: int,
+) -> float:
+    """Leave in `.grad` the gradient of the mean loss over all real labels; return that mean."""
+    ### BEGIN SOLUTION
+    model.zero_grad()
+    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
+    mean = 0.0
+    for source, target in micro_batches:
+        logits = model(source, target[:, :-1])  # (B, N - 1, V)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=pad_id, reduction="sum"
+        )
+        (loss / total).backward()
+        mean += loss.item() / total
+    return mean
+    ### END SOLUTION
+
+
+# %% test="accumulate-gradients-equal" points=1
+torch.manual_seed(0)
+model: Any = Toy().double()
+source, target = (
+    torch.tensor([[3], [5], [1], [4]]),
+    torch.tensor([[1, 3, 5], [1, 4, 2], [1, 6, 6], [1, 2, 3]]),
+)
+loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
+loss.backward()
+wanted = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+model.calls = 0
+mean = accumulate_gradients(model, [(source[:2], target[:2]), (source[2:], target[2:])], 0)
+assert model.calls == 2, "the model should be called once for each micro-batch"
+assert_close(float(mean), loss.item(), "the mean loss should be that of all labels together")
+for name, parameter in model.named_parameters():
+    assert_close(parameter.grad, wanted[name], f"{name}: the gradient should be the big batch's")
+visible_passed()
+### BEGIN HIDDEN TESTS
+model.calls = 0
+mean = accumulate_gradients(model, [(source[i : i + 1], target[i : i + 1]) for i in range(4)], 0)
+assert model.calls == 4, "four micro-batches: four calls of the model"
+assert_close(float(mean), loss.item(), "four micro-batches: the mean loss is wrong")
+for name, parameter in model.named_parameters():
+    assert_close(
+        parameter.grad,
+        wanted[name],
+        f"{name}: called a second time, the function should forget the gradients of the first",
+    )
+### END HIDDEN TESTS
+
+# %% test="accumulate-gradients-ragged" points=2
+torch.manual_seed(1)
+model = Toy().double()
+source = torch.tensor([[3], [5], [1]])
+target = torch.tensor([[1, 3, 5, 6, 2], [1, 4, 2, 0, 0], [1, 2, 0, 0, 0]])
+loss = F.cross_entropy(
+    model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=0
+)
+loss.backward()
+wanted = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+mean = accumulate_gradients(model, [(source[:2], target[:2]), (source[2:], target[2:, :2])], 0)
+assert_close(float(mean), loss.item(), "six labels and one: each of the seven should count alike")
+for name, parameter in model.named_parameters():
+    assert_close(parameter.grad, wanted[name], f"{name}: each real label should count alike")
+visible_passed()
+### BEGIN HIDDEN TESTS
+
+
+class Watched(Toy):
+    """Notes at each call whether the gradients of the call before are there already."""
+
+    seen: list[bool]
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """As in Toy."""
+        gradients = [p.grad for p in self.parameters() if p.grad is not None]
+        self.seen.append(any(bool(g.abs().sum() > 0) for g in gradients))
+        return super().forward(source, target)
+
+
+model = Watched(vocab_size=9).double()
+model.seen = []
+source = torch.tensor([[3, 8], [5, 0], [1, 2], [7, 7]])
+target = torch.tensor([[1, 0, 6, 5, 2], [1, 4, 2, 5, 5], [1, 8, 8, 5, 5], [1, 2, 5, 5, 5]])
+loss = F.cross_entropy(
+    model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=5
+)
+loss.backward()
+wanted = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+model.seen = []
+parts = [(source[:1], target[:1]), (source[1:3], target[1:3, :3]), (source[3:], target[3:])]
+mean = accumulate_gradients(model, parts, 5)
+assert model.seen == [False, True, True], (
+    "old gradients go first, and backward should be called before the next micro-batch is fed in"
+)
+assert_close(float(mean), loss.item(), "pad_id=5, three micro-batches: the mean loss is wrong")
+for name, parameter in model.named_parameters():
+    assert_close(parameter.grad, wanted[name], f"pad_id=5, three micro-batches: wrong for {name}")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 10.6 Reading a claim   (2 points, about 10 minutes, difficulty 3 of 5)
+#
+# **Objective.** Check a sentence about results against the table that it comes from.
+#
+# From table 2 of Vaswani et al. (2017, arXiv version 5 and later), BLEU on WMT 2014 and cost of
+# training in floating-point operations:
+#
+# | model | EN-DE | EN-FR | cost EN-DE | cost EN-FR |
+# | --- | --- | --- | --- | --- |
+# | GNMT + RL | 24.6 | 39.92 | 2.3e19 | 1.4e20 |
+# | ConvS2S | 25.16 | 40.46 | 9.6e18 | 1.5e20 |
+# | Transformer (base) | 27.3 | 38.1 | 3.3e18 | 3.3e18 |
+# | Transformer (big) | 28.4 | 41.8 | 2.3e19 | 2.3e19 |
+#
+# A blog says: "After twelve hours on eight GPUs the Transformer reached 28.4 BLEU for English to
+# German. It beats every earlier model of the table in both language pairs, and costs less than a third
+# of any of them." The base model was trained for twelve hours on eight GPUs, the big one for three and
+# a half days. In four to six sentences: (a) name three things that are wrong, each with the numbers
+# that show it; (b) write one sentence about cost that the table does support.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which of the two Transformers does each part of the blog's claim speak of?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Check time, quality and cost one after the other, and for the latter two both language pairs and both
+# models.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Only two things found: look at the base model's French.
+# - Unsure about (b): name the model, the language pair, and whom you compare with.
+#
+# </details>
+
+# %% [markdown] manual="reading-a-claim" points=2
+# ### BEGIN SOLUTION
+# (a) Time: 28.4 is the big model's, which took three and a half days; the model of twelve hours is the
+# base model, with 27.3. Quality: for French the base model, with 38.1, is below both GNMT + RL (39.92)
+# and ConvS2S (40.46), so "the Transformer beats every earlier model in both pairs" holds for the big
+# one only. Cost: for German the big model needed 2.3e19, as much as GNMT + RL and 2.4 times as much as
+# ConvS2S (9.6e18), not a third; even the base model is at a ratio of 2.9 to ConvS2S, just short of
+# three.
+#
+# (b) For instance: for English to French the big model was better than both earlier models of the table
+# and cost about a sixth of either (2.3e19 against 1.4e20 and 1.5e20). Or: the base model was better for
+# German than both at a seventh of GNMT + RL's cost and about a third of ConvS2S's.
+#
+# Marking: 1 point for (a), half if one of the three is missing or has no numbers; 1 point for (b), which
+# must name model, language pair and what it is compared with.
+# ### END SOLUTION

@@ -1,0 +1,279 @@
+"""Training an assembled module: what it calls, when it stops, what it measures and keeps."""
+
+import re
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from lab import training
+from lab.__main__ import main
+from lab.training import (
+    Data,
+    Functions,
+    Incomplete,
+    Recipe,
+    find_functions,
+    load_checkpoint,
+    load_module,
+    make_model,
+    measure,
+    plain_rate,
+    prepare,
+    save_checkpoint,
+    torchs_loss,
+    train,
+)
+
+MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
+SMALL = Recipe(
+    d_model=32, num_layers=1, num_heads=2, d_ff=48, dropout=0.0, batch_size=16, warmup=400
+)
+FUNCTIONS = Functions(torchs_loss, plain_rate, torch.nn.utils.clip_grad_norm_, (), ())
+STUB = 'raise NotImplementedError("not answered yet: replace this line")'
+
+
+@pytest.fixture(scope="module")
+def module() -> types.ModuleType:
+    return load_module(MODULE)
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    return prepare(200)
+
+
+def with_stub(tmp_path: Path, definition: str) -> types.ModuleType:
+    """The reference, but the function or method that starts with this line is not answered."""
+    head, rest = MODULE.read_text(encoding="utf-8").split(definition)
+    indent = len(head.rsplit("\n", 1)[-1]) * " "
+    signature, body = re.split(r":\n", rest, maxsplit=1)
+    stub = f"{head}{definition}{signature}:\n{indent}    {STUB}\n{body}"
+    path = tmp_path / "unanswered.py"
+    path.write_text(stub, encoding="utf-8")
+    return load_module(path)
+
+
+# the corpus
+
+
+def test_the_two_sides_share_no_sentence(data):
+    for language in (0, 1):
+        sides = [{pair[language] for pair in side} for side in (data.train, data.held_out)]
+        assert not sides[0] & sides[1]
+    assert (len(data.train), len(data.held_out)) == (190, 10)
+
+
+def test_every_sentence_fits_and_the_longest_just_so(data):
+    pairs = [*data.train, *data.held_out]
+    lengths = [len(data.source.encode(english)) for english, _ in pairs]
+    lengths += [len(data.target.encode(french)) for _, french in pairs]
+    assert max(lengths) == data.max_len
+
+
+# what is the module's own
+
+
+def test_the_references_functions_are_used(module):
+    functions = find_functions(module)
+    assert functions.own == ("label_smoothed_loss", "learning_rate", "clip_gradients")
+    assert functions.borrowed == ()
+    assert functions.label_smoothed_loss is module.label_smoothed_loss
+    assert functions.learning_rate is module.learning_rate
+    assert functions.clip_gradients is module.clip_gradients
+
+
+@pytest.mark.parametrize("name", ["label_smoothed_loss", "learning_rate", "clip_gradients"])
+def test_torchs_stand_in_for_a_function_that_is_not_answered(tmp_path, name):
+    functions = find_functions(with_stub(tmp_path, f"def {name}("))
+    assert functions.borrowed == (name,)
+    assert name not in functions.own
+
+
+def test_a_module_without_functions_borrows_all():
+    functions = find_functions(types.ModuleType("empty"))
+    assert (functions.own, len(functions.borrowed)) == ((), 3)
+    assert functions.label_smoothed_loss is torchs_loss
+
+
+def test_the_borrowed_loss_is_the_references(module):
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(2, 5, 7, generator=generator)
+    labels = torch.tensor([[3, 4, 6, 0, 0], [1, 2, 3, 5, 6]])
+    torch.testing.assert_close(
+        torchs_loss(logits, labels, 0, 0.1), module.label_smoothed_loss(logits, labels, 0, 0.1)
+    )
+
+
+def test_the_borrowed_rate_rises_to_the_references_peak_and_stays(module):
+    rates = [plain_rate(step, 16, 10) for step in (1, 5, 10, 100)]
+    peak = module.learning_rate(10, 16, 10)
+    assert rates == pytest.approx([peak / 10, peak / 2, peak, peak])
+
+
+# training
+
+
+@pytest.fixture(scope="module")
+def by_heart(module) -> tuple[torch.nn.Module, Data]:
+    """A small model that has seen few sentences often."""
+    data = prepare(60)
+    model = make_model(module, data, SMALL)
+    train(model, FUNCTIONS, data, SMALL, minutes=5, steps=400)
+    return model, data
+
+
+def test_a_small_model_learns_its_sentences_by_heart(module, by_heart):
+    model, data = by_heart
+    known = replace(data, held_out=data.train)
+    result = measure(module, model, known)
+    assert (result.sentences, result.decoded) == (57, True)
+    assert result.exact >= 0.9 * result.sentences
+    assert [pair for *pair, _ in result.examples] == [list(pair) for pair in data.train[:5]]
+    assert measure(module, make_model(module, data, SMALL), known).exact == 0
+
+
+def test_the_same_seed_gives_the_same_weights(module, data):
+    models = [make_model(module, data, SMALL, seed=4) for _ in range(2)]
+    for model in models:
+        train(model, FUNCTIONS, data, SMALL, minutes=5, steps=3, seed=4)
+    first, second = (model.state_dict() for model in models)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_training_calls_the_functions_with_what_they_take(module, data):
+    steps, norms = [], []
+
+    def learning_rate(step: int, d_model: int, warmup: int) -> float:
+        steps.append((step, d_model, warmup))
+        return 1e-3
+
+    def clip(parameters, max_norm: float) -> None:
+        norms.append((len(parameters), max_norm))
+
+    model = make_model(module, data, SMALL)
+    functions = replace(FUNCTIONS, learning_rate=learning_rate, clip_gradients=clip)
+    train(model, functions, data, SMALL, minutes=5, steps=2)
+    assert steps == [(1, 32, 400), (2, 32, 400)]
+    assert norms == [(len(list(model.parameters())), 1.0)] * 2
+
+
+def test_training_stops_when_the_time_is_over_and_reports_on_its_way(module, data, monkeypatch):
+    clock = iter(range(0, 10_000, 3))
+    monkeypatch.setattr(training, "monotonic", lambda: next(clock))
+    seen = []
+    model = make_model(module, data, SMALL)
+    last = train(model, FUNCTIONS, data, SMALL, minutes=2.2, report=seen.append)
+    assert [progress.steps for progress in seen] == [20, 40, 44]  # a step takes 3 seconds
+    assert seen[-1] is last
+    assert last.minutes == pytest.approx(2.2)
+    assert last.epochs == pytest.approx(44 * 16 / 190)
+    assert 5 < last.rate * 3 / 16 < 20  # tokens in a sentence
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [({"minutes": 0}, "minutes (0)"), ({"minutes": 1, "steps": 0}, "steps (0)")],
+)
+def test_no_time_and_no_steps_are_refused(module, data, limits, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        train(make_model(module, data, SMALL), FUNCTIONS, data, SMALL, **limits)
+
+
+# measuring
+
+
+def test_judging_without_decoding_gives_the_same_count(module, by_heart):
+    model, data = by_heart
+    mixed = replace(data, held_out=[*data.train, *data.held_out])
+    decoded = measure(module, model, mixed)
+    judged = measure(types.ModuleType("without_greedy_decode"), model, mixed)
+    assert 0 < decoded.exact < decoded.sentences == 60
+    assert (judged.exact, judged.sentences) == (decoded.exact, 60)
+    assert (judged.decoded, judged.examples) == (False, ())
+
+
+# what is missing
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "there is no module"),
+        ("import nothing_of_this_name", "cannot be imported (ModuleNotFoundError"),
+        ("x = (", "cannot be imported (SyntaxError"),
+        ("x = 1", "has no Transformer"),
+    ],
+)
+def test_a_module_without_a_model_is_refused(tmp_path, content, message):
+    path = tmp_path / "module.py"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+    with pytest.raises(Incomplete, match=re.escape(message)):
+        load_module(path)
+
+
+def test_an_unanswered_constructor_is_named(tmp_path, data):
+    unanswered = with_stub(tmp_path, "def sinusoidal_encoding(")
+    with pytest.raises(Incomplete, match="sinusoidal_encoding is not answered yet"):
+        make_model(unanswered, data, SMALL)
+
+
+def test_an_unanswered_part_is_named_when_training_meets_it(tmp_path, data):
+    unanswered = with_stub(tmp_path, "def causal_mask(")
+    model = make_model(unanswered, data, SMALL)
+    with pytest.raises(Incomplete, match="causal_mask is not answered yet"):
+        train(model, FUNCTIONS, data, SMALL, minutes=1, steps=1)
+
+
+# checkpoints
+
+
+def test_a_checkpoint_gives_the_same_model_back(module, data, tmp_path):
+    model = make_model(module, data, SMALL, seed=3)
+    save_checkpoint(tmp_path / "model.pt", model, data, SMALL)
+    loaded, kept, recipe = load_checkpoint(tmp_path / "model.pt", module)
+    assert recipe == SMALL
+    english, french = data.train[0]
+    assert kept.source.encode(english) == data.source.encode(english)
+    assert kept.target.decode(kept.target.encode(french)) == french
+    first, second = model.state_dict(), loaded.state_dict()
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+# the command
+
+
+def test_the_command_trains_and_says_what_came_of_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("lab.__main__.Recipe", lambda: SMALL)
+    out = tmp_path / "model.pt"
+    command = ["train", str(MODULE), "--minutes", "0.01", "--pairs", "200", "--out", str(out)]
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    for line in (
+        r"corpus       200 pairs: 190 to train on, 10 held out, no sentence on both sides",
+        r"vocabulary   \d+ English and \d+ French tokens",
+        r"model        [\d,]+ parameters: d_model 32, 1 \+ 1 layers, 2 heads, d_ff 48, post-norm",
+        r"your own     Transformer, label_smoothed_loss, learning_rate, clip_gradients",
+        r"training     0\.0 minutes \(\d\.\d of CPU time\), [\d,]+ steps, .* loss [\d.]+",
+        r"exact match  \d+\.\d% of 10 held-out sentences, with greedy_decode",
+    ):
+        assert re.search(f"^{line}$", printed.out, re.MULTILINE), line
+    assert re.search(r"^\[#+\] 0\.0 of 0\.01 min, step \d+, loss ", printed.err, re.MULTILINE)
+    assert out.is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.py"], "there is no module nowhere.py; python -m lab assemble makes one"),
+        ([str(MODULE), "--pairs", "3"], "too few to hold out"),
+        ([str(MODULE), "--out", "nowhere/model.pt"], "there is no directory nowhere for --out"),
+    ],
+)
+def test_wrong_arguments_are_explained(capsys, arguments, message):
+    assert main(["train", *arguments]) == 2
+    assert message in capsys.readouterr().err
