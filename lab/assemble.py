@@ -50,6 +50,11 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "beam-search": ("beam_search",),
         "cached-attention": ("CachedAttention", "use_cache"),
     },
+    "10_full_model": {
+        "transformer": ("Transformer",),
+        "initialise": ("initialise",),
+        "average-checkpoints": ("average_checkpoints",),
+    },
 }
 
 WIDTH = 100

@@ -222,9 +222,9 @@ def test_an_unanswered_constructor_is_named(tmp_path, data):
 
 
 def test_an_unanswered_part_is_named_when_training_meets_it(tmp_path, data):
-    unanswered = with_stub(tmp_path, "def causal_mask(")
+    unanswered = with_stub(tmp_path, "def scaled_dot_product_attention(")
     model = make_model(unanswered, data, SMALL)
-    with pytest.raises(Incomplete, match="causal_mask is not answered yet"):
+    with pytest.raises(Incomplete, match="scaled_dot_product_attention is not answered yet"):
         train(model, FUNCTIONS, data, SMALL, minutes=1, steps=1)
 
 

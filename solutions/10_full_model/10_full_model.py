@@ -140,6 +140,8 @@ class Toy(nn.Module):
 #   arguments, so it is a `lambda:` that makes a layer.
 # - Too few numbers to learn: does every layer come from a call of its own? Are both final norms new?
 # - Too many: are two matrices only equal where they should be one and the same `Parameter`?
+# - Right shapes, other numbers: are there positions on both sides, and is nothing multiplied that
+#   should not be? Does `decode` end with the generator, without a softmax?
 # - Right without padding, wrong with it: which id is compared with which tensor, and does the mask
 #   have its axis for the queries?
 # - A later target token changes an earlier row: the triangle is missing or upside down.
@@ -630,7 +632,6 @@ def count_parameters(
     tied: bool = True,
 ) -> int:
     """How many numbers a Transformer of these sizes learns."""
-    # covers: EV.4
     ### BEGIN SOLUTION
     attention = 4 * d_model**2
     feed_forward = 2 * d_model * d_ff + d_ff + d_model
