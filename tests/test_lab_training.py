@@ -2,6 +2,7 @@
 
 import re
 import types
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,15 @@ SMALL = Recipe(
 )
 FUNCTIONS = Functions(torchs_loss, plain_rate, torch.nn.utils.clip_grad_norm_, (), ())
 STUB = 'raise NotImplementedError("not answered yet: replace this line")'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """These models are too small to share out; on busy cores, threads wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

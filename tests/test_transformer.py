@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -374,3 +375,31 @@ def test_a_train_step_is_torchs_on_the_whole_model():
     for own, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert other.grad is not None
         torch.testing.assert_close(own, other - 0.1 * other.grad, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_an_initialised_model_starts_out_undecided(norm_first):
+    torch.manual_seed(0)
+    encoding = transformer.sinusoidal_encoding(9, 64)
+    model = transformer.Transformer(
+        50, 300, encoding, 64, 2, 4, 96, dropout=0.0, pad_id=PAD, norm_first=norm_first
+    )
+    transformer.initialise(model)
+    assert model.generator.weight is model.target_embedding.weight
+    assert model.target_embedding.weight.std().item() == pytest.approx(1 / 8, rel=0.02)
+    source, target = sentences(50, [8] * 40, seed=1), sentences(300, [9] * 40, seed=2)
+    logits, labels = model(source, target[:, :-1]), target[:, 1:]
+    loss = transformer.label_smoothed_loss(logits, labels, PAD).item()
+    assert math.log(300) < loss < math.log(300) + 1  # as if every token were equally likely
+
+
+def test_the_average_of_checkpoints_is_a_checkpoint():
+    models = [small_model(), small_model()]
+    with torch.no_grad():
+        for parameter in models[1].parameters():
+            parameter.mul_(3)
+    average = transformer.average_checkpoints([model.state_dict() for model in models])
+    models[1].load_state_dict(average)
+    assert models[1].generator.weight is models[1].target_embedding.weight
+    for once, mean in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        torch.testing.assert_close(mean, 2 * once)
