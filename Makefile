@@ -56,7 +56,7 @@ pictures: book demo ## take README's pictures again (needs Chromium)
 	@$(PY) tests/pictures.py
 
 sources: .venv/ready ## count which items and errors of the five documents are treated
-	@PYTHONPATH=book/_ext $(PY) -m course.coverage
+	@PYTHONPATH=book/_ext $(PY) -c 'import sys; from pathlib import Path; from course import coverage; sys.exit(coverage.main(Path()))'
 
 clean: ## remove everything that was built, but not the environment
 	rm -rf build book/_build

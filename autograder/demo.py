@@ -71,11 +71,11 @@ def reference(work: Work, number: int) -> None:
 
 
 def variant(work: Work, number: int) -> None:
-    """Everything right, in other words."""
-    chosen = {}
-    for answer in _rotated(work.variants, number):
-        chosen.setdefault(answer.question, answer)
-    work.write_answers(list(chosen.values()))
+    """Everything right, in other words; students in a row have different ones."""
+    by_question: dict[str, list[Answer]] = {}
+    for answer in work.variants:
+        by_question.setdefault(answer.question, []).append(answer)
+    work.write_answers([answers[number % len(answers)] for answers in by_question.values()])
 
 
 def one_mistake(work: Work, number: int) -> None:

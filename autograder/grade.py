@@ -19,7 +19,7 @@ from pathlib import Path
 import nbformat
 from nbformat.warnings import MissingIDFieldWarning
 from nbgrader.api import Gradebook, MissingEntry
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SAWarning
 from tqdm import tqdm
 from traitlets.config import Config
 
@@ -252,6 +252,7 @@ def _failures(taught: Class, student: str, chapter: str) -> Iterable[tuple[str, 
 
 def _enter_zero(taught: Class, student: str, chapter: str) -> None:
     """A grade row of 0 for each cell that the tests would have graded."""
+    warnings.filterwarnings("ignore", category=SAWarning)  # of nbgrader's own way to add a row
     for attempt in range(ATTEMPTS):
         try:
             with Gradebook(taught.database) as book:

@@ -94,12 +94,13 @@ def assemble(directory: Path, out: Path) -> Assembly:
     for chapter in chapters:
         collection.add(chapter)
     collection.look_for_undefined_names()
+    problems = sorted(collection.problems, key=lambda line: int(re.findall(r"\d+", line)[0]))
     command = f"python -m lab assemble {directory.as_posix()} --out {out.as_posix()}"
     return Assembly(
         text=_module(chapters, collection, command),
         parts=len(collection.parts),
         answered=collection.answered,
-        problems=tuple(collection.problems),
+        problems=tuple(problems),
     )
 
 
@@ -121,6 +122,7 @@ class _Cell:
     source: str
     place: str  # such as "chapter 3, question 3.2"
     marked: bool  # what it defines belongs to the module
+    expected: tuple[str, ...]  # what it should define
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,8 @@ class _Collection:
             self.lost.add(name)
             if not chapter.problem:
                 why = chapter.unreadable.get(name, f"{chapter.place}: no cell defines {name}")
-                self.problems.append(why)
+                if why not in self.problems:
+                    self.problems.append(why)
                 self.sections[chapter.name].append(f"# {name} is missing: {why}")
 
     def take(self, chapter: _Chapter, definition: _Definition) -> None:
@@ -320,9 +323,9 @@ def _code_cells(chapter: _Chapter, cells: Iterable[dict]) -> Iterator[_Cell]:
         if cell["cell_type"] == "markdown" and (found := QUESTION.search(_text(cell))):
             place = f"{chapter.place}, question {found[1]}"
         elif cell["cell_type"] == "code" and not graded.get("grade"):
-            known = graded.get("grade_id") in PARTS.get(chapter.name, {})
-            marked = known or "export" in metadata.get("tags", [])
-            yield _Cell(TOOLS_LINE.sub("", _text(cell)), place, marked)
+            expected = PARTS.get(chapter.name, {}).get(graded.get("grade_id", ""), ())
+            marked = bool(expected) or "export" in metadata.get("tags", [])
+            yield _Cell(TOOLS_LINE.sub("", _text(cell)), place, marked, expected)
 
 
 def _read_cell(chapter: _Chapter, cell: _Cell) -> None:
@@ -330,7 +333,8 @@ def _read_cell(chapter: _Chapter, cell: _Cell) -> None:
         tree = ast.parse(cell.source)
     except SyntaxError as error:
         why = f"{cell.place}: line {error.lineno} of the cell is no Python ({error.msg})"
-        chapter.unreadable.update(dict.fromkeys(HEADING.findall(cell.source), why))
+        names = [*cell.expected, *HEADING.findall(cell.source)]
+        chapter.unreadable.update(dict.fromkeys(names, why))
         return
     lines, end = cell.source.splitlines(), 0
     for statement in tree.body:

@@ -10,6 +10,7 @@ from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
 
 from autograder import demo as demo_class
+from autograder.answers import Answer, read_answers
 from autograder.course import Course, CourseError
 from autograder.grade import Class, grade, read_journal, unreadable
 from autograder.release import build_instructor
@@ -50,6 +51,23 @@ def test_every_grade_is_what_its_making_foretold(taught: Class, chapter: str):
 def test_the_class_has_all_kinds_of_work():
     kinds = {maker_of(student, c) for student in demo_class.STUDENTS for c in CHAPTERS}
     assert kinds == set(demo_class.MAKERS) | {demo_class.missing_file}
+
+
+def test_three_variants_of_every_answer_are_in_the_class(course: Course, chapter: str):
+    source = read_source(course.source(chapter))
+    variants = read_answers(course.variants(chapter), source)
+    used: dict[str, set[str]] = {}
+    for number, maker in enumerate(demo_class.MAKERS):
+        if maker is demo_class.variant:
+            work = demo_class.Work(source, {"cells": []}, variants, [])
+            with pytest.MonkeyPatch.context() as patch:
+                chosen: list[Answer] = []
+                patch.setattr(work, "write_answers", chosen.extend)
+                maker(work, number + CHAPTERS.index(chapter))
+            for answer in chosen:
+                used.setdefault(answer.question, set()).add(answer.name)
+    assert set(used) == {cell.id for cell in source.of_kind("solution")}
+    assert min(len(names) for names in used.values()) >= 3
 
 
 def test_the_reference_gets_everything_and_the_untouched_release_nothing(

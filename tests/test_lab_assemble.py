@@ -211,6 +211,19 @@ def test_a_cell_that_is_no_python_is_named_by_question_and_line(tmp_path):
     assert f"# hear is missing: {problem}" in assembly.text
 
 
+def test_a_cell_with_two_parts_that_is_no_python_is_named_once(tmp_path):
+    broken = code("def walk(x)\n    pass", "walk", export=True)  # and no Walker at all
+    (problem,) = collect(tmp_path, ears(HEAR), feet(broken)).problems
+    assert problem.startswith("chapter 2, question 2.1: line 1 of the cell is no Python (")
+
+
+def test_problems_come_in_the_books_order(tmp_path):
+    hear = code("def hear(x):\n    return louder(x)", "hear", export=True)
+    walk = code(WALK["source"].replace("return hear(x)", STUB), "walk", export=True)
+    assembly = collect(tmp_path, ears(hear), feet(walk))
+    assert [line.split(",")[0] for line in assembly.problems] == ["chapter 1", "chapter 2"]
+
+
 def test_a_deleted_answer_is_named(tmp_path):
     assembly = collect(tmp_path, ears(), feet(WALK))
     assert assembly.problems == ("chapter 1: no cell defines hear",)

@@ -7,14 +7,13 @@ lines `% covers: S0.7, E2.1`, exercise sources `# covers: S0.7`; what is tagged 
     ```
 
 shows the table of the items (`errata` that of the errors), with a link to every place.
-`python -m course.coverage` (make sources) prints how many are treated and which are missing.
+`make sources` prints how many are treated and which are missing.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,7 +143,3 @@ def main(root: Path) -> int:
         print(f"{item.id:6} {item.what} ({f'to come: {item.later}' if item.later else 'MISSING'})")
     print(", ".join(counts))
     return 1 if any(not item.later for item in missing) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(__file__).parents[3]))
