@@ -131,8 +131,8 @@ def _train(options: argparse.Namespace) -> int:
         f"heads, d_ff {recipe.d_ff}, {'pre' if recipe.norm_first else 'post'}-norm\n"
         f"your own     {', '.join(('Transformer', *functions.own))}"
     )
-    if functions.borrowed:
-        print(f"not yet      {', '.join(functions.borrowed)}; torch's stand in")
+    if functions.stand_ins:
+        print(f"not yet      {', '.join(functions.stand_ins)}; simple ones of torch's stand in")
     bar = _Bar(options.minutes)
     cpu = time.process_time()
     progress = train(

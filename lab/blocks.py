@@ -45,6 +45,16 @@ def scaled_dot_product_attention(
     return output, weights
 
 
+def causal_mask(n: int) -> Bool[Tensor, "n n"]:
+    """Where n queries may attend to n keys that come no later than they do, by torch's own mask."""
+    return nn.Transformer.generate_square_subsequent_mask(n) == 0
+
+
+def padding_mask(ids: Int[Tensor, "B N"], pad_id: int) -> Bool[Tensor, "B 1 N"]:
+    """Where a sentence has a token and no padding, with an axis for the queries."""
+    return torch.isin(ids, pad_id, invert=True)[:, None]
+
+
 class MultiHeadAttention(nn.Module):
     """Multi-head attention on torch's own, without biases and without dropout.
 

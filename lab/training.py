@@ -1,13 +1,14 @@
 """Train an assembled module's Transformer on the grammar's sentences, on a CPU, and measure it.
 
-The model is the module's own. So are its loss, schedule, clipping, initialisation and decoding
-where they are answered; torch's stand in for the others, so that a model can be trained early.
+The model is the module's own. So are the loss, the schedule, the optimiser, the training step, the
+initialisation and the decoding where they are answered; simple ones of torch's stand in for the
+others, so that a model can be trained early.
 """
 
 import importlib.util
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import count, islice
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import ConstantLR, LRScheduler
 
 from lab.batching import Batch, batches, pad_ids
 from lab.corpus import sentence_pairs, split_pairs
@@ -42,8 +44,6 @@ class Recipe:
     norm_first: bool = False
     batch_size: int = 64
     warmup: int = 800
-    smoothing: float = 0.1
-    max_norm: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,20 @@ class Data:
     max_len: int  # ids in the longest sentence, <bos> and <eos> included
 
 
+Loss = Callable[[Tensor, Tensor, int], Tensor]  # of logits, labels and pad_id
+Optimiser = tuple[torch.optim.Optimizer, LRScheduler]
+
+
 @dataclass(frozen=True)
 class Functions:
-    """What training calls; where the module has no answer yet, something of torch's."""
+    """What training calls, as chapter 8 defines it; stand-ins where it is not answered yet."""
 
-    label_smoothed_loss: Callable[[Tensor, Tensor, int, float], Tensor]
-    learning_rate: Callable[[int, int, int], float]
-    clip_gradients: Callable[[Sequence[nn.Parameter], float], Any]
-    own: tuple[str, ...]  # names of those that are the module's
-    borrowed: tuple[str, ...]  # names of the others
+    label_smoothed_loss: Loss
+    learning_rate: Callable[[int, int, int], float]  # of step, d_model and warmup
+    scheduled_adam: Callable[[Iterable[nn.Parameter], Callable[[int], float]], Optimiser]
+    train_step: Callable[[nn.Module, Tensor, Tensor, torch.optim.Optimizer, int, Loss], float]
+    own: tuple[str, ...] = ()  # names of those that are the module's
+    stand_ins: tuple[str, ...] = ()  # names of the others
 
 
 @dataclass(frozen=True)
@@ -155,34 +160,64 @@ def make_model(module: ModuleType, data: Data, recipe: Recipe, seed: int = 0) ->
 
 
 def find_functions(module: ModuleType) -> Functions:
-    """The module's own functions for training where they are answered, else torch's."""
-    parameter = nn.Parameter(torch.ones(2))
-    parameter.sum().backward()
-    logits, labels = torch.zeros(1, 2, 3), torch.tensor([[1, 2]])
-    found = {
-        "label_smoothed_loss": _own(module, "label_smoothed_loss", logits, labels, 0, 0.1),
-        "learning_rate": _own(module, "learning_rate", 1, 16, 10),
-        "clip_gradients": _own(module, "clip_gradients", [parameter], 1.0),
+    """The module's own functions for training where they are answered, else stand-ins."""
+    tiny = _Tiny()
+    ids = torch.tensor([[1, 2]])
+    rate = 1e-3
+    stand_ins: dict[str, Callable[..., Any]] = {
+        "label_smoothed_loss": torchs_loss,
+        "learning_rate": plain_rate,
+        "scheduled_adam": plain_adam,
+        "train_step": torchs_step,
     }
+    trials: dict[str, tuple[Any, ...]] = {
+        "label_smoothed_loss": (tiny(ids, ids), ids, 0),
+        "learning_rate": (1, 16, 10),
+        "scheduled_adam": (tiny.parameters(), lambda step: rate),
+        "train_step": (tiny, ids, ids, torch.optim.SGD(tiny.parameters(), rate), 0, torchs_loss),
+    }
+    found = {name: _own(module, name, *trial) for name, trial in trials.items()}
     return Functions(
-        found["label_smoothed_loss"] or torchs_loss,
-        found["learning_rate"] or plain_rate,
-        found["clip_gradients"] or nn.utils.clip_grad_norm_,
+        **{name: function or stand_ins[name] for name, function in found.items()},
         own=tuple(name for name, function in found.items() if function),
-        borrowed=tuple(name for name, function in found.items() if not function),
+        stand_ins=tuple(name for name, function in found.items() if not function),
     )
 
 
-def torchs_loss(logits: Tensor, labels: Tensor, pad_id: int, smoothing: float) -> Tensor:
-    """Torch's cross-entropy with label smoothing, the mean over tokens that are no padding."""
+def torchs_loss(logits: Tensor, labels: Tensor, pad_id: int) -> Tensor:
+    """Torch's cross-entropy, smoothed by 0.1: the mean over tokens that are no padding."""
     return F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, label_smoothing=smoothing
+        logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, label_smoothing=0.1
     )
 
 
 def plain_rate(step: int, d_model: int, warmup: int) -> float:
     """A rate that rises to the size that suits the model, and stays there."""
     return min(step / warmup, 1.0) / math.sqrt(d_model * warmup)
+
+
+def plain_adam(parameters: Iterable[nn.Parameter], rate: Callable[[int], float]) -> Optimiser:
+    """Torch's Adam at a small constant rate, whatever the schedule."""
+    optimizer = torch.optim.Adam(parameters, lr=1e-3)
+    return optimizer, ConstantLR(optimizer, factor=1.0)
+
+
+def torchs_step(
+    model: nn.Module,
+    source: Tensor,
+    target: Tensor,
+    optimizer: torch.optim.Optimizer,
+    pad_id: int,
+    loss_function: Loss,
+) -> float:
+    """One update of the weights, with gradients clipped to norm 1; returns the loss."""
+    model.train()
+    loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return loss.item()
 
 
 def train(
@@ -200,7 +235,7 @@ def train(
 
     Args:
         model: the Transformer, changed in place.
-        functions: loss, schedule and clipping.
+        functions: loss, schedule, optimiser and step.
         data: what to train on; the held-out pairs are not looked at.
         recipe: sizes of batches and steps.
         minutes: how long, by the clock.
@@ -214,23 +249,18 @@ def train(
     """
     if minutes <= 0:
         raise ValueError(f"minutes ({minutes:g}) must be above 0")
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    optimizer, scheduler = functions.scheduled_adam(
+        model.parameters(),
+        lambda step: functions.learning_rate(step, recipe.d_model, recipe.warmup),
+    )
+    step, loss, pad_id = functions.train_step, functions.label_smoothed_loss, data.target.pad_id
     losses: deque[float] = deque(maxlen=100)
     tokens = 0
     start = monotonic()
-    model.train()
     for done, batch in enumerate(islice(_endless_batches(data, recipe, seed), steps), start=1):
-        for group in optimizer.param_groups:
-            group["lr"] = functions.learning_rate(done, recipe.d_model, recipe.warmup)
-        decoder_input, labels = batch.target[:, :-1], batch.target[:, 1:]
         with _answers_needed():
-            logits = model(batch.source, decoder_input)
-        loss = functions.label_smoothed_loss(logits, labels, data.target.pad_id, recipe.smoothing)
-        optimizer.zero_grad()
-        loss.backward()
-        functions.clip_gradients(list(model.parameters()), recipe.max_norm)
-        optimizer.step()
-        losses.append(loss.item())
+            losses.append(step(model, batch.source, batch.target, optimizer, pad_id, loss))
+        scheduler.step()
         tokens += int((batch.target_lengths - 1).sum())
         seconds = monotonic() - start
         progress = Progress(
@@ -312,6 +342,18 @@ def _exact_in_parallel(
         labels = batch.target[:, 1:]
         right = model(batch.source, batch.target[:, :-1]).argmax(-1) == labels
         yield from (right | (labels == data.target.pad_id)).all(-1).tolist()
+
+
+class _Tiny(nn.Module):
+    """The smallest model there is, to find out whether a training step is answered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logits = nn.Embedding(3, 3)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Logits that depend on the token alone."""
+        return self.logits(target)
 
 
 def _own(module: ModuleType, name: str, *trial: Any) -> Callable[..., Any] | None:

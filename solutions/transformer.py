@@ -733,7 +733,7 @@ class Transformer(nn.Module):
         self, source: Int[Tensor, "B M"]
     ) -> tuple[Float[Tensor, "B M d_model"], Bool[Tensor, "B 1 M"]]:
         """Return the encoder's output, and where the source is no padding (True = may attend)."""
-        memory_mask = (source != self.pad_id).unsqueeze(1)  # (B, 1, M)
+        memory_mask = padding_mask(source, self.pad_id)  # (B, 1, M)
         x = self.positional_encoding(self.source_embedding(source))  # (B, M, d_model)
         return self.encoder(x, memory_mask), memory_mask
 
@@ -745,9 +745,8 @@ class Transformer(nn.Module):
         offset: int = 0,  # position of the target's first column
     ) -> Float[Tensor, "B N target_vocab"]:
         """Return the logits: at each place of the target, for the token that comes next."""
-        n = target.shape[1]
-        not_later = torch.ones(n, n, dtype=torch.bool, device=target.device).tril()
-        target_mask = not_later & (target != self.pad_id).unsqueeze(1)  # (B, N, N)
+        not_later = causal_mask(target.shape[1]).to(target.device)  # (N, N)
+        target_mask = not_later & padding_mask(target, self.pad_id)  # (B, N, N)
         x = self.positional_encoding(self.target_embedding(target), offset)  # (B, N, d_model)
         return self.generator(self.decoder(x, memory, target_mask, memory_mask))
 

@@ -21,10 +21,12 @@ from lab.training import (
     load_module,
     make_model,
     measure,
+    plain_adam,
     plain_rate,
     prepare,
     save_checkpoint,
     torchs_loss,
+    torchs_step,
     train,
 )
 
@@ -32,7 +34,8 @@ MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
 SMALL = Recipe(
     d_model=32, num_layers=1, num_heads=2, d_ff=48, dropout=0.0, batch_size=16, warmup=400
 )
-FUNCTIONS = Functions(torchs_loss, plain_rate, torch.nn.utils.clip_grad_norm_, (), ())
+FUNCTIONS = Functions(torchs_loss, plain_rate, plain_adam, torchs_step)
+NAMES = ("label_smoothed_loss", "learning_rate", "scheduled_adam", "train_step")
 STUB = 'raise NotImplementedError("not answered yet: replace this line")'
 
 
@@ -88,36 +91,45 @@ def test_every_sentence_fits_and_the_longest_just_so(data):
 
 def test_the_references_functions_are_used(module):
     functions = find_functions(module)
-    assert functions.own == ("label_smoothed_loss", "learning_rate", "clip_gradients")
-    assert functions.borrowed == ()
-    assert functions.label_smoothed_loss is module.label_smoothed_loss
-    assert functions.learning_rate is module.learning_rate
-    assert functions.clip_gradients is module.clip_gradients
+    assert (functions.own, functions.stand_ins) == (NAMES, ())
+    assert all(getattr(functions, name) is getattr(module, name) for name in NAMES)
 
 
-@pytest.mark.parametrize("name", ["label_smoothed_loss", "learning_rate", "clip_gradients"])
+@pytest.mark.parametrize("name", NAMES)
 def test_torchs_stand_in_for_a_function_that_is_not_answered(tmp_path, name):
     functions = find_functions(with_stub(tmp_path, f"def {name}("))
-    assert functions.borrowed == (name,)
+    assert functions.stand_ins == (name,)
     assert name not in functions.own
+    assert getattr(functions, name) is getattr(FUNCTIONS, name)
 
 
-def test_a_module_without_functions_borrows_all():
+def test_a_module_without_functions_gets_stand_ins():
     functions = find_functions(types.ModuleType("empty"))
-    assert (functions.own, len(functions.borrowed)) == ((), 3)
-    assert functions.label_smoothed_loss is torchs_loss
+    assert functions == replace(FUNCTIONS, stand_ins=NAMES)
 
 
-def test_the_borrowed_loss_is_the_references(module):
+def test_the_loss_that_stands_in_is_the_references(module):
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(2, 5, 7, generator=generator)
     labels = torch.tensor([[3, 4, 6, 0, 0], [1, 2, 3, 5, 6]])
     torch.testing.assert_close(
-        torchs_loss(logits, labels, 0, 0.1), module.label_smoothed_loss(logits, labels, 0, 0.1)
+        torchs_loss(logits, labels, 0), module.label_smoothed_loss(logits, labels, 0)
     )
 
 
-def test_the_borrowed_rate_rises_to_the_references_peak_and_stays(module):
+def test_the_step_that_stands_in_is_the_references(module, data):
+    models = [make_model(module, data, SMALL) for _ in range(2)]
+    (source, target), pad_id = (torch.tensor([[1, 5, 6, 2], [1, 7, 2, 0]]),) * 2, 0
+    losses = [
+        step(model, source, target, torch.optim.SGD(model.parameters(), 0.1), pad_id, torchs_loss)
+        for model, step in zip(models, (torchs_step, module.train_step), strict=True)
+    ]
+    assert losses[0] == pytest.approx(losses[1])
+    for one, other in zip(*(model.parameters() for model in models), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_the_rate_that_stands_in_rises_to_the_references_peak_and_stays(module):
     rates = [plain_rate(step, 16, 10) for step in (1, 5, 10, 100)]
     peak = module.learning_rate(10, 16, 10)
     assert rates == pytest.approx([peak / 10, peak / 2, peak, peak])
@@ -131,7 +143,7 @@ def by_heart(module) -> tuple[torch.nn.Module, Data]:
     """A small model that has seen few sentences often."""
     data = prepare(60)
     model = make_model(module, data, SMALL)
-    train(model, FUNCTIONS, data, SMALL, minutes=5, steps=400)
+    train(model, find_functions(module), data, SMALL, minutes=5, steps=400)
     return model, data
 
 
@@ -153,21 +165,29 @@ def test_the_same_seed_gives_the_same_weights(module, data):
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_training_calls_the_functions_with_what_they_take(module, data):
-    steps, norms = [], []
+def test_training_steps_at_the_schedules_rates(module, data):
+    steps, rates = [], []
 
     def learning_rate(step: int, d_model: int, warmup: int) -> float:
         steps.append((step, d_model, warmup))
-        return 1e-3
+        return step * 1e-4
 
-    def clip(parameters, max_norm: float) -> None:
-        norms.append((len(parameters), max_norm))
+    def train_step(model, source, target, optimizer, pad_id, loss_function) -> float:
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        assert loss_function is torchs_loss
+        assert pad_id == data.target.pad_id
+        return 0.0
 
-    model = make_model(module, data, SMALL)
-    functions = replace(FUNCTIONS, learning_rate=learning_rate, clip_gradients=clip)
-    train(model, functions, data, SMALL, minutes=5, steps=2)
-    assert steps == [(1, 32, 400), (2, 32, 400)]
-    assert norms == [(len(list(model.parameters())), 1.0)] * 2
+    functions = replace(
+        find_functions(module),
+        label_smoothed_loss=torchs_loss,
+        learning_rate=learning_rate,
+        train_step=train_step,
+    )
+    train(make_model(module, data, SMALL), functions, data, SMALL, minutes=5, steps=3)
+    assert rates == pytest.approx([1e-4, 2e-4, 3e-4])
+    assert steps[:3] == [(1, 32, 400), (2, 32, 400), (3, 32, 400)]
 
 
 def test_training_stops_when_the_time_is_over_and_reports_on_its_way(module, data, monkeypatch):
@@ -267,7 +287,7 @@ def test_the_command_trains_and_says_what_came_of_it(tmp_path, capsys, monkeypat
         r"corpus       200 pairs: 190 to train on, 10 held out, no sentence on both sides",
         r"vocabulary   \d+ English and \d+ French tokens",
         r"model        [\d,]+ parameters: d_model 32, 1 \+ 1 layers, 2 heads, d_ff 48, post-norm",
-        r"your own     Transformer, label_smoothed_loss, learning_rate, clip_gradients",
+        rf"your own     Transformer, {', '.join(NAMES)}",
         r"training     0\.0 minutes \(\d\.\d of CPU time\), [\d,]+ steps, .* loss [\d.]+",
         r"exact match  \d+\.\d% of 10 held-out sentences, with greedy_decode",
     ):

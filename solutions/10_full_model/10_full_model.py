@@ -41,6 +41,8 @@ from lab.blocks import (
     LayerNorm,
     PositionalEncoding,
     TokenEmbedding,
+    causal_mask,
+    padding_mask,
 )
 from lab.check import (
     assert_close,
@@ -118,7 +120,8 @@ class Toy(nn.Module):
 # - `forward(source, target)`: the logits for both. `target` is the decoder's input as it is: shift
 #   nothing.
 #
-# Both languages use `pad_id` for padding. Write the masks by torch's operations, inside the class.
+# Both languages use `pad_id` for padding. The masks are `padding_mask(ids, pad_id)` and
+# `causal_mask(n)` of notebook 3; the latter knows no device, so bring it to that of the ids.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -128,9 +131,8 @@ class Toy(nn.Module):
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# `encode` is three calls: embed, add positions, encoder; and one comparison with `pad_id` that gets
-# an axis of length 1. `decode` is four: embed, add positions, decoder, generator; its mask is a
-# lower triangle of True **and** a row of "is real" for each sentence. `forward` calls these two.
+# `encode` is three calls: embed, add positions, encoder; and its mask. `decode` is four: embed, add
+# positions, decoder, generator; its mask is "no later" **and** "is real". `forward` calls these two.
 # In `__init__`, tie last.
 #
 # </details>
@@ -215,7 +217,7 @@ class Transformer(nn.Module):
     ) -> tuple[Float[Tensor, "B M d_model"], Bool[Tensor, "B 1 M"]]:
         """Return the encoder's output, and where the source is no padding (True = may attend)."""
         ### BEGIN SOLUTION
-        memory_mask = (source != self.pad_id).unsqueeze(1)  # (B, 1, M)
+        memory_mask = padding_mask(source, self.pad_id)  # (B, 1, M)
         x = self.positional_encoding(self.source_embedding(source))  # (B, M, d_model)
         return self.encoder(x, memory_mask), memory_mask
         ### END SOLUTION
@@ -229,9 +231,8 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "B N target_vocab"]:
         """Return the logits: at each place of the target, for the token that comes next."""
         ### BEGIN SOLUTION
-        n = target.shape[1]
-        not_later = torch.ones(n, n, dtype=torch.bool, device=target.device).tril()
-        target_mask = not_later & (target != self.pad_id).unsqueeze(1)  # (B, N, N)
+        not_later = causal_mask(target.shape[1]).to(target.device)  # (N, N)
+        target_mask = not_later & padding_mask(target, self.pad_id)  # (B, N, N)
         x = self.positional_encoding(self.target_embedding(target), offset)  # (B, N, d_model)
         return self.generator(self.decoder(x, memory, target_mask, memory_mask))
         ### END SOLUTION
