@@ -109,7 +109,7 @@ def scaled_dot_product_attention(
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., n, m)
     if mask is not None:
         # departs: hidden scores get the lowest finite number, not minus infinity, which would
-        # give NaN for a query that may see no key
+        # give NaN for a query that may see no key. paper: test_minus_infinity_hides_as_well
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     weights = torch.softmax(scores, dim=-1)  # (..., n, m), over the keys
     if mask is not None:
@@ -201,7 +201,7 @@ class LayerNorm(nn.Module):
         centred = x - x.mean(-1, keepdim=True)  # (..., d_model)
         variance = centred.square().mean(-1, keepdim=True)  # (..., 1), divided by d_model
         # departs: the two papers print no epsilon; without it a token whose features are all
-        # equal gives 0 / 0.
+        # equal gives 0 / 0. paper: test_layer_norm_without_epsilon
         return self.gain * centred / torch.sqrt(variance + self.eps) + self.bias
 
 
@@ -256,7 +256,7 @@ class EncoderLayer(nn.Module):
         self.norm2 = LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
         # departs: the paper normalises after each sum only; the other order is here as a choice,
-        # because most later models use it.
+        # because most later models use it. paper: test_encoder_layers_normalise_after_each_sum
         self.norm_first = norm_first
 
     def forward(
@@ -335,7 +335,7 @@ class DecoderLayer(nn.Module):
         self.norm3 = LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
         # departs: the paper normalises after each sum only; the other order is here as a choice,
-        # because most later models use it.
+        # because most later models use it. paper: test_decoder_layers_normalise_after_each_sum
         self.norm_first = norm_first
 
     def forward(
@@ -486,7 +486,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float
 
     Source: Pascanu et al. (2013), algorithm 1.
     """
-    # departs: the paper reports no clipping; it is usual today
+    # departs: the paper reports no clipping; it is usual today. paper: test_training_unclipped
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     total = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
     if total > max_norm:
@@ -522,7 +522,7 @@ def train_step(
     logits = model(source, target[:, :-1])  # (B, N - 1, V)
     loss = loss_function(logits, target[:, 1:], pad_id)
     loss.backward()
-    # departs: the paper reports no clipping; it is usual today
+    # departs: the paper reports no clipping; it is usual today. paper: test_training_unclipped
     nn.utils.clip_grad_norm_(model.parameters(), max_norm)
     optimizer.step()
     return loss.item()
@@ -712,6 +712,7 @@ class Transformer(nn.Module):
         self.target_embedding = TokenEmbedding(target_vocab, d_model)
         self.positional_encoding = PositionalEncoding(encoding, dropout)
         # departs: the paper knows post-norm only, which needs no norm after the last layer.
+        # paper: test_post_norm_stacks_end_without_a_norm
         self.encoder = Encoder(
             lambda: EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first),
             num_layers,
@@ -725,6 +726,7 @@ class Transformer(nn.Module):
         self.generator = Generator(d_model, target_vocab)
         if tied:
             # departs: the paper's two languages always share one vocabulary; ours need not.
+            # paper: test_one_vocabulary_is_one_matrix
             if source_vocab == target_vocab:
                 self.source_embedding.weight = self.target_embedding.weight
             self.generator.tie(self.target_embedding.weight)

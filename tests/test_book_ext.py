@@ -132,7 +132,7 @@ SOURCE = """\
 class Norm:
     def forward(self, x):
         # departs: the paper normalises after the sum;
-        # before it, training is steadier
+        # before it, training is steadier. paper: test_after
         return x
 
     def other(self):
@@ -150,10 +150,11 @@ def test_departures_name_the_function_and_the_whole_reason():
         departures.Departure(
             "05",
             "Norm.forward",
-            "the paper normalises after the sum; before it, training is steadier",
+            "the paper normalises after the sum; before it, training is steadier.",
+            "test_after",
         ),
-        departures.Departure("05", "Norm.other", "short"),
-        departures.Departure("05", "alone", "one more"),
+        departures.Departure("05", "Norm.other", "short", ""),
+        departures.Departure("05", "alone", "one more", ""),
     ]
 
 

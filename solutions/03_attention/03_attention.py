@@ -375,7 +375,7 @@ def scaled_dot_product_attention(
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., n, m)
     if mask is not None:
         # departs: hidden scores get the lowest finite number, not minus infinity, which would
-        # give NaN for a query that may see no key
+        # give NaN for a query that may see no key. paper: test_minus_infinity_hides_as_well
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     weights = torch.softmax(scores, dim=-1)  # (..., n, m), over the keys
     if mask is not None:

@@ -107,7 +107,7 @@ class LayerNorm(nn.Module):
         centred = x - x.mean(-1, keepdim=True)  # (..., d_model)
         variance = centred.square().mean(-1, keepdim=True)  # (..., 1), divided by d_model
         # departs: the two papers print no epsilon; without it a token whose features are all
-        # equal gives 0 / 0.
+        # equal gives 0 / 0. paper: test_layer_norm_without_epsilon
         return self.gain * centred / torch.sqrt(variance + self.eps) + self.bias
         ### END SOLUTION
 

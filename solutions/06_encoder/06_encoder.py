@@ -150,7 +150,7 @@ class EncoderLayer(nn.Module):
         self.norm2 = LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
         # departs: the paper normalises after each sum only; the other order is here as a choice,
-        # because most later models use it.
+        # because most later models use it. paper: test_encoder_layers_normalise_after_each_sum
         self.norm_first = norm_first
         ### END SOLUTION
 

@@ -279,7 +279,7 @@ class DecoderLayer(nn.Module):
         self.norm3 = LayerNorm(d_model)
         self.dropout = nn.Dropout(dropout)
         # departs: the paper normalises after each sum only; the other order is here as a choice,
-        # because most later models use it.
+        # because most later models use it. paper: test_decoder_layers_normalise_after_each_sum
         self.norm_first = norm_first
         ### END SOLUTION
 

@@ -3,8 +3,9 @@
     ```{departures}
     ```
 
-reads every solutions/*/*.py for comments of the form `# departs: why`, which may go on over the
-comment lines directly below, and shows for each one the notebook, the function and the reason.
+reads every solutions/*/*.py for comments of the form `# departs: why. paper: test_name`, which may
+go on over the comment lines directly below, and shows for each one the notebook, the function, the
+reason, and the test (in tests/test_fidelity.py) of what the paper does.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from .fresh import always_read_again
 
 MARK = "# departs:"
+HEAD = ("Notebook", "Where", "What and why", "Test of the paper's way")
 EMPTY = (
     "So far the code follows the paper everywhere: no solution carries a mark of departure. "
     "When one does, it appears here by itself."
@@ -34,6 +36,7 @@ class Departure:
     notebook: str
     name: str
     why: str
+    test: str  # of the paper's variant; empty if the comment names none
 
 
 def find_departures(root: Path) -> list[Departure]:
@@ -51,7 +54,7 @@ def departures_in(source: str, notebook: str) -> list[Departure]:
     comments = comment_lines(source)
     tree = ast.parse(source)
     return [
-        Departure(notebook, enclosing(tree, line), reason(comments, line))
+        Departure(notebook, enclosing(tree, line), *split(reason(comments, line)))
         for line, (_, text) in comments.items()
         if text.startswith(MARK)
     ]
@@ -80,6 +83,12 @@ def reason(comments: dict[int, tuple[int, str]], line: int) -> str:
     return " ".join(parts)
 
 
+def split(text: str) -> tuple[str, str]:
+    """Return the reason and the test's name, which stands after "paper:"."""
+    why, _, test = text.partition("paper:")
+    return why.strip(), test.strip()
+
+
 def enclosing(tree: ast.Module, line: int) -> str:
     """Return the dotted name of the function or class around a line or right below it."""
     scopes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
@@ -102,22 +111,23 @@ class Departures(SphinxDirective):
 
 def table(found: list[Departure]) -> nodes.table:
     """Return a table with one row a departure."""
-    head = nodes.row("", *(entry(nodes.Text(t)) for t in ("Notebook", "Where", "What and why")))
+    head = nodes.row("", *(entry(nodes.Text(t)) for t in HEAD))
     rows = [
         nodes.row(
             "",
             entry(nodes.Text(d.notebook)),
             entry(nodes.literal("", d.name)),
             entry(nodes.Text(d.why)),
+            entry(nodes.literal("", d.test)),
         )
         for d in found
     ]
     group = nodes.tgroup(
         "",
-        *(nodes.colspec(colwidth=width) for width in (20, 30, 50)),
+        *(nodes.colspec(colwidth=width) for width in (15, 25, 35, 25)),
         nodes.thead("", head),
         nodes.tbody("", *rows),
-        cols=3,
+        cols=4,
     )
     return nodes.table("", group)
 
