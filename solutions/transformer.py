@@ -711,8 +711,8 @@ class Transformer(nn.Module):
         self.source_embedding = TokenEmbedding(source_vocab, d_model)
         self.target_embedding = TokenEmbedding(target_vocab, d_model)
         self.positional_encoding = PositionalEncoding(encoding, dropout)
-        # departs: the paper knows post-norm only, which needs no norm after the last layer.
-        # paper: test_post_norm_stacks_end_without_a_norm
+        # departs: the paper knows post-norm only, which needs no norm at
+        # the end of a stack. paper: test_post_norm_stacks_end_without_a_norm
         self.encoder = Encoder(
             lambda: EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first),
             num_layers,
@@ -725,8 +725,8 @@ class Transformer(nn.Module):
         )
         self.generator = Generator(d_model, target_vocab)
         if tied:
-            # departs: the paper's two languages always share one vocabulary; ours need not.
-            # paper: test_one_vocabulary_is_one_matrix
+            # departs: the paper's two languages always share one vocabulary; ours need
+            # not. paper: test_one_vocabulary_is_one_matrix
             if source_vocab == target_vocab:
                 self.source_embedding.weight = self.target_embedding.weight
             self.generator.tie(self.target_embedding.weight)
