@@ -66,7 +66,7 @@ def test_the_interactive_figures_are_drawn(chapter: str, book_html: Path, profil
     for host in hosts:
         assert not host.select(".anywidget-fallback")
         assert host.select("input, button, select"), "nothing to touch"
-        assert host.select("table, svg"), "nothing to see"
+        assert host.select("table, svg, ol"), "nothing to see"
         assert host.select("[aria-live], output"), "changes are not announced"
 
 
