@@ -83,8 +83,9 @@ def _grade(taught: grading.Class, chapters: Sequence[str], options: argparse.Nam
     for chapter in chapters:
         releasing.require_fresh(course, chapter)
     grading.grade(taught, chapters, options.student, options.jobs)
-    report.print_table(report.rows(taught, chapters), chapters)
-    table, page = report.write(taught, chapters, taught.folder)
+    graded = sorted({chapter for _, chapter in grading.read_journal(taught)})
+    report.print_table(report.rows(taught, graded), graded)
+    table, page = report.write(taught, graded, taught.folder)
     print(f"\ngrades:       {course.show(table)}")
     print(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<chapter>.html")
     print(f"class report: {course.show(page)}")

@@ -12,7 +12,9 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from autograder.source import visible_part
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-TRY_IT = "Run this cell in your notebook to see the details of its visible tests."
+PASSED = "Visible tests passed"  # what a notebook prints before its hidden tests begin
+TRY_IT = "Run this cell in your notebook to see the details."
+HIDDEN = "Your visible tests pass; this is a hidden one, with other sizes or numbers."
 
 
 class ForStudents(NbGraderPreprocessor):
@@ -39,7 +41,8 @@ def _is_test(cell: NotebookNode) -> bool:
 def _shown(cell: NotebookNode) -> NotebookNode | None:
     """What of a cell a student gets back: prose by its heading, a test by its verdict."""
     if _is_test(cell):
-        cell.outputs = [_told(sentence) for sentence in verdicts(cell)]
+        more = HIDDEN if _reached_hidden(cell) else TRY_IT
+        cell.outputs = [_told(sentence, more) for sentence in verdicts(cell)]
         cell.source = visible_part(cell.source)
         return cell
     if cell.metadata.get("nbgrader", {}).get("solution"):
@@ -58,10 +61,22 @@ def _summary(nb: NotebookNode, said: dict[str, list[str]]) -> str:
         for name, sentences in said.items()
         if sentences
     ]
+    by_hand = any(_is_written(cell) for cell in nb.cells)
+    end = (
+        ["", "Written answers are graded by hand; until then they count as 0 above."]
+        if by_hand
+        else []
+    )
     if not lost:
-        return "All tests pass."
+        return "\n".join(["All tests pass.", *end])
     passed = sum(not sentences for sentences in said.values())
-    return "\n".join([f"{passed} of {len(said)} tests pass. What to look at:", "", *lost])
+    start = f"{passed} of {len(said)} tests pass. What to look at:"
+    return "\n".join([start, "", *lost, *end])
+
+
+def _is_written(cell: NotebookNode) -> bool:
+    marks = cell.metadata.get("nbgrader", {})
+    return bool(marks.get("grade") and marks.get("solution"))
 
 
 def verdicts(cell: NotebookNode) -> list[str]:
@@ -69,36 +84,61 @@ def verdicts(cell: NotebookNode) -> list[str]:
     said = []
     for output in cell.get("outputs", []):
         if output.output_type == "error":
-            said.append(_verdict(output, _claims(cell.source)))
+            said.append(_verdict(output, _claims(cell.source), _reached_hidden(cell)))
         elif output.output_type == "stream" and output.name == "stderr":
             said.append("Your code printed a warning or an error while it was tested.")
     return said
 
 
-def _verdict(output: NotebookNode, claims: set[str]) -> str:
-    """One failure in words; text that is not the test author's is never repeated."""
+def _reached_hidden(cell: NotebookNode) -> bool:
+    """Whether the visible tests of a cell passed, as the cell printed."""
+    streams = [output for output in cell.get("outputs", []) if output.output_type == "stream"]
+    return any(PASSED in output.get("text", "") for output in streams)
+
+
+def _verdict(output: NotebookNode, claims: list[list[str]], hidden: bool) -> str:
+    """One failure in words; of a hidden test only what its author wrote is repeated."""
     name = str(output.get("ename", "error"))
     first = ANSI.sub("", str(output.get("evalue", ""))).strip().partition("\n")[0]
-    if first in claims:
-        return first
-    if name == "NotImplementedError":
+    for parts in claims:
+        if re.fullmatch(".*".join(map(re.escape, parts)), first):
+            return " … ".join(part.strip() for part in parts if part.strip()) if hidden else first
+    if name == "NotImplementedError" and "not answered yet" in first:
         return "Not answered yet."
     if name == "NameError":
         return "The answer is missing: a name that this test needs is not defined."
     if name == "AssertionError":
         return "A test failed."
-    return f"Your code stopped with {name}."
-
-
-def _claims(source: str) -> set[str]:
-    """Every string that a test cell's author wrote, by its first line."""
-    strings = (
-        node.value
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return (
+        f"Your code stopped with {name}." if hidden else f"Your code stopped with {name}: {first}"
     )
-    return {text.strip().partition("\n")[0] for text in strings}
 
 
-def _told(sentence: str) -> NotebookNode:
-    return new_output("error", ename="", evalue="", traceback=[sentence, TRY_IT])
+def _claims(source: str) -> list[list[str]]:
+    """First lines of the strings that a test's author wrote, cut where values are put in."""
+    claims = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            claims.append([node.value.strip().partition("\n")[0]])
+        elif isinstance(node, ast.JoinedStr):
+            claims.append(_fixed_parts(node))
+    return [parts for parts in claims if len("".join(parts)) > 8]
+
+
+def _fixed_parts(node: ast.JoinedStr) -> list[str]:
+    """The fixed parts of an f-string's first line, one more than it has values."""
+    parts = [""]
+    for value in node.values:
+        text = value.value if isinstance(value, ast.Constant) else None
+        if text is None:
+            parts.append("")
+            continue
+        line, end, _ = str(text).partition("\n")
+        parts[-1] += line
+        if end:
+            break
+    return parts
+
+
+def _told(sentence: str, more: str) -> NotebookNode:
+    return new_output("error", ename="", evalue="", traceback=[sentence, more])

@@ -204,6 +204,8 @@ def _work(taught: Class, todo: Sequence[tuple[str, str, str]], jobs: int) -> Ite
 
 
 def _grade_one(taught: Class, student: str, chapter: str, key: str) -> Result:
+    warnings.filterwarnings("ignore", category=MissingIDFieldWarning)  # of tests brought back
+    warnings.filterwarnings("ignore", category=SAWarning)  # of nbgrader's own way to add a row
     reason = unreadable(_notebook(taught, student, chapter)) or _autograde(taught, student, chapter)
     if reason:
         _enter_zero(taught, student, chapter)
@@ -217,7 +219,6 @@ def _grade_one(taught: Class, student: str, chapter: str, key: str) -> Result:
 def _autograde(taught: Class, student: str, chapter: str) -> str:
     """Let nbgrader grade one submission; why it could not, or nothing."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # kernels side by side share the cores
-    warnings.filterwarnings("ignore", category=MissingIDFieldWarning)  # of tests brought back
     log = ""
     for _ in range(ATTEMPTS):
         with nbgrader(taught.course, taught.settings()) as api:
@@ -252,7 +253,6 @@ def _failures(taught: Class, student: str, chapter: str) -> Iterable[tuple[str, 
 
 def _enter_zero(taught: Class, student: str, chapter: str) -> None:
     """A grade row of 0 for each cell that the tests would have graded."""
-    warnings.filterwarnings("ignore", category=SAWarning)  # of nbgrader's own way to add a row
     for attempt in range(ATTEMPTS):
         try:
             with Gradebook(taught.database) as book:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, MissingEntry
 
 from autograder.grade import Class, Result, read_journal
 from autograder.pages import page
@@ -147,9 +147,13 @@ def _row(
 
 
 def _score(book: Gradebook, student: str, chapter: str, source: Source) -> Score:
-    submission = book.find_submission_notebook(chapter, chapter, student)
     tests = {cell.id: cell.points for cell in source.of_kind("test")}
-    given = {row.name: row for row in submission.grades}
+    try:
+        given = {
+            row.name: row for row in book.find_submission_notebook(chapter, chapter, student).grades
+        }
+    except MissingEntry:  # not asked for yet
+        given = {}
     by_hand = [row for name, row in given.items() if name not in tests]
     return Score(
         auto=sum(given[name].auto_score or 0.0 for name in tests if name in given),

@@ -46,7 +46,7 @@ def sinusoidal_encoding(
     Args:
         num_positions: number of rows, for the positions 0 .. num_positions - 1.
         d_model: number of columns; even columns hold sines, odd ones the cosines of the same angle.
-        base: the longest wavelength is a little shorter than 2 * pi * base.
+        base: the longest wavelength is 2 * pi * base, divided by base ** (2 / d_model).
         dtype: floating-point type of the table.
 
     Raises:

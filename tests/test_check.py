@@ -93,10 +93,23 @@ def test_errors_are_expected_with_their_words():
 
 def test_an_unanswered_question_is_not_the_error_asked_for():
     def stub() -> None:
-        raise NotImplementedError("not answered yet")
+        raise NotImplementedError("not answered yet: replace this line")
 
     with pytest.raises(NotImplementedError):
-        assert_raises(Exception, stub, CLAIM)
+        assert_raises(ValueError, stub, CLAIM)
+
+
+def test_another_error_than_the_one_asked_for_is_told():
+    said = said_by(
+        lambda: assert_raises(ValueError, lambda: torch.zeros(2) @ torch.zeros(3), CLAIM)
+    )
+    assert "Expected a ValueError; your code stopped with RuntimeError" in said
+
+
+def test_a_tiny_difference_is_told_as_such():
+    said = said_by(lambda: assert_close(torch.eye(3).double() + 1e-8, torch.eye(3).double(), CLAIM))
+    assert "yours 1, expected 1, a difference of 1e-08" in said
+    assert "times" not in said and "transpose" not in said
 
 
 def test_draws_are_the_same_for_a_seed_and_leave_torchs_own_alone():

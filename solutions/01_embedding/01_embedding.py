@@ -7,7 +7,7 @@
 # go back from ids to words.
 #
 # **How to work.** Run the cells from top to bottom (Shift + Enter). Write your answer where a
-# cell says `raise NotImplementedError()`, then run the test cell below it. A test that fails says
+# cell says `# YOUR CODE HERE`, in place of the `raise`, then run the test cell below it. A test that fails says
 # in its last lines what is wrong, first in words. The tests you see are not all the tests: more
 # run when the notebook is graded, with other sizes and other numbers. The questions do not depend
 # on one another; if one does not work, go on with the next.

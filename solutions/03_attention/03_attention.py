@@ -163,7 +163,7 @@ for b in range(2):
 # ## 3.2 A softmax that can leave keys out   (4 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Turn scores into weights over the keys, in such a way that a key that may not be
-# seen gets weight 0, and that no input can produce a NaN.
+# seen gets weight 0, and that no finite scores can produce a NaN.
 #
 # `scores` has shape $(\ldots, n, m)$: one row per query, one column per key. Each row becomes
 #

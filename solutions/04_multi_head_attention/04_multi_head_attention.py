@@ -6,7 +6,7 @@
 # it costs. What you write here carries over: the finished model uses your `MultiHeadAttention` in
 # its encoder and twice in each layer of its decoder.
 #
-# **How to work.** Run the cells from top to bottom. Replace each `raise NotImplementedError()` by
+# **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and its `raise` by
 # your answer, then run the test cell below it; its message says what is wrong. The visible tests
 # are not all tests: hidden ones, with other sizes and numbers, run when the notebook is graded.
 # Each question is tested on its own, so you may leave one open and go on. Before you hand in,

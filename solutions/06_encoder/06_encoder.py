@@ -6,7 +6,7 @@
 # and write the test that finds an encoder which looks at padding. What you write here carries
 # over: the finished model is put together from your `EncoderLayer` and `Encoder`.
 #
-# **How to work.** Run the cells from top to bottom. Replace each `raise NotImplementedError()` by
+# **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and its `raise` by
 # your answer, then run the test cells below it; a message says what is wrong. The visible tests
 # are not all tests: hidden ones, with other sizes and numbers, run when the notebook is graded.
 # Each question is tested on its own, so you may leave one open and go on. Before you hand in,
@@ -103,8 +103,7 @@ def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.Trans
 #
 # Twice the same pattern: some input, a sub-layer, dropout, plus the sub-layer's input, and a norm
 # before or after. The second sum starts from what the first sub-layer has left, not from the
-# layer's input. Before the norm or after it, the sum itself always takes the tensor that has *not*
-# just been normalised for the sub-layer.
+# layer's input. Where the norm comes first, the sum takes the tensor as it was before that norm.
 #
 # </details>
 # <details><summary>Help by symptom</summary>

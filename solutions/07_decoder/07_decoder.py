@@ -7,7 +7,7 @@
 # here carries over: the finished model is put together from your `DecoderLayer`, `Decoder` and
 # `Generator`.
 #
-# **How to work.** Run the cells from top to bottom. Replace each `raise NotImplementedError()` by
+# **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and its `raise` by
 # your answer, then run the test cells below it; a message says what is wrong. The visible tests
 # are not all tests: hidden ones, with other sizes and numbers, run when the notebook is graded.
 # Each question is tested on its own, so you may leave one open and go on. Before you hand in,
@@ -87,7 +87,7 @@ def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.Trans
 #   to every source token that is not padding. The axis of length 1 broadcasts over the queries.
 #
 # Nothing else is hidden: a query that is padding itself still gets its row. Write the function so
-# that it stands alone.
+# that it uses no helper of `lab` and no other cell.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -235,7 +235,7 @@ assert memory_mask.tolist() == wanted, (
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - *argument 'input' must be Tensor, not tuple* or *unsupported operand ... 'tuple'*: an attention
+# - *must be Tensor, not tuple* or *unsupported operand ... 'tuple'*: an attention
 #   returns two things.
 # - *mask has shape ...; it must broadcast to*: the masks belong to different attentions.
 # - The output has the length of the source: which of the two asks?
@@ -670,7 +670,7 @@ assert gradient is not None and gradient.any(), "a gradient should reach the mem
 #
 # - Logits sum to 1: they are probabilities already.
 # - Logits too large by one constant factor: the embedding's scale got in.
-# - Equal numbers after `tie`, and yet *not the same Parameter*: the numbers were copied, or wrapped
+# - Equal numbers after `tie`, and yet not the same `Parameter`: the numbers were copied, or wrapped
 #   in a new Parameter.
 # - Two parameters where one is expected: see above.
 #

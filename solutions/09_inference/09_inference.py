@@ -603,7 +603,8 @@ for seed, beam_size, max_len, alpha in itertools.product(
 # - *Sizes of tensors must match except in dimension 2*, *Expected size ... but got size ...*: heads and tokens are
 #   two axes; which of them grows? Or: an old sentence is still there.
 # - *The size of tensor a must match ... at non-singleton dimension 3*: the mask knows the new tokens only.
-# - *... at non-singleton dimension 1*: a mask with a batch axis, and no axis for the heads.
+# - *... at non-singleton dimension 1*: a mask with a batch axis, and no axis for the heads; or,
+#   without a mask, keys joined along the heads.
 # - Single steps right, several new tokens wrong: what does the mask say, and about which columns?
 # - The first sentence right, the second wrong: what is left of the first?
 # - The output right, the weights in another order: new keys belong behind the old ones.
@@ -897,7 +898,7 @@ assert_close(logits, wanted[1:, :2], "after reset() of all caches a new sentence
 # <details><summary>Help by symptom</summary>
 #
 # - The temperature has no effect: what you divide after the softmax is normalised again.
-# - More tokens than `top_k` occur: compare the smallest logit that is kept with itself.
+# - Fewer tokens than `top_k` occur: compare the smallest logit that is kept with itself.
 # - *probability tensor contains either inf, nan or element < 0*: something was divided by 0.
 # - The shape is $(B, 1)$: one draw per row still has an axis.
 #

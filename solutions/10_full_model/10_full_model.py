@@ -12,7 +12,7 @@
 # notebook is graded. Each question is tested on its own, so you may leave one open and go on.
 # Before you hand in, restart the kernel and run all cells.
 #
-# **Where to read.** The book's page *The full model* puts the parts together for one sentence pair.
+# **Where to read.** The book's page *The full model* puts the same parts together.
 #
 # **Conventions.** The batch comes first. $B$ counts sentences; the source (what is read) has $M$
 # tokens, the target (what is written) has $N$. A mask is boolean, and **True means: may attend**. It
@@ -94,7 +94,8 @@ class Toy(nn.Module):
 # which the tests look for:
 #
 # - `source_embedding`, `target_embedding`: a `TokenEmbedding(vocab_size, d_model)` each. What they
-#   return has the right size already: multiply it by nothing.
+#   return has the right size already (your own class of 1.5 multiplies by itself): multiply it by
+#   nothing.
 # - `positional_encoding`: a `PositionalEncoding(encoding, dropout)`, called as
 #   `positional_encoding(x, offset)`; one serves source and target.
 # - `encoder`, `decoder`: an `Encoder` and a `Decoder`, made by `Encoder(make_layer, num_layers, norm)`,
@@ -138,7 +139,7 @@ class Toy(nn.Module):
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - *missing 1 required positional argument* when the encoder is made: `make_layer` takes no
+# - *missing ... required positional argument* when the encoder is made: `make_layer` takes no
 #   arguments, so it is a `lambda:` that makes a layer.
 # - Too few numbers to learn: does every layer come from a call of its own? Are both final norms new?
 # - Too many: are two matrices only equal where they should be one and the same `Parameter`?
@@ -731,7 +732,7 @@ for d_model, num_layers, d_ff, norm_first in (
 #
 # - Everything is too large by the number of checkpoints: a sum is no mean.
 # - *mean(): could not infer output dtype* or a count with a fraction: whole numbers are not averaged.
-# - *A checkpoint was changed*: the sum began in the first checkpoint's own tensor.
+# - A checkpoint was changed: the sum began in the first checkpoint's own tensor.
 #
 # </details>
 
