@@ -93,12 +93,11 @@ def test_every_student_gets_a_feedback_page_for_every_chapter(taught: Class, cha
     journal = read_journal(taught)
     for student in demo_class.STUDENTS:
         page = taught.feedback / student / chapter / f"{chapter}.html"
-        text = page.read_text(encoding="utf-8")
+        text = _plain(page.read_text(encoding="utf-8"))
         result = journal[student, chapter]
         assert result.reason in text
         for _, said in result.failures:
-            first = said.split("'")[0].split("<")[0].strip()
-            assert first in text, f"{page}: {said}"
+            assert said in text, page
 
 
 def test_feedback_shows_nothing_of_a_hidden_test(taught: Class, course: Course, chapter: str):
