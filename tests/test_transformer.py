@@ -265,11 +265,11 @@ def test_the_model_equals_torchs_in_output_and_gradients(
         assert own.grad is not None
         assert other.grad is not None
         torch.testing.assert_close(
-            own.grad, other.grad[part], atol=10 * atol, rtol=atol, msg=lambda m, n=name: f"{n}: {m}"
+            own.grad, other.grad[part], atol=atol, rtol=atol, msg=lambda m, n=name: f"{n}: {m}"
         )
     for own in (own_source, own_target, own_output):
         assert own.grad is not None
-        torch.testing.assert_close(own.grad, copies[id(own)].grad, atol=10 * atol, rtol=atol)
+        torch.testing.assert_close(own.grad, copies[id(own)].grad, atol=atol, rtol=atol)
 
 
 @pytest.mark.parametrize(
