@@ -1,7 +1,7 @@
 # One place for every task; `make help` lists them. Works on a machine with Python 3.11+, pip and make.
 
 PYTHON ?= python3
-JOBS   ?= 2
+JOBS   ?= 0
 BIN    := $(CURDIR)/.venv/bin
 PY     := $(BIN)/python
 export PATH := $(BIN):$(PATH)
@@ -15,7 +15,7 @@ BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
 HTML     := book/_build/html/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help course test book release demo grade mutants check format serve pictures sources clean
+.PHONY: help course test book release demo grade mutants bench drill check format serve pictures sources clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,12 @@ grade: .venv/ready build/released ## grade what lies in submitted/
 
 mutants: .venv/ready ## try every known right and wrong answer against the tests
 	@$(PY) -m autograder mutants
+
+bench: .venv/ready build/released ## grade a class of 100 with stock nbgrader and with ours, and compare
+	@$(PY) -m autograder bench
+
+drill: .venv/ready build/released ## kill the grader 50 times in a class of 60; the end must be the same
+	@$(PY) -m tests.kill_drill
 
 check: .venv/ready ## lint, check formatting and types
 	ruff check .

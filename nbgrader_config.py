@@ -20,10 +20,11 @@ c.Validator.failed_warning = (
     '"not answered yet" means that the answer above it is still to be written.\n'
 )
 
-# A deleted test comes back, and no tag of the student's can switch one off.
-c.OverwriteCells.add_missing_cells = True
-c.Execute.skip_cells_with_tag = "this tag is never used"
-c.ExecutePreprocessor.timeout = 60
+# `nbgrader autograde` and formgrader's button grade as `python -m autograder grade` does.
+c.Autograde.exporter_class = "autograder.hooks.AnySubmission"
+c.Autograde.sanitize_preprocessors = ["autograder.hooks.Rebuild"]
+c.Autograde.autograde_preprocessors = ["autograder.hooks.Grade"]
+c.ExecutePreprocessor.timeout = 60  # for `nbgrader validate`, which runs on the student's machine
 c.ExecutePreprocessor.extra_arguments = ["--log-level=ERROR"]  # kernels talk on this machine only
 
 # What a student reads: no source, input or expected value of a hidden test.

@@ -1,17 +1,22 @@
-"""The command line: python -m autograder build | release | mutants | grade | demo."""
+"""The command line: python -m autograder COMMAND, see --help.
+
+Each command imports what it needs and no more, so that `check` works where grading does not.
+"""
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from autograder import demo as demo_class
-from autograder import grade as grading
-from autograder import mutants as mutation
-from autograder import release as releasing
-from autograder import report
 from autograder.course import Course, CourseError, use_own_tools
-from autograder.source import read_source
+
+if TYPE_CHECKING:
+    from autograder.grade import Class
+
+RISK_FLAG = "--without-sandbox-i-know-the-risk"
+INTERRUPTED = 130  # what shells use for Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,57 +24,73 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     use_own_tools()
     try:
-        return options.run(Course.find(), options)
+        return options.run(options)
     except CourseError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"\nStopped. {options.stopped}", file=sys.stderr)
+        return INTERRUPTED
 
 
-def build(course: Course, options: argparse.Namespace) -> int:
-    """Check the sources and write the instructor's notebooks to build/source."""
-    for chapter in course.select(options.chapters):
+def build(options: argparse.Namespace) -> int:
+    """Check the sources, write the instructor's notebooks to build/source, try all tests."""
+    from autograder import release as releasing
+    from autograder.source import read_source
+
+    course = Course.find()
+    chapters = course.select(options.chapters)
+    for chapter in chapters:
         path = releasing.build_instructor(course, chapter)
         source = read_source(course.source(chapter))
         points = sum(cell.points for cell in source.cells)
         minutes = sum(question.minutes for question in source.questions())
         print(f"{course.show(path)}: {points} points, about {minutes} minutes")
+    _rehearse(course, chapters)
     return 0
 
 
-def release(course: Course, options: argparse.Namespace) -> int:
-    """Make the students' notebooks in exercises/ through nbgrader."""
-    for chapter in course.select(options.chapters):
+def release(options: argparse.Namespace) -> int:
+    """Try all tests, then make the students' notebooks in exercises/ through nbgrader."""
+    from autograder import release as releasing
+
+    course = Course.find()
+    chapters = course.select(options.chapters)
+    for chapter in chapters:
+        releasing.build_instructor(course, chapter)
+    _rehearse(course, chapters)
+    for chapter in chapters:
         path = releasing.release(course, chapter)
         print(f"{course.show(path)}: {path.stat().st_size // 1024} kB")
     return 0
 
 
-def mutants(course: Course, options: argparse.Namespace) -> int:
+def mutants(options: argparse.Namespace) -> int:
     """Try every known answer against the tests; 1 if one does not come out as it should."""
-    surprises = 0
-    for chapter in course.select(options.chapters):
-        for outcome in mutation.try_answers(course, chapter):
-            surprises += outcome.surprising
-            mark = "??" if outcome.surprising else "ok"
-            says = ", ".join(outcome.failed) or "passes"
-            print(f"{mark} {chapter} {outcome.question:<28} {outcome.name:<44} {says}", flush=True)
-            if outcome.surprising:
-                print(f"   expected to fail: {', '.join(outcome.expected) or 'nothing'}")
-                for test, message in outcome.failed.items():
-                    print(f"   {test}: {message}")
-    print(f"{surprises} surprises")
-    return 1 if surprises else 0
+    from autograder import grade as grading
+    from autograder import mutants as mutation
+
+    course = Course.find()
+    run_for = partial(grading.runner, course) if grading.can_fork() else None
+    return mutation.command(course, course.select(options.chapters), run_for)
 
 
-def grade(course: Course, options: argparse.Namespace) -> int:
+def grade(options: argparse.Namespace) -> int:
     """Grade what lies in submitted/ and write feedback, grades.csv and the class report."""
-    taught = grading.Class(course, options.folder or course.root)
-    _grade(taught, course.select(options.chapters), options)
+    from autograder import grade as grading
+
+    course = Course.find()
+    taught = grading.Class(course, options.folder.resolve() if options.folder else course.root)
+    _grade(taught, grading.assignments(course, options.chapters), options)
     return 0
 
 
-def demo(course: Course, options: argparse.Namespace) -> int:
+def demo(options: argparse.Namespace) -> int:
     """Make the demo class in build/demo and grade it."""
+    from autograder import demo as demo_class
+    from autograder import release as releasing
+
+    course = Course.find()
     chapters = course.select(options.chapters)
     for chapter in chapters:
         releasing.require_fresh(course, chapter)
@@ -78,32 +99,148 @@ def demo(course: Course, options: argparse.Namespace) -> int:
     return 0
 
 
-def _grade(taught: grading.Class, chapters: Sequence[str], options: argparse.Namespace) -> None:
+def check(options: argparse.Namespace) -> int:
+    """Run the visible tests of one's own notebook, and say what is wrong in words."""
+    from autograder import check as checking
+
+    return checking.run(options.notebook)
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write grades.csv and the class report again, from what was graded."""
+    from autograder import grade as grading
+
+    course = Course.find()
+    _report(grading.Class(course, options.folder.resolve() if options.folder else course.root))
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write the grades as an LMS wants them."""
+    from autograder import exports
+    from autograder import grade as grading
+
+    course = Course.find()
+    taught = grading.Class(course, options.folder.resolve() if options.folder else course.root)
+    return exports.run(taught, options.kind, options.out)
+
+
+def bench(options: argparse.Namespace) -> int:
+    """Grade one class with stock nbgrader and with this grader, and compare."""
+    from autograder import bench as timing
+    from autograder import release as releasing
+
+    course = Course.find()
+    chapter = course.select([options.chapter] if options.chapter else [])[0]
+    releasing.require_fresh(course, chapter)
+    if options.only_ours:
+        timing.bench_sizes(course, chapter, options.students or [100, 1000], options.jobs)
+    else:
+        students = (options.students or [100])[0]
+        timing.bench(course, chapter, students, options.rounds, options.jobs)
+    return 0
+
+
+def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace) -> None:
+    from autograder import grade as grading
+    from autograder import release as releasing
+
     course = taught.course
-    for chapter in chapters:
+    for chapter in course.chapters() and chapters:
         releasing.require_fresh(course, chapter)
-    grading.grade(taught, chapters, options.student, options.jobs)
-    graded = sorted({chapter for _, chapter in grading.read_journal(taught)})
-    report.print_table(report.rows(taught, graded), graded)
-    table, page = report.write(taught, graded, taught.folder)
+    summary = grading.grade(
+        taught,
+        chapters,
+        options.student,
+        options.jobs,
+        sandboxed=not options.without_sandbox,
+        again=options.again,
+    )
+    print(summary.words())
+    if not options.no_report:
+        _report(taught)
+
+
+def _report(taught: "Class") -> None:
+    from autograder import report as reporting
+    from autograder.journal import results
+
+    course = taught.course
+    graded = sorted({graded.result.assignment for graded in results(taught)})
+    found = reporting.collect(taught, graded)
+    reporting.print_table(found.rows, graded)
+    table, page = reporting.write_report(found, taught.folder)
     print(f"\ngrades:       {course.show(table)}")
-    print(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<chapter>.html")
+    print(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")
     print(f"class report: {course.show(page)}")
+
+
+def _rehearse(course: Course, chapters: Sequence[str]) -> None:
+    """Stop if a test says something else when it runs apart from the answers."""
+    from autograder import grade as grading
+
+    complaints = grading.rehearse(course, chapters)
+    if complaints:
+        raise CourseError("\n".join(complaints))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m autograder", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for run in (build, release, mutants, grade, demo):
-        command = commands.add_parser(run.__name__, help=run.__doc__, description=run.__doc__)
+        command = _command(commands, run)
         command.add_argument("chapters", nargs="*", metavar="CHAPTER", help="by default all")
-        command.set_defaults(run=run)
         if run in (grade, demo):
-            command.add_argument("--student", action="append", default=[], help="only this student")
-            command.add_argument("--jobs", type=int, default=2, help="notebooks side by side")
+            _add_grading(command)
         if run is grade:
-            command.add_argument("--folder", type=Path, help="holds submitted/; by default here")
+            _add_folder(command)
+    command = _command(commands, check)
+    command.add_argument("notebook", type=Path, help="your notebook")
+    _add_folder(_command(commands, report))
+    command = _command(commands, export)
+    command.add_argument("kind", choices=("canvas", "moodle", "gradescope"))
+    command.add_argument("--out", type=Path, help="where to write; by default beside the grades")
+    _add_folder(command)
+    _add_bench(_command(commands, bench))
     return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    run: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(run.__name__, help=run.__doc__, description=run.__doc__)
+    command.set_defaults(run=run, stopped="Nothing was left half done.")
+    return command
+
+
+def _add_grading(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(stopped="What was graded is kept; the same command grades the rest.")
+    command.add_argument("--student", action="append", default=[], help="only this student")
+    command.add_argument("--jobs", type=int, default=0, help="side by side; by default all cores")
+    command.add_argument("--again", action="store_true", help="also what has not changed")
+    command.add_argument("--no-report", action="store_true", help="grades only, no class report")
+    command.add_argument(
+        RISK_FLAG,
+        dest="without_sandbox",
+        action="store_true",
+        help="run students' code with your own rights, where no sandbox can be had: it can read, "
+        "change and send away whatever you can",
+    )
+
+
+def _add_folder(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--folder", type=Path, help="holds submitted/; by default here")
+
+
+def _add_bench(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--students", type=int, action="append", help="by default 100")
+    command.add_argument("--chapter", help="by default the first")
+    command.add_argument("--rounds", type=int, default=1, help="how often, in turn")
+    command.add_argument("--jobs", type=int, default=2, help="of ours; stock has one")
+    command.add_argument(
+        "--only-ours", action="store_true", help="compare two sizes, by default 100 and 1000"
+    )
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ class Work:
     text: str | None = None  # what the file holds if it is no notebook
     refused: bool = False  # it cannot be run, so all points are lost
     missing: bool = False  # no file at all
+    answered: set[str] = field(default_factory=set)  # cells that were filled in
 
     def write_answers(
         self, answers: Sequence[Answer] = (), only: Sequence[str] | None = None
@@ -43,6 +44,7 @@ class Work:
         for cell in filled.of_kind("solution", "manual"):
             if only is None or cell.id in only:
                 self.cell(cell.id)["source"] = _unmarked(cell.source)
+                self.answered.add(cell.id)
         for answer in answers:
             self.lost |= set(answer.fails)
 
@@ -129,11 +131,11 @@ def deleted_test(work: Work, number: int) -> None:
 
 
 def doubled_cell(work: Work, number: int) -> None:
-    """One solution cell was copied, marks and all."""
+    """One solution cell was copied, marks and all, and the copy is the one that was mended."""
     work.write_answers()
     cell = work.cell(_pick(work, number))
     work.notebook["cells"].append(cell | {"id": "copied"})
-    work.refused = True
+    cell["source"] = f"# a first try, left behind\n{cell['source']}\n\nraise ValueError('old')\n"
 
 
 def wrong_file(work: Work, number: int) -> None:
@@ -178,8 +180,8 @@ def make_class(course: Course, chapters: Sequence[str], folder: Path) -> Class:
     shutil.rmtree(taught.submitted, ignore_errors=True)
     for place, chapter in enumerate(chapters):
         for number, student in enumerate(STUDENTS):
-            work = _make(course, chapter, maker(number, place), number + place)
-            _hand_in(work, taught.submitted / student / chapter / f"{chapter}.ipynb")
+            work = make_work(course, chapter, maker(number, place), number + place)
+            hand_in(work, taught.submitted / student / chapter / f"{chapter}.ipynb")
             expected[student][chapter] = work.expected()
     (folder / "expected.json").write_text(json.dumps(expected, indent=1), encoding="utf-8")
     return taught
@@ -192,7 +194,8 @@ def maker(number: int, place: int) -> Maker:
     return MAKERS[number]
 
 
-def _make(course: Course, chapter: str, maker: Maker, number: int) -> Work:
+def make_work(course: Course, chapter: str, maker: Maker, number: int) -> Work:
+    """What one student hands in, made in this way from the release."""
     source = read_source(course.source(chapter))
     work = Work(
         source,
@@ -204,7 +207,8 @@ def _make(course: Course, chapter: str, maker: Maker, number: int) -> Work:
     return work
 
 
-def _hand_in(work: Work, path: Path) -> None:
+def hand_in(work: Work, path: Path) -> None:
+    """Put a student's work where `nbgrader collect` would."""
     path.parent.mkdir(parents=True)
     if not work.missing:
         text = work.text if work.text is not None else json.dumps(work.notebook)

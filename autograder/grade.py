@@ -1,283 +1,209 @@
 """Grade a class: every submission ends in a grade with a reason, and none can stop the others.
 
-Tests run as nbgrader runs them, in a kernel of their own for each submission. A submission that
-nbgrader cannot take is graded 0; a journal beside the gradebook remembers what was graded, so that
-an interrupted run goes on where it stopped.
+Submissions are graded side by side by warm processes (autograder.engine); this process alone
+writes: first the journal, then files and gradebook. What was graded already is not graded again, so
+a run that was interrupted, however, is simply started again.
 """
 
+import ast
 import hashlib
+import importlib.util
 import json
-import multiprocessing
 import os
-import warnings
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import nbformat
-from nbformat.warnings import MissingIDFieldWarning
-from nbgrader.api import Gradebook, MissingEntry
-from sqlalchemy.exc import OperationalError, SAWarning
 from tqdm import tqdm
 from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.course import Course, CourseError
-from autograder.feedback import verdicts
-from autograder.pages import page
-from autograder.release import build_instructor, demand, nbgrader
+from autograder.journal import Graded, Journal, decode, encode, read_journal
+from autograder.results import Flag, Result, TestRun
 from autograder.source import read_source
+from autograder.syntax import parse
 
-MAX_BYTES = 20_000_000
-ATTEMPTS = 5
+if TYPE_CHECKING:
+    from autograder.assignment import Assignment
 
+__all__ = ["Class", "Grader", "Summary", "Warm", "grade", "read_journal", "source_folder"]
 
-@dataclass(frozen=True)
-class Class:
-    """Where one class's work lies: submissions, what grading makes of them, and the gradebook."""
-
-    course: Course
-    folder: Path  # holds submitted/, autograded/, feedback/ and gradebook.db
-
-    @property
-    def submitted(self) -> Path:
-        """submitted/<student>/<chapter>/<chapter>.ipynb"""
-        return self.folder / "submitted"
-
-    @property
-    def autograded(self) -> Path:
-        """The graded notebooks, for the instructor's eyes."""
-        return self.folder / "autograded"
-
-    @property
-    def feedback(self) -> Path:
-        """The pages that students get."""
-        return self.folder / "feedback"
-
-    @property
-    def database(self) -> str:
-        """nbgrader's gradebook; writers of several processes wait for each other."""
-        return f"sqlite:///{self.folder / 'gradebook.db'}?timeout=60"
-
-    @property
-    def journal(self) -> Path:
-        """What was graded already, and how it ended."""
-        return self.folder / "gradebook.journal.json"
-
-    def settings(self) -> Config:
-        """nbgrader's settings for these folders."""
-        settings = Config()
-        settings.CourseDirectory.submitted_directory = str(self.submitted)
-        settings.CourseDirectory.autograded_directory = str(self.autograded)
-        settings.CourseDirectory.feedback_directory = str(self.feedback)
-        settings.CourseDirectory.db_url = self.database
-        return settings
-
-    def students(self) -> list[str]:
-        """Everybody with a folder in submitted/."""
-        if not self.submitted.is_dir():
-            raise CourseError(
-                f"{self.submitted} does not exist; put each submission at "
-                "submitted/<student>/<chapter>/<chapter>.ipynb (nbgrader collect does)."
-            )
-        return sorted(folder.name for folder in self.submitted.iterdir() if folder.is_dir())
+RISK_FLAG = "--without-sandbox-i-know-the-risk"
+SECONDS = 600  # for one submission; its own limits are lower and bind first
 
 
-@dataclass(frozen=True)
-class Result:
-    """How grading one submission ended."""
+@dataclass
+class Summary:
+    """What a run of the grader did."""
+
+    graded: int = 0
+    kept: int = 0  # graded earlier, and nothing has changed since
+    zero: int = 0  # of those graded: 0 as a whole, with a reason
+    finished: int = 0  # graded by an interrupted run, stored by this one
+
+    def words(self) -> str:
+        """One line for the terminal."""
+        parts = [f"{self.graded} graded"]
+        parts += [f"{self.kept} unchanged"] if self.kept else []
+        parts += [f"{self.finished} finished from an interrupted run"] if self.finished else []
+        parts += [f"{self.zero} of them 0 as a whole, with the reason"] if self.zero else []
+        return ", ".join(parts)
+
+
+class Task(NamedTuple):
+    """One submission to grade; crosses to the warm process as a list."""
 
     student: str
     chapter: str
-    key: str  # of everything the grade depends on
-    reason: str = ""  # why it is 0 as a whole; empty if the tests ran
-    failures: tuple[tuple[str, str], ...] = ()  # test id, what it said
+    folder: str
+    key: str  # changes when anything does that the grade depends on
+    collected: float | None  # when, by the collector's clock
 
 
 def grade(
-    taught: Class, chapters: Sequence[str], students: Sequence[str] = (), jobs: int = 2
-) -> list[Result]:
-    """Grade what is new or changed; returns the results of all submissions asked for."""
-    for student in set(students) - set(taught.students()):
+    taught: Class,
+    chapters: Sequence[str],
+    students: Sequence[str] = (),
+    jobs: int = 0,
+    *,
+    sandboxed: bool = True,
+    again: bool = False,
+    progress: bool = True,
+) -> Summary:
+    """Grade what is new or changed.
+
+    Args:
+        taught: the class.
+        chapters: names of the assignments to grade.
+        students: only these; by default everybody.
+        jobs: submissions side by side; by default as many as there are cores.
+        sandboxed: False runs what students wrote with the rights of the person who grades.
+        again: grade what has not changed too.
+        progress: whether to show a bar.
+    """
+    everybody = taught.students()
+    for student in set(students) - set(everybody):
         raise CourseError(f"There is no student {student!r} in {taught.submitted}.")
-    for chapter in chapters:
-        _enter_assignment(taught, chapter)
-    journal = read_journal(taught)
-    wanted = [
-        (student, chapter, _key(taught, student, chapter))
-        for student in taught.students()
+    who = [student for student in everybody if not students or student in students]
+    places = [
+        (student, chapter)
+        for student in who
         for chapter in chapters
-        if (not students or student in students)
+        if os.path.lexists(taught.submission(student, chapter))
     ]
-    todo = [task for task in wanted if (old := journal.get(task[:2])) is None or old.key != task[2]]
-    for result in _work(taught, todo, jobs):
-        journal[result.student, result.chapter] = result
-        _write_journal(taught, journal)
-    return [journal[student, chapter] for student, chapter, _ in wanted]
-
-
-def read_journal(taught: Class) -> dict[tuple[str, str], Result]:
-    """Results so far, by student and chapter."""
-    if not taught.journal.is_file():
-        return {}
-    rows = json.loads(taught.journal.read_text(encoding="utf-8"))
-    results = [
-        Result(**row | {"failures": tuple((test, said) for test, said in row["failures"])})
-        for row in rows
-    ]
-    return {(result.student, result.chapter): result for result in results}
-
-
-def unreadable(path: Path) -> str:
-    """Why nbgrader could not take this submission; empty if it can."""
-    if not path.is_file():
-        others = sorted(p.name for p in path.parent.glob("*")) if path.parent.is_dir() else []
-        found = f"found {', '.join(others)}" if others else "the folder is empty"
-        return f"no file named {path.name} was submitted ({found})"
-    if path.stat().st_size > MAX_BYTES:
-        return f"{path.name} is larger than {MAX_BYTES // 1_000_000} MB"
-    try:
-        content = json.loads(path.read_bytes().decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-        return f"{path.name} is not a notebook (it is no JSON text)"
-    cells = content.get("cells") if isinstance(content, dict) else None
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        return f"{path.name} is not a notebook (it holds no list of cells)"
-    ids = Counter(str(_grade_id(cell)) for cell in cells if _grade_id(cell) is not None)
-    doubled = [id for id, count in ids.items() if count > 1]
-    if doubled:
-        return f"the cell {doubled[0]} is there twice; keep one of the two"
-    return ""
-
-
-def _grade_id(cell: dict) -> object:
-    metadata = cell.get("metadata")
-    marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    return marks.get("grade_id") if isinstance(marks, dict) else None
-
-
-def _notebook(taught: Class, student: str, chapter: str) -> Path:
-    return taught.submitted / student / chapter / f"{chapter}.ipynb"
-
-
-def _key(taught: Class, student: str, chapter: str) -> str:
-    """Changes when the submission, the tests or the settings do."""
-    parts = [
-        _notebook(taught, student, chapter),
-        taught.course.instructor(chapter),
-        taught.course.root / "nbgrader_config.py",
-    ]
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part.read_bytes() if part.is_file() else b"missing")
-    return digest.hexdigest()
-
-
-def _enter_assignment(taught: Class, chapter: str) -> None:
-    """Make the gradebook know the chapter's cells as its source has them today."""
-    build_instructor(taught.course, chapter)
-    taught.folder.mkdir(parents=True, exist_ok=True)
-    marker = taught.folder / "release" / f"{chapter}.sha256"
-    digest = read_source(taught.course.source(chapter)).digest
-    if marker.is_file() and marker.read_text(encoding="utf-8") == digest:
-        return
-    settings = taught.settings()
-    settings.CourseDirectory.release_directory = str(marker.parent)
-    with nbgrader(taught.course, settings) as api:
-        demand(api.generate_assignment(chapter, force=True), f"enter {chapter} in the gradebook")
-    marker.write_text(digest, encoding="utf-8")
-
-
-def _work(taught: Class, todo: Sequence[tuple[str, str, str]], jobs: int) -> Iterable[Result]:
-    """Grade in `jobs` processes, with a progress bar; results as they come."""
-    if not todo:
-        return
-    context = multiprocessing.get_context("spawn")
+    summary = Summary()
+    assignments = {chapter: read(taught.course, chapter) for chapter in chapters}
     with (
-        ProcessPoolExecutor(max_workers=min(jobs, len(todo)), mp_context=context) as pool,
-        tqdm(total=len(todo), desc="grading", unit="notebook") as bar,
+        Warm(taught.course, assignments, jobs, sandboxed=sandboxed) as warm,
+        Grader(taught, assignments, warm) as grader,
+        tqdm(total=len(places), desc="grading", unit="notebook", disable=not progress) as bar,
     ):
-        for done in as_completed([pool.submit(_grade_one, taught, *task) for task in todo]):
+        summary.finished = grader.finished
+        todo = grader.todo(places, again, kept=partial(_count_kept, summary, bar))
+        for result in grader.grade(todo):
+            summary.graded += 1
+            summary.zero += bool(result.reason)
             bar.update()
-            yield done.result()
+    return summary
 
 
-def _grade_one(taught: Class, student: str, chapter: str, key: str) -> Result:
-    warnings.filterwarnings("ignore", category=MissingIDFieldWarning)  # of tests brought back
-    warnings.filterwarnings("ignore", category=SAWarning)  # of nbgrader's own way to add a row
-    reason = unreadable(_notebook(taught, student, chapter)) or _autograde(taught, student, chapter)
-    if reason:
-        _enter_zero(taught, student, chapter)
-        _explain(taught, student, chapter, reason)
-        return Result(student, chapter, key, reason)
-    with nbgrader(taught.course, taught.settings()) as api:
-        demand(api.generate_feedback(chapter, student, force=True), f"write {student}'s feedback")
-    return Result(student, chapter, key, "", tuple(_failures(taught, student, chapter)))
+def _count_kept(summary: Summary, bar: tqdm) -> None:
+    summary.kept += 1
+    bar.update()
 
 
-def _autograde(taught: Class, student: str, chapter: str) -> str:
-    """Let nbgrader grade one submission; why it could not, or nothing."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # kernels side by side share the cores
-    log = ""
-    for _ in range(ATTEMPTS):
-        with nbgrader(taught.course, taught.settings()) as api:
-            result = api.autograde(chapter, student, force=True, create=True)
-        if result["success"]:
-            return ""
-        log = f"{result.get('error', '')}\n{result.get('log', '')}"
-        if "database is locked" not in log:
-            break
-    kinds = {
-        "DeadKernelError": "the notebook's process died while it ran",
-        "UnresponsiveKernelError": "the notebook hung and could not be interrupted",
-        "Timeout waiting for IOPub": "the notebook hung and could not be interrupted",
-        "Schema": "the notebook's grading marks were changed",
-        "MissingEntry": "the notebook's grading marks were changed",
-        "ValidationError": "the notebook's format was damaged",
-    }
-    for sign, words in kinds.items():
-        if sign in log:
-            return words
-    lines = [line for line in log.strip().splitlines() if "Error" in line]
-    return f"nbgrader could not run the notebook ({lines[-1].strip() if lines else 'unknown'})"
+class Grader:
+    """A class's journal and gradebook, open to grade into; use as a context manager."""
+
+    def __init__(self, taught: Class, assignments: Mapping[str, "Assignment"], warm: Warm):
+        """Take the journal's lock, enter the assignments, store what was left over."""
+        from autograder.store import Store
+
+        self._taught = taught
+        self._assignments = assignments
+        self._warm = warm
+        with ExitStack() as opened:
+            self._journal = opened.enter_context(Journal(taught))
+            self._store = opened.enter_context(Store(taught))
+            for assignment in assignments.values():
+                self._store.enter(assignment)
+            self.finished = self._finish()
+            self._open = opened.pop_all()
+
+    def __enter__(self) -> "Grader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def todo(
+        self,
+        places: Iterable[tuple[str, str]],
+        again: bool = False,
+        kept: Callable[[], None] = lambda: None,
+    ) -> Iterator[Task]:
+        """The submissions among these that are new or changed, one after another.
+
+        Args:
+            places: student and chapter of each.
+            again: all of them, changed or not.
+            kept: is called for each that is left out.
+        """
+        for student, chapter in places:
+            task = self._task(student, chapter)
+            if again or self._journal.key(student, chapter) != task.key:
+                yield task
+            else:
+                kept()
+
+    def grade(self, tasks: Iterator[Task]) -> Iterator[Result]:
+        """Grade and store; results come as they are done, in any order."""
+        for task, outcome in self._warm.run(tasks):
+            graded = Graded(_result(task, outcome), task.collected)
+            self._journal.graded(graded)
+            self._keep(graded)
+            yield graded.result
+
+    def _task(self, student: str, chapter: str) -> Task:
+        from autograder.intake import read_submission
+
+        folder = self._taught.submission(student, chapter)
+        assignment = self._assignments[chapter]
+        found = read_submission(folder, student, assignment)
+        parts = [student, chapter, found.key, grader_version()]
+        if assignment.rules.late.due:
+            parts.append(str(found.collected))
+        key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+        return Task(student, chapter, str(folder), key, found.collected)
+
+    def _keep(self, graded: Graded) -> None:
+        self._store.save(graded, self._assignments[graded.result.assignment])
+        self._journal.stored(graded.result)
+
+    def _finish(self) -> int:
+        """Store what an interrupted run had graded; returns how many."""
+        count = 0
+        for graded in self._journal.unstored():
+            if graded.result.assignment in self._assignments:
+                self._keep(graded)
+                count += 1
+        return count
 
 
-def _failures(taught: Class, student: str, chapter: str) -> Iterable[tuple[str, str]]:
-    path = taught.autograded / student / chapter / f"{chapter}.ipynb"
-    for cell in nbformat.read(path, as_version=4).cells:
-        marks = cell.metadata.get("nbgrader", {})
-        if cell.cell_type == "code" and marks.get("grade"):
-            yield from ((marks["grade_id"], said) for said in verdicts(cell))
-
-
-def _enter_zero(taught: Class, student: str, chapter: str) -> None:
-    """A grade row of 0 for each cell that the tests would have graded."""
-    for attempt in range(ATTEMPTS):
-        try:
-            with Gradebook(taught.database) as book:
-                book.update_or_create_student(student)
-                book.update_or_create_submission(chapter, student)
-                submission = book.find_submission_notebook(chapter, chapter, student)
-                for row in submission.grades:
-                    row.auto_score, row.needs_manual_grade = 0, False
-                book.db.commit()
-            return
-        except (OperationalError, MissingEntry):
-            if attempt == ATTEMPTS - 1:
-                raise
-
-
-def _explain(taught: Class, student: str, chapter: str, reason: str) -> None:
-    """A feedback page for a submission that could not be run."""
-    folder = taught.feedback / student / chapter
-    folder.mkdir(parents=True, exist_ok=True)
-    text = page("unreadable.html", student=student, chapter=chapter, reason=reason)
-    (folder / f"{chapter}.html").write_text(text, encoding="utf-8")
-
-
-def _write_journal(taught: Class, journal: dict[tuple[str, str], Result]) -> None:
-    partial = taught.journal.with_suffix(".part")
-    rows = [asdict(journal[key]) for key in sorted(journal)]
-    partial.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
-    partial.replace(taught.journal)
+def _result(task: Task, outcome: Any) -> Result:
+    """What came of one submission; also if its worker was lost."""
+    if isinstance(outcome, bytes):
+        return replace(decode(outcome), key=task.key)
+    return Result(
+        task.student,
+        task.chapter,
+        task.key,
+        flags=(Flag("died", task.chapter, outcome.reason),),
+        reason=f"it could not be graded: {outcome.reason}",
+    )

@@ -2,12 +2,16 @@
 
 import ast
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from autograder.answers import Answer, read_answers, splice
 from autograder.course import Course, CourseError
-from autograder.mutants import run_tests, try_answers, unanswered
+from autograder.mutants import diagnosed, load, run_tests, save, try_answers, unanswered
+from autograder.results import Crossing, TestRun
 from autograder.source import Cell, read_source
 
 CELL = Cell(
@@ -93,3 +97,109 @@ def test_an_answer_to_a_question_that_is_not_there_is_refused(course: Course, tm
     path.write_text('@variant("nothing")\ndef f():\n    return 1\n', encoding="utf-8")
     with pytest.raises(CourseError, match="there is no solution 'nothing'"):
         read_answers(path, source)
+
+
+# --- the table of mistakes, and what is surprising in it
+
+TABLE = Path(__file__).parents[1] / "book" / "mutants.tsv"
+
+
+def test_the_books_table_lists_every_misconception_as_it_stands(course: Course, chapter: str):
+    source = read_source(course.source(chapter))
+    answers = read_answers(course.misconceptions(chapter), source)
+    listed = [row for row in load(TABLE) if row.chapter == chapter]
+    assert [(a.id, a.name, a.question, a.message) for a in answers] == [
+        (row.id, row.name, row.question, row.message) for row in listed
+    ], "run: make mutants"
+    for answer, row in zip(answers, listed, strict=True):
+        assert {test.removesuffix(" (hidden)") for test in row.caught} == set(answer.fails)
+
+
+def test_nine_of_ten_misconceptions_are_named_and_none_is_taken_for_another():
+    rows = load(TABLE)
+    assert sum(row.by_name for row in rows) >= 0.9 * len(rows)
+    strangers = [row.id for row in rows if not row.by_name and row.id not in row.named.split()]
+    assert strangers == []
+
+
+SOURCE = """\
+# %% [markdown]
+# # Sums
+# %% setup
+import math
+# %% [markdown]
+# ## 1.1 Totals   (3 points, about 5 minutes, difficulty 1 of 5)
+# %% solution="total"
+def total(x):
+    ### BEGIN SOLUTION
+    return sum(x)
+    ### END SOLUTION
+# %% test="total-values" points=1
+assert total([1]) == 1, "the sum of one number is that number"
+# %% test="total-more" points=2
+assert total([1, 2]) == 3, "two numbers are added"
+"""
+MISTAKE = '''\
+@misconception("total", id="{id}", fails=["total-values"], read="sums#totals")
+def {name}(x):
+    """{name}."""
+    return "{name}!"
+'''
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Course:
+    """A course of one question with two known mistakes."""
+    (tmp_path / "solutions" / "01_sums").mkdir(parents=True)
+    (tmp_path / "solutions" / "01_sums" / "01_sums.py").write_text(SOURCE, encoding="utf-8")
+    course = Course(tmp_path)
+    mistakes = MISTAKE.format(id="SUM1", name="first") + MISTAKE.format(id="SUM2", name="second")
+    course.misconceptions("01_sums").write_text(mistakes, encoding="utf-8")
+    return course
+
+
+def as_if(first: object, second: object, *, values: bool = True, more: bool = False):
+    """Runs that see these outcomes of the two mistakes, and fail these tests."""
+
+    def run(answers: Mapping[str, str], _: Sequence[str]) -> dict[str, TestRun]:
+        answer = answers.get("total", "")
+        outcome = first if "first" in answer else second if "second" in answer else 1
+        calls = (Crossing("total", (), outcome),)
+
+        def test(name: str, fails: bool) -> TestRun:
+            status = "failed" if fails and answer else "passed"
+            return TestRun(name, status, 0.0, in_hidden=True, transcript=calls)
+
+        return {t.test: t for t in (test("total-values", values), test("total-more", more))}
+
+    return run
+
+
+def test_a_mistake_of_its_own_kind_is_named_and_caught_as_foretold(small: Course):
+    one, two = diagnosed(small, "01_sums", as_if(2, 3))
+    assert (one.caught, one.named, one.surprises) == (("total-values (hidden)",), "by name", ())
+    assert two.by_name and not two.surprises
+
+
+def test_mistakes_that_give_the_same_are_listed_with_both_names(small: Course):
+    one, two = diagnosed(small, "01_sums", as_if(2, 2))
+    assert one.named == two.named == "as SUM1 or SUM2"
+    assert one.surprises == two.surprises == ()
+
+
+def test_a_mistake_that_no_test_catches_is_a_surprise(small: Course):
+    assert diagnosed(small, "01_sums", as_if(2, 3, values=False))[0].surprises == ("no test fails",)
+
+
+def test_a_mistake_that_fails_other_tests_than_foretold_is_a_surprise(small: Course):
+    one, _ = diagnosed(small, "01_sums", as_if(2, 3, more=True))
+    assert one.surprises == ("should fail total-values",)
+
+
+def test_the_table_is_kept_for_the_book_and_chapters_not_run_keep_their_rows(small: Course):
+    path = small.root / "mutants.tsv"
+    rows = diagnosed(small, "01_sums", as_if(2, 2))
+    other = replace(rows[0], chapter="02_more", message='With a "quote", a tab\tand more.')
+    save(path, [other])
+    save(path, rows)
+    assert load(path) == [*rows, other]

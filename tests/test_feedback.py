@@ -1,10 +1,15 @@
 """Feedback pages: what of a failed test is told, and what stays with its author."""
 
+import re
+from dataclasses import dataclass, replace
+
 import pytest
+from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from autograder.feedback import ForStudents, verdicts
+from autograder.feedback import ForStudents, page, verdicts
+from autograder.results import NotebookResult, Verdict
 
 SOURCE = """\
 n = 3
@@ -82,3 +87,170 @@ def test_a_written_answer_is_said_to_wait():
     marks = {"nbgrader": {"grade": True, "solution": True, "grade_id": "why"}}
     page = shown(new_markdown_cell("Because.", metadata=marks))
     assert "Because." in page and "graded by hand" in page
+
+
+def test_what_this_grader_wrote_is_repeated_without_what_is_for_the_instructor():
+    said = ["the sum of … alone is right too. You count twice.", "failed: yours 12345"]
+    ours = new_output("error", ename="Error", evalue=said[0], traceback=said)
+    one = cell("Error", "", hidden=False)
+    one.outputs = [ours]
+    assert verdicts(one) == [said[0]]
+    assert said[0] in shown(one) and "12345" not in shown(one)
+
+
+def test_verdicts_in_the_metadata_come_first():
+    one = cell("AssertionError", "12345", hidden=False)
+    one.metadata["autograder"] = {"told": "Half of it is right.", "hidden": True}
+    assert verdicts(one) == ["Half of it is right."]
+    assert "this is a hidden one" in shown(one) and "12345" not in shown(one)
+
+
+def test_what_a_student_displayed_cannot_run():
+    marks = {"nbgrader": {"grade": False, "solution": True, "grade_id": "total"}}
+    html = '<img src=x onerror="alert(1)"><script>alert(2)</script><b>bold</b>'
+    rich = {"text/html": html, "application/javascript": "alert(3)", "image/svg+xml": "<svg/>"}
+    outputs = [new_output("display_data", data=rich)]
+    code = new_code_cell("1", metadata=marks, outputs=outputs)
+    text = new_markdown_cell("a <script>alert(4)</script>", metadata=marks)
+    notebook, _ = ForStudents().preprocess(new_notebook(cells=[code, text]), {})
+    data = notebook.cells[1].outputs[0].data
+    assert set(data) == {"text/html"}
+    assert "<script" not in data["text/html"] and "<img" not in data["text/html"]
+    assert "<b>bold</b>" in data["text/html"] and "<script" not in notebook.cells[2].source
+
+
+# --- the page that this grader writes
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the instructor's notebook."""
+
+    grade_id: str
+    kind: str
+    source: str = ""
+    cell_type: str = "code"
+    points: float = 0.0
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The instructor's notebook."""
+
+    cells: tuple[Cell, ...]
+
+
+NOTEBOOK = Notebook(
+    (
+        Cell("", "markdown", "# Sums", "markdown"),
+        Cell("setup", "readonly", "import math"),
+        Cell("", "markdown", "## 1.1 Totals   (3 points, about 5 minutes)\n\nProse.", "markdown"),
+        Cell("total", "solution", "def total(x): return sum(x)"),
+        Cell("total-values", "test", SOURCE, points=2.0),
+        Cell("total-more", "test", SOURCE, points=1.0),
+        Cell("", "markdown", "## 1.2 Why?", "markdown"),
+        Cell("why", "manual", "", "markdown", 4.0),
+    )
+)
+RESULT = NotebookResult(
+    "01_sums",
+    (
+        Verdict(
+            *("total-values", "failed", 0.0, 2.0),
+            told="two numbers are added. You leave out the first (line 1: `x[1:]`).",
+            said="yours 12345",
+            hidden=True,
+            misconception="SUM1",
+            read="01_sums#totals",
+        ),
+        Verdict("total-more", "passed", 1.0, 1.0, stood_in=("halve",)),
+    ),
+    {"total": "def total(x):\n    return sum(x[1:])", "why": "Because <i>so</i>."},
+    {"total": "printed\n"},
+    notes=("The notebook was found as `nb (1).ipynb`.",),
+)
+
+
+def text_of(result: NotebookResult, book: str = "") -> str:
+    """What a reader of the page sees."""
+    soup = BeautifulSoup(page(result, NOTEBOOK, "lena", book), "html.parser")
+    for tag in soup(["style"]):
+        tag.decompose()
+    return " ".join(soup.get_text().split())
+
+
+def test_the_page_says_first_what_was_earned_and_what_to_look_at():
+    text = text_of(RESULT)
+    assert "1 of 3 points, 1 of 2 tests pass" in text
+    assert text.index("What to look at") < text.index("total-values: failed") < text.index("sum(x[")
+
+
+def test_the_page_shows_answers_verdicts_and_where_to_read():
+    text = text_of(RESULT)
+    for part in (
+        "1.1 Totals 1 / 3",
+        "def total(x): return sum(x[1:])",
+        "It printed printed",
+        "You leave out the first (line 1: x[1:]).",
+        "this is a hidden one",
+        "Your own halve did not work here",
+        "Read: 01 sums, totals",
+        "found as nb (1).ipynb",
+        "Because <i>so</i>.",
+        "graded by hand, 4 points",
+    ):
+        assert part in text
+    assert "12345" not in text and "Prose" not in text and "1.1 Totals (3 points" not in text
+
+
+def test_the_page_links_to_the_book_where_there_is_one():
+    html = page(RESULT, NOTEBOOK, "lena", "../book/")
+    assert 'href="../book/01_sums.html#totals"' in html
+
+
+def test_links_within_the_page_lead_somewhere():
+    soup = BeautifulSoup(page(RESULT, NOTEBOOK, "lena"), "html.parser")
+    anchors = {str(tag["id"]) for tag in soup.find_all(id=True)}
+    links = [str(tag["href"]) for tag in soup.find_all("a")]
+    assert links and all(link.removeprefix("#") in anchors for link in links)
+
+
+EVIL = "</pre></style><script>alert(1)</script><img src=http://x.example/ onerror=alert(2)>"
+
+
+def test_nothing_on_the_page_runs_or_is_fetched_whatever_a_student_writes():
+    first, second = RESULT.verdicts
+    evil = replace(
+        RESULT,
+        verdicts=(replace(first, told=EVIL, read=f"{EVIL}#x"), replace(second, stood_in=(EVIL,))),
+        answers={"total": EVIL + "\ud800\x00", "why": EVIL},
+        outputs={"total": f"\x1b[31m{EVIL}\x1b[0m"},
+        notes=(EVIL,),
+    )
+    for html in (
+        page(evil, NOTEBOOK, EVIL, "book"),
+        page(replace(evil, reason=EVIL), NOTEBOOK, EVIL),
+    ):
+        html.encode()
+        soup = BeautifulSoup(html, "html.parser")
+        assert not soup.find_all(["script", "img", "iframe", "link", "object", "base", "form"])
+        handlers = [name for tag in soup.find_all(True) for name in tag.attrs if name[:2] == "on"]
+        assert handlers == []
+        assert "default-src 'none'" in str(soup.find("meta", {"http-equiv": True}))
+        assert soup.head is not None and soup.head.find("meta", {"http-equiv": True})
+        assert not re.search(r"[\x00-\x08\x1b]", html)
+
+
+def test_long_answers_and_outputs_are_cut():
+    long = replace(RESULT, answers={"total": "x" * 50_000}, outputs={"total": "y" * 50_000})
+    assert "more characters" in text_of(long)
+    assert len(page(long, NOTEBOOK, "lena")) < 60_000
+
+
+def test_an_answer_that_is_missing_is_said_to_be():
+    assert "There is none in your notebook" in text_of(replace(RESULT, answers={}))
+
+
+def test_a_notebook_that_could_not_be_graded_gets_the_reason():
+    html = page(replace(RESULT, reason="it is not a notebook."), NOTEBOOK, "lena")
+    assert "could not be run: it is not a notebook.</p>" in html and "1.1 Totals" not in html

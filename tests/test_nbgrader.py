@@ -9,6 +9,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,21 +17,15 @@ from nbgrader.api import Gradebook
 
 from autograder.course import Course
 from autograder.demo import Work, half, reference
+from autograder.grade import Class, grade, read_journal
 from autograder.release import build_instructor
 from autograder.source import read_source
 from tests.conftest import CHAPTERS
+from tests.kill_drill import state
+from tests.small_course import ANSWERS, NAME, RIGHT, make_course, nbgrader
+from tests.small_course import hand_in as small_hand_in
 
 CHAPTER = CHAPTERS[0]
-
-
-def nbgrader(root: Path, *arguments: str) -> str:
-    """Run an nbgrader command in a course's root; returns what it said."""
-    done = subprocess.run(
-        ["nbgrader", *arguments], cwd=root, capture_output=True, text=True, check=False
-    )
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    return said
 
 
 def hand_in(course: Course, root: Path, student: str, maker) -> Path:
@@ -119,7 +114,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def server(root: Path):
-    """A Jupyter server in the course's root; gives a function that fetches a path."""
+    """A Jupyter server in the course's root; gives a function that asks it for a path."""
     port = free_port()
     command = [
         *("jupyter", "server", "--no-browser", "--allow-root", f"--port={port}"),
@@ -129,20 +124,23 @@ def server(root: Path):
     environment = os.environ | {"JUPYTER_RUNTIME_DIR": str(root / "runtime")}
     process = subprocess.Popen(command, cwd=root, stdout=log, stderr=log, env=environment)
 
-    def get(path: str) -> str:
+    def ask(path: str, method: str = "GET", content: dict | None = None) -> str:
         request = urllib.request.Request(
-            f"http://127.0.0.1:{port}/{path}", headers={"Authorization": "token t"}
+            f"http://127.0.0.1:{port}/{path}",
+            headers={"Authorization": "token t", "Content-Type": "application/json"},
+            method=method,
+            data=None if content is None else json.dumps(content).encode(),
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.read().decode()
 
     for _ in range(120):
         try:
-            get("api/status")
+            ask("api/status")
             break
         except (urllib.error.URLError, ConnectionError):
             time.sleep(0.5)
-    yield get
+    yield ask
     process.terminate()
     process.wait(30)
     log.close()
@@ -160,3 +158,113 @@ def test_the_formgrader_shows_the_class(course: Course, root: Path, server):
     submissions = json.loads(server(f"formgrader/api/submitted_notebooks/{CHAPTER}/{CHAPTER}"))
     page = server(f"formgrader/submissions/{submissions[0]['id']}/?index=0")
     assert "Student's answer" in page
+
+
+def grades_of(root: Path, student: str) -> dict[str, tuple]:
+    """A submission's rows: automatic and manual score, extra credit, comment."""
+    with Gradebook(f"sqlite:///{root / 'gradebook.db'}") as book:
+        notebook = book.find_submission_notebook(CHAPTER, CHAPTER, student)
+        said = {row.name: row.manual_comment for row in notebook.comments}
+        return {
+            row.name: (row.auto_score, row.manual_score, row.extra_credit, said.get(row.name))
+            for row in notebook.grades
+        }
+
+
+def test_the_formgraders_grades_and_comments_outlive_every_regrade(
+    course: Course, root: Path, server
+):
+    submissions = json.loads(server(f"formgrader/api/submitted_notebooks/{CHAPTER}/{CHAPTER}"))
+    (id,) = [one["id"] for one in submissions if one["student"] == "ada"]
+    given = json.loads(server(f"formgrader/api/grades?submission_id={id}"))
+    written = next(grade for grade in given if grade["auto_score"] is None)
+    score = {"manual_score": 0.5, "extra_credit": 0.25}
+    server(f"formgrader/api/grade/{written['id']}", "PUT", score)
+    comments = json.loads(server(f"formgrader/api/comments?submission_id={id}"))
+    comment = next(one for one in comments if one["name"] == written["name"])
+    server(f"formgrader/api/comment/{comment['id']}", "PUT", {"manual_comment": "Say more."})
+    before = grades_of(root, "ada")
+    assert before[written["name"]] == (None, 0.5, 0.25, "Say more.")
+
+    answer = server(f"formgrader/api/submission/{CHAPTER}/ada/autograde", "POST", {})
+    assert json.loads(answer)["success"], answer
+    assert grades_of(root, "ada") == before
+
+    here = Course(root)
+    summary = grade(Class(here, root), [CHAPTER], again=True, progress=False)
+    assert summary.graded == 3
+    assert grades_of(root, "ada") == before
+    page = server(f"formgrader/submissions/{id}/?index=0")
+    assert "Student's answer" in page
+
+
+AWKWARD: dict[str, Callable[[Path], object]] = {
+    "bom": lambda path: path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes()),
+    "no JSON": lambda path: path.write_text('{"cells": ['),
+    "other name": lambda path: path.rename(path.with_name("homework (1).ipynb")),
+    "schema 99": lambda path: path.write_text(
+        path.read_text().replace('"schema_version": 3', '"schema_version": 99')
+    ),
+    "nothing": lambda path: path.unlink(),
+    "text only": lambda path: path.rename(path.with_suffix(".txt")),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "pipe": lambda path: os.mkfifo(path.with_name("data.csv")),
+    "link": lambda path: path.with_name("passwd").symlink_to("/etc/passwd"),
+    "timestamp": lambda path: path.with_name("timestamp.txt").write_text("yesterday"),
+    "doubled cell": lambda path: path.write_text(doubled(path.read_text())),
+}
+
+
+def doubled(text: str) -> str:
+    """A notebook with its first answer copied to the end."""
+    content = json.loads(text)
+    content["cells"].append(content["cells"][2] | {"id": "copied"})
+    return json.dumps(content)
+
+
+@pytest.fixture(scope="module")
+def awkward(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """A small class that stock nbgrader could not grade, graded by its own command."""
+    course = make_course(tmp_path_factory.mktemp("awkward"), hooks=True)
+    nbgrader(course.root, "generate_assignment", NAME)
+    for student, answers in ANSWERS.items():
+        small_hand_in(course.root, student, answers)
+    for name, spoil in AWKWARD.items():
+        spoil(small_hand_in(course.root, name, RIGHT))
+    said = nbgrader(course.root, "autograde", NAME)
+    assert "There was an error" not in said
+    return course
+
+
+def test_nbgraders_own_command_grades_what_it_could_not_read(awkward: Course):
+    found = state(awkward, NAME, awkward.root)
+    assert set(found["rows"]) == {*ANSWERS, *AWKWARD}
+    scores = {student: total(rows) for student, rows in found["rows"].items()}
+    lost = {"no JSON", "nothing", "text only", "a folder"}
+    assert {who: scores[who] for who in AWKWARD} == {
+        who: 0 if who in lost else 6 for who in AWKWARD
+    }
+    journal = read_journal(Class(awkward, awkward.root))
+    assert {student for (student, _), result in journal.items() if result.reason} == lost
+
+
+def test_both_entrances_leave_the_same(awkward: Course):
+    first = state(awkward, NAME, awkward.root)
+    summary = grade(Class(awkward, awkward.root), [NAME], again=True, progress=False)
+    assert summary.graded == len(ANSWERS) + len(AWKWARD)
+    assert state(awkward, NAME, awkward.root) == first
+
+
+def test_nothing_of_a_link_or_a_pipe_is_copied(awkward: Course):
+    names = {path.name for path in (awkward.root / "autograded").rglob("*")}
+    assert not names & {"passwd", "data.csv"}
+
+
+def total(rows: tuple) -> float:
+    """Automatic points of a submission, as `state` shows it."""
+    return sum(
+        float(auto)
+        for _, grades, _ in rows[1].values()
+        for _, _, auto, *_ in grades
+        if auto != "None"
+    )

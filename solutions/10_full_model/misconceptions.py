@@ -366,6 +366,40 @@ def scaled_twice(self, source):
 @misconception(
     "transformer",
     target="Transformer.encode",
+    id="TOK4",
+    fails=["transformer-values"],
+    read="01_embedding#embedding-scale",
+)
+def scaled_after_the_positions(self, source):
+    """You multiply by sqrt(d_model) after the positions are added, so they grow as well; only the
+    embedding's vectors are scaled.
+    """
+    mask = (source != self.pad_id).unsqueeze(1)
+    x = self.positional_encoding(self.source_embedding.weight[source])
+    return self.encoder(x * math.sqrt(self.source_embedding.weight.shape[1]), mask), mask
+
+
+@misconception(
+    "transformer",
+    target="Transformer.encode",
+    id="ENC9",
+    fails=["transformer-values"],
+    read="10_full_model#the-parts",
+)
+def positions_before_every_layer(self, source):
+    """You add the positions anew before every layer; they are added once, to the vectors of the
+    embedding.
+    """
+    mask = (source != self.pad_id).unsqueeze(1)
+    x = self.source_embedding(source)
+    for layer in self.encoder.layers:
+        x = layer(self.positional_encoding(x), mask)
+    return (x if self.encoder.norm is None else self.encoder.norm(x)), mask
+
+
+@misconception(
+    "transformer",
+    target="Transformer.encode",
     id="FUL6",
     fails=["transformer-values"],
     read="10_full_model#the-parts",

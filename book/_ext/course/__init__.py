@@ -6,6 +6,7 @@ Directives, each documented in its module:
     anywidget        an interactive figure that also works on file://  (anywidget.py)
     coverage         where the documents' items and errors are treated (coverage.py)
     departures       where the code departs from the paper             (departures.py)
+    mutants          known mistakes, what catches and what names them  (mutants.py)
 
 And three services: pictures without alternative text fail the build (polish.py), finished pages
 are made lighter and more accessible (polish.py), and a changed library or extension makes every
@@ -19,7 +20,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from . import anywidget, cards, coverage, departures, fresh, polish
+from . import anywidget, cards, coverage, departures, fresh, mutants, polish
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("anywidget", anywidget.AnyWidget)
     app.add_directive("coverage", coverage.Coverage)
     app.add_directive("departures", departures.Departures)
+    app.add_directive("mutants", mutants.Mutants)
     app.connect("builder-inited", fresh.forget_stale_outputs)
     app.connect("env-get-outdated", fresh.pages_to_read_again)
     app.connect("doctree-resolved", polish.require_alternative_text)

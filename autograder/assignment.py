@@ -1,0 +1,459 @@
+"""Read an instructor's notebooks, as nbgrader knows them, into what grading needs.
+
+Any nbgrader assignment is read: a folder of notebooks with nbgrader's metadata, made by hand or
+built from a text source. What the release shows is computed here as nbgrader computes it, from the
+settings in nbgrader_config.py. What could not be graded is refused here, not when a class waits.
+"""
+
+import ast
+import builtins
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from traitlets.config.loader import PyFileConfigLoader
+
+from autograder.course import CourseError
+from autograder.rules import Rules, read_rules
+from autograder.syntax import awaits, facts, parse, top_level_names
+
+Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]
+IN_EVERY_MODULE = frozenset({*dir(builtins), "__name__", "__file__", "__doc__", "__builtins__"})
+NOT_FILES = ("rules.toml", "nbgrader_config.py")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of an instructor's notebook."""
+
+    grade_id: str  # empty for an ordinary cell
+    kind: Kind
+    cell_type: str  # "code", "markdown" or "raw"
+    source: str  # the instructor's; a solution without its markers, a test with them
+    stub: str  # what the release shows
+    points: float
+    metadata: dict[str, Any]
+    id: str  # of the notebook's format
+    hidden: tuple[tuple[int, int], ...] = ()  # first and last line of each hidden part, from 1
+
+    @property
+    def answerable(self) -> bool:
+        """Whether what the student writes in this cell is taken."""
+        return self.kind in ("solution", "manual", "task") and not self.locked
+
+    @property
+    def locked(self) -> bool:
+        """Whether nbgrader gives this cell back as it was handed out."""
+        marks = self.metadata.get("nbgrader", {})
+        if marks.get("solution"):
+            return False
+        return bool(marks.get("grade") or marks.get("locked"))
+
+    @property
+    def hidden_from(self) -> int:
+        """The line on which the hidden tests begin; 0 if there are none."""
+        return self.hidden[0][0] if self.hidden else 0
+
+    def is_hidden(self, line: int) -> bool:
+        """Whether a line of the source is in a hidden part."""
+        return any(first <= line <= last for first, last in self.hidden)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Solution cells and the tests that follow them: the parts of one question."""
+
+    solutions: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """One notebook of an assignment."""
+
+    name: str  # without .ipynb
+    cells: tuple[Cell, ...]
+    defines: dict[str, tuple[str, ...]]  # solution cell -> top-level names of its reference
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def cell(self, grade_id: str) -> Cell:
+        """The cell of this grade_id."""
+        return self._by_id[grade_id]
+
+    @cached_property
+    def _by_id(self) -> dict[str, Cell]:
+        return {cell.grade_id: cell for cell in self.cells if cell.grade_id}
+
+    def of_kind(self, *kinds: str) -> tuple[Cell, ...]:
+        """The cells of these kinds, in order."""
+        return tuple(cell for cell in self.cells if cell.kind in kinds)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The notebook's questions that have tests or a solution, in order."""
+        found: list[Group] = []
+        for cell in self.of_kind("solution", "test"):
+            if not found or (cell.kind == "solution" and found[-1].tests):
+                found.append(Group((), ()))
+            last = found[-1]
+            if cell.kind == "solution":
+                found[-1] = Group((*last.solutions, cell.grade_id), last.tests)
+            else:
+                found[-1] = Group(last.solutions, (*last.tests, cell.grade_id))
+        return tuple(found)
+
+    def question_of(self, test_id: str) -> tuple[str, ...]:
+        """The solution cells directly before the group of tests to which this one belongs."""
+        return next((group.solutions for group in self.groups if test_id in group.tests), ())
+
+    @cached_property
+    def shared_names(self) -> dict[str, tuple[str, ...]]:
+        """Test -> names that it takes from tests of other groups, which therefore run with it."""
+        given: dict[str, int] = {}
+        shared: dict[str, tuple[str, ...]] = {}
+        for number, group in enumerate(self.groups):
+            for test in group.tests:
+                known = facts(self.cell(test).source)
+                names = sorted(n for n in known.needed if given.get(n, number) != number)
+                if names:
+                    shared[test] = tuple(names)
+                given |= dict.fromkeys(known.bound, number)
+            for (
+                solution
+            ) in group.solutions:  # an answer's name is the answer's, whoever else has it
+                for name in self.defines.get(solution, ()):
+                    given.pop(name, None)
+        return shared
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Everything that grading an assignment rests on."""
+
+    name: str
+    notebooks: tuple[Notebook, ...]
+    digest: str  # changes when tests, rules, files or settings do
+    rules: Rules
+    files: tuple[Path, ...]  # the instructor's other files
+    folder: Path = Path()  # in which those files lie
+
+    def notebook(self, name: str) -> Notebook:
+        """The notebook of this name."""
+        return next(notebook for notebook in self.notebooks if notebook.name == name)
+
+    def allowed_files(self, name: str) -> bool:
+        """Whether a student's file of this name is kept for the run."""
+        return self.rules.allows_file(name)
+
+
+@dataclass(frozen=True)
+class Markers:
+    """The settings of nbgrader that decide what a release shows."""
+
+    code_stub: str = "# YOUR CODE HERE\nraise NotImplementedError()"
+    text_stub: str = "YOUR ANSWER HERE"
+    solution: tuple[str, str] = ("BEGIN SOLUTION", "END SOLUTION")
+    hidden: tuple[str, str] = ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS")
+    scheme: tuple[str, str] = ("BEGIN MARK SCHEME", "END MARK SCHEME")
+    header: Path | None = None
+    footer: Path | None = None
+
+
+def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
+    """Read the assignment whose notebooks lie in a folder; raises CourseError with what to do.
+
+    Args:
+        folder: holds the instructor's notebooks.
+        rules: a rules.toml; by default the one in the folder or in solutions/<name>/.
+    """
+    if not folder.is_dir():
+        raise CourseError(f"{folder} does not exist; an assignment's notebooks lie in its folder.")
+    folder = folder.resolve()
+    root = next((up for up in folder.parents if (up / "nbgrader_config.py").is_file()), None)
+    markers = read_markers(root) if root else Markers()
+    paths = sorted(path for path in folder.glob("*.ipynb") if path.is_file())
+    if not paths:
+        raise CourseError(f"{folder} holds no notebook; put the instructor's .ipynb files there.")
+    notebooks = tuple(_notebook(path, markers) for path in paths)
+    for notebook in notebooks:
+        _lint(folder / f"{notebook.name}.ipynb", notebook)
+    rules = rules or _rules_path(folder, root)
+    questions = [
+        cell.grade_id
+        for notebook in notebooks
+        for cell in notebook.of_kind("solution", "manual")
+        if cell.cell_type == "code"
+    ]
+    files = tuple(_other_files(folder))
+    digest = _digest(markers, [*paths, *_around(markers), *files], rules)
+    read = read_rules(rules, folder.name, questions)
+    return Assignment(folder.name, notebooks, digest, read, files, folder)
+
+
+def _rules_path(folder: Path, root: Path | None) -> Path:
+    beside = folder / "rules.toml"
+    if beside.is_file() or root is None:
+        return beside
+    return root / "solutions" / folder.name / "rules.toml"
+
+
+def read_markers(root: Path) -> Markers:
+    """The course's settings, from its nbgrader_config.py."""
+    path = root / "nbgrader_config.py"
+    try:
+        config = PyFileConfigLoader(path.name, path=str(root)).load_config()
+    except (SyntaxError, NameError, ImportError, AttributeError, OSError) as error:
+        raise CourseError(f"{path} cannot be read ({error}); mend it.") from error
+    clear, tests = config.get("ClearSolutions", {}), config.get("ClearHiddenTests", {})
+    scheme, around = config.get("ClearMarkScheme", {}), config.get("IncludeHeaderFooter", {})
+    standard = Markers()
+    stub = clear.get("code_stub", standard.code_stub)
+    return Markers(
+        stub.get("python", standard.code_stub) if isinstance(stub, dict) else stub,
+        clear.get("text_stub", standard.text_stub),
+        _pair(clear, "solution_delimeter", standard.solution),
+        _pair(tests, "test_delimeter", standard.hidden),
+        _pair(scheme, "mark_scheme_delimeter", standard.scheme),
+        root / around["header"] if around.get("header") else None,
+        root / around["footer"] if around.get("footer") else None,
+    )
+
+
+def _pair(table: dict, name: str, standard: tuple[str, str]) -> tuple[str, str]:
+    return table.get(f"begin_{name}", standard[0]), table.get(f"end_{name}", standard[1])
+
+
+def _around(markers: Markers) -> list[Path]:
+    return [path for path in (markers.header, markers.footer) if path is not None]
+
+
+def _other_files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        private = any(part.startswith((".", "__pycache__")) for part in inside.parts)
+        notebook = path.suffix == ".ipynb" and len(inside.parts) == 1
+        if path.is_file() and not (private or notebook or path.name in NOT_FILES):
+            yield path
+
+
+def _digest(markers: Markers, paths: Sequence[Path], rules: Path) -> str:
+    digest = hashlib.sha256(repr(markers).encode())
+    for path in [*paths, rules]:
+        content = path.read_bytes() if path.is_file() else b""
+        digest.update(f"{path.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _notebook(path: Path, markers: Markers) -> Notebook:
+    content = _content(path)
+    raw = [*_cells_of(markers.header), *content["cells"], *_cells_of(markers.footer)]
+    cells = tuple(_cell(path, number, cell, markers) for number, cell in enumerate(raw, 1))
+    seen: set[str] = set()
+    for cell in cells:
+        if cell.grade_id in seen and cell.grade_id:
+            raise CourseError(f"{path}: the grade_id {cell.grade_id} is there twice; rename one.")
+        seen.add(cell.grade_id)
+    defines = {
+        cell.grade_id: tuple(sorted(top_level_names(tree)))
+        for cell in cells
+        if cell.kind in ("solution", "manual") and cell.cell_type == "code"
+        if (tree := parse(cell.source)) is not None
+    }
+    metadata = {key: content["metadata"].get(key) for key in ("kernelspec", "language_info")}
+    return Notebook(path.stem, cells, defines, {k: v for k, v in metadata.items() if v})
+
+
+def _cells_of(path: Path | None) -> list[dict]:
+    """Cells of the header or footer that nbgrader puts around every notebook."""
+    return _content(path)["cells"] if path else []
+
+
+def _content(path: Path) -> dict:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise CourseError(f"{path} is no notebook ({error}); save it again in Jupyter.") from error
+    if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
+        raise CourseError(
+            f"{path} is no notebook of format 4 (it has no list of cells); open it in Jupyter and "
+            "save it."
+        )
+    content.setdefault("metadata", {})
+    language = content["metadata"].get("kernelspec", {}).get("language", "python")
+    if language != "python":
+        raise CourseError(f"{path} is written in {language}; only Python notebooks can be graded.")
+    return content
+
+
+def _cell(path: Path, number: int, raw: dict, markers: Markers) -> Cell:
+    source = raw.get("source", "")
+    source = "".join(source) if isinstance(source, list) else source
+    metadata = dict(raw.get("metadata", {}))
+    marks = metadata.get("nbgrader") or {}
+    grade_id = marks.get("grade_id", "")
+    cell_type = raw.get("cell_type", "code")
+    kind = _kind(marks, cell_type)
+    where = f"{path}, cell {grade_id or number}"
+    cut, stub, hidden = _versions(where, kind, cell_type, source, markers)
+    invented = hashlib.sha256(f"{path.stem} {number}".encode()).hexdigest()[:16]
+    return Cell(
+        grade_id=grade_id,
+        kind=kind,
+        cell_type=cell_type,
+        source=cut,
+        stub=stub,
+        points=_points(where, marks),
+        metadata=metadata,
+        id=raw.get("id") or invented,
+        hidden=hidden,
+    )
+
+
+def _kind(marks: dict, cell_type: str) -> Kind:
+    grade, solution = bool(marks.get("grade")), bool(marks.get("solution"))
+    if marks.get("task"):
+        return "task"
+    if solution and not grade and cell_type == "code":
+        return "solution"
+    if solution or (grade and cell_type != "code"):
+        return "manual"
+    if grade:
+        return "test"
+    if marks.get("locked"):
+        return "readonly"
+    return "code" if cell_type == "code" else "markdown"
+
+
+def _points(where: str, marks: dict) -> float:
+    if not (marks.get("grade") or marks.get("task")):
+        return 0.0
+    points = marks.get("points")
+    number = float(points) if isinstance(points, int | float) else math.nan
+    if math.isfinite(number) and number >= 0:
+        return number
+    raise CourseError(f"{where}: points are {points!r}; set a number, 0 or more, in Jupyter.")
+
+
+def _versions(
+    where: str, kind: Kind, cell_type: str, source: str, markers: Markers
+) -> tuple[str, str, tuple[tuple[int, int], ...]]:
+    """A cell as its author means it, as the release shows it, and which lines are hidden."""
+    solved = _regions(where, source, markers.solution)
+    hidden = _regions(where, source, markers.hidden)
+    if hidden and kind not in ("test", "manual"):
+        raise CourseError(f"{where}: hidden tests belong in a test cell; move them there.")
+    if solved and kind not in ("solution", "manual"):
+        raise CourseError(f"{where}: a marked solution belongs in a solution cell; move it there.")
+    if kind == "task":
+        scheme = _regions(where, source, markers.scheme)
+        return source, _without(source, scheme), ()
+    if kind not in ("solution", "manual"):
+        return source, _without(source, hidden), hidden
+    stub = markers.code_stub if cell_type == "code" else markers.text_stub
+    lines = source.split("\n")
+    marked = {line for region in solved for line in region}
+    kept = "\n".join(line for n, line in enumerate(lines, 1) if n not in marked)
+    return kept, _with_stub(source, solved, stub) if solved else stub, ()
+
+
+def _regions(where: str, source: str, marks: tuple[str, str]) -> tuple[tuple[int, int], ...]:
+    """First and last line of each marked part, the markers included."""
+    begin, end = marks
+    found, start = [], 0
+    for number, line in enumerate(source.split("\n"), 1):
+        if begin in line:
+            if start:
+                raise CourseError(f"{where}: {begin} stands twice without {end}; add the end.")
+            start = number
+        elif end in line and start:
+            found.append((start, number))
+            start = 0
+    if start:
+        raise CourseError(f"{where}: {begin} on line {start} has no {end}; add it.")
+    return tuple(found)
+
+
+def _without(source: str, regions: Sequence[tuple[int, int]]) -> str:
+    lines = enumerate(source.split("\n"), 1)
+    return "\n".join(
+        line for n, line in lines if not any(first <= n <= last for first, last in regions)
+    )
+
+
+def _with_stub(source: str, regions: Sequence[tuple[int, int]], stub: str) -> str:
+    """The source with each marked part replaced by the stub, indented as the marker is."""
+    starts = {first for first, _ in regions}
+    lines: list[str] = []
+    for number, line in enumerate(source.split("\n"), 1):
+        if number in starts:
+            indent = line[: len(line) - len(line.lstrip())]
+            lines.extend(indent + part for part in stub.split("\n"))
+        elif not any(first <= number <= last for first, last in regions):
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _lint(path: Path, notebook: Notebook) -> None:
+    """Refuse tests that cannot run in a process of their own."""
+    known: dict[str, int] = {}  # name -> the first cell that defines it
+    anything = False
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            found = facts(cell.source)
+            anything = anything or found.star
+            for name in found.bound:
+                known.setdefault(name, number)
+    for number, cell in enumerate(notebook.cells):
+        if cell.kind == "test":
+            where = f"{path}, cell {cell.grade_id}"
+            _check_python(where, cell.source)
+            if not anything:
+                _check_names(where, cell, number, notebook, known)
+
+
+def _check_python(where: str, source: str) -> None:
+    """A test is plain Python, not the notebook's extension of it."""
+    if "### AUTOTEST" in source or "### HASHED AUTOTEST" in source:
+        raise CourseError(
+            f"{where}: tests that nbgrader writes (AUTOTEST) are not in the source yet; write the "
+            "asserts themselves."
+        )
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        if parse(source) is None:
+            raise CourseError(
+                f"{where}: line {error.lineno} is no Python ({error.msg}); mend it."
+            ) from error
+        raise CourseError(
+            f"{where}: line {error.lineno} is a magic or a shell command, which a test cannot use "
+            "because tests run apart from the notebook; write plain Python."
+        ) from error
+    if awaits(tree):
+        raise CourseError(
+            f"{where}: the test waits at its top level, which only a notebook can; call "
+            "asyncio.run(...) instead."
+        )
+
+
+def _check_names(
+    where: str, cell: Cell, number: int, notebook: Notebook, known: dict[str, int]
+) -> None:
+    """Every name that a test needs is defined by a cell above it."""
+    for name in sorted(facts(cell.source).needed - IN_EVERY_MODULE):
+        if name not in known:
+            raise CourseError(
+                f"{where}: the test uses {name}, which no cell of the notebook defines; import or "
+                "define it in the test or in a cell above."
+            )
+        if known[name] > number:
+            below = notebook.cells[known[name]]
+            raise CourseError(
+                f"{where}: the test uses {name}, which is defined only further down, in cell "
+                f"{below.grade_id or known[name] + 1}; move one of the two."
+            )

@@ -1,0 +1,415 @@
+"""Say what went wrong with an answer: for its student, for the instructor, and which mistake it is.
+
+The words for a student come from four places only: the test's author, the book of known mistakes,
+his own source, and, in visible tests, the values that he can see himself. Of a hidden test neither
+inputs nor outcomes are repeated, not even his own: an answer might return what it was given.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from autograder.differences import call_in_words, keep, same_call
+from autograder.results import Crossing, Raised, TestRun, Transcript, Verdict
+
+LONGEST = 300  # characters of a message that is repeated
+LONGEST_LINE = 100  # of a line of source
+UNANSWERED = "Not answered yet."
+MISSING = "The answer is missing: a name that this test needs is not defined."
+BROKEN_TEST = (
+    "This test could not be run. That is no fault of yours; your instructor has to look at it."
+)
+NO_TEXT = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+CHANGED = "Your code changes what it was handed; the caller still needs it as it was."
+REPORTED = re.compile(r"assert|check|expect|fail|raise|verify", re.IGNORECASE)
+
+
+class TestCell(Protocol):
+    """What has to be known of a test's cell."""
+
+    __test__ = False  # for pytest: not a test class
+
+    @property
+    def grade_id(self) -> str:
+        """The test's name."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Its source, hidden tests included."""
+        ...
+
+    @property
+    def points(self) -> float:
+        """What it is worth."""
+        ...
+
+
+@dataclass(frozen=True)
+class Known:
+    """A mistake that is known, and what answers with it give in each test of its question.
+
+    The transcripts are those of `differences.keep`.
+    """
+
+    id: str
+    name: str
+    message: str  # for the student: names the mistake and what the result shows
+    read: str = ""  # "page#label" in the book
+    fails: tuple[str, ...] = ()  # the tests that fail by it
+    transcripts: Mapping[str, Transcript] = field(default_factory=dict)  # by test
+    ends: Mapping[str, str] = field(default_factory=dict)  # by test, see `ending`
+
+
+@dataclass(frozen=True)
+class Named:
+    """A known mistake that agrees with what an answer gave."""
+
+    known: Known
+    others: tuple[Known, ...] = ()  # mistakes with another message that agree as well
+
+    @property
+    def sure(self) -> bool:
+        """Whether no other mistake agrees as well."""
+        return not self.others
+
+
+def told(
+    run: TestRun,
+    cell: TestCell,
+    reference: Transcript | None,
+    known: Sequence[Known],
+    *,
+    answers: Mapping[str, str] | None = None,
+    runs: Sequence[TestRun] = (),
+) -> Verdict:
+    """Put in words how a test went.
+
+    Args:
+        run: how it went.
+        cell: the test's cell.
+        reference: what the reference gives in the same test; None if that is not known.
+        known: the mistakes that are known for the test's question.
+        answers: the student's source by grade_id, to quote the line that stopped.
+        runs: how all tests of the notebook went; what they say together names a mistake better.
+    """
+    named = None
+    run = replace(run, transcript=keep(run.transcript))
+    reference = None if reference is None else keep(reference)
+    if run.status in ("failed", "error"):
+        named = name_misconception(run, known, reference, runs)
+    sentences = _for_student(run, cell, reference, answers or {})
+    return Verdict(
+        test=run.test,
+        status=run.status,
+        score=run.score,
+        points=cell.points,
+        told=clean(_joined([*sentences[:1], _message(named)] if named else sentences)),
+        said=clean(_for_instructor(run, reference, named)),
+        hidden=run.in_hidden and run.status != "passed",
+        misconception=named.known.id if named else "",
+        read=named.known.read if named else "",
+        stood_in=run.stood_in,
+        seconds=run.seconds,
+    )
+
+
+def name_misconception(
+    run: TestRun,
+    known: Iterable[Known],
+    reference: Transcript | None,
+    runs: Sequence[TestRun] = (),
+) -> Named | None:
+    """The known mistake that gives what this answer gave, in all calls that the test made.
+
+    If several do, those are left that agree in most of the other tests; of these the one that
+    fails the same tests; of these the first, which is then no more than probable.
+    """
+    if reference is None:
+        return None
+    run = replace(run, transcript=keep(run.transcript))
+    as_wanted = agrees(run.transcript, keep(reference))
+    able = [one for one in known if _gives(one, run, by_end_only=as_wanted)]
+    if len(able) < 2:
+        return Named(able[0]) if able else None
+    tests = {test for one in able for test in one.transcripts} - {run.test}
+    others = [
+        replace(other, transcript=keep(other.transcript)) for other in runs if other.test in tests
+    ]
+    best = max(_agreeing(one, others) for one in able)
+    able = [one for one in able if _agreeing(one, others) == best]
+    failed = {other.test for other in runs if other.status in ("failed", "error")}
+    exact = [one for one in able if set(one.fails) == failed]
+    able = exact or able
+    return Named(able[0], tuple(one for one in able[1:] if one.message != able[0].message))
+
+
+def agrees(theirs: Transcript, ours: Transcript) -> bool:
+    """Whether the calls of the first went as those of the second, up to the end of the first."""
+    return len(theirs) <= len(ours) and all(map(same_call, theirs, ours))
+
+
+def ending(run: TestRun) -> str:
+    """How a test ended, for comparison where all calls went as they should; empty if it passed."""
+    if run.status == "passed":
+        return ""
+    return f"{run.status}\n{run.error}\n{run.message}"
+
+
+def first_difference(theirs: Transcript, ours: Transcript) -> tuple[Crossing, Crossing] | None:
+    """The first call that went another way than it should, and how it should have gone."""
+    for one, other in zip(theirs, ours, strict=False):
+        if one.what != other.what:
+            return None  # no longer the same calls, since the test took another way
+        if not same_call(one, other):
+            return one, other
+    return None
+
+
+def claims(source: str) -> list[list[str]]:
+    """First lines of what a test's author says when it fails, cut where values are put in."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return []
+    spoken = [part for node in ast.walk(tree) for part in _spoken(node)]
+    bound = _bound(tree)
+    spoken += [value for part in spoken for name in _names(part) for value in bound.get(name, [])]
+    found = [parts for part in spoken for parts in _strings(part)]
+    return [parts for parts in found if len("".join(parts)) > 8]
+
+
+def claim_of(message: str, source: str, *, hidden: bool) -> str:
+    """What a test's author claims in a failure's message; empty if it is not his.
+
+    In a visible test the first line as it is; in a hidden one only the words that are his own.
+    """
+    first = message.strip().partition("\n")[0]
+    fitting = [
+        parts for parts in claims(source) if re.fullmatch(".*".join(map(re.escape, parts)), first)
+    ]
+    if not fitting:
+        return ""
+    if not hidden:
+        return first
+    parts = max(fitting, key=lambda parts: len("".join(parts)))
+    return " … ".join(part.strip() for part in parts if part.strip())
+
+
+def _gives(one: Known, run: TestRun, *, by_end_only: bool) -> bool:
+    """Whether a mistake gives what the run gave, and not just what is right."""
+    transcript = one.transcripts.get(run.test)
+    if transcript is None or not agrees(run.transcript, transcript):
+        return False
+    return not by_end_only or one.ends.get(run.test, "") == ending(run)
+
+
+def _agreeing(one: Known, runs: Sequence[TestRun]) -> int:
+    return sum(
+        run.test in one.transcripts and agrees(run.transcript, one.transcripts[run.test])
+        for run in runs
+    )
+
+
+def _for_student(
+    run: TestRun, cell: TestCell, reference: Transcript | None, answers: Mapping[str, str]
+) -> list[str]:
+    """Sentences for the student, the most important first; none if the test passed."""
+    if run.status == "passed":
+        return []
+    if run.status == "test-error":
+        return [BROKEN_TEST]
+    if run.status == "unanswered":
+        return [_unanswered(run)]
+    if run.status in ("timeout", "died", "forbidden"):
+        return [_ended(run)]
+    if run.raised is not None and run.status == "error":
+        return [_stopped(run.raised, answers, hidden=run.in_hidden)]
+    if run.message == CHANGED:
+        return [CHANGED]
+    claim = claim_of(run.message, cell.source, hidden=run.in_hidden)
+    if run.in_hidden:
+        return [claim or "A hidden test failed."]
+    detail = _detail(run, reference) if not claim or run.message.strip() == claim else _rest(run)
+    if claim or detail:
+        return [claim, detail] if claim else [detail]
+    if run.error in ("", "AssertionError"):
+        return [f"A test failed: {_first_line(run.message)}" if run.message else "A test failed."]
+    what = f"{run.error}: {_first_line(run.message)}"
+    return [f"What your code gave could not be used: the test stopped with {what}"]
+
+
+def _unanswered(run: TestRun) -> str:
+    """What is missing; without an exception the message is the grader's own."""
+    if not run.error and run.message:
+        return f"Not answered: {_first_line(run.message)}"
+    return MISSING if run.error == "NameError" else UNANSWERED
+
+
+def _detail(run: TestRun, reference: Transcript | None) -> str:
+    pair = first_difference(run.transcript, reference) if reference is not None else None
+    return call_in_words(*pair) if pair else ""
+
+
+def _rest(run: TestRun) -> str:
+    """The lines of a visible failure after its claim."""
+    rest = run.message.strip().partition("\n")[2]
+    return _cut(" ".join(rest.split()), LONGEST)
+
+
+def _ended(run: TestRun) -> str:
+    """Words for code that did not come back; what it chose itself, such as a status, is cut."""
+    plain = {
+        "timeout": "Your code did not finish in time",
+        "died": "Your code ended the process in which it was tested",
+        "forbidden": "Your code uses something that is not allowed here",
+    }[run.status]
+    reason = _first_line(run.message)
+    if run.in_hidden and run.status == "died":
+        reason = re.sub(r"\b(with )?status \S+", "", reason).strip()
+    return f"{plain}: {reason}" if reason else f"{plain}."
+
+
+def _stopped(raised: Raised, answers: Mapping[str, str], *, hidden: bool) -> str:
+    name = _public_name(raised) if hidden else raised.type_name
+    words = f"Your code stopped with {name}"
+    if raised.message and not hidden:
+        words += f": {_first_line(raised.message)}"
+    line = _quoted(raised, answers)
+    return f"{words.rstrip('.')}{line}."
+
+
+def _quoted(raised: Raised, answers: Mapping[str, str]) -> str:
+    """Where in his own cell it stopped, with the line itself."""
+    if not raised.line:
+        return ""
+    lines = answers.get(raised.cell, "").splitlines()
+    place = f" (line {raised.line} of your answer"
+    if raised.line > len(lines):
+        return f"{place})"
+    return f"{place}: `{_cut(lines[raised.line - 1].strip(), LONGEST_LINE)}`)"
+
+
+def _public_name(raised: Raised) -> str:
+    """The nearest of Python's own exceptions: a name of the student's could carry a value."""
+    for name in (raised.type_name, *raised.bases):
+        kind = getattr(builtins, name, None)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            return name
+    return "an exception"
+
+
+def _for_instructor(run: TestRun, reference: Transcript | None, named: Named | None) -> str:
+    if run.status == "passed":
+        return ""
+    words = [f"{run.status}:"]
+    if run.error or run.message:
+        words.append(": ".join(filter(None, (run.error, _cut(run.message.strip(), LONGEST)))))
+    if run.raised is not None:
+        line = f", line {run.raised.line} of {run.raised.cell}" if run.raised.line else ""
+        words.append(f"(raised by the answer: {run.raised.type_name}{line})")
+    if detail := _detail(run, reference):
+        words.append(f"[{detail}]")
+    if named is not None:
+        words.append(f"[{'agrees' if named.sure else 'may agree'} with {_title(named.known)}]")
+    return " ".join(words)
+
+
+def _title(known: Known) -> str:
+    return f"{known.id} {known.name}".strip()
+
+
+def _message(named: Named) -> str:
+    return named.known.message if named.sure else f"Probably: {named.known.message}"
+
+
+def _joined(sentences: Iterable[str]) -> str:
+    """Sentences side by side, each with its full stop."""
+    whole = [text.strip() for text in sentences if text.strip()]
+    ended = [text if text.endswith((".", "!", "?", "…")) else f"{text}." for text in whole]
+    return " ".join(ended) if len(whole) > 1 else "".join(whole)
+
+
+def clean(text: str) -> str:
+    """Without control characters and halves of characters, which no file could hold."""
+    return NO_TEXT.sub("", text)
+
+
+def _first_line(text: str) -> str:
+    return _cut(text.strip().partition("\n")[0], LONGEST)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def _spoken(node: ast.AST) -> list[ast.expr]:
+    """The parts of a statement or call that are shown when it fails."""
+    if isinstance(node, ast.Assert):
+        return [node.msg] if node.msg else []
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        return list(node.exc.args)
+    if isinstance(node, ast.Call) and REPORTED.search(_last_name(node.func)):
+        return [*node.args, *(word.value for word in node.keywords)]
+    return []
+
+
+def _last_name(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _bound(tree: ast.Module) -> dict[str, list[ast.expr]]:
+    """The expressions that a test's names stand for, loops over literal tuples included."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                _bind(target, node.value, found)
+        elif isinstance(node, ast.For | ast.comprehension):
+            values = node.iter.elts if isinstance(node.iter, ast.Tuple | ast.List) else []
+            for value in values:
+                _bind(node.target, value, found)
+    return found
+
+
+def _bind(target: ast.expr, value: ast.expr, found: dict[str, list[ast.expr]]) -> None:
+    if isinstance(target, ast.Name):
+        found.setdefault(target.id, []).append(value)
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for one, other in zip(target.elts, value.elts, strict=False):
+            _bind(one, other, found)
+
+
+def _names(part: ast.expr) -> list[str]:
+    return [part.id] if isinstance(part, ast.Name) else []
+
+
+def _strings(part: ast.AST) -> list[list[str]]:
+    """The strings in an expression, without those that are handed on to another function."""
+    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+        return [[part.value.strip().partition("\n")[0]]]
+    if isinstance(part, ast.JoinedStr):
+        return [_fixed_parts(part)]
+    if isinstance(part, ast.Call | ast.Lambda):
+        return []
+    return [found for child in ast.iter_child_nodes(part) for found in _strings(child)]
+
+
+def _fixed_parts(node: ast.JoinedStr) -> list[str]:
+    """The fixed parts of an f-string's first line, one more than it has values."""
+    parts = [""]
+    for value in node.values:
+        text = value.value if isinstance(value, ast.Constant) else None
+        if text is None:
+            parts.append("")
+            continue
+        line, end, _ = str(text).partition("\n")
+        parts[-1] += line
+        if end:
+            break
+    return parts

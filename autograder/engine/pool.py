@@ -1,0 +1,489 @@
+"""Tasks side by side, each in a fresh fork of a warm, trusted process that made ready once.
+
+The caller reads each worker's bytes from a pipe of the worker's own; the warm process only forks,
+kills and buries, so its memory does not grow with the number of tasks. Nothing outlives its
+owner: the warm process ends when its caller is gone, the workers when the warm process is gone.
+"""
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from autograder.course import CourseError
+from autograder.engine import sandbox
+
+T = TypeVar("T")
+
+_LARGEST = 64 << 20  # bytes of one result
+_RESTARTS = 3
+_GRACE = 30.0  # seconds for a killed worker to be buried
+_HEAD = struct.Struct("<cQ")  # a result: "R", or "E" for an error, and its length
+_FRAME = struct.Struct("<cQI")  # to the warm process: "t"ask or "k"ill, number, length
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A task that gave no result, and why."""
+
+    reason: str
+
+
+class Pool:
+    """Workers that start from the same state.
+
+    `start(*arguments)` runs once in the warm process, `task(state, item)` in a fork of it for
+    each item and returns bytes. Both must be functions at the top of an importable module; items
+    and arguments must be fit for JSON. If the state has a method `close`, it is called at the end.
+    """
+
+    def __init__(
+        self,
+        jobs: int,
+        start: Callable[..., Any],
+        task: Callable[[Any, Any], bytes],
+        arguments: Sequence[Any] = (),
+    ) -> None:
+        if not hasattr(os, "fork"):
+            raise CourseError(
+                "Grading side by side needs a system that can fork processes, and this one "
+                "cannot; grade on Linux, for example in WSL or in a virtual machine."
+            )
+        self._jobs = max(1, jobs)
+        self._order = {
+            "start": _dotted(start),
+            "task": _dotted(task),
+            "arguments": list(arguments),
+            "path": sys.path,
+        }
+        self._warm: _Warm | None = None
+        self._deaths = 0
+
+    def run(self, tasks: Iterable[T], seconds: float) -> Iterator[tuple[T, bytes | Lost]]:
+        """Each task with its result, in the order in which they are done.
+
+        A worker that takes longer than `seconds` is killed. `tasks` is read as workers get free.
+        """
+        batch = _Batch(iter(tasks), seconds)
+        try:
+            while True:
+                yield from self._hand_out(batch)
+                if not batch.running:
+                    return
+                yield from self._wait(batch)
+        finally:
+            if batch.running:  # the caller stops before the end
+                for work in batch.running.values():
+                    os.close(work.pipe)
+                self.close()
+
+    def close(self) -> None:
+        """End the warm process and all that came from it."""
+        if self._warm:
+            self._warm.close()
+            self._warm = None
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _hand_out(self, batch: "_Batch[T]") -> Iterator[tuple[T, Lost]]:
+        """Give tasks to workers until as many run as may."""
+        while len(batch.running) < self._jobs and (entry := batch.take()):
+            task, tries = entry
+            while self._warm is None and self._deaths <= _RESTARTS:
+                self._start_again()
+            if self._warm is None:
+                yield task, Lost(f"the warm process ended {self._deaths} times")
+                continue
+            read_fd, write_fd = os.pipe()
+            os.set_blocking(read_fd, False)
+            batch.number += 1
+            batch.running[batch.number] = _Work(
+                task, read_fd, time.monotonic() + batch.seconds, tries
+            )
+            with suppress(ConnectionError):  # if it is dead, `_wait` will see it
+                self._warm.hand_out(batch.number, task, write_fd)
+            os.close(write_fd)
+
+    def _start_again(self) -> None:
+        try:
+            self._warm = _Warm(self._order, self._jobs)
+        except CourseError:
+            if self._deaths == 0:  # it has never worked: the person has to mend something
+                raise
+            self._deaths += 1
+
+    def _wait(self, batch: "_Batch[T]") -> Iterator[tuple[T, bytes | Lost]]:
+        """Wait until something happens, and act on it."""
+        assert self._warm
+        for number in _ready(self._warm.control, batch):
+            work = batch.running[number]
+            if work.hear() and not work.killed:
+                work.deadline = time.monotonic() + batch.seconds  # it is done and now sends
+            if len(work.heard) > _LARGEST + _HEAD.size:
+                self._stop(number, work, f"sent more than {_LARGEST >> 20} MB")
+        reports = self._warm.reports()
+        for number, how in reports or ():
+            work = batch.running.pop(number)
+            yield work.task, work.result(how)
+        if reports is None:
+            self._deaths += 1
+            self.close()
+            yield from batch.give_back()
+            return
+        for number, work in batch.running.items():
+            if time.monotonic() >= work.deadline:
+                self._stop(number, work, f"took longer than {batch.seconds:g} seconds")
+
+    def _stop(self, number: int, work: "_Work[T]", reason: str) -> None:
+        assert self._warm
+        if work.killed and time.monotonic() >= work.deadline:
+            self._warm.process.kill()  # it does not even kill any more
+        elif not work.killed:
+            work.killed = reason
+            work.deadline = time.monotonic() + _GRACE
+            with suppress(ConnectionError):
+                self._warm.kill(number)
+
+
+@dataclass
+class _Work(Generic[T]):
+    """A task that a worker has."""
+
+    task: T
+    pipe: int
+    deadline: float
+    tries: int
+    heard: bytearray = field(default_factory=bytearray)
+    killed: str = ""  # why, if it was
+    over: bool = False  # nothing more will come through the pipe
+
+    def hear(self) -> bool:
+        """Read what has come; whether it is the beginning of a result."""
+        first = not self.heard
+        while not self.over and len(self.heard) <= _LARGEST + _HEAD.size:
+            try:
+                part = os.read(self.pipe, 1 << 20)
+            except BlockingIOError:
+                break
+            self.heard += part
+            self.over = not part
+        return first and bool(self.heard)
+
+    def complete(self) -> bool:
+        """Whether all of a result has come."""
+        if len(self.heard) < _HEAD.size:
+            return False
+        return len(self.heard) == _HEAD.size + _HEAD.unpack_from(self.heard)[1]
+
+    def result(self, how: str) -> bytes | Lost:
+        """What the worker, now gone, has left."""
+        if not self.killed:
+            self.hear()
+        os.close(self.pipe)
+        if self.killed or not self.complete():
+            return Lost(f"the grading process {self.killed or how}")
+        kind = _HEAD.unpack_from(self.heard)[0]
+        body = bytes(memoryview(self.heard)[_HEAD.size :])
+        return body if kind == b"R" else Lost(f"the grading process {body.decode()}")
+
+
+class _Batch(Generic[T]):
+    """The tasks of one run: still to come, to be tried again, and running."""
+
+    def __init__(self, tasks: Iterator[T], seconds: float) -> None:
+        self.tasks = tasks
+        self.seconds = seconds
+        self.again: deque[tuple[T, int]] = deque()
+        self.running: dict[int, _Work[T]] = {}
+        self.number = 0
+
+    def take(self) -> tuple[T, int] | None:
+        """The next task and how often it was tried."""
+        if self.again:
+            return self.again.popleft()
+        for task in self.tasks:
+            return task, 0
+        return None
+
+    def give_back(self) -> Iterator[tuple[T, bytes | Lost]]:
+        """After the death of the warm process: each running task gets one more try."""
+        running, self.running = self.running, {}
+        for work in running.values():
+            work.hear()
+            if work.killed or work.tries or work.complete():
+                yield work.task, work.result("ended together with the warm process, twice")
+            else:
+                os.close(work.pipe)
+                self.again.append((work.task, work.tries + 1))
+
+
+def _ready(control: socket.socket, batch: _Batch[Any]) -> list[int]:
+    """Wait for news or for the next deadline; the numbers of the tasks with news."""
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    pipes = {work.pipe: number for number, work in batch.running.items() if not work.over}
+    for pipe in pipes:
+        poll.register(pipe, select.POLLIN)
+    wait = min(work.deadline for work in batch.running.values()) - time.monotonic()
+    found = poll.poll(max(0.0, min(wait, 3600.0)) * 1000)
+    return [pipes[fd] for fd, _ in found if fd in pipes]
+
+
+class _Warm:
+    """The caller's handle on the warm process."""
+
+    def __init__(self, order: dict[str, Any], jobs: int) -> None:
+        self.control, theirs = socket.socketpair()
+        self._heard = b""
+        threads = {name: str(os.environ.get(name, 1)) for name in _THREADS}
+        with theirs:
+            self.process = subprocess.Popen(
+                sandbox.python_command("pool", "main", str(theirs.fileno())),
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **threads},
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # a Ctrl-C is for the caller, who then closes the socket
+            )
+        # A thread that ends takes along the process it started; only the main one lasts.
+        lasts = threading.current_thread() is threading.main_thread()
+        try:
+            self._send(b"o", 0, {**order, "jobs": jobs, "lasts": lasts})
+            failed = self._first_line()
+        except ConnectionError:
+            failed = "it ended"
+        except BaseException:  # Ctrl-C while it starts
+            self.process.kill()
+            self.close()
+            raise
+        if failed:
+            self.close()
+            raise CourseError(f"The warm process for grading did not start: {failed}")
+
+    def hand_out(self, number: int, task: Any, pipe: int) -> None:
+        """Have a worker forked for this task that writes to this pipe."""
+        self._send(b"t", number, task, pipe)
+
+    def kill(self, number: int) -> None:
+        """Have the worker of this task killed."""
+        self._send(b"k", number, None)
+
+    def reports(self) -> list[tuple[int, str]] | None:
+        """Which workers have ended, and how; None if the warm process has ended itself."""
+        self.control.setblocking(False)
+        try:
+            part = self.control.recv(1 << 16)
+        except BlockingIOError:
+            return []
+        except ConnectionError:
+            part = b""
+        finally:
+            self.control.setblocking(True)
+        if not part:
+            return None
+        *lines, self._heard = (self._heard + part).split(b"\n")
+        return [(number, how) for number, how in map(json.loads, lines)]
+
+    def close(self) -> None:
+        """End it."""
+        self.control.close()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_GRACE)
+        finally:  # it hangs, or Ctrl-C was pressed again
+            self.process.kill()
+            self.process.wait()
+
+    def _first_line(self) -> str:
+        while b"\n" not in self._heard:
+            part = self.control.recv(1 << 16)
+            if not part:
+                return "it ended"
+            self._heard += part
+        line, _, self._heard = self._heard.partition(b"\n")
+        return json.loads(line)
+
+    def _send(self, kind: bytes, number: int, body: Any, fd: int | None = None) -> None:
+        data = json.dumps(body).encode()
+        head = _FRAME.pack(kind, number, len(data))
+        socket.send_fds(self.control, [head], [] if fd is None else [fd])
+        self.control.sendall(data)
+
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def _dotted(function: Callable[..., Any]) -> tuple[str, str]:
+    module, name = function.__module__, function.__qualname__
+    if module == "__main__" or "." in name or "<" in name:
+        raise ValueError(f"{module}.{name} cannot be imported by another process")
+    return module, name
+
+
+# ---- the warm process -------------------------------------------------------------------------
+
+
+def main(control_fd: str) -> None:
+    """What the new Python runs: make ready once, then fork a worker for each task."""
+    control = socket.socket(fileno=int(control_fd))
+    frame = _receive(control)
+    if frame is None:
+        return
+    order = json.loads(frame[2])
+    sys.path[:] = order["path"]
+    if order["lasts"]:
+        sandbox.die_with_parent()
+    try:
+        state = _function(order["start"])(*order["arguments"])
+        task = _function(order["task"])
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller has to say it
+        said = str(error) if isinstance(error, CourseError) else f"{type(error).__name__}: {error}"
+        control.sendall(json.dumps(said or "it failed").encode() + b"\n")
+        return
+    gc.collect()
+    gc.freeze()
+    control.sendall(b'""\n')
+    nursery = _Nursery(control, state, task)
+    try:
+        while nursery.step():
+            pass
+    finally:
+        nursery.end()
+        if hasattr(state, "close"):
+            state.close()
+
+
+class _Nursery:
+    """Forks workers, kills them when told, and reports how they ended."""
+
+    def __init__(self, control: socket.socket, state: Any, task: Callable[[Any, Any], bytes]):
+        self.control = control
+        self.state = state
+        self.task = task
+        self.workers: dict[int, int] = {}  # process -> number of its task
+        self.woken, waker = socket.socketpair()
+        self.waker = waker
+        self.woken.setblocking(False)
+        waker.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # only so that the poll wakes up
+        signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+
+    def step(self) -> bool:
+        """Wait for an order or a death; False when nobody gives orders any more."""
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        poll.register(self.woken, select.POLLIN)
+        ready = dict(poll.poll())
+        if self.woken.fileno() in ready:
+            self.woken.recv(1 << 16)
+            self._report()
+        if self.control.fileno() not in ready:
+            return True
+        frame = _receive(self.control)
+        if frame is None:
+            return False
+        kind, number, body, fds = frame
+        if kind == b"t":
+            self._fork(number, json.loads(body), fds[0])
+            os.close(fds[0])
+        else:
+            for worker in [pid for pid, task in self.workers.items() if task == number]:
+                _kill_group(worker)
+        return True
+
+    def end(self) -> None:
+        """Kill the workers and wait until they are gone."""
+        for worker in self.workers:
+            _kill_group(worker)
+        for worker in self.workers:
+            os.waitpid(worker, 0)
+
+    def _fork(self, number: int, item: Any, pipe: int) -> None:
+        worker = os.fork()
+        if worker:
+            self.workers[worker] = number
+            return
+        code = 1
+        try:
+            os.setpgid(0, 0)
+            sandbox.die_with_parent()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for one in (self.control, self.woken, self.waker):
+                one.close()
+            _work(self.task, self.state, item, pipe)
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _report(self) -> None:
+        for worker, number in list(self.workers.items()):
+            pid, status = os.waitpid(worker, os.WNOHANG)
+            if pid:
+                del self.workers[worker]
+                report = [number, sandbox.ending(status)]
+                with suppress(ConnectionError):
+                    self.control.sendall(json.dumps(report).encode() + b"\n")
+
+
+def _work(task: Callable[[Any, Any], bytes], state: Any, item: Any, pipe: int) -> None:
+    """Do the task and write what came of it."""
+    try:
+        kind, body = b"R", task(state, item)
+        if len(body) > _LARGEST:
+            kind, body = b"E", f"gave a result of more than {_LARGEST >> 20} MB".encode()
+    except BaseException as error:  # noqa: BLE001 - the caller goes on with the other tasks
+        kind, body = (
+            b"E",
+            f"failed ({type(error).__name__}: {error})"[:2000].encode(errors="replace"),
+        )
+    with os.fdopen(pipe, "wb") as file:
+        file.write(_HEAD.pack(kind, len(body)))
+        file.write(body)
+
+
+def _receive(control: socket.socket) -> tuple[bytes, int, bytes, list[int]] | None:
+    """One frame and the file that came with it; None if nobody is there any more."""
+    try:
+        head, fds, _, _ = socket.recv_fds(control, _FRAME.size, 1)
+        head += _exactly(control, _FRAME.size - len(head))
+        kind, number, length = _FRAME.unpack(head)
+        return kind, number, _exactly(control, length), fds
+    except (ConnectionError, EOFError):
+        return None
+
+
+def _exactly(control: socket.socket, length: int) -> bytes:
+    data = bytearray()
+    while len(data) < length:
+        part = control.recv(length - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
+
+
+def _kill_group(worker: int) -> None:
+    for kill in (os.killpg, os.kill):  # it may not have made its group yet
+        with suppress(ProcessLookupError, PermissionError):
+            kill(worker, signal.SIGKILL)
+
+
+def _function(dotted: Sequence[str]) -> Callable[..., Any]:
+    return getattr(importlib.import_module(dotted[0]), dotted[1])

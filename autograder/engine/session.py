@@ -1,0 +1,131 @@
+"""The trusted side's view of one student's process: run cells, fork it, ask for names, end it."""
+
+import socket
+import time
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.engine.peer import Gone, Peer, Policy
+from autograder.results import Raised
+
+MAX_PRINTED = 20_100
+
+
+@dataclass(frozen=True)
+class CellRun:
+    """How one cell of the student's went."""
+
+    ok: bool
+    printed: str = ""
+    raised: Raised | None = None
+    gone: str = ""  # "timeout", "died" or "broken": its process is lost
+    words: str = ""  # why
+
+
+class Student:
+    """A student's process, seen from the trusted side."""
+
+    def __init__(self, spawned: Any, policy: Policy) -> None:
+        self.spawned = spawned
+        self.peer = Peer(spawned.sock, policy, {})
+        self.version = 0  # goes up when names may have changed
+
+    def run(self, cell: str, source: str, seconds: float) -> CellRun:
+        """Run one cell."""
+        self.version += 1
+        try:
+            with self.clock(seconds):
+                told = self.peer.ask("run", cell, source)
+        except Gone as gone:
+            return CellRun(False, gone=gone.kind, words=self.why(gone))
+        except Exception as error:  # noqa: BLE001  (a runner that was tampered with)
+            return CellRun(False, raised=getattr(error, "raised", None), words=str(error)[:200])
+        if not isinstance(told, dict):
+            return CellRun(False, words="the answer's process gave no account")
+        printed = told.get("printed")
+        printed = printed[:MAX_PRINTED] if isinstance(printed, str) else ""
+        return CellRun(told.get("error") is None, printed, self._raised(told.get("error")))
+
+    def name(self, name: str) -> Any:
+        """The value of a global name, or a stand-in for it."""
+        return self.peer.ask("name", name)
+
+    def names(self) -> set[str]:
+        """What is defined; a claim, good for messages only."""
+        told = self.peer.ask("names")
+        return {name for name in told if type(name) is str} if isinstance(told, list) else set()
+
+    def set(self, name: str, value: Any) -> None:
+        """Define a name there."""
+        self.peer.ask("set", name, value)
+
+    def delete(self, name: str) -> None:
+        """Undefine a name there."""
+        self.peer.ask("delete", name)
+
+    @contextmanager
+    def clock(self, seconds: float) -> Iterator[None]:
+        """Everything inside has to be done in this time."""
+        before = self.peer.deadline
+        self.peer.deadline = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self.peer.deadline = before
+            self.peer.line.settimeout(None)
+
+    @contextmanager
+    def copy(self, seconds: float = 20.0) -> Iterator["Copy"]:
+        """Inside, everything happens in a fork of the process, which is ended afterwards."""
+        ours, theirs = socket.socketpair()
+        point = self.peer.checkpoint()
+        with self.clock(seconds):
+            number = self.peer.fork(theirs)
+        theirs.close()
+        self.peer.line = ours
+        self.version += 1
+        copy = Copy()
+        try:
+            yield copy
+        finally:
+            ours.close()
+            self.peer.restore(point)
+            self.version += 1
+            try:
+                with self.clock(5.0):
+                    copy.status = self.peer.ask("reap", number)
+            except Gone as gone:
+                copy.base_gone = gone.kind
+            except Exception:  # noqa: BLE001  (a runner that was tampered with)
+                copy.base_gone = "broken"
+
+    def why(self, gone: Gone) -> str:
+        """In words, why the process is lost."""
+        if gone.kind == "timeout":
+            return "it took too long"
+        if gone.kind == "broken":
+            return "its process sent something unreadable"
+        return self.spawned.ended(2.0) or "its process ended"
+
+    def close(self) -> None:
+        """End the process and everything it started."""
+        self.spawned.kill()
+
+    def _raised(self, told: Any) -> Raised | None:
+        if not isinstance(told, dict):
+            return None
+        try:
+            return self.peer._error(told).raised  # type: ignore[attr-defined]  # noqa: SLF001
+        except Exception:  # noqa: BLE001  (claims of a runner that was tampered with)
+            return Raised("Exception", "")
+
+
+@dataclass
+class Copy:
+    """What became of a fork."""
+
+    status: int = -1
+    alive: bool = True
+    base_gone: str = ""

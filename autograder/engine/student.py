@@ -1,0 +1,197 @@
+"""The student's end: runs the cells of a submission in a warm shell and serves what they define.
+
+Everything here runs beside the student's code and can be changed by it; nothing depends on that.
+"""
+
+import builtins
+import importlib
+import io
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from autograder.engine.peer import Free, Peer, open_packages
+
+MAX_OUTPUT = 20_000  # characters kept of what a cell prints
+RUN = frozenset(  # magics that do something; all others are left out with a note
+    ["time", "timeit", "capture", "precision", "who", "whos", "prun", "lsmagic", "config", "xmode"]
+)
+SHELL: Any = None
+
+
+def warm(modules: Sequence[str]) -> None:
+    """Import what notebooks will import, and make the shell; before anything is forked."""
+    global SHELL  # noqa: PLW0603  (made once, in the process that all others are forked from)
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            print(f"note: {name} could not be imported beforehand: {error}", file=sys.stderr)
+    if "torch" in sys.modules:
+        importlib.import_module("autograder.engine.tensors")  # out of reach in the sandbox
+    open_packages(modules)
+    SHELL = _shell()
+
+
+def serve(line: socket.socket) -> None:
+    """Serve one submission until the line closes."""
+    if SHELL is None:
+        warm([])
+    runner = Runner(line)
+    sys.stdout = sys.stderr = runner.output
+    runner.peer.serve()
+
+
+class Runner:
+    """Runs cells and tells what is defined."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self.peer = Peer(
+            line,
+            Free(),
+            {
+                "run": self.run,
+                "name": self.name,
+                "names": self.names,
+                "set": self.set,
+                "delete": self.delete,
+                "fork": self.fork,
+                "reap": self.reap,
+            },
+        )
+        self.output = Capped()
+        self.space: dict[str, Any] = SHELL.user_ns
+        _tame(SHELL, self.note)
+
+    def note(self, words: str) -> None:
+        """Something that is not done while grading."""
+        self.output.write(f"[{words}]\n")
+
+    def run(self, cell: str, source: str) -> dict[str, Any]:
+        """Run a cell; what it printed, and how it failed if it did."""
+        self.output.clear()
+        SHELL.compile.get_code_name = lambda raw, code, number: f"<answer {cell}>"
+        result = SHELL.run_cell(source, store_history=False, silent=False)
+        error = result.error_before_exec or result.error_in_exec
+        told = None if error is None else self.peer._describe(error)  # noqa: SLF001
+        return {"printed": self.output.text(), "error": told}
+
+    def name(self, name: str) -> Any:
+        """The value of a global name."""
+        if name not in self.space:
+            raise NameError(f"name {name!r} is not defined")
+        return self.space[name]
+
+    def names(self) -> list[str]:
+        """All names that are defined."""
+        return [name for name in self.space if type(name) is str]
+
+    def set(self, name: str, value: Any) -> None:
+        """Define a global name."""
+        self.space[name] = value
+
+    def delete(self, name: str) -> None:
+        """Undefine a global name."""
+        if name not in self.space:
+            raise NameError(f"name {name!r} is not defined")
+        del self.space[name]
+
+    def fork(self) -> int:
+        """Fork; the copy serves on the line that comes with the next byte, and never returns."""
+        _, lines, _, _ = socket.recv_fds(self.peer.line, 1, 1)
+        child = os.fork()
+        if child:
+            os.close(lines[0])
+            return child
+        try:
+            old, line = self.peer.line, socket.socket(fileno=lines[0])
+            self.peer.after_fork(line)
+            old.close()
+            self.peer.serve()
+        finally:
+            os._exit(0)
+
+    def reap(self, child: int) -> int:
+        """End a copy; its exit status as the operating system gives it, -1 if it ran on."""
+        try:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return status
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+        except (ChildProcessError, ProcessLookupError):
+            pass
+        return -1
+
+
+class Capped(io.TextIOBase):
+    """Keeps the first part of what is printed."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.left = MAX_OUTPUT
+
+    def write(self, text: str) -> int:
+        """Keep as much as fits."""
+        if self.left > 0:
+            self.parts.append(str(text)[: self.left])
+            self.left -= len(self.parts[-1])
+            if self.left <= 0:
+                self.parts.append("\n[more was printed]\n")
+        return len(text)
+
+    def writable(self) -> bool:
+        """It is for writing."""
+        return True
+
+    def flush(self) -> None:
+        """Nothing waits to be written."""
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.parts, self.left = [], MAX_OUTPUT
+
+    def text(self) -> str:
+        """What was kept."""
+        return "".join(self.parts)
+
+
+def _shell() -> Any:
+    """An IPython shell without history, colours or files."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    settings = Config()
+    settings.HistoryManager.enabled = False
+    settings.InteractiveShell.colors = "NoColor"
+    settings.InteractiveShell.cache_size = 0
+    settings.InteractiveShell.autocall = 0
+    return InteractiveShell.instance(config=settings)
+
+
+def _tame(shell: Any, note: Any) -> None:
+    """Leave out what a notebook may do by hand but not while it is graded."""
+    line_magic, cell_magic = shell.run_line_magic, shell.run_cell_magic
+
+    def run_line(name: str, line: str, *rest: Any, **more: Any) -> Any:
+        if name in RUN:
+            return line_magic(name, line, _stack_depth=2)
+        return note(f"%{name} is left out when the notebook is graded")
+
+    def run_cell(name: str, line: str, cell: str) -> Any:
+        if name in RUN:
+            return cell_magic(name, line, cell)
+        return note(f"%%{name} is left out when the notebook is graded")
+
+    shell.run_line_magic, shell.run_cell_magic = run_line, run_cell
+    shell.system = lambda command: note("shell commands are left out when the notebook is graded")
+    shell.getoutput = lambda command, *rest, **more: []
+    shell.showtraceback = lambda *parts, **more: None
+    shell.showsyntaxerror = lambda *parts, **more: None
+    builtins.input = _no_input
+
+
+def _no_input(prompt: object = "") -> str:
+    raise RuntimeError("remove input(): nobody can answer it when the notebook is graded")

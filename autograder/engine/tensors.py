@@ -1,0 +1,690 @@
+"""Tensors and modules on the line: values cross bit by bit, parameters stay in step, gradients flow.
+
+A module stays with its owner; the other end gets a stand-in with the same tree of parameters and
+buffers. Before each request and each reply the two ends exchange what changed in them. A call that
+crosses becomes one node of the asking end's autograd graph, whose backward asks for the product
+with the Jacobian.
+"""
+
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from autograder.engine.arrays import is_shape
+from autograder.engine.wire import WireError
+
+if TYPE_CHECKING:
+    from autograder.engine.peer import Incoming, Outgoing, Peer
+
+DTYPES = {
+    str(kind).removeprefix("torch."): kind
+    for kind in (
+        *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+        *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+        *(torch.complex64, torch.complex128),
+    )
+}
+NAMES = {kind: name for name, kind in DTYPES.items()}
+LOOSE = 0  # number of the module that holds loose parameters
+MAX_SPREAD = 16  # how much larger than its entries a tensor's memory may be
+
+
+class Tensors:
+    """What one end knows of tensors and modules."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self.peer = peer
+        self.mine: dict[int, nn.Module] = {}  # modules of ours that the other end knows
+        self.theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self.last: dict[tuple[int, int, str], Any] = {}  # what the other end has in each place
+        self.places: dict[int, tuple[int, int, str]] = {}  # id of a parameter -> its place
+        self.graphs: dict[int, tuple[list[Tensor], list[Tensor], list[Any]]] = {}
+        self.classes: dict[Any, type] = {}
+        self.others: nn.Module | None = None  # holds their loose parameters
+
+    def mode(self) -> bool:
+        """Whether gradients are recorded now."""
+        return torch.is_grad_enabled()
+
+    def set_mode(self, mode: bool) -> None:
+        """Record gradients or not."""
+        torch.set_grad_enabled(mode)
+
+    def checkpoint(self) -> Any:
+        """What this end knows now."""
+        return dict(self.mine), dict(self.theirs), dict(self.last), dict(self.places)
+
+    def restore(self, point: Any) -> None:
+        """Come back to a checkpoint."""
+        mine, theirs, last, places = point or ({}, {}, {}, {})
+        self.mine, self.last, self.places = dict(mine), dict(last), dict(places)
+        self.theirs = weakref.WeakValueDictionary(theirs)
+        self.graphs = {}
+        self.others = self.theirs.get(LOOSE)
+
+    # --- values -------------------------------------------------------------------------------
+
+    def knows(self, value: Any) -> bool:
+        """Whether this is a tensor or a generator of random numbers."""
+        return isinstance(value, Tensor | torch.Generator)
+
+    def snapshot(self, value: Any) -> Any:
+        """A copy without history; a generator stands for itself."""
+        return value.detach().clone() if isinstance(value, Tensor) else None
+
+    def overwrite(self, ours: Any, fresh: Any) -> None:
+        """Change a tensor (and its gradient) or a generator of ours in place."""
+        if isinstance(ours, torch.Generator):
+            ours.set_state(fresh.get_state())
+            return
+        with torch.no_grad():
+            if ours.shape == fresh.shape and ours.dtype == fresh.dtype:
+                ours.copy_(fresh)
+        if ours.is_leaf and (fresh.grad is None or fresh.grad.shape == ours.shape):
+            ours.grad = fresh.grad
+
+    def node(self, encoder: Any, value: Any) -> Any:
+        """The node of a tensor or of something of torch's; None for anything else."""
+        if isinstance(value, Tensor):
+            return self._tensor_node(encoder, value)
+        if isinstance(value, torch.dtype):
+            return ["TD", NAMES.get(value, "other")]
+        if isinstance(value, torch.device):
+            return ["DV", str(value)]
+        if isinstance(value, torch.Size):
+            return ["TS", *value]
+        if isinstance(value, torch.Generator) and value.device.type == "cpu":
+            encoder.keep(value)
+            return ["GEN", encoder.frame.add(_bytes(value.get_state()))]
+        return None
+
+    def _tensor_node(self, encoder: Any, value: Tensor) -> Any:
+        place = self._place(value)
+        if place is not None:
+            side, number, name = place
+            return ["PS", side, number, name]
+        encoder.message.tensors.append(value)
+        entry = len(encoder.message.tensors) - 1
+        if isinstance(value, nn.Parameter):
+            return self._loose(value, entry)
+        encoder.keep(value)
+        return ["X", entry]
+
+    def _loose(self, value: nn.Parameter, entry: int) -> Any:
+        """A parameter that stands in no module is shared as well: optimisers change it later."""
+        own = self.mine.setdefault(LOOSE, nn.Module())
+        name = str(len(own._parameters))
+        own._parameters[name] = value
+        self.places[id(value)] = (0, LOOSE, name)
+        self.last[0, LOOSE, name] = self._now((0, LOOSE, name), value)
+        self.last[0, LOOSE, "/"], self.last[0, LOOSE, ""] = (), True
+        return ["LP", name, entry]
+
+    def other(self, incoming: "Incoming", tag: Any, parts: list[Any]) -> Any:
+        """Read a node that `node` wrote."""
+        if tag == "PS":
+            module = self._module(1 - parts[0], parts[1])
+            return module._parameters[parts[2]]
+        if tag == "LP":
+            return self._take_loose(incoming.tensors[parts[1]], str(parts[0]))
+        if tag == "TD":
+            return DTYPES[parts[0]]
+        if tag == "DV":
+            return torch.device(str(parts[0])[:20])
+        if tag == "TS":
+            return torch.Size(parts)
+        if tag == "GEN":
+            generator = torch.Generator()
+            state = torch.frombuffer(bytearray(incoming.buffer(parts[0])), dtype=torch.uint8)
+            generator.set_state(state)
+            return incoming.keep(generator)
+        raise WireError(f"a message has a part of unknown kind {str(tag)[:20]!r}")
+
+    def _take_loose(self, value: Tensor, name: str) -> nn.Parameter:
+        if not isinstance(value, nn.Parameter):
+            raise WireError("a message holds a parameter that is none")
+        if self.others is None:
+            self.others = nn.Module()
+        self.theirs[LOOSE] = self.others
+        self.others._parameters[name] = value
+        self._settle(LOOSE, name, value)
+        self.last[1, LOOSE, "/"], self.last[1, LOOSE, ""] = (), True
+        return value
+
+    def write(self, message: "Outgoing", value: Tensor) -> list[Any]:
+        """The entry of a tensor in a message's list."""
+        plain = value.detach()
+        if plain.layout is not torch.strided or plain.dtype not in NAMES or plain.is_meta:
+            raise WireError(f"a tensor of kind {plain.layout}, {plain.dtype}, {plain.device}")
+        grad = value.grad if value.is_leaf and value.requires_grad else None
+        flags = value.requires_grad + 2 * value.is_leaf + 4 * isinstance(value, nn.Parameter)
+        flags += 8 * (self._place(value) is not None)
+        return [
+            NAMES[plain.dtype],
+            list(plain.shape),
+            None if plain.is_contiguous() else list(plain.stride()),
+            message.frame.add(_bytes(plain)),
+            flags,
+            None if grad is None else self.write(message, grad),
+        ]
+
+    def read(self, incoming: "Incoming", entries: Any, graph: Any, message: Any) -> list[Any]:
+        """The tensors of a message; those of a reply that carry a history join our graph."""
+        read = [self._read(incoming, entry) for entry in entries or []]
+        tensors = [_leafed(tensor, entry[4]) for tensor, entry in zip(read, entries or [])]
+        if graph is not None and message is not None and torch.is_grad_enabled():
+            self._join(tensors, entries, graph, message)
+        elif message is None:
+            incoming.inputs = [
+                tensor
+                for tensor, entry in zip(read, entries or [], strict=True)
+                if tensor.requires_grad and not entry[4] & 8
+            ]
+        return tensors
+
+    def _read(self, incoming: "Incoming", entry: Any) -> Tensor:
+        name, shape, strides, place, flags, grad = entry
+        if name not in DTYPES or not is_shape(shape):
+            raise WireError("a message holds a tensor of unknown kind")
+        made = _tensor(DTYPES[name], shape, strides, incoming.buffer(place))
+        if flags & 4:
+            made = nn.Parameter(made, requires_grad=bool(flags & 1))
+        elif flags & 1 and (made.is_floating_point() or made.is_complex()):
+            made.requires_grad_()
+        if grad is not None and made.requires_grad:
+            made.grad = self._read(incoming, grad).detach()
+        return made
+
+    def is_constant(self, value: Any) -> bool:
+        """Whether this is a tensor without history."""
+        return isinstance(value, Tensor) and not value.requires_grad
+
+    # --- gradients ----------------------------------------------------------------------------
+
+    def remember(self, incoming: "Incoming", reply: "Outgoing") -> int | None:
+        """Keep the graph of what a call gives, if it has one; its number."""
+        outputs = [t for t in reply.tensors if t.requires_grad and not t.is_leaf]
+        if not outputs:
+            return None
+        number = self.peer.next_number
+        self.peer.next_number += 1
+        inputs = getattr(incoming, "inputs", [])
+        self.graphs[number] = (outputs, inputs, list(self._parameters()))
+        return number
+
+    def vjp(self, graph: int, gradients: tuple) -> list[Any]:
+        """Gradients for the tensors that were handed in, then [place, gradient] of parameters."""
+        outputs, inputs, places = self.graphs[graph]
+        parameters = [parameter for _, parameter in places]
+        pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if g is not None]
+        wanted = [*inputs, *parameters]
+        if not pairs or not wanted:
+            return [[None] * len(inputs), []]
+        found = torch.autograd.grad(
+            [output for output, _ in pairs],
+            wanted,
+            [gradient for _, gradient in pairs],
+            retain_graph=True,
+            allow_unused=True,
+        )
+        named = [
+            (place, gradient)
+            for (place, _), gradient in zip(places, found[len(inputs) :], strict=True)
+            if gradient is not None
+        ]
+        return [list(found[: len(inputs)]), [[list(place), g] for place, g in named]]
+
+    def forget(self, number: int) -> None:
+        """The other end does not need this module or graph any more."""
+        self.graphs.pop(number, None)
+        if self.mine.pop(number, None) is not None:
+            self.last = {key: value for key, value in self.last.items() if key[:2] != (0, number)}
+
+    def _join(self, tensors: list[Any], entries: list[Any], graph: int, message: Any) -> None:
+        """Make the tensors that came back nodes of our own graph."""
+        lead = [place for place, entry in enumerate(entries) if entry[4] & 3 == 1]
+        inputs = [t for t in message.tensors if t.requires_grad and self._place(t) is None]
+        places = list(self._parameters())
+        needed = [*inputs, *(parameter for _, parameter in places)]
+        held = Graph(self.peer, graph)
+        names = [place for place, _ in places]
+        results = [tensors[place].detach() for place in lead]
+        if not needed:
+            joined: Any = [result.requires_grad_() for result in results]
+        else:
+            joined = Crossed.apply(held, len(inputs), names, results, *needed)
+        for place, result in zip(lead, joined, strict=True):
+            tensors[place] = result
+
+    def _parameters(self) -> Iterator[tuple[tuple[int, int, str], nn.Parameter]]:
+        """Parameters of all shared modules that want gradients, each once, with their places."""
+        seen: set[int] = set()
+        for side, number, module in self._shared():
+            for name, parameter in module._parameters.items():
+                if parameter is None or id(parameter) in seen or not parameter.requires_grad:
+                    continue
+                seen.add(id(parameter))
+                yield self._place(parameter) or (side, number, name), parameter
+
+    # --- modules ------------------------------------------------------------------------------
+
+    def is_module(self, value: Any) -> bool:
+        """Whether this is a module."""
+        return isinstance(value, nn.Module)
+
+    def describe(self, encoder: Any, module: nn.Module) -> dict[str, Any]:
+        """What the other end needs to make a stand-in of a module of ours."""
+        from autograder.engine.peer import FORWARDED, public_name
+
+        number = self.peer.give(module)
+        kinds = type(module).__mro__[:-1]
+        base = next((kind for kind in kinds if public_name(kind)), nn.Module)
+        own = [kind for kind in kinds[: kinds.index(base)] if kind is not base]
+        names = {name: value for kind in reversed(own) for name, value in vars(kind).items()}
+        told: dict[str, Any] = {
+            "base": public_name(base),
+            "training": module.training,
+            "methods": sorted(n for n, v in names.items() if not n.startswith("_") and callable(v)),
+            "fields": sorted(
+                n for n, v in names.items() if not n.startswith("_") and not callable(v)
+            ),
+            "dunders": sorted(FORWARDED.intersection(names) - {"__call__", "__repr__"}),
+            "classes": [self.peer.numbers[id(k)] for k in kinds if id(k) in self.peer.numbers],
+        }
+        self.mine[number] = module
+        told["params"] = [
+            [name, self._value(encoder, 0, number, name, parameter)]
+            for name, parameter in module._parameters.items()
+        ]
+        told["buffers"] = [
+            [
+                name,
+                self._value(encoder, 0, number, name, buffer),
+                name not in module._non_persistent_buffers_set,
+            ]
+            for name, buffer in module._buffers.items()
+        ]
+        told["children"] = [[n, encoder.node(child)] for n, child in module._modules.items()]
+        self.last[0, number, "/"] = self._kids(module)
+        self.last[0, number, ""] = module.training
+        return told
+
+    def _value(self, encoder: Any, side: int, number: int, name: str, value: Any) -> Any:
+        """The node of a parameter or buffer in its place; the other end will have this value."""
+        if value is None:
+            self.last[side, number, name] = None
+            return None
+        known = self._place(value)
+        self.last[side, number, name] = self._now((side, number, name), value)
+        if known is not None and known != (side, number, name):
+            return ["PS", *known]
+        if isinstance(value, nn.Parameter):
+            self.places[id(value)] = (side, number, name)
+        encoder.message.tensors.append(value)
+        return ["X", len(encoder.message.tensors) - 1]
+
+    def stand_in(self, incoming: "Incoming", told: dict[str, Any], known: Any) -> Any:
+        """The stand-in of a module of the other end."""
+        from autograder.engine.peer import Remote
+
+        made = known
+        if made is None:
+            kind = self._class(told)
+            made = kind.__new__(kind)
+            nn.Module.__init__(made)
+            made.__dict__["_remote"] = Remote(self.peer, told)
+        number = made.__dict__["_remote"].number
+        self.theirs[number] = made
+        for name, node in told["params"]:
+            value = self._stand_in_value(incoming, node)
+            made._parameters[name] = value
+            self._settle(number, name, value)
+        for name, node, persistent in told["buffers"]:
+            made._buffers[name] = self._stand_in_value(incoming, node)
+            self.last[1, number, name] = bits(made._buffers[name])
+            if not persistent:
+                made._non_persistent_buffers_set.add(name)
+        for name, node in told["children"]:
+            made._modules[str(name)] = incoming.value(node)
+        made.__dict__["training"] = bool(told["training"])
+        self.last[1, number, "/"] = self._kids(made)
+        self.last[1, number, ""] = made.training
+        return made
+
+    def _stand_in_value(self, incoming: "Incoming", node: Any) -> Any:
+        if node is None:
+            return None
+        if node[0] == "X":
+            return incoming.tensors[node[1]]
+        return incoming.value(node)
+
+    def _settle(self, number: int, name: str, value: Any) -> None:
+        if isinstance(value, nn.Parameter) and self._place(value) is None:
+            self.places[id(value)] = (1, number, name)
+        self.last[1, number, name] = self._now((1, number, name), value)
+
+    def _class(self, told: dict[str, Any]) -> type:
+        from autograder.engine.peer import FORWARDED, public
+
+        base = public(told["base"], False) if told.get("base") else nn.Module
+        if not (isinstance(base, type) and issubclass(base, nn.Module)):
+            raise WireError("a message names a module's class that is none")
+        methods = tuple(map(str, told.get("methods") or ()))[:500]
+        named = tuple(map(str, told.get("fields") or ()))[:500]
+        dunders = tuple(sorted(FORWARDED.intersection(map(str, told.get("dunders") or ()))))
+        key = (base, methods, named, dunders)
+        if key not in self.classes:
+            body: dict[str, Any] = {"__getattr__": _get_attribute, "__setattr__": _set_attribute}
+            body |= {"__deepcopy__": _deep_copy, "__repr__": _show, "__hash__": object.__hash__}
+            body |= {name: property(_remote_value(name)) for name in named}
+            body |= {name: _remote_method(name) for name in (*methods, *dunders)}
+            body["forward"] = _remote_method(None)
+            self.classes[key] = type(base.__name__, (base,), body)
+        return self.classes[key]
+
+    # --- keeping in step ----------------------------------------------------------------------
+
+    def state_out(self, message: "Outgoing") -> dict[str, Any]:
+        """What changed here since the other end last heard: parameters, buffers, gradients."""
+        news: list[Any] = []
+        modes: list[Any] = []
+        structure: list[Any] = []
+        for side, number, module in self._shared():
+            for table in (module._parameters, module._buffers):
+                for name, value in table.items():
+                    slot = (side, number, name)
+                    if self.last.get(slot, bits) != (now := self._now(slot, value)):
+                        self.last[slot] = now
+                        news.append([*slot, self._news(message, slot, value)])
+            kids = self._kids(module)
+            if self.last.get((side, number, "/")) != kids:
+                self.last[side, number, "/"] = kids
+                nodes = [[n, message.encoder.node(c)] for n, c in module._modules.items()]
+                structure.append([side, number, nodes])
+            if self.last.get((side, number, "")) != module.training:
+                self.last[side, number, ""] = module.training
+                modes.append([side, number, module.training])
+        return {
+            "m": news,
+            "mode": modes,
+            "kids": structure,
+            "grad": torch.is_grad_enabled(),
+            "kind": NAMES[torch.get_default_dtype()],
+        }
+
+    def _now(self, slot: tuple[int, int, str], value: Any) -> Any:
+        """What tells whether a place holds something new: its bits, or whose parameter it is."""
+        shared = None if value is None else self._place(value)
+        return bits(value) if shared in (None, slot) else shared
+
+    def _news(self, message: "Outgoing", slot: tuple[int, int, str], value: Any) -> Any:
+        if value is None:
+            return None
+        shared = self._place(value)
+        if shared not in (None, slot):
+            return {"same": list(shared)}  # two places hold one parameter
+        return self.write(message, value)
+
+    def state_in(self, incoming: "Incoming", state: Any) -> None:
+        """Bring our modules into the state of the other end's."""
+        if not isinstance(state, dict):
+            return
+        ask = isinstance(incoming.frame.tree, dict) and "op" in incoming.frame.tree
+        if ask:
+            torch.set_grad_enabled(bool(state.get("grad")))
+            if self.peer.is_free:
+                _reset(DTYPES.get(state.get("kind"), torch.float32))
+        for side, number, name, entry in state.get("m") or []:
+            module = self._module(1 - side, number, missing=True)
+            if module is None or type(name) is not str:
+                continue
+            if not side:  # theirs; we only stand in
+                self._update(incoming, module, name, entry)
+            else:
+                self.peer.changed_ours = True
+                if not self.peer.protect:
+                    self._update(incoming, module, name, entry)
+            table = module._parameters if name in module._parameters else module._buffers
+            slot = (1 - side, number, name)
+            self.last[slot] = self._now(slot, table.get(name))
+        for side, number, training in state.get("mode") or []:
+            module = self._module(1 - side, number, missing=True)
+            if module is not None:
+                module.__dict__["training"] = bool(training)
+                self.last[1 - side, number, ""] = bool(training)
+
+    def structure_in(self, incoming: "Incoming", state: Any) -> None:
+        """Put modules in the places where the other end has put them."""
+        for side, number, nodes in (state or {}).get("kids") or []:
+            module = self._module(1 - side, number, missing=True)
+            if module is None:
+                continue
+            kids = {str(name): incoming.value(node) for name, node in nodes}
+            if side:
+                self.peer.changed_ours = True
+            if not (side and self.peer.protect):
+                module._modules.clear()
+                module._modules.update(kids)
+            self.last[1 - side, number, "/"] = self._kids(module)
+
+    def _kids(self, module: nn.Module) -> tuple[Any, ...]:
+        """What tells which modules stand in a module's places."""
+        return tuple((name, id(child)) for name, child in module._modules.items())
+
+    def _update(self, incoming: "Incoming", module: Any, name: str, entry: Any) -> None:
+        table = module._parameters if name in module._parameters else module._buffers
+        old = table.get(name)
+        if isinstance(entry, dict):
+            side, number, other = entry["same"]
+            table[name] = self._module(1 - side, number)._parameters[other]
+            return
+        fresh = None if entry is None else self._read(incoming, entry)
+        if old is None or fresh is None:
+            if name not in table and isinstance(fresh, nn.Parameter):
+                table = module._parameters
+            table[name] = fresh
+            return
+        if old.shape == fresh.shape and old.dtype == fresh.dtype:
+            old.data.copy_(fresh.data)
+        else:
+            old.data = fresh.data
+        old.requires_grad_(fresh.requires_grad)
+        if old.is_leaf:
+            old.grad = fresh.grad
+
+    def _shared(self) -> list[tuple[int, int, Any]]:
+        """All modules that both ends know: (0, number, ours) and (1, number, theirs)."""
+        ours = [(0, number, module) for number, module in self.mine.items()]
+        return ours + [(1, number, module) for number, module in list(self.theirs.items())]
+
+    def _module(self, side: Any, number: Any, missing: bool = False) -> Any:
+        table: Any = self.theirs if side == 1 else self.mine
+        module = table.get(number)
+        if module is None and not missing:
+            raise WireError("a message names a module that is gone")
+        return module
+
+    def _place(self, value: Tensor) -> tuple[int, int, str] | None:
+        """Where a parameter stands in a shared module, if it does."""
+        place = self.places.get(id(value))
+        if place is None:
+            return None
+        module = self._module(place[0], place[1], missing=True)
+        if module is None or module._parameters.get(place[2]) is not value:
+            del self.places[id(value)]
+            return None
+        return place
+
+
+class Graph:
+    """Holds a graph at the other end for as long as ours may need it."""
+
+    def __init__(self, peer: "Peer", number: int) -> None:
+        self.peer = peer
+        self.number = number
+
+    def __del__(self) -> None:
+        self.peer.drop(self.number)
+
+
+class Crossed(torch.autograd.Function):
+    """One call that crossed, as a node of the autograd graph."""
+
+    @staticmethod
+    def forward(ctx: Any, graph: Graph, count: int, names: list, results: list, *needed: Tensor):
+        """Give the results that the other end has computed already."""
+        ctx.graph, ctx.count, ctx.names = graph, count, names
+        ctx.set_materialize_grads(False)
+        return tuple(results)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None):
+        """Ask the other end for the products."""
+        inputs, named = ctx.graph.peer.gradients(ctx.graph.number, gradients)
+        # sides are named as the other end sees them
+        by_place = {(1 - side, number, name): g for (side, number, name), g in named}
+        rest = [by_place.get(tuple(name)) for name in ctx.names]
+        return (None, None, None, None, *inputs, *rest)
+
+
+def may_use(value: Any, name: str | None) -> bool | None:
+    """Of a module only its call and what its own class adds; None for anything else."""
+    if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
+        return name in (None, "__call__")
+    if not isinstance(value, nn.Module):
+        return None
+    if name is None or name in ("forward", "__deepcopy__"):
+        return True
+    return not name.startswith("_") and not hasattr(nn.Module, name)
+
+
+def may_give(value: Any) -> bool:
+    """Whether an object of torch's may be handed to an answer."""
+    if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
+        return True
+    kind = type(value).__module__
+    return isinstance(value, nn.Module) or kind.startswith(("torch.optim", "torch.utils.data"))
+
+
+def bits(value: Any) -> Any:
+    """What tells whether a tensor, its gradient or a generator was changed."""
+    if value is None:
+        return None
+    if isinstance(value, torch.Generator):
+        return _bytes(value.get_state())
+    grad = value.grad if value.is_leaf and value.requires_grad else None
+    return (
+        value.dtype,
+        tuple(value.shape),
+        value.requires_grad,
+        _bytes(value.detach()),
+        None if grad is None else _bytes(grad.detach()),
+    )
+
+
+def _bytes(value: Tensor) -> bytes:
+    """The entries' bytes in reading order, whatever the layout in memory."""
+    if not value.numel():
+        return b""
+    return value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+def _tensor(kind: torch.dtype, shape: list[int], strides: Any, data: Any) -> Tensor:
+    """A tensor from its bytes, laid out in memory as it was at the other end."""
+    count = prod(shape)
+    if count * kind.itemsize != len(data):
+        raise WireError("a message holds a tensor that does not fit its shape")
+    with torch.device("cpu"):
+        if not count:
+            return torch.empty(shape, dtype=kind)
+        raw = torch.frombuffer(bytearray(data), dtype=torch.uint8 if kind is torch.bool else kind)
+    made = (raw != 0 if kind is torch.bool else raw).reshape(shape)
+    if strides is None or not is_shape(strides) or len(strides) != len(shape):
+        return made
+    return _laid_out(made, strides)
+
+
+def _laid_out(made: Tensor, strides: list[int]) -> Tensor:
+    """The same entries with these strides."""
+    room = 1 + sum((size - 1) * step for size, step in zip(made.shape, strides, strict=True))
+    if room > MAX_SPREAD * made.numel() + 1024:
+        return made
+    laid = torch.zeros(room, dtype=made.dtype, device="cpu").as_strided(made.shape, strides)
+    target, source = laid, made
+    for axis, step in enumerate(strides):
+        if step == 0:  # a repeated axis has its entries once
+            target, source = target.narrow(axis, 0, 1), source.narrow(axis, 0, 1)
+    target.copy_(source)
+    return laid
+
+
+def _leafed(tensor: Tensor, flags: int) -> Tensor:
+    """What was in the middle of a graph is so here, too."""
+    if tensor.requires_grad and not flags & 2 and not flags & 4:
+        return tensor.view_as(tensor)
+    return tensor
+
+
+def _reset(kind: torch.dtype) -> None:
+    """Undo what an answer may have set for all code after it."""
+    if torch.get_default_dtype() is not kind:
+        torch.set_default_dtype(kind)
+    if torch.get_default_device().type != "cpu":
+        torch.set_default_device("cpu")
+
+
+def _remote_method(name: str | None) -> Callable:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        remote = self.__dict__["_remote"]
+        label = remote.type_name if name is None else f"{remote.type_name}.{name}"
+        return remote.peer.call(remote.number, name, args, kwargs, label)
+
+    return method
+
+
+def _remote_value(name: str) -> Callable:
+    def value(self: Any) -> Any:
+        remote = self.__dict__["_remote"]
+        return remote.peer.get(remote.number, name, f"{remote.type_name}.{name}")
+
+    return value
+
+
+def _get_attribute(self: Any, name: str) -> Any:
+    for table in ("_parameters", "_buffers", "_modules"):
+        if name in self.__dict__.get(table, ()):
+            return self.__dict__[table][name]
+    if name.startswith("_"):
+        raise AttributeError(name)
+    remote = self.__dict__["_remote"]
+    return remote.peer.get(remote.number, name, f"{remote.type_name}.{name}")
+
+
+def _set_attribute(self: Any, name: str, value: Any) -> None:
+    known = any(name in self.__dict__[table] for table in ("_parameters", "_buffers", "_modules"))
+    if known or name == "training" or isinstance(value, nn.Module | nn.Parameter):
+        nn.Module.__setattr__(self, name, value)
+    if name == "training" or name.startswith("_"):
+        self.__dict__[name] = value
+        return
+    remote = self.__dict__["_remote"]
+    if remote.peer.is_free:  # a test's module keeps what is no parameter to itself
+        if not known and not isinstance(value, nn.Module | nn.Parameter):
+            self.__dict__[name] = value
+    elif not known or not isinstance(value, Tensor) or isinstance(value, nn.Parameter):
+        remote.peer.put(remote.number, name, value)
+
+
+def _deep_copy(self: Any, memo: dict) -> Any:
+    remote = self.__dict__["_remote"]
+    return remote.peer.duplicate(remote.number)
+
+
+def _show(self: Any) -> str:
+    return f"<{self.__dict__['_remote'].type_name} of the answer>"

@@ -1,0 +1,258 @@
+"""Test cells, unchanged, in the trusted process: the names of the answers in them are stand-ins."""
+
+import ast
+import builtins
+import collections
+import contextlib
+import functools
+import io
+import math
+import signal
+import sys
+import threading
+import time
+import types
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from autograder.engine.peer import FORWARDED, Gone, Policy, remote_of
+from autograder.engine.session import Student
+from autograder.results import Raised, TestRun
+
+HOME = "__main__"  # what tests and answers both take for their module's name
+FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
+HOLDERS = (list, dict, set, collections.deque, collections.Counter)
+
+
+class Guard(Policy):
+    """What an answer may do with what a test hands it: call it, and use its public parts.
+
+    Never with anything by which code, files or other objects of this process could be reached.
+    """
+
+    def may_give(self, value: Any) -> bool:
+        """Functions, iterators, and objects of the tests' own classes; nothing of the system's."""
+        if isinstance(value, FUNCTIONS) or _is_iterator(value) or _is_holders_method(value):
+            return True
+        kind = value if isinstance(value, type) else type(value)
+        return kind.__module__ == HOME or _tensors_allow("may_give", value)
+
+    def may_use(self, value: Any, name: str | None) -> bool:
+        """Calls, special methods that do no harm, and public names."""
+        if isinstance(value, FUNCTIONS) or _is_holders_method(value):
+            return name in (None, "__call__")
+        if _is_iterator(value):
+            return name in ("__next__", "__iter__")
+        if "torch" in sys.modules:
+            from autograder.engine import tensors
+
+            told = tensors.may_use(value, name)
+            if told is not None:
+                return told
+        return name is None or name in FORWARDED or not name.startswith("_")
+
+
+def _tensors_allow(question: str, value: Any) -> bool:
+    if "torch" not in sys.modules:
+        return False
+    from autograder.engine import tensors
+
+    return getattr(tensors, question)(value)
+
+
+def _is_iterator(value: Any) -> bool:
+    kind = type(value)
+    return hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools")
+
+
+def _is_holders_method(value: Any) -> bool:
+    return isinstance(value, types.BuiltinMethodType) and type(value.__self__) in HOLDERS
+
+
+class Space(dict):
+    """The names of the tests: their own, the instructor's, and behind them the student's.
+
+    A name that an answer defines is looked up, set and deleted in the student's process.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(__name__=HOME, __builtins__=builtins)
+        self.student: Student | None = None
+        self.answered: set[str] = set()  # names that the answers so far should define
+        self.instead: dict[str, Any] = {}  # names for which the reference stands in
+        self.known: dict[str, Any] = {}  # stand-ins looked up already
+        self.version = -1
+
+    def hand_over(self, names: Iterable[str]) -> None:
+        """From now on these names are the student's."""
+        for name in names:
+            self.answered.add(name)
+            self.pop(name, None)
+
+    def __missing__(self, name: str) -> Any:
+        if name in self.instead:
+            return self.instead[name]
+        if name not in self.answered and hasattr(builtins, name):
+            raise KeyError(name)
+        student = self.student
+        if student is None:
+            raise KeyError(name)
+        if self.version != student.version:
+            self.known, self.version = {}, student.version
+        if name in self.known:
+            return self.known[name]
+        value = self._look_up(student, name)
+        if remote_of(value) is not None:
+            self.known[name] = value
+        return value
+
+    def _look_up(self, student: Student, name: str) -> Any:
+        try:
+            return student.name(name)
+        except NameError as error:
+            raise KeyError(name) from error
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name in self.answered and self.student is not None:
+            self.known.pop(name, None)
+            self.student.set(name, value)
+        else:
+            super().__setitem__(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        if name in self.answered and self.student is not None:
+            self.known.pop(name, None)
+            self.student.delete(name)
+        else:
+            super().__delitem__(name)
+
+    def prepare(self, source: str, where: str) -> None:
+        """Run one of the instructor's cells, for the names it defines."""
+        with contextlib.suppress(Exception), _silence():
+            exec(compile(_without_magics(source), f"<instructor {where}>", "exec"), self, self)  # noqa: S102
+
+
+def run_test(student: Student, cell: Any, space: Space, seconds: float) -> TestRun:
+    """Run one test cell against what the student's process defines now."""
+    name = f"<test {cell.grade_id}>"
+    body, last = _split(cell.source, name)
+    start = time.monotonic()
+    error: BaseException | None = None
+    score = float(cell.points)
+    with student.peer.recording() as crossings, _silence():
+        try:
+            with student.clock(seconds), alarm(seconds):
+                exec(body, space, space)  # noqa: S102
+                value = eval(last, space, space) if last is not None else None  # noqa: S307
+            score = partial(value, cell.points)
+        except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
+            error = caught
+    if isinstance(error, KeyboardInterrupt) and getattr(error, "raised", None) is None:
+        raise error
+    return TestRun(
+        test=cell.grade_id,
+        status=_status(error),
+        score=0.0 if error is not None else score,
+        error="" if error is None else type(error).__name__,
+        message="" if error is None else _text(student, error),
+        raised=getattr(error, "raised", None),
+        in_hidden=_in_hidden(error, cell, name),
+        transcript=tuple(crossings),
+        seconds=time.monotonic() - start,
+    )
+
+
+class BadScore(Exception):
+    """A test cell's last value is no score."""
+
+
+def partial(value: Any, points: float) -> float:
+    """The points that a test cell's last value stands for, as nbgrader counts: none means all."""
+    if value is None:
+        return float(points)
+    if remote_of(value) is not None or isinstance(value, str | bytes):
+        return float(points)
+    try:
+        score = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        return float(points)
+    if isinstance(value, bool):
+        raise BadScore("the test ends in True or False, which is no number of points")
+    if not math.isfinite(score) or not 0 <= score <= points:
+        raise BadScore(f"the test gave {score:g} points of {points:g}")
+    return score
+
+
+def _split(source: str, name: str) -> tuple[Any, Any]:
+    """A cell's code, and its last line apart if that is an expression."""
+    tree = ast.parse(source)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
+        last = compile(ast.Expression(tree.body.pop().value), name, "eval")  # type: ignore[attr-defined]
+    return compile(tree, name, "exec"), last
+
+
+def _status(error: BaseException | None) -> Any:
+    if error is None:
+        return "passed"
+    if isinstance(error, Gone):
+        return "timeout" if error.kind == "timeout" else "died"
+    if isinstance(error, BadScore):
+        return "test-error"
+    return "error" if isinstance(getattr(error, "raised", None), Raised) else "failed"
+
+
+def _text(student: Student, error: BaseException) -> str:
+    if isinstance(error, Gone):
+        return student.why(error)
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (a text that cannot be made is no text)
+        return ""
+
+
+def _in_hidden(error: BaseException | None, cell: Any, name: str) -> bool:
+    """Whether the outermost line of the cell that was running is a hidden one."""
+    trace = error.__traceback__ if error is not None else None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == name:
+            return cell.is_hidden(trace.tb_lineno)
+        trace = trace.tb_next
+    return False
+
+
+@contextlib.contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Stop what runs here after a time, even if it never asks the other process."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(number: int, frame: Any) -> None:
+        raise Gone("timeout", "it took too long")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds + 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """What tests print and warn goes nowhere."""
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _without_magics(source: str) -> str:
+    lines = source.splitlines()
+    return "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)

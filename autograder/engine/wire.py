@@ -1,0 +1,247 @@
+"""Values between two processes that do not trust each other: bounded, by value, never pickle.
+
+A frame is a JSON tree and raw buffers. In the tree every list starts with a tag that says what it
+is; plain None, booleans, numbers and texts stand for themselves. What is read is checked against
+limits before anything is built from it.
+"""
+
+import collections
+import json
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from autograder.results import Crossing, Opaque, Raised
+
+HEAD = struct.Struct("!II")  # bytes of the tree, number of buffers
+MAX_TREE = 32_000_000
+MAX_BUFFERS = 20_000
+MAX_BYTES = 512_000_000
+MAX_DEPTH = 100
+MAX_NODES = 2_000_000
+RECORDS = {kind.__name__: kind for kind in (Opaque, Raised, Crossing)}
+
+
+class WireError(Exception):
+    """What came is malformed or too large; said in one sentence."""
+
+
+@dataclass
+class Frame:
+    """One message, in the making or as it came."""
+
+    tree: Any = None
+    buffers: list[bytes | memoryview] = field(default_factory=list)
+
+    def add(self, buffer: bytes | memoryview) -> int:
+        """Append a buffer; its place."""
+        self.buffers.append(buffer)
+        return len(self.buffers) - 1
+
+    def pieces(self) -> list[bytes | memoryview]:
+        """The bytes to send, in order."""
+        text = json.dumps(self.tree, separators=(",", ":")).encode("ascii")
+        sizes = [memoryview(buffer).nbytes for buffer in self.buffers]
+        if len(text) > MAX_TREE or len(sizes) > MAX_BUFFERS or sum(sizes) > MAX_BYTES:
+            raise WireError("the value is too large to be handed over")
+        head = HEAD.pack(len(text), len(sizes)) + struct.pack(f"!{len(sizes)}Q", *sizes)
+        return [head + text, *self.buffers]
+
+
+def read_frame(read: Callable[[int], bytes]) -> Frame:
+    """Read one frame; `read(n)` gives exactly n bytes or raises."""
+    length, count = HEAD.unpack(read(HEAD.size))
+    if length > MAX_TREE or count > MAX_BUFFERS:
+        raise WireError("a message is larger than allowed")
+    sizes = struct.unpack(f"!{count}Q", read(8 * count)) if count else ()
+    if sum(sizes) > MAX_BYTES:
+        raise WireError("a message is larger than allowed")
+    try:
+        tree = json.loads(read(length))
+    except (ValueError, RecursionError) as error:
+        raise WireError("a message is no readable text") from error
+    return Frame(tree, [read(size) for size in sizes])
+
+
+class Encoder:
+    """Put values into a frame. What it does not know goes to `other(value)`, which gives a node."""
+
+    def __init__(self, frame: Frame, memo: dict[int, int] | None = None) -> None:
+        self.frame = frame
+        self.memo = {} if memo is None else memo  # id of a mutable object -> its place
+        self.kept: list[Any] = []  # objects given a place here, in order
+        self.nodes = 0
+        self.depth = 0
+
+    def node(self, value: Any) -> Any:
+        """The tree's node for a value."""
+        kind = type(value)
+        if value is None or kind is bool or kind is float or kind is str:
+            return value
+        if kind is int:
+            return value if -(2**63) <= value < 2**63 else ["I", hex(value)]
+        self.nodes += 1
+        self.depth += 1
+        if self.depth > MAX_DEPTH or self.nodes > MAX_NODES:
+            raise WireError("the value is nested too deeply or has too many parts")
+        try:
+            return self._compound(kind, value)
+        finally:
+            self.depth -= 1
+
+    def keep(self, value: Any) -> bool:
+        """Give a mutable object its place; False if it has one already."""
+        if id(value) in self.memo:
+            return False
+        self.memo[id(value)] = len(self.memo)
+        self.kept.append(value)
+        return True
+
+    def _compound(self, kind: type, value: Any) -> Any:
+        if id(value) in self.memo:
+            return ["R", self.memo[id(value)]]
+        if kind is tuple:
+            return ["T", *map(self.node, value)]
+        if kind in (list, dict, set):
+            self.keep(value)
+            return self.contents(value)
+        writer = _WRITERS.get(kind)
+        if writer is not None:
+            return writer(self, value)
+        if kind.__name__ in RECORDS and kind is RECORDS[kind.__name__]:
+            return ["O", kind.__name__, *(self.node(getattr(value, f.name)) for f in fields(value))]
+        return self.other(value)
+
+    def contents(self, value: Any) -> Any:
+        """A list, dictionary or set as a node, without looking for its place."""
+        if isinstance(value, dict):
+            return ["D", *(self.node(part) for item in value.items() for part in item)]
+        return ["L" if isinstance(value, list) else "S", *map(self.node, value)]
+
+    def other(self, value: Any) -> Any:
+        """A value of a kind that is not known here."""
+        raise WireError(f"a {type(value).__name__} cannot be handed over")
+
+
+def _nodes(encoder: Encoder, values: Iterable[Any]) -> list[Any]:
+    return [encoder.node(value) for value in values]
+
+
+_WRITERS: dict[type, Callable[[Encoder, Any], Any]] = {
+    bytes: lambda e, v: ["B", e.frame.add(v)],
+    bytearray: lambda e, v: ["BA", e.frame.add(bytes(v))],
+    complex: lambda e, v: ["C", v.real, v.imag],
+    frozenset: lambda e, v: ["FS", *_nodes(e, v)],
+    range: lambda e, v: ["G", e.node(v.start), e.node(v.stop), e.node(v.step)],
+    slice: lambda e, v: ["SL", e.node(v.start), e.node(v.stop), e.node(v.step)],
+    type(...): lambda e, v: ["E"],
+    type(NotImplemented): lambda e, v: ["NI"],
+    collections.Counter: lambda e, v: ["CN", *_nodes(e, (p for i in v.items() for p in i))],
+    collections.OrderedDict: lambda e, v: ["OD", *_nodes(e, (p for i in v.items() for p in i))],
+    collections.deque: lambda e, v: ["DQ", *_nodes(e, v)],
+}
+
+
+class Decoder:
+    """Build values from a frame's tree. Tags it does not know go to `other(tag, parts)`."""
+
+    def __init__(self, frame: Frame, kept: list[Any] | None = None) -> None:
+        self.frame = frame
+        self.kept: list[Any] = [] if kept is None else kept
+        self.nodes = 0
+        self.depth = 0
+
+    def value(self, node: Any) -> Any:
+        """The value of a node."""
+        if not isinstance(node, list):
+            if isinstance(node, dict):
+                raise WireError("a message has a part of unknown form")
+            return node
+        self.nodes += 1
+        self.depth += 1
+        if self.depth > MAX_DEPTH + 5 or self.nodes > MAX_NODES:
+            raise WireError("a message is nested too deeply or has too many parts")
+        try:
+            return self._tagged(node)
+        except (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError) as error:
+            raise WireError(f"a message has a malformed part ({type(error).__name__})") from error
+        finally:
+            self.depth -= 1
+
+    def values(self, nodes: Iterable[Any]) -> list[Any]:
+        """The values of several nodes."""
+        return [self.value(node) for node in nodes]
+
+    def buffer(self, place: Any) -> bytes | memoryview:
+        """The buffer at a place."""
+        if type(place) is not int or not 0 <= place < len(self.frame.buffers):
+            raise WireError("a message names a buffer that it does not have")
+        return self.frame.buffers[place]
+
+    def _tagged(self, node: list[Any]) -> Any:
+        tag, parts = node[0], node[1:]
+        if tag == "R":
+            if type(parts[0]) is not int or parts[0] < 0:
+                raise WireError("a message refers to nothing")
+            return self.kept[parts[0]]
+        if tag == "T":
+            return tuple(self.values(parts))
+        if tag in ("L", "D", "S"):
+            made: Any = {"L": list, "D": dict, "S": set}[tag]()
+            self.kept.append(made)
+            return self.fill(made, parts)
+        reader = _READERS.get(tag)
+        return reader(self, parts) if reader is not None else self.other(tag, parts)
+
+    def fill(self, made: Any, parts: list[Any]) -> Any:
+        """Put the values of nodes into an empty list, dictionary or set."""
+        if isinstance(made, list):
+            made.extend(self.values(parts))
+        elif isinstance(made, dict):
+            made.update(_pairs(self, parts))
+        else:
+            made.update(self.values(parts))
+        return made
+
+    def other(self, tag: Any, parts: list[Any]) -> Any:
+        """A node of a kind that is not known here."""
+        raise WireError(f"a message has a part of unknown kind {str(tag)[:20]!r}")
+
+
+def _pairs(decoder: Decoder, parts: list[Any]) -> list[tuple[Any, Any]]:
+    values = decoder.values(parts)
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
+def _integer(parts: list[Any]) -> int:
+    text = parts[0]
+    if not isinstance(text, str) or len(text) > 100_000:
+        raise WireError("a number is too long")
+    return int(text, 16)
+
+
+def _record(decoder: Decoder, parts: list[Any]) -> Any:
+    return RECORDS[parts[0]](*decoder.values(parts[1:]))
+
+
+def _range(decoder: Decoder, parts: list[Any]) -> range:
+    start, stop, step = parts
+    return range(decoder.value(start), decoder.value(stop), decoder.value(step))
+
+
+_READERS: dict[Any, Callable[[Decoder, list[Any]], Any]] = {
+    "I": lambda d, p: _integer(p),
+    "B": lambda d, p: bytes(d.buffer(p[0])),
+    "BA": lambda d, p: bytearray(d.buffer(p[0])),
+    "C": lambda d, p: complex(p[0], p[1]),
+    "FS": lambda d, p: frozenset(d.values(p)),
+    "G": _range,
+    "SL": lambda d, p: slice(*d.values(p)),
+    "E": lambda d, p: ...,
+    "NI": lambda d, p: NotImplemented,
+    "CN": lambda d, p: collections.Counter(dict(_pairs(d, p))),
+    "OD": lambda d, p: collections.OrderedDict(_pairs(d, p)),
+    "DQ": lambda d, p: collections.deque(d.values(p)),
+    "O": _record,
+}

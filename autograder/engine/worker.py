@@ -1,0 +1,517 @@
+"""Grade one submission: run its cells in a sandbox, the tests here, and put the result together."""
+
+import ast
+import random
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from autograder.assignment import Assignment, Cell, Group, Notebook
+from autograder.diagnose import told
+from autograder.engine.session import CellRun, Copy, Student
+from autograder.engine.trusted import Guard, Space, run_test
+from autograder.engine.peer import Gone, open_packages
+from autograder.intake import Script, ScriptCell, Submission, read_submission
+from autograder.results import Flag, NotebookResult, Raised, Result, TestRun, Transcript, Verdict
+from autograder.rules import broken_rules
+from autograder.syntax import facts, parse
+
+NOT_RUN = "this question was not run"
+
+
+class Zygote(Protocol):
+    """Where students' processes come from."""
+
+    def spawn(self) -> Any:
+        """A new process."""
+        ...
+
+
+class Shelf(Protocol):
+    """What is known of an assignment's tests."""
+
+    def of(self, test: str) -> tuple[Transcript | None, tuple[Any, ...]]:
+        """What the reference gives in a test, and the mistakes known for its question."""
+        ...
+
+
+def grade(
+    assignment: Assignment, folder: Path, student: str, zygote: Zygote, known: Shelf | None = None
+) -> Result:
+    """Grade one submission; every end of it is a result.
+
+    Args:
+        assignment: what was asked.
+        folder: holds what the student handed in.
+        student: the student's name.
+        zygote: where processes for the student's code come from.
+        known: mistakes that can be named; None if there are none.
+    """
+    return grade_submission(assignment, read_submission(folder, student, assignment), zygote, known)
+
+
+def grade_submission(
+    assignment: Assignment, submission: Submission, zygote: Zygote, known: Shelf | None = None
+) -> Result:
+    """Grade what was read of a submission."""
+    start = time.monotonic()
+    graded = [
+        _grade_script(assignment, script, zygote, known)
+        for script in submission.scripts
+        if not submission.reason
+    ]
+    if submission.reason:
+        graded = [
+            (_all_lost(assignment.notebook(notebook.name), submission.reason), ())
+            for notebook in assignment.notebooks
+        ]
+    flags = [*submission.flags, *(flag for _, flags in graded for flag in flags)]
+    return Result(
+        student=submission.student,
+        assignment=assignment.name,
+        key=submission.key,
+        notebooks=tuple(notebook for notebook, _ in graded),
+        flags=tuple(dict.fromkeys(flags)),
+        reason=submission.reason,
+        seconds=time.monotonic() - start,
+    )
+
+
+def runs(
+    assignment: Assignment, answers: Mapping[str, str], zygote: Zygote, questions: Sequence[str]
+) -> dict[str, TestRun]:
+    """How the tests of some questions go with these answers, the reference elsewhere.
+
+    Args:
+        assignment: what was asked.
+        answers: source by grade_id of a solution cell.
+        zygote: where processes come from.
+        questions: grade_ids of solution cells whose tests are run.
+    """
+    found: dict[str, TestRun] = {}
+    for notebook in assignment.notebooks:
+        wanted = {t for g in notebook.groups if set(g.solutions) & set(questions) for t in g.tests}
+        if not wanted:
+            continue
+        script = _own_script(notebook, answers, wanted)
+        work = Work(assignment, notebook, script, zygote, None, own=True)
+        found |= {run.test: run for run in work.run() if run.test in wanted}
+    return found
+
+
+def rehearse(assignment: Assignment, zygote: Zygote) -> list[str]:
+    """What keeps the tests of an assignment from being run in two processes; empty if nothing."""
+    complaints = []
+    for notebook in assignment.notebooks:
+        solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
+        for run in runs(assignment, {}, zygote, solutions).values():
+            if run.status != "passed" or run.score != notebook.cell(run.test).points:
+                first = run.message.partition("\n")[0] or run.error
+                complaints.append(
+                    f"{assignment.name}/{notebook.name}, test {run.test}: the reference does not "
+                    f"pass it when tests and answers run in two processes ({run.error}: {first})."
+                )
+        stubs = {id: notebook.cell(id).stub for id in solutions}
+        for run in runs(assignment, stubs, zygote, solutions).values():
+            if run.score:
+                complaints.append(
+                    f"{assignment.name}/{notebook.name}, test {run.test}: the untouched release "
+                    f"gets {run.score:g} points; let the test fail without an answer."
+                )
+    return complaints
+
+
+def _grade_script(
+    assignment: Assignment, script: Script, zygote: Zygote, known: Shelf | None
+) -> tuple[NotebookResult, tuple[Flag, ...]]:
+    notebook = assignment.notebook(script.name)
+    if script.reason:
+        lost = _all_lost(notebook, script.reason)
+        answers = {piece.grade_id: piece.source for piece in script.pieces}
+        return replace(lost, answers=answers, notes=script.notes), script.flags
+    work = Work(assignment, notebook, script, zygote, known)
+    found = work.run()
+    verdicts = [_verdict(work, run, found, known) for run in found]
+    result = NotebookResult(
+        name=script.name,
+        verdicts=tuple(verdicts),
+        answers=dict(script.answers),
+        outputs={id: run.printed for id, run in work.cells.items() if run.printed},
+        extra=script.extra,
+        notes=(*script.notes, *work.notes),
+    )
+    return result, (*script.flags, *work.flags)
+
+
+def _verdict(
+    work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf | None
+) -> Verdict:
+    reference, mistakes = known.of(run.test) if known is not None else (None, ())
+    answers = work.script.answers
+    cell = work.notebook.cell(run.test)
+    return told(run, cell, reference, mistakes, answers=answers, runs=found)
+
+
+def _all_lost(notebook: Notebook, reason: str) -> NotebookResult:
+    """Every test of a notebook at 0, for one reason."""
+    verdicts = [
+        Verdict(cell.grade_id, "unanswered", 0.0, cell.points, told=reason, said=reason)
+        for cell in notebook.of_kind("test")
+    ]
+    return NotebookResult(notebook.name, tuple(verdicts), reason=reason)
+
+
+def _own_script(notebook: Notebook, answers: Mapping[str, str], tests: set[str]) -> Script:
+    """The instructor's own notebook as a submission, some answers replaced."""
+    cells = []
+    for cell in notebook.cells:
+        if cell.kind == "test":
+            if cell.grade_id in tests:
+                cells.append(ScriptCell("test", cell.grade_id, "", "code"))
+        elif cell.cell_type == "code":
+            kind = "answer" if cell.kind in ("solution", "manual") else "skeleton"
+            source = answers.get(cell.grade_id, cell.source) if cell.grade_id else cell.source
+            cells.append(ScriptCell(kind, cell.grade_id, source, "code"))
+    return Script(notebook.name, tuple(cells))
+
+
+@dataclass
+class Work:
+    """Running one notebook of a submission."""
+
+    assignment: Assignment
+    notebook: Notebook
+    script: Script
+    zygote: Zygote
+    known: Shelf | None
+    own: bool = False  # whether these are the instructor's own answers
+    space: Space = field(default_factory=Space)
+    cells: dict[str, CellRun] = field(default_factory=dict)  # how each answer's cell went
+    done: list[tuple[str, str]] = field(default_factory=list)  # cells to run again after a loss
+    broken: set[str] = field(default_factory=set)  # names that failed their own tests
+    notes: list[str] = field(default_factory=list)
+    flags: list[Flag] = field(default_factory=list)
+    process: Student | None = None
+
+    def run(self) -> list[TestRun]:
+        """Run all cells and tests in order."""
+        open_packages(imported(self.notebook))
+        found: list[TestRun] = []
+        needed = _needed_here(self.notebook)
+        try:
+            for batch, cells in _batches(self.script):
+                for cell in cells:
+                    self._step(cell, needed)
+                if batch:
+                    found += self._tests(batch)
+        finally:
+            if self.process is not None:
+                self.process.close()
+        return found
+
+    # --- cells --------------------------------------------------------------------------------
+
+    def _student(self) -> Student:
+        """The student's process; after a loss a new one that has run the same cells."""
+        while self.process is None:
+            self.process = Student(self.zygote.spawn(), Guard())
+            for place, (name, source) in enumerate(self.done):
+                if self.process.run(name, source, self._seconds(name)).gone:
+                    self._lose()
+                    del self.done[place]
+                    break
+        return self.process
+
+    def _lose(self) -> None:
+        if self.process is not None:
+            self.process.close()
+        self.process = None
+
+    def _step(self, cell: ScriptCell, needed: set[str]) -> None:
+        """Run one cell on the student's side; the instructor's also here, if tests need it."""
+        if cell.cell_type != "code" or not cell.source.strip():
+            return
+        student = self._student()
+        if cell.kind == "skeleton" and needed & facts(cell.source).bound or _is_locked(self, cell):
+            self.space.student = student
+            self.space.prepare(self._instructors(cell), cell.grade_id or "cell")
+        if cell.kind == "answer":
+            self.space.hand_over(self.notebook.defines.get(cell.grade_id, ()))
+        outcome = student.run(cell.grade_id or "of yours", cell.source, self._seconds(cell.grade_id))
+        if cell.grade_id:
+            self.cells[cell.grade_id] = outcome
+        if outcome.gone:
+            self._lose()
+            where = f"{self.notebook.name}/{cell.grade_id or 'a cell of the student'}"
+            kind = "timeout" if outcome.gone == "timeout" else "died"
+            self.flags.append(Flag(kind, where, outcome.words))
+            self.notes.append(f"A cell was left out when the notebook was run: {outcome.words}.")
+        else:
+            self.done.append((cell.grade_id or "of yours", cell.source))
+
+    def _instructors(self, cell: ScriptCell) -> str:
+        """The instructor's own text of a cell that came with the assignment."""
+        return self.notebook.cell(cell.grade_id).source if cell.grade_id else cell.source
+
+    def _seconds(self, grade_id: str) -> float:
+        return self.assignment.rules.for_question(grade_id).seconds
+
+    # --- tests --------------------------------------------------------------------------------
+
+    def _tests(self, batch: Sequence[str]) -> list[TestRun]:
+        """Run neighbouring tests, group by group."""
+        found: list[TestRun] = []
+        for group in self.notebook.groups:
+            tests = [test for test in group.tests if test in batch]
+            if not tests:
+                continue
+            ended = self._forbidden(group, tests)
+            if ended is None:
+                ended = self._again(group, self._group(group, tests, {}))
+            ended = [self._explained(group, run) for run in ended]
+            found += ended
+            if any(run.score < self.notebook.cell(run.test).points for run in ended):
+                for solution in group.solutions:
+                    self.broken |= set(self.notebook.defines.get(solution, ()))
+        return found
+
+    def _group(
+        self, group: Group, tests: Sequence[str], instead: Mapping[str, Any], protect: bool = False
+    ) -> list[TestRun]:
+        """Run a question's tests in one fork; what kills the fork costs only its own test."""
+        found: list[TestRun] = []
+        left = list(tests)
+        while left:
+            with self._fork() as (student, copy):
+                self._reseed(student, left[0])
+                student.peer.protect = protect
+                student.peer.changed_ours = False
+                self._stand_in(student, instead)
+                watched = self._watch(student, group)
+                while left and copy.alive:
+                    run = run_test(student, self.notebook.cell(left[0]), self.space, self._limit(group))
+                    copy.alive = run.status not in ("timeout", "died")
+                    found.append(replace(run, stood_in=tuple(instead)))
+                    left.pop(0)
+                if watched and copy.alive:
+                    self._report(group, student.peer)
+                changed = student.peer.changed_ours
+            self._after(copy)
+        if changed and not protect and not self.own:
+            return self._protected(group, found, instead)
+        return found
+
+    def _protected(
+        self, group: Group, found: list[TestRun], instead: Mapping[str, Any]
+    ) -> list[TestRun]:
+        """An answer changed what it was handed: what passes has to pass without that as well.
+
+        Unless the reference does the same, because the question asks for it.
+        """
+        asked = {run.test for run in found if self._reference_changes(group, run.test)}
+        doubtful = [run.test for run in found if run.status == "passed" and run.test not in asked]
+        if not doubtful:
+            return found
+        again = {r.test: r for r in self._group(group, doubtful, instead, protect=True)}
+        return [
+            replace(again[run.test], message=CHANGED, error="AssertionError", raised=None)
+            if run.test in again and again[run.test].status != "passed"
+            else run
+            for run in found
+        ]
+
+    def _reference_changes(self, group: Group, test: str) -> bool:
+        reference = self.known.of(test)[0] if self.known is not None else None
+        if reference is None:
+            own = runs(self.assignment, {}, self.zygote, group.solutions).get(test)
+            reference = own.transcript if own is not None else ()
+        return any(crossing.changed for crossing in reference)
+
+    def _again(self, group: Group, found: list[TestRun]) -> list[TestRun]:
+        """Run what failed once more, the reference standing in for what was broken before it."""
+        used = self._used(group) & self.broken
+        failed = [run.test for run in found if run.status != "passed"]
+        if self.own or not (used and failed):
+            return found
+        instead = self._reference(used)
+        again = {run.test: run for run in self._group(group, failed, instead)}
+        better = {t: r for t, r in again.items() if r.status == "passed" or r.status == "failed"}
+        return [better.get(run.test, run) if run.status != "passed" else run for run in found]
+
+    def _used(self, group: Group) -> set[str]:
+        """Names that a question's answer, its reference or its tests use."""
+        sources = [self.notebook.cell(id).source for id in (*group.solutions, *group.tests)]
+        sources += [self.script.answers.get(id, "") for id in group.solutions]
+        own = {name for id in group.solutions for name in self.notebook.defines.get(id, ())}
+        return {name for source in sources for name in facts(source).needed} - own
+
+    def _reference(self, names: set[str]) -> dict[str, Any]:
+        """The reference's objects of these names, made here."""
+        space = Space()
+        for cell in self.notebook.cells:
+            if cell.cell_type == "code" and cell.kind in ("readonly", "code", "solution"):
+                space.prepare(cell.source, cell.grade_id or "cell")
+        return {name: space[name] for name in sorted(names) if name in space}
+
+    def _stand_in(self, student: Student, instead: Mapping[str, Any]) -> None:
+        self.space.student = student
+        self.space.instead = dict(instead)
+        for name, value in instead.items():
+            try:
+                student.set(name, value)
+            except Exception:  # noqa: BLE001  (then the answer has to do with what it has)
+                self.notes.append(f"The reference's {name} could not stand in for yours.")
+
+    @contextmanager
+    def _fork(self) -> Iterator[tuple[Student, Copy]]:
+        """The student's process in a copy of its own, unless tests share what they make."""
+        student = self._student()
+        linear = bool(self.notebook.shared_names)
+        try:
+            with nullcontext(Copy()) if linear else student.copy() as copy:
+                if linear:
+                    copy.base_gone = ""
+                yield student, copy
+                if linear and not copy.alive:
+                    copy.base_gone = "died"
+        finally:
+            self.space.instead = {}
+
+    def _after(self, copy: Copy) -> None:
+        if copy.base_gone:
+            self._lose()
+
+    def _limit(self, group: Group) -> float:
+        return max([self._seconds(id) for id in group.solutions] or [self._seconds("")])
+
+    def _reseed(self, student: Student, name: str) -> None:
+        """The same random numbers for the same test in every run."""
+        random.seed(name)
+        if "torch" in sys.modules:
+            torch: Any = sys.modules["torch"]
+            torch.manual_seed(random.getrandbits(31))
+        if "numpy" in sys.modules:
+            numpy: Any = sys.modules["numpy"]
+            numpy.random.seed(random.getrandbits(31))
+        student.peer.random.seen = {}
+
+    # --- rules and reasons --------------------------------------------------------------------
+
+    def _forbidden(self, group: Group, tests: Sequence[str]) -> list[TestRun] | None:
+        """What an answer calls though it may not; its tests are not run then."""
+        words = []
+        for solution in group.solutions:
+            rules = self.assignment.rules.for_question(solution)
+            others = [cell.source for cell in self.script.cells if cell.kind == "extra"]
+            given = [cell.source for cell in self.notebook.of_kind("readonly", "code")]
+            answer = self.script.answers.get(solution, "")
+            words += [broken.words for broken in broken_rules(answer, rules, others, given)]
+        if not words:
+            return None
+        where = f"{self.notebook.name}/{group.solutions[0]}"
+        self.flags.append(Flag("forbidden", where, words[0]))
+        return [TestRun(test, "forbidden", 0.0, message=words[0]) for test in tests]
+
+    def _watch(self, student: Student, group: Group) -> bool:
+        """Have operations that are not allowed noted while the answer runs."""
+        names = {
+            name
+            for id in group.solutions
+            for name in self.assignment.rules.for_question(id).operations_forbidden
+        }
+        if names:
+            student.peer.ask("watch", sorted(names))
+        return bool(names)
+
+    def _report(self, group: Group, peer: Any) -> None:
+        try:
+            seen = peer.ask("seen")
+        except (Gone, Exception):  # noqa: BLE001  (evidence only)
+            seen = []
+        if seen and isinstance(seen, list):
+            where = f"{self.notebook.name}/{group.solutions[0]}"
+            words = f"the answer ran {', '.join(map(str, seen[:5]))}, which is not allowed"
+            self.flags.append(Flag("forbidden", where, words[:200]))
+
+    def _explained(self, group: Group, run: TestRun) -> TestRun:
+        """Why a test failed, if the answer's own cell tells it better than the test."""
+        if run.status not in ("failed", "error", "timeout", "died"):
+            return run
+        where = f"{self.notebook.name}/{run.test}"
+        if run.status in ("timeout", "died"):
+            self.flags.append(Flag("timeout" if run.status == "timeout" else "died", where, run.message))
+            return run
+        answers = set(group.solutions)
+        damaged = [self.script.damaged[id] for id in group.solutions if id in self.script.damaged]
+        if damaged:
+            return replace(run, status="unanswered", message=damaged[0])
+        if answers & {*self.script.untouched, *self.script.missing}:
+            return replace(run, status="unanswered")
+        for id in group.solutions:
+            outcome = self.cells.get(id)
+            if outcome is not None and outcome.gone:
+                status = "timeout" if outcome.gone == "timeout" else "died"
+                return replace(run, status=status, error="", raised=None, message=outcome.words)
+            if outcome is not None and isinstance(outcome.raised, Raised) and _is_missing(run):
+                raised = outcome.raised
+                return replace(
+                    run, status="error", error=raised.type_name, message=raised.message, raised=raised
+                )
+        return run
+
+
+CHANGED = "Your code changes what it was handed; the caller still needs it as it was."
+
+
+def _is_missing(run: TestRun) -> bool:
+    return run.error == "NameError"
+
+
+def _is_locked(work: Work, cell: ScriptCell) -> bool:
+    if cell.kind != "skeleton" or not cell.grade_id:
+        return False
+    return work.notebook.cell(cell.grade_id).kind == "readonly"
+
+
+def imported(notebook: Notebook) -> list[str]:
+    """Modules that the instructor's cells import."""
+    found: dict[str, None] = {}
+    for cell in notebook.cells:
+        tree = parse(cell.source) if cell.cell_type == "code" else None
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Import):
+                found |= dict.fromkeys(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found[node.module] = None
+    return list(found)
+
+
+def _needed_here(notebook: Notebook) -> set[str]:
+    """Names that the tests and the instructor's locked cells take from elsewhere."""
+    cells = notebook.of_kind("test", "readonly", "code")
+    tests = [cell for cell in cells if cell.kind != "code"]
+    needed: set[str] = set()
+    for cell in [*tests, *cells]:
+        known = facts(cell.source)
+        if cell.kind != "code" or known.bound & needed:
+            needed |= known.needed
+    return needed
+
+
+def _batches(script: Script) -> Iterable[tuple[list[str], list[ScriptCell]]]:
+    """Cells to run, then the tests that follow them directly; and so on."""
+    tests: list[str] = []
+    cells: list[ScriptCell] = []
+    for cell in script.cells:
+        if cell.kind == "test":
+            tests.append(cell.grade_id)
+            continue
+        if tests:
+            yield tests, cells
+            tests, cells = [], []
+        cells.append(cell)
+    yield tests, cells

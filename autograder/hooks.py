@@ -1,0 +1,180 @@
+"""The same grader behind nbgrader's own entrances: `nbgrader autograde` and formgrader's button.
+
+nbgrader_config.py names three classes of this module:
+
+    c.Autograde.exporter_class = "autograder.hooks.AnySubmission"
+    c.Autograde.sanitize_preprocessors = ["autograder.hooks.Rebuild"]
+    c.Autograde.autograde_preprocessors = ["autograder.hooks.Grade"]
+
+nbgrader still walks through the submissions one by one, and decides which of them are new. What a
+student handed in is never parsed by it: the exporter gives the preprocessors an empty notebook, and
+they put the instructor's, with the student's answers, in its place. A class without a single file
+that ends in .ipynb is the one thing that nbgrader refuses before any of this is asked.
+"""
+
+import fnmatch
+import weakref
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbformat import NotebookNode
+from nbgrader.converters.base import BaseConverter, NbGraderException
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from autograder.course import Course, CourseError, use_own_tools
+from autograder.grade import Grader
+from autograder.store import graded_notebooks, moment
+from autograder.taught import Class, read
+from autograder.warm import Warm
+
+
+class Collected(CourseDirectory):
+    """The course's folders, with nothing in them that a student could have written believed."""
+
+    def get_existing_timestamp(self, dest_path: str) -> datetime | None:
+        """The collector's clock says when something arrived, not a file in the submission."""
+        try:
+            times = [path.lstat().st_mtime for path in (Path(dest_path), *_notebooks(dest_path))]
+        except OSError:
+            return None
+        return moment(max(times))
+
+
+def _notebooks(folder: str) -> list[Path]:
+    return list(Path(folder).glob("*.ipynb"))
+
+
+class AnySubmission(NotebookExporter):
+    """Takes every submission, whatever lies in its folder; nothing of it is parsed here."""
+
+    def __init__(self, **options: Any):
+        """Look over the submissions that nbgrader found; it is the exporter's parent."""
+        super().__init__(**options)
+        if isinstance(self.parent, BaseConverter):
+            _prepare(self.parent)
+
+    def from_filename(
+        self, filename: str, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """An empty notebook, which the preprocessors fill."""
+        resources = resources if resources is not None else {}
+        path = Path(filename)
+        resources["metadata"] = {"name": path.stem, "path": str(path.parent)}
+        return self.from_notebook_node(nbformat.v4.new_notebook(), resources, **options)
+
+
+class Rebuild(NbGraderPreprocessor):
+    """Grade the submission, and put the instructor's notebook with its answers in its place."""
+
+    def preprocess(
+        self, nb: NotebookNode, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Nothing of `nb` is used."""
+        return _run(self).notebook(resources["nbgrader"]), resources
+
+
+class Grade(NbGraderPreprocessor):
+    """The graded notebook; gradebook and feedback page were written with it."""
+
+    def preprocess(
+        self, nb: NotebookNode, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Nothing of `nb` is used."""
+        return _run(self).notebook(resources["nbgrader"]), resources
+
+
+@dataclass(frozen=True)
+class _Here(Class):
+    """The class whose folders nbgrader was told of, by its settings or on the command line."""
+
+    coursedir: CourseDirectory
+
+    def setting(self, name: str, default: str) -> str:
+        """As it holds for this run of nbgrader."""
+        return getattr(self.coursedir, name) or default
+
+
+class _Run:
+    """One run of nbgrader's Autograde; the warm process starts with its first submission."""
+
+    def __init__(self, coursedir: CourseDirectory):
+        use_own_tools()
+        root = Path(coursedir.root)
+        self._taught = _Here(Course(root), root, coursedir)
+        name = coursedir.assignment_id
+        self._assignments = {name: read(self._taught.course, name)}
+        self._warm = Warm(self._taught.course, self._assignments, jobs=1)
+        self.close = weakref.finalize(self, self._warm.close)
+        self._last: tuple[str, str] = ("", "")
+        self._texts: dict[str, str] = {}
+        self.enter()
+
+    def enter(self) -> None:
+        """Make the gradebook know the assignment, and finish what an earlier run left."""
+        with Grader(self._taught, self._assignments, self._warm):
+            pass
+
+    def notebook(self, where: dict[str, str]) -> NotebookNode:
+        """The graded notebook of the submission that nbgrader is at."""
+        student, assignment = where["student"], where["assignment"]
+        if (student, assignment) != self._last:
+            self._texts = self._grade(student, assignment)
+            self._last = student, assignment
+        return nbformat.reads(self._texts[where["notebook"]], as_version=4)
+
+    def names(self) -> list[str]:
+        """The assignment's notebooks."""
+        (assignment,) = self._assignments.values()
+        return [notebook.name for notebook in assignment.notebooks]
+
+    def _grade(self, student: str, assignment: str) -> dict[str, str]:
+        with Grader(self._taught, self._assignments, self._warm) as grader:
+            (result,) = grader.grade(grader.todo([(student, assignment)], again=True))
+        return dict(graded_notebooks(result, self._assignments[assignment]))
+
+
+_runs: "weakref.WeakKeyDictionary[BaseConverter, _Run]" = weakref.WeakKeyDictionary()
+
+
+def _run(preprocessor: NbGraderPreprocessor) -> _Run:
+    """The run that a preprocessor is part of: nbgrader is the parent of its exporter."""
+    exporter: Any = preprocessor.parent
+    return _run_of(exporter.parent)
+
+
+def _run_of(converter: BaseConverter) -> _Run:
+    if converter not in _runs:
+        for earlier in list(_runs.values()):
+            earlier.close()
+        try:
+            _runs[converter] = _Run(_safe(converter))
+        except CourseError as error:
+            converter.log.error(str(error))
+            raise NbGraderException(str(error)) from error
+    return _runs[converter]
+
+
+def _safe(converter: BaseConverter) -> Collected:
+    """nbgrader's course directory once more, as one that believes nothing of a submission."""
+    given: Any = converter.coursedir
+    safe = Collected(config=converter.config)
+    for name in given.trait_names(config=True):
+        setattr(safe, name, getattr(given, name))
+    safe.ignore = ["*"]  # a student's other files are not copied: links, pipes, programs
+    return safe
+
+
+def _prepare(converter: BaseConverter) -> None:
+    """Let nbgrader see every submission, under the names that the instructor gave the notebooks."""
+    run = _run_of(converter)
+    converter.coursedir = _safe(converter)
+    chosen = fnmatch.filter(run.names(), converter.coursedir.notebook_id)
+    here = converter.coursedir
+    where = Path(here.submitted_directory) / here.student_id / here.assignment_id
+    for folder in Path(here.root).glob(str(where)):
+        converter.assignments[str(folder)] = [str(folder / f"{name}.ipynb") for name in chosen]

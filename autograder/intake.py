@@ -1,0 +1,862 @@
+"""Take in what a student handed in: whatever lies there, it is read within bounds and never raises.
+
+Of a notebook only the text of the cells counts. The student's answers are put in the places that
+the instructor's notebook has for them; metadata, outputs, points, ids and tests of the submission
+decide nothing. Whatever is odd becomes a note for the student or a flag for the instructor.
+"""
+
+import bisect
+import hashlib
+import itertools
+import json
+import os
+import re
+import shutil
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, NamedTuple
+
+from autograder.assignment import Assignment, Cell, Notebook
+from autograder.course import CourseError
+from autograder.results import Flag
+from autograder.rules import moment
+from autograder.syntax import parse, top_level_names
+
+MAX_BYTES = 20_000_000  # of one file
+MAX_FILES = 500  # looked at in a submission's folder
+MAX_DEPTH = 100  # of lists and objects in a notebook's JSON
+MAX_CONTAINERS = 1_000_000  # of those together
+MAX_CELLS = 2000
+MAX_SOURCE = 200_000  # characters of one cell
+MAX_TEXT = 2_000_000  # characters of all cells of a notebook
+MAX_PARSED = 400_000  # characters of a notebook that are read as Python to match its cells
+MAX_NOTES = 50
+MAX_CANDIDATES = 10  # notebooks of other names that are looked into
+TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+SURROGATES = re.compile("[\ud800-\udfff]")
+NOT_EXTRA = ("timestamp.txt", "submission_secret.txt", ".ipynb_checkpoints", ".DS_Store")
+VERSION = b"intake 1\n"  # part of every key: a change of the rules below is a change of the grade
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What stands in a place for an answer."""
+
+    grade_id: str
+    source: str
+    cell_type: str
+
+
+@dataclass(frozen=True)
+class ScriptCell:
+    """One step of running a submission."""
+
+    kind: Literal["answer", "extra", "skeleton", "test"]
+    grade_id: str
+    source: str  # empty for a test: tests never come near the student's process
+    cell_type: str
+
+
+@dataclass(frozen=True)
+class Script:
+    """A notebook of the submission, put together from the instructor's and the student's cells."""
+
+    name: str
+    cells: tuple[ScriptCell, ...] = ()
+    pieces: tuple[Piece, ...] = ()
+    missing: tuple[str, ...] = ()  # answers that could not be found
+    untouched: tuple[str, ...] = ()  # answers that are as they were handed out
+    damaged: dict[str, str] = field(default_factory=dict)  # answer -> why it cannot be read
+    extra: tuple[tuple[str, str, str], ...] = ()  # (grade_id it follows, cell type, source)
+    notes: tuple[str, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    reason: str = ""  # why this notebook is 0
+
+    @property
+    def answers(self) -> dict[str, str]:
+        """grade_id -> source, for every place of an answer."""
+        return {piece.grade_id: piece.source for piece in self.pieces}
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One student's work on one assignment."""
+
+    student: str
+    assignment: str
+    key: str  # sha256 of everything here and of the assignment that the grade depends on
+    scripts: tuple[Script, ...] = ()
+    reason: str = ""  # why the whole submission is 0
+    notes: tuple[str, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    collected: float | None = None  # when, by the collector's clock; seconds since 1970
+    files: tuple[tuple[str, bytes], ...] = ()  # allowed files beside the notebooks
+
+
+class Unreadable(Exception):
+    """Why a file or a notebook cannot be taken; for the student."""
+
+
+def read_submission(folder: Path, student: str, assignment: Assignment) -> Submission:
+    """Read a submission's folder; never raises, follows no link and opens nothing but files."""
+    try:
+        box = _Box(folder)
+    except Unreadable as error:
+        return _nothing(student, assignment, str(error))
+    scripts = tuple(_script(box, notebook, assignment) for notebook in assignment.notebooks)
+    files = tuple(box.allowed(assignment))
+    reasons = [script.reason for script in scripts]
+    notes = (*box.notes(assignment), *(note for script in scripts for note in script.notes))
+    flags = (*box.flags, *(flag for script in scripts for flag in script.flags))
+    return Submission(
+        student=student,
+        assignment=assignment.name,
+        key=box.key(assignment),
+        scripts=scripts,
+        reason=reasons[0] if all(reasons) else "",
+        notes=notes[:MAX_NOTES],
+        flags=flags[:MAX_NOTES],
+        collected=box.collected(assignment),
+        files=files,
+    )
+
+
+def _nothing(student: str, assignment: Assignment, reason: str) -> Submission:
+    scripts = tuple(Script(notebook.name, reason=reason) for notebook in assignment.notebooks)
+    key = hashlib.sha256(VERSION + assignment.digest.encode() + reason.encode()).hexdigest()
+    return Submission(student, assignment.name, key, scripts, reason)
+
+
+def read_file(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """The bytes of a regular file; raises Unreadable for anything else, links included."""
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        if path.is_symlink():  # where the system cannot refuse it while opening
+            raise Unreadable(f"{path.name} is a link, not a file")
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise Unreadable(f"{path.name} is {_kind_of(os.lstat(path).st_mode)}, not a file")
+        handle = os.open(path, flags)
+    except OSError as error:
+        raise Unreadable(f"{path.name} cannot be opened ({error.strerror})") from error
+    try:
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Unreadable(f"{path.name} is {_kind_of(status.st_mode)}, not a file")
+            if status.st_size > limit:
+                raise Unreadable(f"{path.name} is larger than {limit // 1_000_000} MB")
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise Unreadable(f"{path.name} cannot be read ({error.strerror})") from error
+    if len(content) > limit:
+        raise Unreadable(f"{path.name} is larger than {limit // 1_000_000} MB")
+    return content
+
+
+def _kind_of(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if stat.S_ISLNK(mode):
+        return "a link"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device"
+
+
+def _shown(name: str) -> str:
+    """A file's name as one may print it: short, without control signs."""
+    clean = "".join(sign if sign.isprintable() else "?" for sign in name)
+    return clean if len(clean) <= 60 else clean[:57] + "..."
+
+
+class _Box:
+    """A submission's folder, listed once; remembers what was read, for the key."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.flags: list[Flag] = []
+        self.special: set[str] = set()
+        self.read: dict[str, bytes | Unreadable] = {}
+        self.taken: set[str] = set()
+        self.times: dict[str, float] = {}
+        try:
+            status = os.lstat(folder)
+        except OSError as error:
+            raise Unreadable("nothing was submitted (the folder is missing)") from error
+        if not stat.S_ISDIR(status.st_mode):
+            kind = _kind_of(status.st_mode) if not stat.S_ISREG(status.st_mode) else "a file"
+            raise Unreadable(f"the submission is {kind}, not a folder")
+        self.times[""] = status.st_mtime
+        self.names = list(self._list(folder, "", 0))
+
+    def _list(self, folder: Path, above: str, depth: int) -> Iterator[str]:
+        """Names of the regular files, those in folders with a slash; links are not followed."""
+        try:
+            with os.scandir(folder) as entries:
+                found = sorted(
+                    (entry for entry, _ in zip(entries, range(MAX_FILES), strict=False)),
+                    key=lambda entry: entry.name,
+                )
+        except OSError as error:
+            if not above:
+                raise Unreadable(f"the folder cannot be read ({error.strerror})") from error
+            return
+        for entry in found:
+            yield from self._entry(entry, above, depth)
+
+    def _entry(self, entry: os.DirEntry, above: str, depth: int) -> Iterator[str]:
+        name = above + entry.name
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            self._strange(name, "not readable")
+            return
+        if stat.S_ISREG(status.st_mode):
+            self.times[name] = status.st_mtime
+            if len(self.times) <= MAX_FILES:
+                yield name
+        elif stat.S_ISDIR(status.st_mode):
+            if entry.name.endswith(".ipynb"):
+                self._strange(name, "a folder")
+            elif depth < 2 and entry.name not in NOT_EXTRA:
+                yield from self._list(Path(entry.path), name + "/", depth + 1)
+        else:
+            self._strange(name, _kind_of(status.st_mode))
+
+    def _strange(self, name: str, kind: str) -> None:
+        self.special.add(name)
+        words = f"{_shown(name)} is {kind}; it was left alone."
+        self.flags.append(Flag("file", _shown(name), words))
+
+    def content(self, name: str) -> bytes:
+        """The bytes of one of the files; the same answer each time it is asked."""
+        if name not in self.read:
+            try:
+                self.read[name] = read_file(self.folder / name)
+            except Unreadable as error:
+                self.read[name] = error
+        found = self.read[name]
+        if isinstance(found, Unreadable):
+            raise found
+        return found
+
+    def candidates(self, assignment: Assignment) -> list[str]:
+        """Files that may be a notebook under another name."""
+        expected = {f"{notebook.name}.ipynb" for notebook in assignment.notebooks}
+        found = [
+            name
+            for name in self.names
+            if name not in expected | self.taken
+            and re.search(r"\.ipynb(\.txt|\.json)?$|\.json$", name.lower())
+        ]
+        return found[:MAX_CANDIDATES]
+
+    def allowed(self, assignment: Assignment) -> Iterator[tuple[str, bytes]]:
+        """The files that the instructor lets students hand in."""
+        size = 0
+        for name in self.names:
+            if name in self.taken or not assignment.allowed_files(name):
+                continue
+            with suppress(Unreadable):
+                content = self.content(name)
+                size += len(content)
+                if size <= MAX_BYTES:
+                    self.taken.add(name)
+                    yield name, content
+
+    def notes(self, assignment: Assignment) -> list[str]:
+        """What was left out of the run."""
+        given = {path.relative_to(assignment.folder).as_posix() for path in assignment.files}
+        left = [
+            _shown(name)
+            for name in self.names
+            if name not in self.taken | given
+            and not any(part in NOT_EXTRA for part in PurePosixPath(name).parts)
+        ]
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        names = ", ".join(left[:5])
+        note = f"Files that this assignment does not ask for were left out: {names}{more}."
+        return [note] if left else []
+
+    def collected(self, assignment: Assignment) -> float | None:
+        """When the submission was collected; from timestamp.txt only if the rules trust it."""
+        if assignment.rules.late.trust_timestamp and "timestamp.txt" in self.names:
+            with suppress(Unreadable, ValueError, OverflowError, OSError):
+                return moment(self.content("timestamp.txt")[:100].decode("utf-8", "replace"))
+        return max(self.times[name] for name in self.times if not name or name in self.taken)
+
+    def key(self, assignment: Assignment) -> str:
+        """sha256 of what was read and of the assignment."""
+        digest = hashlib.sha256(VERSION + assignment.digest.encode())
+        for name in sorted(self.read):
+            found = self.read[name]
+            content = found if isinstance(found, bytes) else str(found).encode("utf-8", "replace")
+            shown = name.encode("utf-8", "surrogatepass")
+            digest.update(b"%d %d %s\n" % (isinstance(found, bytes), len(content), shown) + content)
+        digest.update("\n".join(sorted(self.special)).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+
+class _Raw(NamedTuple):
+    """A cell as it was handed in."""
+
+    source: str
+    cell_type: str
+    grade_id: str
+    id: str
+    marks: dict
+    tags: tuple[str, ...]
+    damage: str  # why its source cannot be used
+
+
+def _script(box: _Box, notebook: Notebook, assignment: Assignment) -> Script:
+    """Find the notebook, read it and put it together."""
+    name = f"{notebook.name}.ipynb"
+    reason = ""
+    if name in box.names or os.path.lexists(box.folder / name):
+        box.taken.add(name)
+        try:
+            cells, notes = read_cells(box.content(name), name)
+            return _assemble(notebook, cells, notes)
+        except Unreadable as error:
+            reason = str(error)
+    found = list(_matching(box, notebook, assignment))
+    if len(found) == 1:
+        other, cells, notes = found[0]
+        box.taken.add(other)
+        why = f"{name} was not usable" if reason else f"no {name} was handed in"
+        notes = [f"{_shown(other)} was graded, because {why}.", *notes]
+        return _assemble(notebook, cells, notes)
+    return Script(notebook.name, reason=reason or _absent(box, name, [n for n, _, _ in found]))
+
+
+def _absent(box: _Box, name: str, several: list[str]) -> str:
+    if several:
+        names = ", ".join(map(_shown, several))
+        return f"no file named {name} was submitted, and {names} could each be meant; keep one"
+    if name in box.special:
+        return next(flag.words for flag in box.flags if flag.where == name).partition(";")[0]
+    top = sorted({other.partition("/")[0] for other in (*box.names, *box.special)})
+    found = f"found {', '.join(map(_shown, top[:10]))}" if top else "the folder is empty"
+    return f"no file named {name} was submitted ({found})"
+
+
+def _matching(
+    box: _Box, notebook: Notebook, assignment: Assignment
+) -> Iterator[tuple[str, list[_Raw], list[str]]]:
+    """Files of other names whose cells are those of this notebook."""
+    for name in box.candidates(assignment):
+        with suppress(Unreadable):
+            cells, notes = read_cells(box.content(name), PurePosixPath(name).name)
+            if _resembles(cells, notebook):
+                yield name, cells, notes
+
+
+def _resembles(cells: Sequence[_Raw], notebook: Notebook) -> bool:
+    """Whether at least half of the cells that carry an id are there, by id or by definition."""
+    wanted = [cell for cell in notebook.cells if cell.kind in ("solution", "manual", "test")]
+    ids = {cell.grade_id for cell in cells} | {cell.id for cell in cells}
+    by_id = sum(cell.grade_id in ids for cell in wanted)
+    names = {name for names in notebook.defines.values() for name in names}
+    code = "\n".join(cell.source for cell in cells if cell.cell_type != "markdown")
+    defined = {
+        name for name in names if re.search(rf"^(def|class) {name}\b|^{name} *=", code, re.M)
+    }
+    return 2 * by_id >= max(1, len(wanted)) or 2 * len(names & defined) >= max(1, len(names))
+
+
+def read_cells(content: bytes, name: str) -> tuple[list[_Raw], list[str]]:
+    """The cells of a notebook's bytes and what was odd; raises Unreadable."""
+    text, notes = _decode(content)
+    data = _json(text, name)
+    raw = _cell_list(data)
+    if raw is None:
+        raise Unreadable(f"{name} is not a notebook (it holds no list of cells)")
+    if len(raw) > MAX_CELLS:
+        raise Unreadable(f"{name} holds {len(raw)} cells; at most {MAX_CELLS} are read")
+    cells = [_raw_cell(cell) for cell in raw if isinstance(cell, dict)]
+    if sum(len(cell.source) for cell in cells) > MAX_TEXT:
+        raise Unreadable(f"{name} holds more than {MAX_TEXT // 1_000_000} million characters")
+    if len(cells) < len(raw):
+        notes.append(f"{len(raw) - len(cells)} entries of {name} are no cells and were left out.")
+    if any(SURROGATES.search(cell.source) for cell in cells):
+        notes.append("Signs that no text can hold (lone surrogates) were replaced by \ufffd.")
+        cells = [cell._replace(source=_whole(cell.source)) for cell in cells]
+    return cells, notes
+
+
+def _decode(content: bytes) -> tuple[str, list[str]]:
+    """Text in the encoding that the first bytes show; what cannot be read is replaced."""
+    encoding = json.detect_encoding(content)
+    text = content.decode(encoding, "replace")
+    notes = []
+    if encoding not in ("utf-8", "utf-8-sig"):
+        notes.append(f"The notebook was saved as {encoding.upper()}; Jupyter writes UTF-8.")
+    if "\ufffd" in text and "\ufffd".encode(encoding.removesuffix("-sig")) not in content:
+        notes.append("The notebook holds bytes that are no UTF-8; they were replaced by \ufffd.")
+    return text.removeprefix("\ufeff"), notes
+
+
+def _json(text: str, name: str) -> Any:
+    depth = count = 0
+    for token in TOKENS.finditer(text):
+        sign = text[token.start()]
+        if sign in "[{":
+            depth, count = depth + 1, count + 1
+        elif sign in "]}":
+            depth -= 1
+        if depth > MAX_DEPTH or count > MAX_CONTAINERS:
+            raise Unreadable(f"{name} is not a notebook (its JSON is nested too deep or too large)")
+    try:
+        return json.loads(text, parse_int=_number, strict=False)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Unreadable(f"{name} is not a notebook (it is no JSON text)") from error
+
+
+def _number(digits: str) -> int:
+    return int(digits) if len(digits) < 20 else 0  # nothing of ours is that large
+
+
+def _cell_list(data: Any) -> list | None:
+    """The cells of format 4, or of format 3 with its worksheets."""
+    if not isinstance(data, dict):
+        return None
+    if isinstance(data.get("cells"), list):
+        return data["cells"]
+    sheets = data.get("worksheets")
+    if not isinstance(sheets, list):
+        return None
+    lists = [sheet.get("cells") for sheet in sheets if isinstance(sheet, dict)]
+    return [cell for cells in lists if isinstance(cells, list) for cell in cells] or None
+
+
+def _raw_cell(cell: dict) -> _Raw:
+    metadata = cell.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    marks = metadata.get("nbgrader")
+    marks = marks if isinstance(marks, dict) else {}
+    tags = metadata.get("tags")
+    source, damage = _source(cell)
+    return _Raw(
+        source=source,
+        cell_type=_string(cell.get("cell_type")) or "code",
+        grade_id=_string(marks.get("grade_id")),
+        id=_string(cell.get("id")),
+        marks=marks,
+        tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
+        damage=damage,
+    )
+
+
+def _source(cell: dict) -> tuple[str, str]:
+    source = cell.get("source", cell.get("input"))
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        return "", "its text is damaged (it is neither a text nor a list of lines)"
+    if len(source) > MAX_SOURCE:
+        return "", f"it is longer than {MAX_SOURCE:,} characters"
+    return source, ""
+
+
+def _string(value: object) -> str:
+    return _whole(value) if isinstance(value, str) and len(value) < 200 else ""
+
+
+def _whole(text: str) -> str:
+    """The text with pairs of surrogates joined and lone ones replaced."""
+    if not SURROGATES.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _names_of(raw: _Raw) -> set[str] | None:
+    """Names that a cell defines; None if it is no Python."""
+    if raw.cell_type == "markdown" and not raw.grade_id:
+        return None
+    tree = parse(raw.source)
+    return top_level_names(tree) if tree else None
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts differ in nothing but white space."""
+    return one.split() == other.split()
+
+
+def _assemble(notebook: Notebook, cells: list[_Raw], notes: list[str]) -> Script:
+    """Put the student's answers in the places of the instructor's notebook."""
+    match = _Match(notebook, cells, notes)
+    match.run()
+    return match.script()
+
+
+class _Match:
+    """Which of the student's cells belongs in which place of the instructor's notebook."""
+
+    def __init__(self, notebook: Notebook, cells: list[_Raw], notes: list[str]) -> None:
+        self.notebook = notebook
+        self.cells = cells
+        self.notes = notes
+        self.flags: list[Flag] = []
+        self.deleted: list[Cell] = []  # tests and locked cells that are not there
+        self.place: dict[int, int] = {}  # index in the notebook -> index in the submission
+        self.taken: set[int] = set()  # cells of the submission that do not run as extra ones
+        self._names: dict[int, set[str] | None] = {}
+        self._budget = MAX_PARSED
+        self.ids = {cell.grade_id for cell in notebook.cells if cell.grade_id}
+
+    def run(self) -> None:
+        """Match by grade_id, then by the format's id, then by definitions, then by position."""
+        known = [(n, cell) for n, cell in enumerate(self.notebook.cells) if cell.grade_id]
+        for place, cell in known:
+            self._by_grade_id(place, cell)
+        self._put_right([(n, cell) for n, cell in known if cell.kind == "solution"])
+        by_id: dict[str, int] = {}
+        for index, raw in enumerate(self.cells):
+            if index not in self.taken and raw.id and raw.grade_id not in self.ids:
+                by_id.setdefault(raw.id, index)
+        for place, cell in enumerate(self.notebook.cells):
+            if place not in self.place and cell.id in by_id:
+                self._take(place, by_id.pop(cell.id))
+        for place, cell in known:
+            if cell.kind in ("solution", "manual"):
+                self._by_definition(place, cell)
+        self._by_text()
+        self._by_position()
+        for place, cell in known:
+            self._inspect(place, cell)
+        if self.deleted:
+            first, count = self.deleted[0], len(self.deleted)
+            others = f" and {count - 1} more" if count > 1 else ""
+            self._flag(first, f"The locked cell {first.grade_id}{others} had been deleted.")
+            self.notes.append(
+                f"Locked cells were missing and were put back: {first.grade_id}{others}."
+            )
+        for index, raw in enumerate(self.cells):
+            if raw.damage and index not in self.taken:
+                self.notes.append(f"Cell {index + 1} was left out: {raw.damage}.")
+        stripped = [
+            cell for place, cell in known if place in self.place and not self._marked(place)
+        ]
+        if stripped:
+            self._flag(stripped[0], f"{len(stripped)} cells had lost their grading marks.")
+
+    def _defines(self, index: int, cell: Cell) -> int:
+        """How many of the names that an answer should define this cell defines."""
+        source = self.cells[index].source
+        wanted = [name for name in self._wanted(cell) if name in source]
+        return len((self._names_in(index) or set()).intersection(wanted)) if wanted else 0
+
+    def _names_in(self, index: int) -> set[str] | None:
+        """Names that a cell defines; None if it is no Python, or there is too much to read."""
+        if index not in self._names:
+            self._budget -= len(self.cells[index].source)
+            self._names[index] = _names_of(self.cells[index]) if self._budget >= 0 else None
+        return self._names[index]
+
+    def _wanted(self, cell: Cell) -> tuple[str, ...]:
+        return self.notebook.defines.get(cell.grade_id, ())
+
+    def _marked(self, place: int) -> bool:
+        """Whether the cell in this place carries the grade_id of the place."""
+        cell = self.notebook.cells[place]
+        return self.cells[self.place[place]].grade_id == cell.grade_id
+
+    def _take(self, place: int, index: int) -> None:
+        self.place[place] = index
+        self.taken.add(index)
+
+    def _flag(self, cell: Cell, words: str) -> None:
+        self.flags.append(Flag("tampering", f"{self.notebook.name}/{cell.grade_id}", words))
+
+    def _by_grade_id(self, place: int, cell: Cell) -> None:
+        copies = [n for n, raw in enumerate(self.cells) if raw.grade_id == cell.grade_id]
+        if not copies:
+            return
+        best = max(copies, key=lambda index: self._rank(cell, index))
+        self._take(place, best)
+        if len(copies) == 1:
+            return
+        self._flag(cell, f"The cell {cell.grade_id} is there {len(copies)} times.")
+        if cell.answerable:
+            which = copies.index(best) + 1
+            self.notes.append(
+                f"The cell {cell.grade_id} is there {len(copies)} times; number {which} was graded."
+            )
+        for index in copies:
+            scratch = cell.answerable and not self._defines(index, cell)
+            if not scratch or _same(self.cells[index].source, cell.stub):
+                self.taken.add(index)
+
+    def _put_right(self, solutions: list[tuple[int, Cell]]) -> None:
+        """Answers under each other's grade_id go where the names that they define belong."""
+        wrong = [
+            (place, cell)
+            for place, cell in solutions
+            if place in self.place
+            and self._wanted(cell)
+            and not self._defines(self.place[place], cell)
+        ]
+        better = {
+            place: next(
+                (self.place[n] for n, _ in wrong if self._defines(self.place[n], cell)),
+                self.place[place],
+            )
+            for place, cell in wrong
+        }
+        self.place.update(better)
+
+    def _rank(self, cell: Cell, index: int) -> tuple:
+        """How good a copy is: readable, changed, Python, of the right kind, then the last."""
+        raw = self.cells[index]
+        changed = not raw.damage and bool(raw.source.strip()) and not _same(raw.source, cell.stub)
+        code = cell.cell_type == "code"
+        return (
+            changed,
+            not code or self._names_in(index) is not None,
+            self._defines(index, cell),
+            raw.cell_type == cell.cell_type,
+            index,
+        )
+
+    def _by_definition(self, place: int, cell: Cell) -> None:
+        """An answer written in a cell of its own, found by the names that it defines."""
+        held = self.place.get(place)
+        if held is not None and not _same(self.cells[held].source, cell.stub):
+            return
+        found = [
+            index
+            for index, raw in enumerate(self.cells)
+            if index not in self.taken
+            and raw.grade_id not in self.ids
+            and self._defines(index, cell)
+        ]
+        if not found:
+            return
+        best = max(
+            found, key=lambda n: (self.cells[n].cell_type == "code", self._defines(n, cell), n)
+        )
+        self._take(place, best)
+        self.notes.append(
+            f"The answer to {cell.grade_id} was found in another cell, by the names it defines."
+        )
+
+    def _by_text(self) -> None:
+        """Ordinary cells that were left as they are."""
+        free: dict[tuple[str, ...], list[int]] = {}
+        for index, raw in enumerate(self.cells):
+            if index not in self.taken:
+                free.setdefault((raw.cell_type, *raw.source.split()), []).append(index)
+        for place, cell in enumerate(self.notebook.cells):
+            same = free.get((cell.cell_type, *cell.stub.split()), [])
+            if place not in self.place and same:
+                self._take(place, same.pop(0))
+
+    def _by_position(self) -> None:
+        """Cells between two matched ones, when as many are left here as there."""
+        total = len(self.notebook.cells)
+        anchors = [(-1, -1), *sorted(self.place.items()), (total, len(self.cells))]
+        for (before, first), (after, last) in itertools.pairwise(anchors):
+            places = range(before + 1, after)
+            free = [index for index in range(first + 1, last) if index not in self.taken]
+            if not places or len(free) != len(places):
+                continue
+            for place, index in zip(places, free, strict=True):
+                cell, raw = self.notebook.cells[place], self.cells[index]
+                if cell.cell_type == raw.cell_type and raw.grade_id not in self.ids:
+                    self._take(place, index)
+
+    def _inspect(self, place: int, cell: Cell) -> None:
+        """Look for changes that nobody makes by writing an answer."""
+        index = self.place.get(place)
+        if index is None:
+            if not cell.answerable:
+                self.deleted.append(cell)
+            return
+        raw = self.cells[index]
+        if not cell.answerable and not _same(raw.source, cell.stub):
+            what = "test" if cell.kind == "test" else "locked cell"
+            self._flag(cell, f"The {what} {cell.grade_id} was changed.")
+            self.notes.append(
+                f"The {what} {cell.grade_id} was changed; it was graded as it was handed out."
+            )
+        if "skip-execution" in raw.tags:
+            self._flag(cell, f"The cell {cell.grade_id} is marked to be skipped.")
+        if raw.grade_id == cell.grade_id and _forged(raw.marks, cell.metadata["nbgrader"]):
+            self._flag(cell, f"The grading marks of {cell.grade_id} were changed.")
+        if cell.answerable and raw.cell_type != cell.cell_type:
+            self.notes.append(
+                f"The cell {cell.grade_id} had become {_shown(raw.cell_type)}; it was graded as "
+                f"{cell.cell_type}."
+            )
+
+    def script(self) -> Script:
+        """The notebook as it will run."""
+        after = self._extra_after()
+        steps: list[ScriptCell] = []
+        extra: list[tuple[str, str, str]] = []
+        pieces: list[Piece] = []
+        last = ""
+        for place in range(-1, len(self.notebook.cells)):
+            if place >= 0:
+                cell = self.notebook.cells[place]
+                step = self._step(place, cell)
+                steps.append(step)
+                last = cell.grade_id or last
+                if step.kind == "answer":
+                    pieces.append(Piece(cell.grade_id, step.source, cell.cell_type))
+                elif step.source != cell.stub and step.kind == "skeleton" and not cell.grade_id:
+                    extra.append((last, cell.cell_type, step.source))
+                extra += self._written_over(place, cell)
+            for index in after.get(place, ()):
+                raw = self.cells[index]
+                kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
+                steps.append(ScriptCell("extra", "", raw.source, kind))
+                extra.append((last, kind, raw.source))
+        answers = [(n, cell) for n, cell in enumerate(self.notebook.cells) if cell.answerable]
+        return Script(
+            name=self.notebook.name,
+            cells=tuple(steps),
+            pieces=tuple(pieces),
+            missing=tuple(cell.grade_id for n, cell in answers if n not in self.place),
+            untouched=tuple(
+                cell.grade_id
+                for n, cell in answers
+                if n in self.place and _same(self.cells[self.place[n]].source, cell.stub)
+            ),
+            damaged=self._damaged(answers),
+            extra=tuple(extra),
+            notes=tuple(self.notes[:MAX_NOTES]),
+            flags=tuple(self.flags[:MAX_NOTES]),
+        )
+
+    def _written_over(self, place: int, cell: Cell) -> list[tuple[str, str, str]]:
+        """What was written into a locked task instead of below it; a person may want to see it."""
+        text = self.cells[self.place[place]].source if place in self.place else ""
+        lost = cell.kind == "task" and cell.locked and text and not _same(text, cell.stub)
+        return [(cell.grade_id, "markdown", text)] if lost else []
+
+    def _damaged(self, answers: list[tuple[int, Cell]]) -> dict[str, str]:
+        found = {}
+        for place, cell in answers:
+            damage = self.cells[self.place[place]].damage if place in self.place else ""
+            if damage:
+                found[cell.grade_id] = f"the cell {cell.grade_id} cannot be read: {damage}"
+        return found
+
+    def _step(self, place: int, cell: Cell) -> ScriptCell:
+        index = self.place.get(place)
+        if cell.kind == "test":
+            return ScriptCell("test", cell.grade_id, "", cell.cell_type)
+        if cell.answerable:
+            source = self.cells[index].source if index is not None else ""
+            return ScriptCell("answer", cell.grade_id, source, cell.cell_type)
+        if cell.grade_id or index is None or self.cells[index].damage:
+            return ScriptCell("skeleton", cell.grade_id, cell.stub, cell.cell_type)
+        return ScriptCell("skeleton", "", self.cells[index].source, cell.cell_type)
+
+    def _extra_after(self) -> dict[int, list[int]]:
+        """Place -> the student's own cells that follow it, by the matched cell above them."""
+        order = sorted((index, place) for place, index in self.place.items())
+        rows = [index for index, _ in order]
+        found: dict[int, list[int]] = {}
+        for index, raw in enumerate(self.cells):
+            if index in self.taken or not raw.source.strip():
+                continue
+            above = bisect.bisect_left(rows, index)
+            found.setdefault(order[above - 1][1] if above else -1, []).append(index)
+        return found
+
+
+def _forged(marks: dict, true: dict) -> bool:
+    """Whether the grading marks say something else than those handed out."""
+    for key in ("grade", "solution", "locked", "task"):
+        if marks.get(key, false := bool(true.get(key))) is not false:
+            return True
+    points, given = marks.get("points", true.get("points")), true.get("points")
+    if isinstance(points, bool) or not isinstance(points, int | float | None):
+        return True
+    if points != given and given is not None:
+        return True
+    return marks.get("schema_version", 3) not in (1, 2, 3)
+
+
+MAX_ZIP_FILES = 1000
+MAX_UNZIPPED = 200_000_000
+MAX_RATIO = 100
+
+
+def safe_unzip(archive: Path, target: Path) -> list[str]:
+    """Unpack a zip of submissions; returns what was left out.
+
+    Links and names that lead out of the target are left out. An archive that would unfold to more
+    than 200 MB, 1000 files or 100 times its size is refused with CourseError, and nothing stays.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        raise CourseError(f"{target} exists; name a folder that does not.")
+    partial = target.with_name(target.name + ".part")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir()
+        left = _unzip(archive, partial)
+        partial.replace(target)
+    except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, NotImplementedError) as error:
+        raise CourseError(f"{archive} is no zip that can be read ({error}).") from error
+    except (OSError, RuntimeError, ValueError) as error:
+        raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return left
+
+
+def _unzip(archive: Path, target: Path) -> list[str]:
+    left, total = [], 0
+    limit = min(MAX_UNZIPPED, max(1_000_000, archive.stat().st_size * MAX_RATIO))
+    with zipfile.ZipFile(archive) as file:
+        members = file.infolist()
+        if len(members) > MAX_ZIP_FILES:
+            raise CourseError(f"{archive} holds more than {MAX_ZIP_FILES} files; it was refused.")
+        for member in members:
+            path = _inside(target, member)
+            if path is None:
+                left.append(_shown(member.filename))
+                continue
+            if member.is_dir():
+                path.mkdir(parents=True, exist_ok=True)
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            total += _copy(file, member, path, limit - total)
+            if total > limit:
+                raise CourseError(
+                    f"{archive} would unfold to more than {limit // 1_000_000} MB; it was refused."
+                )
+    return left
+
+
+def _inside(target: Path, member: zipfile.ZipInfo) -> Path | None:
+    """Where a member goes; None if that is not below the target or it is no plain file."""
+    name = member.filename.replace("\\", "/")
+    parts = PurePosixPath(name).parts
+    mode = member.external_attr >> 16
+    plain = not stat.S_IFMT(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    odd = not parts or name.startswith("/") or ".." in parts or len(parts) > 20
+    if odd or not plain or any(":" in part or "\0" in part or len(part) > 200 for part in parts):
+        return None
+    path = target.joinpath(*parts)
+    return None if path.is_file() else path
+
+
+def _copy(file: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, limit: int) -> int:
+    """Write one member in pieces; stops when it passes the limit."""
+    size = 0
+    with file.open(member) as source, path.open("xb") as copy:
+        while size <= limit and (piece := source.read(1 << 16)):
+            size += len(piece)
+            copy.write(piece)
+    return size

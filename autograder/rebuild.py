@@ -1,0 +1,200 @@
+"""Write the graded notebook: the instructor's cells, the student's answers, verdicts as outputs.
+
+nbgrader reads a score from a test cell's outputs: an error is 0, a number that the cell ends in is
+partial credit, anything else is full marks. The outputs written here say in that way exactly what
+was found, so that the formgrader and every other tool of nbgrader see the same score.
+"""
+
+import copy
+import hashlib
+import json
+import math
+import re
+from html import escape
+from typing import Any
+
+from autograder.assignment import Cell, Notebook
+from autograder.results import NotebookResult, Verdict
+
+MAX_OUTPUT = 10_000  # characters printed by one cell that are kept
+MAX_EXTRA = 500  # cells of the student's own that are kept
+ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", re.DOTALL)
+UNSAFE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+NAMES = {  # what stands where nbgrader shows the name of an exception
+    "failed": "AssertionError",
+    "error": "Error",
+    "timeout": "TimeoutError",
+    "died": "ProcessDied",
+    "unanswered": "NotAnswered",
+    "forbidden": "NotAllowed",
+    "test-error": "TestError",
+    "passed": "NotRun",
+}
+
+
+def rebuild(notebook: Notebook, result: NotebookResult) -> str:
+    """The graded notebook as text; the same result gives the same bytes."""
+    verdicts = {verdict.test: verdict for verdict in result.verdicts}
+    cells = _said(result)
+    cells += _extra(result, "")
+    for cell in notebook.cells:
+        cells.append(_cell(cell, result, verdicts.get(cell.grade_id)))
+        if cell.grade_id:
+            cells += _extra(result, cell.grade_id)
+    _number(cells)
+    content = {
+        "cells": cells,
+        "metadata": notebook.metadata,
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def harmless(text: str) -> str:
+    """Text without terminal commands, control signs and lone surrogates."""
+    return UNSAFE.sub("\ufffd", ANSI.sub("", text))
+
+
+def checksum(cell: Cell) -> str:
+    """What nbgrader computes over a cell as it was handed out; it tells an untouched answer."""
+    marks = cell.metadata.get("nbgrader", {})
+    grade, solution = bool(marks.get("grade")), bool(marks.get("solution"))
+    parts = [
+        cell.stub if solution else cell.source,
+        cell.cell_type,
+        str(grade),
+        str(solution),
+        str(cell.locked),
+        cell.grade_id,
+        *([str(cell.points)] if grade else []),
+    ]
+    return hashlib.md5("".join(parts).encode(), usedforsecurity=False).hexdigest()
+
+
+def _cell(cell: Cell, result: NotebookResult, verdict: Verdict | None) -> dict[str, Any]:
+    source = cell.source if cell.kind not in ("solution", "manual", "task") else cell.stub
+    outputs: list[dict] = []
+    if cell.kind == "test":
+        outputs = _outputs(verdict or _not_run(cell, result))
+    elif cell.kind == "task" and cell.locked:
+        source = cell.source  # with its mark scheme, which the person who grades needs
+    elif cell.answerable:
+        source = harmless(result.answers.get(cell.grade_id, cell.stub))
+        outputs = _printed(result.outputs.get(cell.grade_id, ""))
+    return _node(cell.cell_type, cell.id, source, _metadata(cell), outputs)
+
+
+def _metadata(cell: Cell) -> dict[str, Any]:
+    """The instructor's metadata, with nbgrader's marks as its format 3 wants them."""
+    metadata = copy.deepcopy(cell.metadata)
+    if not cell.grade_id:
+        metadata.pop("nbgrader", None)
+        return metadata
+    given = metadata.get("nbgrader", {})
+    marks = {key: bool(given.get(key)) for key in ("grade", "solution", "task")}
+    metadata["nbgrader"] = marks | {
+        "cell_type": cell.cell_type,
+        "checksum": checksum(cell),
+        "grade_id": cell.grade_id,
+        "locked": cell.locked,
+        "schema_version": 3,
+    }
+    if marks["grade"] or marks["task"]:
+        metadata["nbgrader"]["points"] = cell.points
+    metadata["deletable"] = False
+    if cell.locked:
+        metadata["editable"] = False
+    return metadata
+
+
+def _not_run(cell: Cell, result: NotebookResult) -> Verdict:
+    why = result.reason or "This test was not run."
+    return Verdict(cell.grade_id, "test-error", 0.0, cell.points, why)
+
+
+def _outputs(verdict: Verdict) -> list[dict]:
+    """Outputs from which nbgrader reads exactly this verdict's score."""
+    score = verdict.score if math.isfinite(verdict.score) else 0.0
+    words = [harmless(part) for part in (verdict.told, verdict.said) if part]
+    words = list(dict.fromkeys(words))
+    if score >= verdict.points and (verdict.points > 0 or verdict.status == "passed"):
+        return _printed("\n".join(words))
+    if score <= 0:
+        return [
+            {
+                "output_type": "error",
+                "ename": NAMES[verdict.status],
+                "evalue": words[0] if words else "This test did not pass.",
+                "traceback": words or ["This test did not pass."],
+            }
+        ]
+    result = {
+        "output_type": "execute_result",
+        "data": {"text/plain": [repr(float(score))]},
+        "execution_count": None,
+        "metadata": {},
+    }
+    return [*_printed("\n".join(words)), result]
+
+
+def _printed(text: str) -> list[dict]:
+    """What a cell printed, as far as it is kept."""
+    clean = harmless(text[: 2 * MAX_OUTPUT])
+    if len(clean) > MAX_OUTPUT or len(text) > 2 * MAX_OUTPUT:
+        clean = clean[:MAX_OUTPUT] + "\n... (the rest was cut off)\n"
+    if not clean:
+        return []
+    return [{"output_type": "stream", "name": "stdout", "text": clean.splitlines(keepends=True)}]
+
+
+def _extra(result: NotebookResult, follows: str) -> list[dict]:
+    """The student's own cells below the cell with this grade_id."""
+    return [
+        _node(
+            kind if kind in ("code", "raw") else "markdown",
+            f"extra-{number:03d}",
+            harmless(source),
+            {},
+            [],
+        )
+        for number, (after, kind, source) in enumerate(result.extra[:MAX_EXTRA], 1)
+        if after == follows
+    ]
+
+
+def _said(result: NotebookResult) -> list[dict]:
+    """A first cell with what was odd about the submission, for the person who grades."""
+    lines = [f"Graded 0: {result.reason}."] if result.reason else []
+    lines += result.notes
+    if not lines:
+        return []
+    text = "\n".join(escape(harmless(line).replace("\n", " ")) for line in lines)
+    return [_node("markdown", "autograder-notes", f"<pre>\n{text}\n</pre>", {}, [])]
+
+
+def _node(cell_type: str, id: str, source: str, metadata: dict, outputs: list[dict]) -> dict:
+    node = {
+        "cell_type": cell_type,
+        "id": id,
+        "metadata": metadata,
+        "source": source.splitlines(keepends=True),
+    }
+    return node | {"execution_count": None, "outputs": outputs} if cell_type == "code" else node
+
+
+def _number(cells: list[dict]) -> None:
+    """Count the code cells as a run from top to bottom would, and make each id the only one."""
+    seen: set[str] = set()
+    count = 0
+    for place, cell in enumerate(cells):
+        if cell["id"] in seen or not VALID_ID.fullmatch(cell["id"]):
+            cell["id"] = f"cell-{place:04d}-{len(seen)}"
+        seen.add(cell["id"])
+        if cell["cell_type"] == "code":
+            count += 1
+            cell["execution_count"] = count
+            for output in cell["outputs"]:
+                if output["output_type"] == "execute_result":
+                    output["execution_count"] = count

@@ -1,0 +1,117 @@
+"""What grading finds out, as plain data: what ran, what it gave, what it is worth, what to say."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal[
+    "passed",
+    "failed",  # the test's own claim does not hold
+    "error",  # the answer raised an exception
+    "timeout",
+    "died",  # the process of the answer ended (signal, exit, memory)
+    "unanswered",  # the stub is still there, or nothing is defined
+    "forbidden",  # a rule of the instructor's was broken
+    "test-error",  # the test itself is broken: an instructor has to look
+]
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Stands in a transcript for an object that stayed on the student's side."""
+
+    kind: str  # "function", "class", "module", "object"
+    type_name: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception that the student's code raised."""
+
+    type_name: str
+    message: str
+    line: int = 0  # in the student's own cell; 0 if unknown
+    cell: str = ""  # grade_id of that cell
+    bases: tuple[str, ...] = ()  # names of its base classes, nearest first
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One call from a test into the student's code: what went in, what came out."""
+
+    what: str  # "softmax", "MultiHeadAttention.forward", "get num_heads"
+    arguments: tuple[Any, ...]
+    outcome: Any  # plain values, arrays, tensors, Opaque; or Raised
+    changed: tuple[str, ...] = ()  # arguments that the call changed in place
+
+
+Transcript = tuple[Crossing, ...]
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """How one test cell went, before anything is put in words."""
+
+    __test__ = False  # for pytest: not a test class
+
+    test: str  # grade_id of the cell
+    status: Status
+    score: float  # points earned, 0 to the cell's points
+    error: str = ""  # name of the exception that ended the test cell
+    message: str = ""  # its text, in full; may hold values of hidden tests
+    raised: Raised | None = None  # set if it began in the student's code
+    in_hidden: bool = False  # whether it happened after ### BEGIN HIDDEN TESTS
+    transcript: Transcript = ()
+    stood_in: tuple[str, ...] = ()  # names for which the reference stood in
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a test cell is worth, and what is said of it. JSON only."""
+
+    test: str
+    status: Status
+    score: float
+    points: float
+    told: str = ""  # for the student: one or two sentences, nothing of a hidden test
+    said: str = ""  # for the instructor
+    hidden: bool = False  # it failed in the hidden part
+    misconception: str = ""  # id of the one that agrees with what the answer gave
+    read: str = ""  # "page#label" in the book
+    stood_in: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class NotebookResult:
+    """One notebook of a submission."""
+
+    name: str  # without .ipynb
+    verdicts: tuple[Verdict, ...] = ()
+    answers: dict[str, str] = field(default_factory=dict)  # grade_id -> the student's source
+    outputs: dict[str, str] = field(default_factory=dict)  # grade_id -> text printed when it ran
+    extra: tuple[tuple[str, str, str], ...] = ()  # (grade_id it follows, "code"|"markdown", source)
+    notes: tuple[str, ...] = ()  # what was odd: a doubled cell, an ignored magic, a renamed file
+    reason: str = ""  # why the whole notebook is 0; empty if its tests ran
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Something a person should look at."""
+
+    kind: Literal["timeout", "forbidden", "tampering", "similar", "file", "died"]
+    where: str  # notebook/grade_id
+    words: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """How grading one submission of one assignment ended. JSON only."""
+
+    student: str
+    assignment: str
+    key: str  # sha256 of everything the grade depends on
+    notebooks: tuple[NotebookResult, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    reason: str = ""  # why the submission is 0 as a whole; empty if tests ran
+    seconds: float = 0.0  # wall time of grading it

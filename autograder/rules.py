@@ -1,0 +1,614 @@
+"""What an instructor may set for an assignment, and whether an answer keeps to it.
+
+Rules lie beside the assignment's source, in solutions/<chapter>/rules.toml or, in a course that
+nbgrader alone manages, in source/<assignment>/rules.toml. All of it is optional:
+
+    [defaults]                    # for every question; the values are the ones without a file
+    seconds = 30                  # for one test cell, wall clock
+    memory_mb = 4096
+    forbid = ["numpy.linalg"]
+
+    ["question-id"]               # the grade_id of a solution cell; adds to the defaults
+    forbid = ["sorted", "numpy.sort", ".sort"]
+    allow = ["numpy.linalg.norm"]
+    seconds = 60
+
+    [late]
+    policy = "per-day"            # or "none" (the default), or "zero"
+    due = 2026-03-01T23:59:00+01:00
+    rate = 0.1                    # of the score, for each day begun after the due time
+    grace_hours = 2               # this late is not late
+    times = "times.csv"           # from the LMS: columns student and submitted, perhaps assignment
+    trust_timestamp = false       # true: believe timestamp.txt, which a student can write
+
+    [files]
+    allow = ["*.csv"]             # of what a student hands in beside the notebooks
+
+What `forbid` may hold:
+
+    "numpy.sort"      this function under any alias, and a method `sort` of any value
+    "numpy.linalg"    everything in a module
+    "softsign"        anything of this name: function, method, in any module
+    "sorted"          a builtin: that builtin, and no method
+    ".sort"           the method only
+
+Where something is forbidden, ways to reach a name by its text (`eval`, `getattr` with a computed
+name, `globals()`, ...) are forbidden too, unless `allow` names them. A broken rule costs the points
+of the question's tests. Lateness is read from the clock of whoever collected: the time of the
+submission's folder and notebooks as they lie in submitted/, or the LMS's list.
+"""
+
+import ast
+import builtins
+import csv
+import difflib
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from autograder.course import CourseError
+from autograder.syntax import parse, top_level_names
+
+BY_TEXT = frozenset(
+    {"eval", "exec", "compile", "__import__", "globals", "locals", "vars", "get_ipython"}
+)
+BY_TEXT_MODULES = ("importlib", "builtins", "ctypes", "gc", "inspect", "runpy", "pickle", "marshal")
+BY_TEXT_FUNCTIONS = ("operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe")
+BY_TEXT_ATTRIBUTES = frozenset(
+    {"__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__"}
+)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+CLASSES = (ast.ClassDef,)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+DAY = 86400
+MAX_READ = 400_000  # characters of one student's code that are searched
+POLICIES = ("none", "zero", "per-day")
+
+
+@dataclass(frozen=True)
+class QuestionRules:
+    """What holds for one question."""
+
+    forbid: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    seconds: float = 30.0
+    memory_mb: int = 4096
+
+    @property
+    def operations_forbidden(self) -> tuple[str, ...]:
+        """Last parts of the forbidden names, for whoever watches operations while they run."""
+        names = (name.rpartition(".")[2] for name in self.forbid if name not in self.allow)
+        return tuple(dict.fromkeys(name for name in names if not hasattr(builtins, name)))
+
+
+@dataclass(frozen=True)
+class Late:
+    """What a late submission loses."""
+
+    policy: str = "none"
+    due: datetime | None = None
+    rate: float = 0.0
+    grace_hours: float = 0.0
+    trust_timestamp: bool = False
+    times: Mapping[str, float] = field(default_factory=dict)  # student -> when, by the LMS
+
+    def seconds_late(self, student: str, collected: float | None) -> float:
+        """How long after the due time; 0 within the grace, or if no time is known."""
+        when = self.times.get(student, collected)
+        if self.due is None or when is None:
+            return 0.0
+        late = when - self.due.timestamp()
+        return late if late > self.grace_hours * 3600 else 0.0
+
+    def penalty(self, score: float, seconds_late: float) -> float:
+        """Points that a submission with this score loses."""
+        if self.policy == "none" or seconds_late <= 0:
+            return 0.0
+        if self.policy == "zero":
+            return score
+        return score * min(1.0, self.rate * math.ceil(seconds_late / DAY))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """An assignment's rules."""
+
+    defaults: QuestionRules = QuestionRules()
+    questions: Mapping[str, QuestionRules] = field(default_factory=dict)
+    late: Late = Late()
+    files: tuple[str, ...] = ()
+
+    def for_question(self, id: str) -> QuestionRules:
+        """The rules of the question with this solution cell."""
+        return self.questions.get(id, self.defaults)
+
+    def allows_file(self, name: str) -> bool:
+        """Whether a submission's file of this name (with folders, by /) is taken along."""
+        return any(fnmatch(name, pattern) for pattern in self.files)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule that an answer breaks."""
+
+    name: str
+    line: int
+    words: str  # for the student
+
+
+def read_rules(path: Path, assignment: str, questions: Iterable[str]) -> Rules:
+    """Read a rules.toml; without one, everything is allowed and nothing is late."""
+    if not path.is_file():
+        return Rules()
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CourseError(f"{path} is no TOML ({error}); mend that line.") from error
+    known = sorted(questions)
+    for name, table in content.items():
+        if name not in ("defaults", "late", "files", *known):
+            raise CourseError(
+                f"{path}: [{name}] is neither a solution cell of {assignment} nor defaults, late "
+                f"or files{_nearest(name, [*known, 'defaults', 'late', 'files'])}."
+            )
+        if not isinstance(table, dict):
+            raise CourseError(f"{path}: {name} should be a table; write [{name}] on its own line.")
+    defaults = _question(path, "defaults", content.get("defaults", {}), QuestionRules())
+    return Rules(
+        defaults,
+        {id: _question(path, id, content[id], defaults) for id in known if id in content},
+        _late(path, assignment, content.get("late", {})),
+        _checked(path, "files", content.get("files", {}), {"allow": _names}).get("allow", ()),
+    )
+
+
+def broken_rules(
+    answer: str, rules: QuestionRules, others: Sequence[str] = (), imports: Sequence[str] = ()
+) -> tuple[Broken, ...]:
+    """Forbidden names that an answer uses, in the order of its lines.
+
+    Args:
+        answer: the answer's source.
+        rules: what holds for its question.
+        others: the student's own further cells; those whose names the answer uses are searched too.
+        imports: the instructor's cells; their imports say what a name stands for.
+    """
+    forbid = tuple(name for name in rules.forbid if name not in rules.allow)
+    if not forbid:
+        return ()
+    if len(answer) + sum(map(len, others)) > MAX_READ:
+        words = f"your notebook holds more code than is read ({MAX_READ:,} characters)"
+        return (Broken("too much code", 0, words),)
+    tree = parse(answer)
+    if tree is None:
+        return ()
+    own = [tree, *_used(tree, [other for text in others if (other := parse(text))])]
+    given = [other for text in imports if (other := parse(text))]
+    search = _Search(forbid, rules.allow, _aliases([*given, *own]), _defined(own))
+    found = {}
+    for part in own:
+        where = "" if part is tree else " of another cell of yours"
+        for name, line in search.of(part):
+            found.setdefault((name, where), _broken(name, line, where))
+    return tuple(found.values())
+
+
+def _broken(name: str, line: int, where: str) -> Broken:
+    return Broken(
+        name,
+        line,
+        f"your answer calls {name} (line {line}{where}), which this question does not allow; "
+        "write it yourself",
+    )
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1, 0.5)
+    return f"; perhaps {close[0]} was meant" if close else ""
+
+
+def _checked(path: Path, table: str, content: dict, kinds: dict) -> dict[str, Any]:
+    """The values of a table, each of the kind that its key asks for."""
+    for key in content:
+        if key not in kinds:
+            raise CourseError(
+                f"{path}: [{table}] has no setting {key}; it may hold "
+                f"{', '.join(kinds)}{_nearest(key, kinds)}."
+            )
+    values = {}
+    for key, value in content.items():
+        values[key], wanted = kinds[key](value)
+        if values[key] is None:
+            raise CourseError(f"{path}: {key} of [{table}] is {value!r}; write {wanted}.")
+    return values
+
+
+def _names(value: object) -> tuple[tuple[str, ...] | None, str]:
+    good = isinstance(value, list) and all(isinstance(name, str) and name for name in value)
+    return tuple(value) if good else None, 'a list of names, such as ["sorted"]'  # type: ignore
+
+
+def _positive(value: object) -> tuple[float | None, str]:
+    good = isinstance(value, int | float) and not isinstance(value, bool)
+    good = good and math.isfinite(value) and value > 0  # type: ignore
+    return value if good else None, "a number above 0"  # type: ignore
+
+
+def _whole(value: object) -> tuple[int | None, str]:
+    good = type(value) is int and value > 0
+    return value if good else None, "a whole number above 0"  # type: ignore
+
+
+def _hours(value: object) -> tuple[float | None, str]:
+    good = type(value) in (int, float) and math.isfinite(value) and value >= 0  # type: ignore
+    return value if good else None, "a number of hours, 0 or more"  # type: ignore
+
+
+def _share(value: object) -> tuple[float | None, str]:
+    good = type(value) in (int, float) and 0 <= value <= 1  # type: ignore
+    return value if good else None, "a share of the score, from 0 to 1"  # type: ignore
+
+
+def _policy(value: object) -> tuple[str | None, str]:
+    return value if value in POLICIES else None, f"one of {', '.join(POLICIES)}"  # type: ignore
+
+
+def _moment(value: object) -> tuple[datetime | None, str]:
+    wanted = "a date, a time and an offset, such as 2026-03-01T23:59:00+01:00"
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None, wanted
+    good = isinstance(value, datetime) and value.tzinfo is not None
+    return value if good else None, wanted  # type: ignore
+
+
+def _flag(value: object) -> tuple[bool | None, str]:
+    return value if isinstance(value, bool) else None, "true or false"
+
+
+def _file(value: object) -> tuple[str | None, str]:
+    return value if isinstance(value, str) and value else None, "a file's name, such as times.csv"
+
+
+def _question(path: Path, name: str, table: dict, defaults: QuestionRules) -> QuestionRules:
+    kinds = {"forbid": _names, "allow": _names, "seconds": _positive, "memory_mb": _whole}
+    found = _checked(path, name, table, kinds)
+    return QuestionRules(
+        defaults.forbid + found.get("forbid", ()),
+        defaults.allow + found.get("allow", ()),
+        found.get("seconds", defaults.seconds),
+        found.get("memory_mb", defaults.memory_mb),
+    )
+
+
+def _late(path: Path, assignment: str, table: dict) -> Late:
+    kinds = {
+        "policy": _policy,
+        "due": _moment,
+        "rate": _share,
+        "grace_hours": _hours,
+        "trust_timestamp": _flag,
+        "times": _file,
+    }
+    found = _checked(path, "late", table, kinds)
+    policy = found.get("policy", "none")
+    for key, needed in (("due", policy != "none"), ("rate", policy == "per-day")):
+        if needed and key not in found:
+            raise CourseError(f"{path}: [late] has policy {policy} but no {key}; add {key} = ....")
+    if "times" in found:
+        found["times"] = _times(path.parent / found["times"], assignment)
+    return Late(**found)
+
+
+def _times(path: Path, assignment: str) -> dict[str, float]:
+    """When each student handed in, as the LMS has it; the last time counts."""
+    if not path.is_file():
+        raise CourseError(f"{path} is missing; [late] in rules.toml names it under times.")
+    times: dict[str, float] = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), 2):
+            if row.get("assignment", assignment) != assignment:
+                continue
+            try:
+                when = moment(row["submitted"])
+                times[row["student"]] = max(when, times.get(row["student"], when))
+            except (KeyError, TypeError, ValueError) as error:
+                raise CourseError(
+                    f"{path}, line {number}: expected the columns student and submitted, with "
+                    "times such as 2026-03-01T23:59:00+01:00."
+                ) from error
+    return times
+
+
+def moment(text: str) -> float:
+    """Seconds since 1970 of a time written as ISO or as nbgrader's timestamp.txt has it."""
+    text = text.strip()
+    if text.endswith(" UTC"):
+        text = text.removesuffix(" UTC") + "+00:00"
+    when = datetime.fromisoformat(text)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _used(tree: ast.Module, others: list[ast.Module]) -> list[ast.Module]:
+    """The other cells that an answer leans on, directly or through each other."""
+    free = [(other, top_level_names(other)) for other in others]
+    used: list[ast.Module] = []
+    todo = [tree]
+    while todo:
+        names = {node.id for node in ast.walk(todo.pop()) if isinstance(node, ast.Name)}
+        found = [other for other, defined in free if defined & names]
+        free = [(other, defined) for other, defined in free if not defined & names]
+        used += found
+        todo += found
+    return used
+
+
+def _aliases(trees: Sequence[ast.Module]) -> dict[str, set[str]]:
+    """What imported names stand for, and names that such a name was assigned to."""
+    found: dict[str, set[str]] = {}
+    assigned: list[tuple[str, ast.expr]] = []
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                origin = alias.name if alias.asname else first
+                found.setdefault(alias.asname or first, set()).add(origin)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = alias.asname or alias.name
+                found.setdefault(name, set()).add(f"{node.module or ''}.{alias.name}")
+        else:
+            assigned.extend(_assigned(node))
+    for _ in range(4):  # a chain of assignments longer than this is left to the run
+        for name, value in assigned:
+            found.setdefault(name, set()).update(_origins(value, found))
+    return {name: origins for name, origins in found.items() if origins}
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names that are given the value of a name or attribute."""
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        pairs = [(node.target, node.value)]
+    else:
+        return
+    for target, value in pairs:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            inner = zip(target.elts, value.elts, strict=False)
+        else:
+            inner = [(target, value)]
+        for one, given in inner:
+            if isinstance(one, ast.Name) and isinstance(given, ast.Name | ast.Attribute):
+                yield one.id, given
+
+
+def _origins(node: ast.expr, aliases: Mapping[str, set[str]]) -> set[str]:
+    """Full dotted names that an expression may stand for; empty if its root was not imported."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or len(parts) > 20:
+        return set()
+    tail = ".".join(reversed(parts))
+    return {f"{origin}.{tail}" if tail else origin for origin in aliases.get(node.id, ())}
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What a student defined in the cells looked at."""
+
+    names: frozenset[str]  # at their top level: functions, classes, and names that are no builtin's
+    members: frozenset[str]  # methods and attributes of the student's own classes
+
+
+def _defined(trees: Sequence[ast.Module]) -> _Own:
+    names: set[str] = set()
+    members: set[str] = set()
+    for tree in trees:
+        names.update(name for name in top_level_names(tree) if not hasattr(builtins, name))
+        names.update(node.name for node in tree.body if isinstance(node, FUNCTIONS + CLASSES))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                members.update(top_level_names(ast.Module(node.body, [])))
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                members.add(node.attr)
+    return _Own(frozenset(names), frozenset(members))
+
+
+def _free(tree: ast.Module) -> set[int]:
+    """ids of the name nodes that no function or comprehension around them binds."""
+    found: set[int] = set()
+    todo: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
+    while todo:
+        node, local = todo.pop()
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load) and node.id not in local:
+                found.add(id(node))
+            continue
+        if isinstance(node, COMPREHENSIONS):
+            first = node.generators[0]
+            todo.append((first.iter, local))
+            inside = [part for part in ast.iter_child_nodes(node) if part is not first]
+            inside += [first.target, *first.ifs]
+            bound = _targets(node.generators)
+        else:
+            inside, bound = _scope(node)
+            inner = {id(child) for child in inside}
+            todo += [(part, local) for part in ast.iter_child_nodes(node) if id(part) not in inner]
+        todo += [(part, local | bound) for part in inside]
+    return found
+
+
+def _scope(node: ast.AST) -> tuple[Sequence[ast.AST], frozenset[str]]:
+    """The children of a node that have a scope of their own, and the names bound in it."""
+    if isinstance(node, FUNCTIONS):
+        body = ast.Module(list(node.body), [])
+        given = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        shared = {name for part in node.body for name in _shared(part)}
+        return node.body, frozenset((top_level_names(body) | given) - shared)
+    if isinstance(node, ast.Lambda):
+        given = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        return [node.body], frozenset(given)
+    return [], frozenset()
+
+
+def _targets(generators: Sequence[ast.comprehension]) -> frozenset[str]:
+    parts = (part for generator in generators for part in ast.walk(generator.target))
+    return frozenset(part.id for part in parts if isinstance(part, ast.Name))
+
+
+def _shared(node: ast.AST) -> Iterator[str]:
+    """Names that a statement declares to be those of the cell."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Global):
+            yield from part.names
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Looks for forbidden names in a syntax tree."""
+
+    forbid: tuple[str, ...]
+    allow: tuple[str, ...]
+    aliases: Mapping[str, set[str]]
+    own: _Own
+
+    def of(self, tree: ast.Module) -> list[tuple[str, int]]:
+        """Forbidden names that the tree mentions, and where."""
+        free = _free(tree)
+        judged: set[int] = set()  # nodes inside a dotted name that is judged as a whole
+        found = []
+        for node in ast.walk(tree):  # what encloses comes before what it holds
+            chain = isinstance(node, ast.Attribute)
+            done = id(node) in judged or (chain and self._allowed(node))
+            names = [] if done else list(self._mentions(node, id(node) in free))
+            if chain and (done or names) and isinstance(node.value, ast.Attribute | ast.Name):
+                judged.add(id(node.value))
+            found += [(name, getattr(node, "lineno", 0)) for name in names]
+        return sorted(set(found), key=lambda hit: (hit[1], hit[0]))
+
+    def _allowed(self, node: ast.Attribute) -> bool:
+        origins = _origins(node, self.aliases) if self.allow else ()
+        return any(_covers(entry, origin) for entry in self.allow for origin in origins)
+
+    def _mentions(self, node: ast.AST, free: bool) -> Iterator[str]:
+        if isinstance(node, ast.Call):
+            yield from self._by_text(node)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield from self._attribute(node)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield from self._name(node, free)
+        elif isinstance(node, ast.Subscript):
+            yield from self._item(node)
+
+    def _name(self, node: ast.Name, free: bool) -> Iterator[str]:
+        origins = self.aliases.get(node.id, set())
+        yield from sorted(origin for origin in origins if self._forbidden(origin))
+        if origins or not free or node.id in self.own.names or node.id in self.allow:
+            return
+        if node.id in self.forbid or node.id in BY_TEXT or self._star_hit(node.id):
+            yield node.id
+
+    def _star_hit(self, name: str) -> bool:
+        """Whether an import of * brought a forbidden function under its bare name."""
+        modules = [origin.removesuffix(".*") for origin in self.aliases.get("*", ())]
+        return any(self._forbidden(f"{module}.{name}") for module in modules)
+
+    def _attribute(self, node: ast.Attribute) -> Iterator[str]:
+        origins = _origins(node, self.aliases)
+        for origin in sorted(origins):
+            if self._forbidden(origin):
+                yield origin
+        if node.attr in BY_TEXT_ATTRIBUTES and node.attr not in self.allow:
+            yield node.attr
+        if not origins and self._method(node):
+            yield f".{node.attr}"
+
+    def _method(self, node: ast.Attribute) -> bool:
+        """Whether this is a forbidden method of some value, not one of the student's own."""
+        mine = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+        return not (mine and node.attr in self.own.members) and self._method_name(node.attr)
+
+    def _method_name(self, name: str) -> bool:
+        bare = name.strip("_") or name
+        if {f".{name}", f".{bare}", name, bare} & set(self.allow):
+            return False
+        for entry in self.forbid:
+            last = entry.rpartition(".")[2]
+            if last == bare and ("." in entry or not hasattr(builtins, entry)):
+                return True
+        return False
+
+    def _forbidden(self, origin: str) -> bool:
+        """Whether the rules forbid this full dotted name."""
+        if any(_covers(entry, origin) for entry in self.allow):
+            return False
+        if any(origin == name or origin.startswith(f"{name}.") for name in BY_TEXT_MODULES):
+            bare = origin.removeprefix("builtins.")
+            return origin != "builtins" and (
+                not origin.startswith("builtins.") or bare in self.forbid or bare in BY_TEXT
+            )
+        if any(origin == name or origin.startswith(f"{name}.") for name in BY_TEXT_FUNCTIONS):
+            return True
+        return any(_covers(entry, origin) or _same(entry, origin) for entry in self.forbid)
+
+    def _by_text(self, node: ast.Call) -> Iterator[str]:
+        """getattr and the like: a name that is computed, or spelt out and forbidden."""
+        called = node.func
+        name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
+        if name not in ("getattr", "setattr", "hasattr") or len(node.args) < 2:
+            return
+        text = _text(node.args[1])
+        if text is None:
+            if name == "getattr" and "getattr" not in self.allow:
+                yield "getattr with a computed name"
+            return
+        origins = {f"{origin}.{text}" for origin in _origins(node.args[0], self.aliases)}
+        if name == "getattr":
+            yield from sorted(origin for origin in origins if self._forbidden(origin))
+            if (not origins and self._method_name(text)) or text in BY_TEXT_ATTRIBUTES:
+                yield text
+
+    def _item(self, node: ast.Subscript) -> Iterator[str]:
+        """Something["name"] on the dictionary of a module."""
+        text = _text(node.slice)
+        holder = node.value.id if isinstance(node.value, ast.Name) else ""
+        if holder == "__builtins__" and (text is None or text in BY_TEXT or text in self.forbid):
+            yield text or holder
+
+
+def _covers(entry: str, origin: str) -> bool:
+    """Whether an entry names this function, a module above it, or anything called like it."""
+    if origin == entry or origin.startswith(f"{entry}."):
+        return True
+    return "." not in entry and not hasattr(builtins, entry) and origin.endswith(f".{entry}")
+
+
+def _same(entry: str, origin: str) -> bool:
+    """Whether both are one package's function of one name, found in different places."""
+    if "." not in entry or entry.startswith("."):
+        return False
+    same_package = entry.partition(".")[0] == origin.partition(".")[0]
+    return same_package and entry.rpartition(".")[2] == origin.rpartition(".")[2].strip("_")
+
+
+def _text(node: ast.expr, depth: int = 50) -> str | None:
+    """The string that an expression of constants spells; None if it is computed otherwise."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth:
+        left, right = _text(node.left, depth - 1), _text(node.right, depth - 1)
+        return None if left is None or right is None else left + right
+    if isinstance(node, ast.JoinedStr):
+        parts = [value.value if isinstance(value, ast.Constant) else None for value in node.values]
+        return None if None in parts else "".join(map(str, parts))
+    return None

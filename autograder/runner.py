@@ -1,0 +1,164 @@
+"""Run cells one by one in this process and say how each went; started by autograder.check.
+
+Reads a line of JSON for each cell from standard input and answers with one on standard output. It
+needs nothing but Python's own library, and IPython where that is installed.
+"""
+
+import ast
+import asyncio
+import builtins
+import inspect
+import io
+import json
+import os
+import re
+import sys
+from types import TracebackType
+from typing import Any, NoReturn
+
+LONGEST = 4000  # characters of a message
+MAGIC = re.compile(r"\s*[%!]")
+NO_INPUT = "input() waits for a person, and nobody is there when a notebook is graded; remove it"
+
+
+class _Nowhere(io.TextIOWrapper):
+    """Takes what is printed, also after it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", errors="replace")
+
+    def write(self, s: str) -> int:
+        """Keep nothing."""
+        return len(s)
+
+    def close(self) -> None:
+        """Stay open: whoever prints next is not to blame."""
+
+
+def serve() -> None:
+    """Answer until the other side closes."""
+    asks, answers = _own_channels()
+    sys.path.insert(0, "")  # as in a notebook: modules beside it can be imported
+    builtins.input = _no_input
+    run = _shell() or _plain()
+    _say(answers, {"ready": True})
+    for line in asks:
+        asked = json.loads(line)
+        _say(answers, _run(run, asked["name"], asked["source"]))
+
+
+def _own_channels() -> tuple[Any, Any]:
+    """The pipes to the other side; what the cells print or read goes nowhere."""
+    asks, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        nowhere = os.open(os.devnull, mode)
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+    return asks, answers
+
+
+def _say(answers: Any, content: dict[str, Any]) -> None:
+    answers.write(json.dumps(content).encode() + b"\n")
+    answers.flush()
+
+
+def _no_input(*_: object) -> NoReturn:
+    raise EOFError(NO_INPUT)
+
+
+def _run(run: Any, name: str, source: str) -> dict[str, Any]:
+    """How one cell went: its value if that is a number, or the exception that ended it."""
+    sys.stdout, sys.stderr = _Nowhere(), _Nowhere()  # a cell may have put anything there
+    try:
+        value, error = run(source, f"<cell {name}>")
+    except BaseException as broken:  # noqa: BLE001  (it broke the shell itself: its own affair)
+        value, error = None, broken
+    if error is not None:
+        return {"ok": False, **_described(error, f"<cell {name}>")}
+    points = None if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    return {"ok": True, "value": points}
+
+
+def _described(error: BaseException, where: str) -> dict[str, Any]:
+    try:
+        message = str(error)
+    except BaseException:  # noqa: BLE001  (the student's own class may do anything)
+        message = ""
+    line, cell = _last_cell(error.__traceback__)
+    if isinstance(error, SyntaxError) and not cell:
+        line, cell, message = error.lineno or 0, where, error.msg or message
+    return {
+        "type": type(error).__name__,
+        "message": message[:LONGEST],
+        "bases": [base.__name__ for base in type(error).__mro__[1:-1]],
+        "line": line,
+        "cell": cell.removeprefix("<cell ").removesuffix(">"),
+    }
+
+
+def _last_cell(trace: TracebackType | None) -> tuple[int, str]:
+    """The innermost line of a cell that an exception passed through."""
+    line, cell = 0, ""
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if name.startswith("<cell "):
+            line, cell = trace.tb_lineno, name
+        trace = trace.tb_next
+    return line, cell
+
+
+def _shell() -> Any:
+    """A function that runs a cell as a notebook does; None without IPython."""
+    try:
+        from IPython.core.interactiveshell import InteractiveShell
+        from traitlets.config import Config
+    except ImportError:
+        return None
+    config = Config()
+    config.HistoryManager.enabled = False
+    shell: Any = InteractiveShell.instance(config=config)
+    shell.showtraceback = shell.showsyntaxerror = lambda *_, **__: None
+
+    def run(source: str, where: str) -> tuple[Any, BaseException | None]:
+        shell.compile.get_code_name = lambda *_: where
+        done = shell.run_cell(source)
+        return done.result, done.error_before_exec or done.error_in_exec
+
+    return run
+
+
+def _plain() -> Any:
+    """A function that runs a cell in plain Python: magics do nothing, await works."""
+    names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
+
+    def run(source: str, where: str) -> tuple[Any, BaseException | None]:
+        try:
+            tree = ast.parse(_without_magics(source), where)
+            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+            _execute(compile(tree, where, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+            if not isinstance(last, ast.Expr):
+                return None, None
+            code = compile(
+                ast.Expression(last.value), where, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+            )
+            return _execute(code, names), None
+        except BaseException as error:  # noqa: BLE001  (whatever a cell raises is its outcome)
+            return None, error
+
+    return run
+
+
+def _execute(code: Any, names: dict[str, Any]) -> Any:
+    value = eval(code, names)
+    return asyncio.run(value) if inspect.iscoroutine(value) else value
+
+
+def _without_magics(source: str) -> str:
+    lines = source.splitlines()
+    if lines and lines[0].startswith("%%") and not lines[0].startswith(("%%time", "%%capture")):
+        return ""
+    return "\n".join("pass" if MAGIC.match(line) else line for line in lines)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,386 @@
+"""The one writer: puts results into nbgrader's gradebook and writes the files that belong to them.
+
+Rows are what nbgrader's own SaveAutoGrades would write, in one transaction for each submission.
+What a person entered (manual scores, comments, extra credit) is never touched. Files are renamed
+into place, so that none is ever seen half written. Saving a result twice changes nothing.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbgrader import api
+from sqlalchemy import Connection, Table, bindparam, event, select
+from sqlalchemy.engine import Row
+
+from autograder.assignment import Assignment, Cell, Notebook
+from autograder.journal import Graded
+from autograder.rebuild import checksum, rebuild
+from autograder.results import NotebookResult, Result
+from autograder.rules import Late
+
+if TYPE_CHECKING:
+    from autograder.taught import Class
+
+NO_RESPONSE = "No response."  # nbgrader's words
+
+
+def _table(model: Any) -> Table:
+    return model.__table__
+
+
+ASSIGNMENT, NOTEBOOK, SOURCE = map(_table, (api.Assignment, api.Notebook, api.SourceCell))
+BASE, STUDENT, SUBMISSION = map(_table, (api.BaseCell, api.Student, api.SubmittedAssignment))
+SUBMITTED, GRADE, COMMENT = map(_table, (api.SubmittedNotebook, api.Grade, api.Comment))
+KINDS = {
+    "GradeCell": _table(api.GradeCell),
+    "SolutionCell": _table(api.SolutionCell),
+    "TaskCell": _table(api.TaskCell),
+}
+
+
+@dataclass
+class _Known:
+    """A notebook's rows in the gradebook: ids of its cells by type and grade_id."""
+
+    id: str
+    cells: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def graded(self) -> dict[str, str]:
+        """Ids of the cells that have a grade, by grade_id."""
+        return {name: id for (kind, name), id in self.cells.items() if kind != "SolutionCell"}
+
+    def commented(self) -> dict[str, str]:
+        """Ids of the cells that have a comment, by grade_id."""
+        return {name: id for (kind, name), id in self.cells.items() if kind != "GradeCell"}
+
+
+class Store:
+    """A class's gradebook and files, open for writing; use as a context manager."""
+
+    def __init__(self, taught: "Class", pages: bool = True):
+        """Open the gradebook, or make it.
+
+        Args:
+            taught: the class.
+            pages: whether to write the graded notebooks and feedback pages too.
+        """
+        self._taught = taught
+        self._pages = pages
+        self._book = api.Gradebook(taught.database, taught.course_id)
+        if self._book.engine.dialect.name == "sqlite":
+            event.listen(self._book.engine, "connect", _wait_for_readers)
+        self._known: dict[tuple[str, str], _Known] = {}  # by names of assignment and notebook
+        self._ids: dict[str, str] = {}  # of assignments, by name
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the gradebook."""
+        self._book.close()
+
+    def enter(self, assignment: Assignment) -> None:
+        """Make the gradebook know the assignment's cells as they are today.
+
+        Cells may come, go and change between runs. A cell that is gone leaves the gradebook,
+        unless a person has graded or commented it.
+        """
+        with self._book.engine.begin() as db:
+            id = _one(db, ASSIGNMENT, name=assignment.name)
+            if id is None:
+                id = _add(db, ASSIGNMENT, name=assignment.name, course_id=self._book.course_id)
+            if due := assignment.rules.late.due:
+                _update(db, ASSIGNMENT, [{"id": id, "duedate": moment(due.timestamp())}])
+            self._ids[assignment.name] = id
+            for notebook in assignment.notebooks:
+                known = _enter_notebook(db, id, notebook)
+                self._known[assignment.name, notebook.name] = known
+            _forget_notebooks(db, id, [notebook.name for notebook in assignment.notebooks])
+
+    def save(self, graded: Graded, assignment: Assignment) -> None:
+        """Put one result where everybody looks for it: files first, then the gradebook."""
+        result = graded.result
+        if self._pages:
+            write_files(self._taught, graded, assignment)
+        found = {notebook.name: notebook for notebook in result.notebooks}
+        late = assignment.rules.late
+        with self._book.engine.begin() as db:
+            submission = self._submission(db, graded, late)
+            seconds = _seconds_late(late, submission)
+            for notebook in assignment.notebooks:
+                outcome = found.get(notebook.name) or NotebookResult(notebook.name, reason="none")
+                rows = _rows(notebook, outcome, result.reason or outcome.reason)
+                known = self._known[assignment.name, notebook.name]
+                id, score = _save_notebook(db, submission.id, known, rows)
+                penalty = min(late.penalty(score, seconds), score) if score > 0 else 0.0
+                _update(db, SUBMITTED, [{"id": id, "late_submission_penalty": penalty or None}])
+
+    def _submission(self, db: Connection, graded: Graded, late: Late) -> Row:
+        """The submission's row, made if it is not there, with the time when it was handed in."""
+        result = graded.result
+        if _one(db, STUDENT, id=result.student) is None:
+            _add(db, STUDENT, id=result.student)
+        keys = {"assignment_id": self._ids[result.assignment], "student_id": result.student}
+        id = _one(db, SUBMISSION, **keys) or _add(db, SUBMISSION, **keys)
+        when = late.times.get(result.student, graded.collected)
+        if when is not None:
+            _update(db, SUBMISSION, [{"id": id, "timestamp": moment(when)}])
+        return db.execute(select(SUBMISSION).where(SUBMISSION.c.id == id)).one()
+
+
+def moment(seconds: float) -> datetime:
+    """A time as the gradebook holds it: UTC, without saying so."""
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+
+
+def write_files(taught: "Class", graded: Graded, assignment: Assignment) -> None:
+    """Write the graded notebook for the instructor and the page for the student."""
+    result = graded.result
+    for name, text in graded_notebooks(result, assignment):
+        _place(taught.autograded / result.student / result.assignment / f"{name}.ipynb", text)
+    for name, text in feedback_pages(result, assignment):
+        _place(taught.feedback / result.student / result.assignment / f"{name}.html", text)
+    if graded.collected is not None:
+        stamp = f"{moment(graded.collected)} UTC\n"
+        _place(taught.autograded / result.student / result.assignment / "timestamp.txt", stamp)
+
+
+def graded_notebooks(result: Result, assignment: Assignment) -> Iterator[tuple[str, str]]:
+    """The graded notebooks by name, as text."""
+    for notebook, outcome in _outcomes(result, assignment):
+        yield notebook.name, rebuild(notebook, outcome)
+
+
+def feedback_pages(result: Result, assignment: Assignment) -> Iterator[tuple[str, str]]:
+    """What the student gets to read, by notebook."""
+    from autograder import feedback
+
+    for notebook, outcome in _outcomes(result, assignment):
+        yield notebook.name, feedback.page(outcome, notebook, result.student)
+
+
+def _outcomes(result: Result, assignment: Assignment) -> Iterator[tuple[Notebook, NotebookResult]]:
+    """Every notebook of the assignment with what came of it, also if nothing did."""
+    found = {notebook.name: notebook for notebook in result.notebooks}
+    for notebook in assignment.notebooks:
+        reason = result.reason or "no such notebook was handed in"
+        yield notebook, found.get(notebook.name) or NotebookResult(notebook.name, reason=reason)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What the gradebook should say of one notebook, by grade_id."""
+
+    scores: Mapping[str, float | None]  # None: to be graded by hand
+    comments: Mapping[str, str | None]
+
+
+def _rows(notebook: Notebook, outcome: NotebookResult, reason: str) -> _Rows:
+    scores: dict[str, float | None] = {}
+    comments: dict[str, str | None] = {}
+    earned = {verdict.test: verdict.score for verdict in outcome.verdicts}
+    for cell in notebook.cells:
+        unchanged = bool(reason) or outcome.answers.get(cell.grade_id, cell.stub) == cell.stub
+        kinds = set(_kinds(cell))
+        if "TaskCell" in kinds:  # nbgrader leaves tasks to people, changed or not
+            scores[cell.grade_id] = 0.0 if reason else None
+            comments[cell.grade_id] = None
+        if "GradeCell" in kinds:
+            by_hand = "SolutionCell" in kinds or cell.cell_type != "code"
+            if by_hand:
+                scores[cell.grade_id] = 0.0 if unchanged else None
+            else:
+                scores[cell.grade_id] = 0.0 if reason else earned.get(cell.grade_id, 0.0)
+        if "SolutionCell" in kinds:
+            comments[cell.grade_id] = NO_RESPONSE if unchanged else None
+    return _Rows(scores, comments)
+
+
+def _save_notebook(
+    db: Connection, submission: str, known: _Known, rows: _Rows
+) -> tuple[str, float]:
+    """Write grades and comments; returns the row's id and the notebook's score."""
+    keys = {"assignment_id": submission, "notebook_id": known.id}
+    id = _one(db, SUBMITTED, **keys) or _add(db, SUBMITTED, **keys, flagged=False)
+    grades = _by_cell(db, GRADE, id)
+    score = 0.0
+    changes: list[dict[str, Any]] = []
+    fresh: list[dict[str, Any]] = []
+    for name, cell in known.graded().items():
+        old, auto = grades.get(cell), rows.scores.get(name)
+        manual = old.manual_score if old else None
+        values = {"auto_score": auto, "needs_manual_grade": manual is not None or auto is None}
+        extra = (old.extra_credit if old else None) or 0.0
+        score += extra + next((value for value in (manual, auto) if value is not None), 0.0)
+        if old:
+            changes.append({"id": old.id, **values})
+        else:
+            fresh.append({"id": api.new_uuid(), "cell_id": cell, "notebook_id": id, **values})
+    _update(db, GRADE, changes)
+    _insert(db, GRADE, fresh)
+    _save_comments(db, id, known, rows)
+    return id, score
+
+
+def _save_comments(db: Connection, notebook: str, known: _Known, rows: _Rows) -> None:
+    comments = _by_cell(db, COMMENT, notebook)
+    changes: list[dict[str, Any]] = []
+    fresh: list[dict[str, Any]] = []
+    for name, cell in known.commented().items():
+        values = {"auto_comment": rows.comments.get(name)}
+        if cell in comments:
+            changes.append({"id": comments[cell].id, **values})
+        else:
+            keys = {"cell_id": cell, "notebook_id": notebook}
+            fresh.append({"id": api.new_uuid(), **keys, **values})
+    _update(db, COMMENT, changes)
+    _insert(db, COMMENT, fresh)
+
+
+def _seconds_late(late: Late, submission: Row) -> float:
+    """How late a submission is by the rules, an extension that the gradebook grants included."""
+    if submission.timestamp is None:
+        return 0.0
+    when = submission.timestamp - (submission.extension or timedelta())
+    return replace(late, times={}).seconds_late(submission.student_id, _seconds(when))
+
+
+def _seconds(when: datetime) -> float:
+    return when.replace(tzinfo=UTC).timestamp()
+
+
+def _kinds(cell: Cell) -> list[str]:
+    """As which types nbgrader lists this cell."""
+    marks = cell.metadata.get("nbgrader", {})
+    signs = {"grade": "GradeCell", "solution": "SolutionCell", "task": "TaskCell"}
+    return [kind for sign, kind in signs.items() if marks.get(sign)]
+
+
+def _enter_notebook(db: Connection, assignment: str, notebook: Notebook) -> _Known:
+    keys = {"name": notebook.name, "assignment_id": assignment}
+    id = _one(db, NOTEBOOK, **keys) or _add(db, NOTEBOOK, **keys)
+    kernel = json.dumps(notebook.metadata.get("kernelspec", {}))
+    _update(db, NOTEBOOK, [{"id": id, "kernelspec": kernel}])
+    wanted = {(kind, cell.grade_id): cell for cell in notebook.cells for kind in _kinds(cell)}
+    known = _Known(id, _cells_of(db, id))
+    for (kind, name), cell in wanted.items():
+        values = {} if kind == "SolutionCell" else _worth(cell)
+        if (kind, name) not in known.cells:
+            known.cells[kind, name] = _add(db, BASE, name=name, notebook_id=id, type=kind)
+            _insert(db, KINDS[kind], [{"id": known.cells[kind, name], **values}])
+        elif values:
+            _update(db, KINDS[kind], [{"id": known.cells[kind, name], **values}])
+    for kind, name in known.cells.keys() - wanted.keys():
+        if _forget_cell(db, kind, known.cells[kind, name]):
+            del known.cells[kind, name]
+    _enter_sources(db, id, notebook)
+    return known
+
+
+def _worth(cell: Cell) -> dict[str, Any]:
+    return {"max_score": float(cell.points), "cell_type": cell.cell_type}
+
+
+def _cells_of(db: Connection, notebook: str) -> dict[tuple[str, str], str]:
+    rows = db.execute(select(BASE).where(BASE.c.notebook_id == notebook))
+    return {(row.type, row.name): row.id for row in rows}
+
+
+def _enter_sources(db: Connection, notebook: str, read: Notebook) -> None:
+    """The text of every marked cell: nbgrader's own commands put it back where it was changed."""
+    rows = db.execute(select(SOURCE).where(SOURCE.c.notebook_id == notebook))
+    known = {row.name: row.id for row in rows}
+    for cell in read.cells:
+        if not (cell.grade_id and (_kinds(cell) or cell.locked)):
+            continue
+        source = cell.stub if "SolutionCell" in _kinds(cell) else cell.source
+        values = {
+            "cell_type": cell.cell_type,
+            "locked": cell.locked,
+            "source": source,
+            "checksum": checksum(cell),
+        }
+        if cell.grade_id in known:
+            _update(db, SOURCE, [{"id": known.pop(cell.grade_id), **values}])
+        else:
+            _add(db, SOURCE, name=cell.grade_id, notebook_id=notebook, **values)
+    for id in known.values():
+        db.execute(SOURCE.delete().where(SOURCE.c.id == id))
+
+
+def _forget_cell(db: Connection, kind: str, cell: str) -> bool:
+    """Take a cell out of the gradebook; not if a person has graded or commented it."""
+    for table, columns in (
+        (GRADE, (GRADE.c.manual_score, GRADE.c.extra_credit)),
+        (COMMENT, (COMMENT.c.manual_comment,)),
+    ):
+        for column in columns:
+            touched = select(table.c.id).where(table.c.cell_id == cell, column.is_not(None))
+            if db.execute(touched.limit(1)).first():
+                return False
+    for table in (GRADE, COMMENT):
+        db.execute(table.delete().where(table.c.cell_id == cell))
+    db.execute(KINDS[kind].delete().where(KINDS[kind].c.id == cell))
+    db.execute(BASE.delete().where(BASE.c.id == cell))
+    return True
+
+
+def _forget_notebooks(db: Connection, assignment: str, kept: Iterable[str]) -> None:
+    """Take out notebooks that the assignment no longer has, unless a person's work is in them."""
+    others = NOTEBOOK.c.assignment_id == assignment, NOTEBOOK.c.name.not_in(list(kept))
+    for (id,) in db.execute(select(NOTEBOOK.c.id).where(*others)).all():
+        gone = [_forget_cell(db, kind, cell) for (kind, _), cell in _cells_of(db, id).items()]
+        if all(gone):
+            for table in (SOURCE, SUBMITTED):
+                db.execute(table.delete().where(table.c.notebook_id == id))
+            db.execute(NOTEBOOK.delete().where(NOTEBOOK.c.id == id))
+
+
+def _by_cell(db: Connection, table: Table, notebook: str) -> dict[str, Row]:
+    rows = db.execute(select(table).where(table.c.notebook_id == notebook))
+    return {row.cell_id: row for row in rows}
+
+
+def _one(db: Connection, table: Table, **values: Any) -> str | None:
+    """The id of the row with these values."""
+    where = [table.c[name] == value for name, value in values.items()]
+    return db.execute(select(table.c.id).where(*where)).scalar()
+
+
+def _add(db: Connection, table: Table, **values: Any) -> str:
+    """Add a row; returns its id."""
+    row = {"id": api.new_uuid(), **values}
+    db.execute(table.insert(), row)
+    return row["id"]
+
+
+def _insert(db: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        db.execute(table.insert(), rows)
+
+
+def _update(db: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    """Change rows by their id; all name the same columns."""
+    if rows:
+        change = table.update().where(table.c.id == bindparam("row"))
+        db.execute(change, [{"row": row.pop("id"), **row} for row in rows])
+
+
+def _place(path: Path, text: str) -> None:
+    """Write a file beside its place and rename it into it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.part")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def _wait_for_readers(connection: Any, _: object) -> None:
+    """Let formgrader read while we write; a file system that cannot do it goes on as before."""
+    connection.execute("PRAGMA journal_mode=WAL")

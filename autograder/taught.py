@@ -1,0 +1,126 @@
+"""A class that is taught: where its work lies, and what nbgrader_config.py says of it."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from autograder.course import Course, CourseError
+
+if TYPE_CHECKING:
+    from autograder.assignment import Assignment
+
+
+@dataclass(frozen=True)
+class Class:
+    """Where one class's work lies: submissions, what grading makes of them, and the gradebook."""
+
+    course: Course
+    folder: Path  # holds submitted/, autograded/, feedback/ and gradebook.db
+
+    @property
+    def submitted(self) -> Path:
+        """submitted/<student>/<chapter>/<chapter>.ipynb"""
+        return self.folder / self.setting("submitted_directory", "submitted")
+
+    @property
+    def autograded(self) -> Path:
+        """The graded notebooks, for the instructor's eyes."""
+        return self.folder / self.setting("autograded_directory", "autograded")
+
+    @property
+    def feedback(self) -> Path:
+        """The pages that students get."""
+        return self.folder / self.setting("feedback_directory", "feedback")
+
+    @property
+    def database(self) -> str:
+        """nbgrader's gradebook; writers of several processes wait for each other."""
+        configured = self.setting("db_url", "") if self.folder == self.course.root else ""
+        return configured or f"sqlite:///{self.folder / 'gradebook.db'}?timeout=60"
+
+    @property
+    def course_id(self) -> str:
+        """The course's name in the gradebook."""
+        return self.setting("course_id", "default_course")
+
+    @property
+    def journal(self) -> Path:
+        """What was graded already, and how it ended."""
+        return self.folder / "gradebook.journal.jsonl"
+
+    def students(self) -> list[str]:
+        """Everybody with a folder in submitted/."""
+        if not self.submitted.is_dir():
+            raise CourseError(
+                f"{self.submitted} does not exist; put each submission at "
+                "submitted/<student>/<chapter>/<chapter>.ipynb (nbgrader collect does)."
+            )
+        return sorted(
+            folder.name
+            for folder in self.submitted.iterdir()
+            if folder.is_dir() and not folder.name.startswith(".")
+        )
+
+    def submission(self, student: str, chapter: str) -> Path:
+        """The folder with what a student handed in."""
+        return self.submitted / student / chapter
+
+    def setting(self, name: str, default: str) -> str:
+        """A setting of nbgrader's course directory."""
+        return str(nbgrader_settings(self.course).CourseDirectory.get(name, default))
+
+
+def source_folder(course: Course, chapter: str) -> Path:
+    """Where the instructor's notebooks of an assignment lie, as nbgrader_config.py says."""
+    folder = nbgrader_settings(course).CourseDirectory.get("source_directory", "source")
+    return course.root / str(folder) / chapter
+
+
+def assignments(course: Course, names: Sequence[str] = ()) -> list[str]:
+    """These assignments, or all that the course has; a name that is none is an error.
+
+    A course may keep text sources in solutions/, as this one does, or only nbgrader's notebooks.
+    """
+    if course.chapters():
+        return course.select(names)
+    folder = source_folder(course, ".")
+    known = sorted(path.parent.name for path in folder.glob("*/*.ipynb"))
+    known = list(dict.fromkeys(known))
+    for name in names:
+        if name not in known:
+            raise CourseError(
+                f"There is no assignment {name!r} in {course.show(folder)}; the assignments are "
+                f"{', '.join(known) or '(none yet)'}."
+            )
+    return [name for name in known if not names or name in names]
+
+
+def read(course: Course, chapter: str) -> "Assignment":
+    """Read an assignment; built first if it has a text source."""
+    from autograder.assignment import read_assignment
+    from autograder.release import build_instructor
+
+    if course.source(chapter).is_file():
+        read_source(course.source(chapter))
+        build_instructor(course, chapter)
+    return read_assignment(source_folder(course, chapter))
+
+
+def nbgrader_settings(course: Course) -> Config:
+    """What nbgrader_config.py says."""
+    path = course.root / "nbgrader_config.py"
+    return _settings(str(course.root), path.stat().st_mtime_ns if path.is_file() else 0)
+
+
+@lru_cache(maxsize=8)
+def _settings(root: str, changed: int) -> Config:
+    return (
+        PyFileConfigLoader("nbgrader_config.py", path=root).load_config() if changed else Config()
+    )
+
+

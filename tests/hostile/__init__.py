@@ -1,0 +1,1 @@
+"""A tiny course, and a class that tries everything against it: to cheat, to stop it, to read it."""

@@ -1,0 +1,173 @@
+"""Kill the grader again and again while it grades a class; in the end nothing may tell.
+
+    python -m tests.kill_drill [--kills 50] [--students 60] [--chapter C]
+
+Each run is killed with SIGKILL, now the main process alone, now the whole group, some while it
+starts, some as soon as a few more results are in the journal. What stands in gradebook and files
+when a last run was left alone must be what an undisturbed run gives.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from nbgrader.api import Gradebook
+
+from autograder.bench import make_class
+from autograder.course import Course, use_own_tools
+from autograder.grade import Class
+from autograder.release import require_fresh
+
+PATIENCE = 300  # seconds until a run that was not killed yet counts as hung
+
+
+def command(course: Course, chapter: str, folder: Path) -> list[str]:
+    """What is run, killed and run again."""
+    grade = [sys.executable, "-m", "autograder", "grade", chapter, "--no-report", "--jobs", "2"]
+    return [*grade, "--folder", str(folder)]
+
+
+def grade_undisturbed(course: Course, chapter: str, folder: Path) -> None:
+    """Grade a class from beginning to end, or from where it was left."""
+    done = subprocess.run(
+        command(course, chapter, folder), cwd=course.root, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def drill(course: Course, chapter: str, folder: Path, kills: int, students: int, seed: int) -> int:
+    """Kill the grader this often in a class that is graded over and over; the number of rounds."""
+    dice = random.Random(seed)
+    left, rounds = kills, 0
+    expected = state(course, chapter, folder / "calm")
+    while left:
+        rounds += 1
+        broken = folder / "killed"
+        copy_class(folder / "class", broken)
+        while left and done_in(broken) < students:
+            kill_once(course, chapter, broken, dice, students / kills)
+            left -= 1
+        grade_undisturbed(course, chapter, broken)
+        assert state(course, chapter, broken) == expected
+    return rounds
+
+
+def kill_once(course: Course, chapter: str, folder: Path, dice: random.Random, pace: float) -> None:
+    """Start a grader and kill it at a random moment."""
+    process = subprocess.Popen(
+        command(course, chapter, folder),
+        cwd=course.root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    if dice.random() < 0.2:  # while it starts
+        time.sleep(dice.uniform(0, 3))
+    else:
+        wanted = done_in(folder) + dice.uniform(0.5, 2 * pace)
+        deadline = time.monotonic() + PATIENCE
+        while process.poll() is None and done_in(folder) < wanted:
+            assert time.monotonic() < deadline, "the grader hangs"
+            time.sleep(0.002)
+        time.sleep(dice.uniform(0, 0.02))
+    if dice.random() < 0.5:
+        os.kill(process.pid, signal.SIGKILL)
+    else:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    wait_for_end_of_group(process.pid)
+
+
+def wait_for_end_of_group(group: int) -> None:
+    """What the killed process had started has to end by itself."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+    raise AssertionError("processes of the killed grader live on")
+
+
+def done_in(folder: Path) -> int:
+    """How many results the journal holds."""
+    path = Class(Course(folder), folder).journal
+    return path.read_bytes().count(b'{"graded"') if path.is_file() else 0
+
+
+def copy_class(source: Path, target: Path) -> None:
+    """The same class again, not graded yet; times of collection included."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+
+
+def state(course: Course, chapter: str, folder: Path) -> dict[str, Any]:
+    """All that grading left: every row about a submission, and every file."""
+    taught = Class(course, folder)
+    with Gradebook(taught.database) as book:
+        rows = {
+            submission.student.id: (
+                str(submission.timestamp),
+                {
+                    notebook.name: (
+                        notebook.late_submission_penalty,
+                        sorted(map(_grade, notebook.grades)),
+                        sorted(map(_comment, notebook.comments)),
+                    )
+                    for notebook in submission.notebooks
+                },
+            )
+            for submission in book.assignment_submissions(chapter)
+        }
+    files = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for place in (taught.autograded, taught.feedback)
+        for path in place.rglob("*")
+        if path.is_file()
+    }
+    return {"rows": rows, "files": files}
+
+
+def _grade(row: Any) -> tuple[str, ...]:
+    scores = row.auto_score, row.manual_score, row.extra_credit, row.needs_manual_grade
+    return row.cell.type, row.name, *map(str, scores)
+
+
+def _comment(row: Any) -> tuple[str, ...]:
+    return row.cell.type, row.name, str(row.auto_comment), str(row.manual_comment)
+
+
+def main() -> None:
+    """Drill as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--students", type=int, default=60)
+    parser.add_argument("--chapter")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args()
+    use_own_tools()
+    course = Course.find()
+    chapter = course.select([options.chapter] if options.chapter else [])[0]
+    require_fresh(course, chapter)
+    folder = course.root / "build" / "drill"
+    make_class(course, chapter, options.students, folder / "class")
+    copy_class(folder / "class", folder / "calm")
+    grade_undisturbed(course, chapter, folder / "calm")
+    print(f"seed {options.seed}; an undisturbed run is done", flush=True)
+    rounds = drill(course, chapter, folder, options.kills, options.students, options.seed)
+    print(
+        f"killed {options.kills} times while grading {options.students} submissions ({rounds} "
+        "rounds): scores, comments and files are those of an undisturbed run"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""A course of one small assignment, as nbgrader's manual has it: no text source, plain Python."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from autograder.course import Course
+
+NAME = "ps1"
+CONFIG = """c = get_config()
+c.CourseDirectory.course_id = "small"
+c.CourseDirectory.root = {root!r}
+"""
+HOOKS = """c.Autograde.exporter_class = "autograder.hooks.AnySubmission"
+c.Autograde.sanitize_preprocessors = ["autograder.hooks.Rebuild"]
+c.Autograde.autograde_preprocessors = ["autograder.hooks.Grade"]
+"""
+
+
+def marks(grade_id: str, points: float | None = None, **signs: bool) -> dict[str, Any]:
+    """nbgrader's marks of a cell."""
+    standard = {"grade": False, "solution": False, "locked": False, "task": False}
+    found = {"grade_id": grade_id, "schema_version": 3, **standard, **signs}
+    return {"nbgrader": found if points is None else found | {"points": points}}
+
+
+def cells() -> list[Any]:
+    """The instructor's cells: every kind that nbgrader knows."""
+    code, text = new_code_cell, new_markdown_cell
+    return [
+        text("# Numbers", id="head"),
+        code("import math", id="setup", metadata=marks("setup", locked=True)),
+        code(
+            "def square(x):\n    ### BEGIN SOLUTION\n    return x * x\n    ### END SOLUTION",
+            id="square",
+            metadata=marks("square", solution=True),
+        ),
+        code(
+            "assert square(3) == 9, 'the square of 3 is 9'",
+            id="square-seen",
+            metadata=marks("square-seen", 1, grade=True, locked=True),
+        ),
+        code(
+            "assert square(2) == 4\n### BEGIN HIDDEN TESTS\nassert square(-5) == 25\n"
+            "### END HIDDEN TESTS",
+            id="square-hidden",
+            metadata=marks("square-hidden", 2, grade=True, locked=True),
+        ),
+        code(
+            "def third(x):\n    ### BEGIN SOLUTION\n    return x / 3\n    ### END SOLUTION",
+            id="third",
+            metadata=marks("third", solution=True),
+        ),
+        code(
+            "assert math.isclose(third(1), 1 / 3)",
+            id="third-values",
+            metadata=marks("third-values", 3, grade=True, locked=True),
+        ),
+        text("Because.", id="why", metadata=marks("why", 2, grade=True, solution=True)),
+        code("print(1)", id="draw", metadata=marks("draw", 4, grade=True, solution=True)),
+        text("Draw a picture.", id="task", metadata=marks("task", 5, task=True, locked=True)),
+    ]
+
+
+def make_course(root: Path, *, hooks: bool = False) -> Course:
+    """Write the course's settings and its assignment."""
+    config = CONFIG.format(root=str(root)) + (HOOKS if hooks else "")
+    folder = root / "source" / NAME
+    folder.mkdir(parents=True)
+    (root / "nbgrader_config.py").write_text(config, encoding="utf-8")
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook = new_notebook(cells=cells(), metadata={"kernelspec": kernel})
+    nbformat.write(notebook, folder / "numbers.ipynb")
+    return Course(root)
+
+
+RIGHT = {
+    "square": "def square(x):\n    return x ** 2",
+    "third": "def third(x):\n    return x / 3",
+    "why": "It is so.",
+    "draw": "print(2)",
+}
+ANSWERS: dict[str, dict[str, str]] = {
+    "ada": RIGHT,
+    "bela": RIGHT | {"square": "def square(x):\n    return x * abs(x)"},
+    "chidi": {"square": RIGHT["square"]},
+    "dana": {"third": "def third(x):\n    return 0.3333", "why": "No."},
+    "noor": {},
+}
+
+
+def hand_in(root: Path, student: str, answers: dict[str, str]) -> Path:
+    """Fill answers into what was released and put it where nbgrader collects it."""
+    release = root / "release" / NAME / "numbers.ipynb"
+    content = json.loads(release.read_text(encoding="utf-8"))
+    for cell in content["cells"]:
+        if cell["id"] in answers:
+            cell["source"] = answers[cell["id"]]
+    path = root / "submitted" / student / NAME / "numbers.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def nbgrader(root: Path, *arguments: str, succeeds: bool = True) -> str:
+    """Run an nbgrader command in a course's root; returns what it said."""
+    command = [sys.executable, "-m", "nbgrader", *arguments]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    assert (done.returncode == 0) == succeeds, said
+    return said

@@ -1,0 +1,213 @@
+"""Instructors' notebooks are read as nbgrader reads them, and what cannot be graded is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import nbgrader
+import pytest
+
+from autograder.assignment import Assignment, read_assignment
+from autograder.course import Course, CourseError
+from autograder.source import notebook, read_source
+from autograder.syntax import facts
+
+EXAMPLE = Path(nbgrader.__file__).parent / "docs" / "source" / "user_guide" / "source"
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Assignment:
+    """The example that nbgrader's quickstart writes."""
+    shutil.copytree(EXAMPLE / "ps1", tmp_path / "source" / "ps1")
+    shutil.copy(EXAMPLE / "header.ipynb", tmp_path / "source")
+    text = 'c = get_config()\nc.IncludeHeaderFooter.header = "source/header.ipynb"\n'
+    (tmp_path / "nbgrader_config.py").write_text(text, encoding="utf-8")
+    return read_assignment(tmp_path / "source" / "ps1")
+
+
+def cell(source: str, id: str = "", cell_type: str = "code", **marks) -> dict:
+    """A notebook's cell; with an id it gets nbgrader's marks."""
+    standard = {"grade": False, "solution": False, "locked": False, "task": False}
+    found = {"nbgrader": standard | marks | {"grade_id": id, "schema_version": 3}} if id else {}
+    return {"cell_type": cell_type, "metadata": found, "source": source}
+
+
+def make(folder: Path, *cells: dict, name: str = "a") -> Assignment:
+    """Read an assignment of one notebook with these cells."""
+    folder.mkdir(exist_ok=True)
+    content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (folder / f"{name}.ipynb").write_text(json.dumps(content), encoding="utf-8")
+    return read_assignment(folder)
+
+
+def answer(source: str, id: str = "f") -> dict:
+    """A solution cell."""
+    return cell(f"### BEGIN SOLUTION\n{source}\n### END SOLUTION", id, solution=True)
+
+
+def check(source: str, id: str = "t", points: object = 1) -> dict:
+    """A test cell."""
+    return cell(source, id, grade=True, points=points)
+
+
+def test_what_is_released_is_what_nbgrader_releases(tmp_path: Path, course: Course, chapter: str):
+    path = tmp_path / "source" / chapter / f"{chapter}.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_text(notebook(read_source(course.source(chapter))), encoding="utf-8")
+    shutil.copy(course.root / "nbgrader_config.py", tmp_path)
+    (read,) = read_assignment(path.parent).notebooks
+    released = json.loads(course.release(chapter).read_text(encoding="utf-8"))["cells"]
+    assert [cell.stub for cell in read.cells] == ["".join(raw["source"]) for raw in released]
+    assert [cell.id for cell in read.cells] == [raw["id"] for raw in released]
+    assert read.shared_names == {}
+    for found in read.of_kind("test"):
+        assert found.grade_id.startswith(read.question_of(found.grade_id))
+        if found.hidden:
+            line = found.source.splitlines()[found.hidden_from - 1]
+            assert line == "### BEGIN HIDDEN TESTS"
+            assert found.is_hidden(found.hidden_from + 1) and not found.is_hidden(1)
+    for found in read.of_kind("solution"):
+        assert "BEGIN SOLUTION" not in found.source
+        assert read.defines[found.grade_id]
+
+
+def test_the_quickstart_example_is_read(example: Assignment):
+    first, second = example.notebooks
+    assert [(c.grade_id, c.kind, c.points) for c in first.cells if c.grade_id] == [
+        ("jupyter", "readonly", 0),
+        ("squares", "solution", 0),
+        ("correct_squares", "test", 1),
+        ("squares_invalid_input", "test", 1),
+        ("sum_of_squares", "solution", 0),
+        ("correct_sum_of_squares", "test", 0.5),
+        ("sum_of_squares_uses_squares", "test", 0.5),
+        ("sum_of_squares_equation", "manual", 1),
+        ("sum_of_squares_application", "manual", 2),
+        ("cell-938593c4a215c6cc", "task", 4),
+    ]
+    assert [c.grade_id for c in second.of_kind("manual")] == ["part-a", "part-b"]
+    assert first.cells[1].source.startswith("NAME")  # the header is part of the notebook
+    assert first.question_of("sum_of_squares_uses_squares") == ("sum_of_squares",)
+    assert first.cell("squares").stub.endswith(
+        "    # YOUR CODE HERE\n    raise NotImplementedError()"
+    )
+    assert first.cell("sum_of_squares_equation").stub == "YOUR ANSWER HERE"
+    assert [path.name for path in example.files] == ["jupyter.png"]
+    assert first.cell("correct_squares").locked and not first.cell("squares").locked
+
+
+def test_the_digest_follows_tests_and_rules_and_files(example: Assignment):
+    digests = {example.digest, read_assignment(example.folder).digest}
+    assert len(digests) == 1
+    for name in ("rules.toml", "data.csv"):
+        (example.folder / name).write_text("[defaults]\n", encoding="utf-8")
+        digests.add(read_assignment(example.folder).digest)
+    assert len(digests) == 3
+
+
+def test_rules_are_found_beside_the_notebooks(example: Assignment):
+    (example.folder / "rules.toml").write_text('[squares]\nforbid = ["sum"]', encoding="utf-8")
+    assert read_assignment(example.folder).rules.for_question("squares").forbid == ("sum",)
+    (example.folder / "rules.toml").write_text('[square]\nforbid = ["sum"]', encoding="utf-8")
+    with pytest.raises(CourseError, match="perhaps squares was meant"):
+        read_assignment(example.folder)
+
+
+def test_groups_and_what_their_tests_share(tmp_path: Path):
+    read = make(
+        tmp_path / "week",
+        cell("import math"),
+        answer("def f(x): return x"),
+        answer("def g(x): return x", "g"),
+        check("data = [1]\nassert f(data) == g(data)"),
+        check("assert f(2) == 2", "t2"),
+        answer("def h(x): return x", "h"),
+        check("assert h(data) == data\nfor data in []: pass", "t3"),
+        check("def inner(): return other\nother = 3\nassert inner() == 3", "t4"),
+    ).notebooks[0]
+    assert [group.tests for group in read.groups] == [("t", "t2"), ("t3", "t4")]
+    assert read.question_of("t2") == ("f", "g")
+    assert read.shared_names == {"t3": ("data",)}
+
+
+def test_regions_in_the_middle_are_cut_as_nbgrader_cuts_them(tmp_path: Path):
+    source = "def f():\n  ### BEGIN SOLUTION\n  x = 1\n  ### END SOLUTION\n  return x"
+    test = "f()\n### BEGIN HIDDEN TESTS\nf()\n### END HIDDEN TESTS\nf()\n"
+    read = make(tmp_path / "week", cell(source, "f", solution=True), check(test)).notebooks[0]
+    assert read.cell("f").source == "def f():\n  x = 1\n  return x"
+    assert read.cell("f").stub == (
+        "def f():\n  # YOUR CODE HERE\n  raise NotImplementedError()\n  return x"
+    )
+    assert read.cell("t").stub == "f()\nf()\n"
+    assert read.cell("t").hidden == ((2, 4),)
+    assert [read.cell("t").is_hidden(line) for line in (1, 3, 5)] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ([check("%timeit f()")], "cell t: line 1 is a magic or a shell command"),
+        ([check("x = 1\n!ls")], "line 2 is a magic or a shell command"),
+        ([check("await f()")], "waits at its top level"),
+        ([check("x = (")], "line 1 is no Python"),
+        ([check("nobody()")], "uses nobody, which no cell of the notebook defines"),
+        ([check("def g():\n  def h(): return nobody\n")], "uses nobody"),
+        ([check("[nobody for x in [1]]")], "uses nobody"),
+        ([check("f()"), answer("def f(): pass")], "defined only further down, in cell f"),
+        ([check("pass"), check("pass")], "the grade_id t is there twice"),
+        ([check("pass", points=None)], "points are None"),
+        ([check("pass", points=-1)], "points are -1"),
+        ([check("### AUTOTEST f()")], "AUTOTEST"),
+        ([check("### BEGIN HIDDEN TESTS\npass")], "has no END HIDDEN TESTS"),
+        ([cell("### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS")], "belong in a test cell"),
+        ([cell("### BEGIN SOLUTION\n### END SOLUTION")], "belongs in a solution cell"),
+    ],
+)
+def test_what_cannot_be_graded_is_refused_in_one_sentence(
+    tmp_path: Path, cells: list[dict], words: str
+):
+    with pytest.raises(CourseError, match=words) as caught:
+        make(tmp_path / "week", *cells)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [cell("%matplotlib inline\nimport math as m"), check("assert m.pi > 3")],
+        [cell("from math import *"), check("assert pi > 3")],
+        [cell("%%time\nx = 1"), check("assert x")],
+        [answer("class A: pass"), check("assert A() and __name__ and len([a for a in 'a'])")],
+        [check("def g(n): return n and g(n - 1)\nassert g(3) == 0")],
+        [check("import asyncio\nasync def g(): await asyncio.sleep(0)\nasyncio.run(g())")],
+        [check("x = 1", "t0"), check("assert x")],
+        [cell("def outer():\n    global y\n    y = 1\n"), check("assert y")],
+        [cell("match 1:\n    case z: pass"), check("assert z")],
+        [cell("with open('f') as f: pass\ntry: pass\nexcept E as e: pass"), check("f, e")],
+        [cell("%%html\n<b>no Python</b>"), check("assert True")],
+    ],
+)
+def test_ordinary_tests_are_taken(tmp_path: Path, cells: list[dict]):
+    assert make(tmp_path / "week", *cells).notebooks[0].cell("t").kind == "test"
+
+
+def test_a_folder_without_notebooks_says_what_to_do(tmp_path: Path):
+    with pytest.raises(CourseError, match="holds no notebook"):
+        read_assignment(tmp_path)
+    with pytest.raises(CourseError, match="does not exist"):
+        read_assignment(tmp_path / "none")
+    (tmp_path / "a.ipynb").write_text("{", encoding="utf-8")
+    with pytest.raises(CourseError, match="is no notebook"):
+        read_assignment(tmp_path)
+
+
+def test_what_a_cell_needs_is_told_in_the_order_it_runs():
+    assert facts("s = s + 1").needed == {"s"}
+    assert facts("s = 1\ns = s + 1").needed == frozenset()
+    assert facts("x += 1").needed == {"x"}
+    assert facts("def f(): return later\nlater = 1").needed == frozenset()
+    assert facts("f = lambda: [x + w for x in y]").needed == {"w", "y"}
+    assert facts("class A(B):\n  one = 1\n  two = one\n").needed == {"B"}
+    assert facts("def f(a: T = d) -> R: return a").needed == {"T", "d", "R"}
+    assert facts("x: int = 1").bound == {"x"}
+    assert facts("no python at all").needed == frozenset()

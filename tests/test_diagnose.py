@@ -1,0 +1,309 @@
+"""What is said of a failure: the right words for a student, and nothing of a hidden test."""
+
+import math
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from autograder.diagnose import Known, claim_of, ending, name_misconception, told
+from autograder.differences import Kept, in_words, keep, kept, same
+from autograder.results import Crossing, Opaque, Raised, TestRun, Verdict
+
+SECRET = 918273
+SOURCE = f"""\
+assert total([1]) == 1, f"the sum of one number is that number\\nYours is {{total([1])}}."
+### BEGIN HIDDEN TESTS
+for n, claim in ((3, "the sum of three"), (4, "the sum of four numbers")):
+    assert_close(total([{SECRET}] * n), {SECRET} * n, claim)
+assert_equal(lookup("the secret input"), 1, f"looking up {{n}} should work")
+### END HIDDEN TESTS"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A test's cell."""
+
+    grade_id: str = "total-values"
+    source: str = SOURCE
+    points: float = 2.0
+
+
+def run(*outcomes: object, **more) -> TestRun:
+    """A failed test whose calls of `total` gave these outcomes."""
+    calls = tuple(Crossing("total", (), outcome) for outcome in outcomes)
+    given = {"status": "failed", "error": "AssertionError", "transcript": calls, **more}
+    return TestRun("total-values", score=0.0, **given)
+
+
+def known(id: str, *outcomes: object, **more) -> Known:
+    """A mistake that gives these outcomes."""
+    fails = more.pop("fails", ())
+    mistaken = run(*outcomes, **more)
+    transcripts, ends = (
+        {mistaken.test: keep(mistaken.transcript)},
+        {mistaken.test: ending(mistaken)},
+    )
+    return Known(id, id.lower(), f"Message of {id}.", "page#label", fails, transcripts, ends)
+
+
+def verdict(of: TestRun, *right: object, mistakes: tuple[Known, ...] = (), **more) -> Verdict:
+    """What is said of a run where the reference gives these outcomes."""
+    return told(of, Cell(), run(*right).transcript, mistakes, **more)
+
+
+# --- equal or not, and in words
+
+
+def tensor(*values: float, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """A vector."""
+    return torch.tensor(values, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "equal"),
+    [
+        (tensor(1, 2), tensor(1, 2 + 1e-9), True),
+        (tensor(1, 2), tensor(1, 2 + 1e-4), False),
+        (tensor(1, 2, dtype=torch.float32), tensor(1, 2.00001, dtype=torch.float32), True),
+        (tensor(1, math.nan), tensor(1, math.nan), True),
+        (tensor(1, math.inf), tensor(1, math.inf), True),
+        (tensor(1, math.inf), tensor(1, -math.inf), False),
+        (tensor(1, dtype=torch.float32), tensor(1), False),
+        (tensor(1).numpy(), tensor(1), False),
+        (tensor(1).requires_grad_(), tensor(1), False),
+        (torch.tensor(1.0), 1.0, False),
+        (tensor(1).bfloat16(), tensor(1).bfloat16(), True),
+        (1, 1.0, True),
+        (1, True, False),
+        (10**400, 1.0, False),
+        (math.nan, math.nan, True),
+        ([1, (2, tensor(3))], [1, (2, tensor(3))], True),
+        ([1, 2], (1, 2), False),
+        ({"a": tensor(1)}, {"a": tensor(2)}, False),
+        ({1, 2}, {2, 1}, True),
+        (Raised("ValueError", "one"), Raised("ValueError", "another"), True),
+        (Raised("ValueError", ""), Raised("TypeError", ""), False),
+        (Opaque("function", "A"), Opaque("function", "B"), True),
+        (torch.float32, torch.float64, False),
+        (torch.Size([2]), torch.Size([2]), True),
+    ],
+)
+def test_outcomes_are_equal_within_rounding_and_in_kind(theirs, ours, equal):
+    assert same(kept(theirs), kept(ours)) is equal
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "words"),
+    [
+        (None, tensor(1), "Yours is None: is a return statement missing?"),
+        ([1.0], tensor(1), "Yours is a list, expected a torch.Tensor."),
+        (torch.ones(2, 5), torch.ones(2, 5, 5), "Yours has shape (2, 5), expected (2, 5, 5)."),
+        (
+            torch.arange(6.0).reshape(2, 3),
+            torch.arange(6.0).reshape(2, 3).T,
+            "Yours has shape (2, 3), expected (3, 2). Yours is the transpose of what it should be "
+            "(last two axes swapped).",
+        ),
+        (
+            tensor(1, dtype=torch.float32),
+            tensor(1),
+            "Yours has dtype torch.float32, expected torch.float64.",
+        ),
+        (
+            tensor(1, math.nan, math.nan),
+            tensor(1, 2, 3),
+            "Yours is NaN (not a number) at index [1] (2 of 3 entries).",
+        ),
+        (
+            tensor(1, math.inf),
+            tensor(1, 2),
+            "Yours is infinite at index [1] (1 of 2 entries).",
+        ),
+        (
+            tensor(2, 4, 6),
+            tensor(1, 2, 3),
+            "First difference at index [0] (3 of 3 entries): yours 2, expected 1. "
+            "Everything is 2 times what it should be.",
+        ),
+        (
+            torch.tensor(2.0),
+            torch.tensor(3.0),
+            "First difference (a single number): yours 2, expected 3.",
+        ),
+        (
+            (1, tensor(1)),
+            (1, tensor(3)),
+            "In item 1 of the result: First difference at index [0] (1 of 1 entries): yours 1, "
+            "expected 3.",
+        ),
+        ({"a": 1}, {"b": 1}, "Yours lacks the entry 'b'."),
+        ([1], [1, 2], "Yours has length 1, expected 2."),
+        (3, 4, "Yours is 3, expected 4."),
+        (1, Raised("ValueError", ""), "Expected a ValueError; nothing was raised."),
+        (
+            tensor(1),
+            tensor(1).requires_grad_(),
+            "The numbers are right, but no gradient goes through them (detach or no_grad?).",
+        ),
+    ],
+)
+def test_a_difference_is_put_in_words(theirs, ours, words):
+    assert in_words(kept(theirs), kept(ours)) == words
+
+
+def test_without_numpy_values_are_still_compared(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(__import__("sys").modules, "numpy", None)
+    one, other = kept(tensor(1, 2)), kept(tensor(1, 3))
+    assert isinstance(one, Kept) and one.numbers == [1.0, 2.0]
+    assert not same(one, other) and "not as expected" in in_words(one, other)
+
+
+# --- the words for a student
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "message", "words"),
+    [
+        ("unanswered", "NotImplementedError", "", "Not answered yet."),
+        ("unanswered", "NameError", "", "The answer is missing"),
+        ("timeout", "", "more than 20 seconds", "did not finish in time: more than 20 seconds"),
+        (
+            "died",
+            "",
+            "killed by signal 9 (KILL)",
+            "ended the process in which it was tested: killed",
+        ),
+        ("forbidden", "", "calls `torch.softmax`", "not allowed here: calls `torch.softmax`"),
+        ("test-error", "KeyError", "x", "no fault of yours"),
+        ("failed", "TypeError", "no len()", "the test stopped with TypeError: no len()"),
+        ("failed", "AssertionError", "", "A test failed."),
+    ],
+)
+def test_what_ended_a_test_is_said(status, error, message, words):
+    said = verdict(run(status=status, error=error, message=message)).told
+    assert words in said
+
+
+def test_a_visible_claim_comes_with_its_details():
+    said = verdict(run(3, message="the sum of one number is that number\nYours is 3."), 1)
+    assert said.told == "the sum of one number is that number. Yours is 3."
+
+
+def test_a_bare_assertion_is_explained_by_the_first_difference():
+    assert verdict(run(3), 1).told == "total: Yours is 3, expected 1."
+
+
+def test_changed_arguments_are_told():
+    one = run()
+    calls = (Crossing("total", (), 3, ("list",)),)
+    said = told(TestRun(one.test, "failed", 0.0, transcript=calls), Cell(), run(3).transcript, ())
+    assert said.told == "total changed what it was handed (list) in place."
+
+
+def test_the_line_that_stopped_is_quoted_from_his_own_answer():
+    raised = Raised("ValueError", "bad shape", line=2, cell="total")
+    answers = {"total": "def total(x):\n    return x.sum(9)"}
+    said = verdict(run(raised, status="error", raised=raised), 1, answers=answers).told
+    assert said == (
+        "Your code stopped with ValueError: bad shape (line 2 of your answer: `return x.sum(9)`)."
+    )
+
+
+def test_nothing_but_the_claim_is_told_of_a_hidden_test():
+    message = f"the sum of three\nYours is {SECRET}, expected 5."
+    said = verdict(run(SECRET, message=message, in_hidden=True), 5)
+    assert (said.told, said.hidden) == ("the sum of three", True)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (f"looking up {SECRET} should work", "looking up … should work"),
+        (f"{SECRET} came in", "A hidden test failed."),
+        ("the secret input", "A hidden test failed."),
+    ],
+)
+def test_of_a_hidden_message_only_its_authors_words_are_told(message, words):
+    assert verdict(run(1, message=message, in_hidden=True), 5).told == words
+
+
+def test_an_exception_in_a_hidden_test_keeps_its_text_and_its_made_up_name():
+    raised = Raised(f"Leak{SECRET}", f"{SECRET}", 2, "total", ("ValueError", "Exception"))
+    stopped = run(raised, status="error", raised=raised, in_hidden=True)
+    said = verdict(stopped, 1, answers={"total": "a\nraise leak(x)"}).told
+    assert said == "Your code stopped with ValueError (line 2 of your answer: `raise leak(x)`)."
+
+
+def test_an_exit_status_cannot_carry_a_value_out_of_a_hidden_test():
+    died = run(status="died", error="", message="exited with status 37", in_hidden=True)
+    assert "37" not in verdict(died).told and "exited" in verdict(died).told
+
+
+def test_what_a_file_cannot_hold_is_left_out():
+    said = verdict(run(status="timeout", message="\x1b[31mred\x1b[0m\x00\ud800"))
+    assert "red" in said.told and not {"\x1b", "\x00", "\ud800"} & set(said.told)
+
+
+def test_claims_are_found_in_loops_but_not_among_inputs():
+    assert claim_of("the sum of four numbers", SOURCE, hidden=True) == "the sum of four numbers"
+    assert claim_of("the secret input", SOURCE, hidden=True) == ""
+
+
+# --- naming a mistake
+
+
+def test_a_mistake_that_gives_the_same_is_named_and_says_where_to_read():
+    wrong = known("SUM1", 1, 4)
+    said = verdict(run(1, 4, message="the sum of three", in_hidden=True), 1, 5, mistakes=(wrong,))
+    assert said.told == "the sum of three. Message of SUM1."
+    assert (said.misconception, said.read) == ("SUM1", "page#label")
+
+
+def test_a_mistake_agrees_up_to_the_end_of_what_was_called():
+    assert verdict(run(4), 5, mistakes=(known("SUM1", 4, 8, 9),)).misconception == "SUM1"
+    assert verdict(run(4, 8), 5, 6, mistakes=(known("SUM1", 4),)).misconception == ""
+    assert verdict(run(4, 7), 5, 6, mistakes=(known("SUM1", 4, 8),)).misconception == ""
+
+
+def test_right_outcomes_name_no_mistake_unless_the_test_ends_the_same_way():
+    late = known("SUM1", 5, message="it took 7 calls")
+    assert verdict(run(5, message="it took 9 calls"), 5, mistakes=(late,)).misconception == ""
+    assert verdict(run(5, message="it took 7 calls"), 5, mistakes=(late,)).misconception == "SUM1"
+
+
+def test_of_two_mistakes_the_one_that_fails_the_same_tests_is_named():
+    failed = run(4)
+    pair = known("SUM1", 4, fails=("other",)), known("SUM2", 4, fails=("total-values",))
+    said = verdict(failed, 5, mistakes=pair, runs=(failed,))
+    assert (said.misconception, "Probably" in said.told) == ("SUM2", False)
+
+
+def test_of_two_mistakes_the_one_that_agrees_in_the_other_tests_is_named():
+    failed, other = run(4), TestRun("total-more", "passed", 1.0, transcript=run(7).transcript)
+    pair = tuple(
+        Known(one.id, "", one.message, transcripts={**one.transcripts, "total-more": more})
+        for one, more in (
+            (known("SUM1", 4), run(8).transcript),
+            (known("SUM2", 4), run(7).transcript),
+        )
+    )
+    named = name_misconception(failed, pair, run(5).transcript, (failed, other))
+    assert named is not None and named.known.id == "SUM2" and named.sure
+
+
+def test_where_nothing_tells_two_mistakes_apart_the_first_is_only_probable():
+    pair = known("SUM1", 4), known("SUM2", 4)
+    said = verdict(run(4, message="the sum of three"), 5, mistakes=pair)
+    assert said.told == "the sum of three. Probably: Message of SUM1."
+    assert "may agree with SUM1" in said.said
+
+
+def test_the_instructor_gets_the_values():
+    said = verdict(run(4, message="the sum of three\nmore", in_hidden=True), 5).said
+    assert "the sum of three\nmore" in said and "yours is 4, expected 5" in said.lower()
+
+
+def test_a_passed_test_says_nothing():
+    said = verdict(run(5, status="passed", error=""), 5, mistakes=(known("SUM1", 5),))
+    assert (said.told, said.said, said.misconception) == ("", "", "")

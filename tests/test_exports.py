@@ -1,0 +1,283 @@
+"""Exports: what Canvas, Moodle and Gradescope read, and nothing that a spreadsheet would run."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import warnings
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from nbgrader.api import Gradebook
+from sqlalchemy import event
+from sqlalchemy.exc import SAWarning
+
+from autograder.course import CourseError
+from autograder.exports import (
+    Grades,
+    book_lines,
+    enrol,
+    gradescope,
+    number,
+    read_grades,
+    read_roster,
+    roster_of,
+    run,
+    safe,
+    write_canvas,
+    write_moodle,
+)
+from autograder.results import NotebookResult, Result, Verdict
+
+EVIL = '=HYPERLINK("http://x","click")'
+SECRET = "the secret is 4711"
+
+
+def fill(book: Any) -> None:
+    """Two assignments; ada did both, one of them late, bo one; some of it graded by hand."""
+    for name in ("one", "two"):
+        book.add_assignment(name)
+        book.add_notebook("nb", name)
+        book.add_grade_cell("test", "nb", name, max_score=3, cell_type="code")
+        book.add_grade_cell("essay", "nb", name, max_score=2, cell_type="markdown")
+        book.add_task_cell("task", "nb", name, max_score=1, cell_type="markdown")
+    book.add_student("ada", first_name="Ada", last_name="Lovelace", email="ada@x.org")
+    book.add_student("bo", lms_user_id="77")
+    book.add_student(EVIL)
+    for student, name, auto in (("ada", "one", 2.5), ("ada", "two", 3.0), ("bo", "one", 1 / 3)):
+        book.add_submission(name, student, timestamp=datetime(2026, 1, 1))
+        for row in book.find_submission_notebook("nb", name, student).grades:
+            row.needs_manual_grade = row.name == "task"
+            row.auto_score = auto if row.name == "test" else None
+            row.manual_score = 2.0 if row.name == "essay" and name == "one" else None
+            row.extra_credit = 0.5 if row.name == "test" and student == "ada" else None
+    book.find_submission_notebook("nb", "two", "ada").late_submission_penalty = 1.0
+    book.db.commit()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a gradebook."""
+    folder = tmp_path_factory.mktemp("class")
+    with Gradebook(f"sqlite:///{folder / 'gradebook.db'}") as book, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)  # of nbgrader's own way to add a row
+        fill(book)
+    return folder
+
+
+@pytest.fixture
+def book(folder: Path):
+    """The gradebook, open."""
+    with Gradebook(f"sqlite:///{folder / 'gradebook.db'}") as book:
+        yield book
+
+
+def table(writer, grades: Grades) -> list[list[str]]:
+    """What a writer writes, read back as any CSV reader does."""
+    file = io.StringIO(newline="")
+    writer(grades, file)
+    return list(csv.reader(io.StringIO(file.getvalue(), newline="")))
+
+
+def test_scores_are_nbgraders_own(book: Gradebook):
+    grades = read_grades(book)
+    assert grades.points == {"one": 6, "two": 6}
+    for (student, name), score in grades.scores.items():
+        submission: Any = book.find_submission(name, student)
+        assert score == max(0, submission.score - submission.late_submission_penalty)
+    assert set(grades.scores) == {("ada", "one"), ("ada", "two"), ("bo", "one")}
+    assert grades.waiting == 3
+
+
+def test_a_class_is_read_by_one_query_for_each_assignment(book: Gradebook):
+    asked: list[str] = []
+    event.listen(book.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    assert len(book_lines(book, "one")) == 6
+    assert len(asked) == 1
+
+
+def test_canvas_gets_its_columns_points_and_blanks_for_what_is_missing(book: Gradebook):
+    head, possible, *rows = table(write_canvas, read_grades(book))
+    assert head == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "one", "two"]
+    assert possible == ["    Points Possible", "", "", "", "", "6", "6"]
+    assert ["Ada Lovelace", "", "", "ada", "", "5", "2.5"] in rows
+    assert ["bo", "77", "", "bo", "", "2.3333", ""] in rows
+
+
+def test_moodle_gets_names_id_mail_and_grades(book: Gradebook):
+    head, *rows = table(write_moodle, read_grades(book))
+    assert head[:4] == ["First name", "Last name", "ID number", "Email address"]
+    assert head[4:] == ["Assignment: one (Real)", "Assignment: two (Real)"]
+    assert ["Ada", "Lovelace", "ada", "ada@x.org", "5", "2.5"] in rows
+
+
+@pytest.mark.parametrize("writer", [write_canvas, write_moodle])
+def test_no_cell_is_a_formula(book: Gradebook, writer):
+    cells = [cell for row in table(writer, read_grades(book)) for cell in row]
+    assert f"'{EVIL}" in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "@", "-"))]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@sum", "\t=1", " =1", "＝1", "-1+1"])
+def test_what_looks_like_a_formula_gets_an_apostrophe(text: str):
+    assert safe(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["-3", "+2.5", "-1e-3", "ada", "a=b", "", "12", "x@y.org"])
+def test_numbers_and_words_stay_as_they_are(text: str):
+    assert safe(text) == text
+
+
+def test_points_are_written_as_people_do():
+    assert [number(x) for x in (3.0, 2.5, 1 / 3, 0.0, 1234567.0)] == [
+        *("3", "2.5", "0.3333", "0", "1234567")
+    ]
+
+
+def test_the_roster_says_who_is_who_and_loses_nobody(book: Gradebook, tmp_path: Path):
+    lines = ["student, LMS_ID ,name,email,sis_id,section", "ada,501,,a@lms.org,S1,Lab 2"]
+    text = "\n".join([*lines, "zoe,502,Zoe Z,z@x,,", "", ""])
+    (tmp_path / "roster.csv").write_text(text, encoding="utf-8-sig")
+    grades = read_grades(book)
+    said = enrol(grades, roster_of(tmp_path / "nowhere", tmp_path))
+    _, _, *rows = table(write_canvas, grades)
+    assert ["Ada Lovelace", "501", "S1", "ada", "Lab 2", "5", "2.5"] in rows
+    assert ["Zoe Z", "502", "", "zoe", "", "", ""] in rows
+    assert ["bo", "77", "", "bo", "", "2.3333", ""] in rows
+    (unknown, waiting) = said
+    assert unknown.startswith("2 students are not in roster.csv: =HYPER")
+    assert waiting.startswith("3 answers wait for a grade by hand")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name,email\nx,y\n", "has no column 'student'"),
+        ("", "has no column 'student'"),
+        ("student\nada\nada\n", "line 3: ada is there twice"),
+    ],
+)
+def test_a_roster_that_is_none_is_told(tmp_path: Path, text: str, words: str):
+    (tmp_path / "roster.csv").write_text(text)
+    with pytest.raises(CourseError, match=words):
+        read_roster(tmp_path / "roster.csv")
+
+
+def test_a_roster_in_another_encoding_is_told(tmp_path: Path):
+    (tmp_path / "roster.csv").write_bytes("student,name\nada,Zoë".encode("latin-1"))
+    with pytest.raises(CourseError, match="save it as CSV in UTF-8"):
+        read_roster(tmp_path / "roster.csv")
+
+
+def result() -> Result:
+    """One submission: passed, failed in its visible part, failed in a hidden one."""
+    verdicts = (
+        Verdict("a", "passed", 2, 2, said=SECRET),
+        Verdict("b", "failed", 0, 1, told="rows sum to 1", said=SECRET),
+        Verdict("c", "failed", 0.5, 1, told="also for large values", said=SECRET, hidden=True),
+        Verdict("d", "failed", 0, 1, told="all hidden", said=SECRET, hidden=True),
+        Verdict("e", "failed", 0, 1, told="all visible", said=SECRET),
+    )
+    return Result("ada", "one", "k", (NotebookResult("nb", verdicts),), seconds=1.25)
+
+
+def cell(stub: str, hidden: bool) -> Any:
+    """What the export asks of an instructor's test cell."""
+    return SimpleNamespace(stub=stub, hidden=((2, 3),) if hidden else ())
+
+
+CELLS: dict[tuple[str, str], Any] = {("nb", name): cell("assert x", True) for name in "abc"} | {
+    ("nb", "d"): cell("", True),
+    ("nb", "e"): cell("assert x", False),
+}
+
+
+def test_gradescope_gets_points_and_shows_hidden_tests_only_when_published():
+    made = gradescope(result(), CELLS)
+    assert made["score"] == 2.5
+    assert made["execution_time"] == 1.25
+    assert made["stdout_visibility"] == "hidden"
+    assert sum(test.get("score", 0) for test in made["tests"]) == 2.5
+    assert sum(test.get("max_score", 0) for test in made["tests"]) == 6
+    now = {test["name"]: test for test in made["tests"] if test["visibility"] == "visible"}
+    assert {name: test["status"] for name, test in now.items()} == {
+        "a (visible tests)": "passed",
+        "b (visible tests)": "failed",
+        "c (visible tests)": "passed",
+        "e": "failed",
+    }
+    assert now["b (visible tests)"]["output"] == "rows sum to 1"
+    assert "score" not in now["c (visible tests)"], "the points would give the hidden part away"
+    later = [test["name"] for test in made["tests"] if test["visibility"] == "after_published"]
+    assert later == ["a", "b", "c", "d"]
+
+
+def test_gradescope_gets_nothing_of_what_is_said_to_the_instructor():
+    text = json.dumps(gradescope(result(), CELLS))
+    assert SECRET not in text
+
+
+def test_a_test_that_the_instructors_notebook_lacks_counts_as_hidden():
+    made = gradescope(result(), {})
+    assert {test["visibility"] for test in made["tests"]} == {"after_published"}
+
+
+def test_a_submission_that_could_not_be_run_says_why_on_gradescope():
+    made = gradescope(Result("ada", "one", "k", reason="it is no notebook"), {})
+    assert (made["score"], made["output"], made["tests"]) == (0, "it is no notebook", [])
+
+
+@pytest.fixture
+def taught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A class with that gradebook and one result in its journal."""
+    notebook = SimpleNamespace(
+        name="nb", cells=[SimpleNamespace(grade_id=id, **vars(c)) for (_, id), c in CELLS.items()]
+    )
+    monkeypatch.setattr("autograder.journal.read_journal", lambda _: {("ada", "one"): result()})
+    monkeypatch.setattr("autograder.grade.read", lambda *_: SimpleNamespace(notebooks=[notebook]))
+    return SimpleNamespace(
+        folder=folder,
+        database=f"sqlite:///{folder / 'gradebook.db'}",
+        course=SimpleNamespace(root=folder, show=str),
+    )
+
+
+@pytest.mark.parametrize("kind", ["canvas", "moodle"])
+def test_the_command_writes_beside_the_gradebook_and_says_where(
+    taught: Any, capsys: pytest.CaptureFixture[str], kind: str
+):
+    assert run(taught, kind) == 0
+    path = taught.folder / f"{kind}.csv"
+    assert path.is_file()
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{kind}: {path}"
+    assert said[1].startswith("3 answers wait")
+
+
+def test_the_command_writes_a_results_json_for_each_submission(taught: Any, tmp_path: Path):
+    assert run(taught, "gradescope", tmp_path / "out") == 0
+    (path,) = (tmp_path / "out").rglob("*.json")
+    assert path.relative_to(tmp_path) == Path("out/ada/one/results.json")
+    assert json.loads(path.read_text(encoding="utf-8")) == gradescope(result(), CELLS)
+
+
+def test_an_unknown_kind_names_those_there_are(taught: Any):
+    with pytest.raises(CourseError, match="write canvas, moodle or gradescope"):
+        run(taught, "blackboard")
+
+
+@pytest.mark.parametrize("name", ["Canvas", "Moodle"])
+def test_nbgrader_export_takes_the_exporters(folder: Path, tmp_path: Path, name: str):
+    command = [
+        *(sys.executable, "-m", "nbgrader", "export", "--exporter"),
+        *(f"autograder.exports.{name}Exporter", f"--to={tmp_path / 'out.csv'}"),
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "wait for a grade by hand" in done.stderr
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        assert any("2.3333" in row for row in csv.reader(file))

@@ -1,0 +1,699 @@
+"""Whatever a student hands in is read within bounds, and ends in answers or in a reason."""
+
+import json
+import os
+import random
+import shutil
+import stat
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder import intake
+from autograder.assignment import Assignment, Notebook, read_assignment
+from autograder.course import Course, CourseError
+from autograder.intake import Script, Submission, read_submission, safe_unzip
+from autograder.rules import Rules
+from autograder.source import notebook, read_source
+
+CHAPTER = "03_attention"
+NAME = f"{CHAPTER}.ipynb"
+posix = pytest.mark.skipif(os.name != "posix", reason="links and pipes are POSIX's")
+Cells = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory: pytest.TempPathFactory) -> Assignment:
+    """A chapter of this course."""
+    course = Course.find(Path(__file__).parents[1])
+    root = tmp_path_factory.mktemp("course")
+    folder = root / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    text = notebook(read_source(course.source(CHAPTER)))
+    (folder / NAME).write_text(text, encoding="utf-8")
+    shutil.copy(course.root / "nbgrader_config.py", root)
+    return read_assignment(folder)
+
+
+@pytest.fixture(scope="module")
+def week(assignment: Assignment) -> Notebook:
+    """Its notebook."""
+    return assignment.notebooks[0]
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Path:
+    """A submission's folder."""
+    folder = tmp_path / "submitted" / "me" / CHAPTER
+    folder.mkdir(parents=True)
+    return folder
+
+
+def released() -> dict[str, Any]:
+    """The student's notebook as it is handed out."""
+    path = Path(__file__).parents[1] / "exercises" / CHAPTER / NAME
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def id_of(cell: dict) -> str:
+    """A cell's grade_id."""
+    return cell["metadata"].get("nbgrader", {}).get("grade_id", "")
+
+
+def solved(week: Notebook) -> dict[str, Any]:
+    """The student's notebook with the reference's answers."""
+    content = released()
+    for cell in content["cells"]:
+        if id_of(cell) and week.cell(id_of(cell)).kind == "solution":
+            cell["source"] = week.cell(id_of(cell)).source.splitlines(keepends=True)
+    return content
+
+
+def put(box: Path, content: object, name: str = NAME) -> None:
+    """Hand in a notebook."""
+    text = content if isinstance(content, bytes) else json.dumps(content).encode()
+    (box / name).write_bytes(text)
+
+
+def read(box: Path, assignment: Assignment) -> Submission:
+    """What is read; reading it again gives the same."""
+    found = read_submission(box, "me", assignment)
+    assert found == read_submission(box, "me", assignment)
+    assert all(len(note) < 400 and note.endswith(".") for note in found.notes), found.notes
+    json.dumps([found.notes, found.reason], ensure_ascii=False).encode("utf-8")
+    return found
+
+
+def script(box: Path, assignment: Assignment, content: object) -> Script:
+    """The notebook of a submission that can be graded."""
+    put(box, content)
+    found = read(box, assignment)
+    assert found.reason == "" and len(found.scripts) == 1
+    return found.scripts[0]
+
+
+def right(found: Script, week: Notebook) -> bool:
+    """Whether every solution cell holds the reference."""
+    return all(found.answers[c.grade_id] == c.source for c in week.of_kind("solution"))
+
+
+def test_a_release_handed_in_untouched_is_recognised(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    found = script(box, assignment, released())
+    assert found.untouched == tuple(c.grade_id for c in week.cells if c.answerable)
+    assert not (found.notes or found.flags or found.missing or found.extra)
+    assert [c.grade_id for c in found.cells if c.kind == "test"] == [
+        c.grade_id for c in week.of_kind("test")
+    ]
+    assert all(not c.source for c in found.cells if c.kind == "test")
+
+
+def test_an_honest_submission_raises_no_flag(box: Path, assignment: Assignment, week: Notebook):
+    content = solved(week)
+    content["cells"].insert(5, {"cell_type": "code", "metadata": {}, "source": "print(scores)"})
+    content["cells"][4]["outputs"] = [{"output_type": "stream", "text": ["x"], "name": "stdout"}]
+    found = script(box, assignment, content)
+    assert right(found, week)
+    assert not (found.notes or found.flags or found.missing)
+    (extra,) = [c for c in found.cells if c.kind == "extra"]
+    assert extra.source == "print(scores)"
+    assert found.extra == (("scores-additive", "code", "print(scores)"),)
+    kinds = [c.kind for c in found.cells]
+    assert kinds.index("extra") == 5
+
+
+def strip_marks(cells: Cells) -> Cells:
+    """All of nbgrader's metadata removed."""
+    return [cell | {"metadata": {}} for cell in cells]
+
+
+def strip_all(cells: Cells) -> Cells:
+    """No metadata and no ids either."""
+    return [{k: v for k, v in c.items() if k != "id"} for c in strip_marks(cells)]
+
+
+def drop_tests(cells: Cells) -> Cells:
+    """All tests deleted."""
+    tests = [c for c in cells if c["metadata"].get("nbgrader", {}).get("grade")]
+    return [c for c in cells if c not in tests or c["metadata"]["nbgrader"]["solution"]]
+
+
+def change_tests(cells: Cells) -> Cells:
+    """All tests emptied."""
+    return [c | {"source": "pass"} if c not in drop_tests([c]) else c for c in cells]
+
+
+def marks(**values: object) -> Callable[[Cells], Cells]:
+    """Other values in nbgrader's metadata of every cell that has some."""
+
+    def change(cells: Cells) -> Cells:
+        for cell in cells:
+            if "nbgrader" in cell["metadata"]:
+                cell["metadata"]["nbgrader"].update(values)
+        return cells
+
+    return change
+
+
+def metadata(value: object) -> Callable[[Cells], Cells]:
+    """Something else in place of nbgrader's metadata."""
+    return lambda cells: [cell | {"metadata": {"nbgrader": value}} for cell in cells]
+
+
+def skipped(cells: Cells) -> Cells:
+    """The tag that makes nbgrader skip a test."""
+    return [c | {"metadata": c["metadata"] | {"tags": ["skip-execution"]}} for c in cells]
+
+
+def swapped_tests(cells: Cells) -> Cells:
+    """Two tests have changed names."""
+    first, second = [c for c in cells if c not in drop_tests([c])][:2]
+    one, two = first["metadata"]["nbgrader"], second["metadata"]["nbgrader"]
+    one["grade_id"], two["grade_id"] = two["grade_id"], one["grade_id"]
+    return cells
+
+
+def swapped_answers(cells: Cells) -> Cells:
+    """Two answers have changed names."""
+    by_id = {id_of(c): c["metadata"].get("nbgrader", {}) for c in cells}
+    by_id["masks"]["grade_id"], by_id["scores"]["grade_id"] = "scores", "masks"
+    return cells
+
+
+def huge_extra(cells: Cells) -> Cells:
+    """A cell too long to be read, beside the answers."""
+    return [*cells, {"cell_type": "markdown", "metadata": {}, "source": "x" * 300_000}]
+
+
+def as_type(kind: str) -> Callable[[Cells], Cells]:
+    """Every cell of another type."""
+    return lambda cells: [cell | {"cell_type": kind} for cell in cells]
+
+
+def doubled(cells: Cells) -> Cells:
+    """The first half again at the end, as it was handed out."""
+    return [*cells, *[c for c in released()["cells"] if id_of(c)]]
+
+
+def damaged_setup(cells: Cells) -> Cells:
+    """The locked setup is another one."""
+    cells[1]["source"] = "torch = None"
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("change", "flag"),
+    [
+        (strip_marks, "had lost their grading marks"),
+        (strip_all, "had lost their grading marks"),
+        (drop_tests, "had been deleted"),
+        (change_tests, "was changed"),
+        (damaged_setup, "The locked cell setup was changed"),
+        (marks(points=1000), "grading marks"),
+        (marks(points=-5), "grading marks"),
+        (marks(points="many"), "grading marks"),
+        (marks(grade=True, points=50), "grading marks"),
+        (marks(solution=[1]), "grading marks"),
+        (marks(schema_version=99), "grading marks"),
+        (marks(schema_version=1), ""),
+        (metadata("text"), "had lost their grading marks"),
+        (metadata([1, 2]), "had lost their grading marks"),
+        (metadata({"grade_id": ["a"]}), "had lost their grading marks"),
+        (metadata({"grade_id": {}}), "had lost their grading marks"),
+        (skipped, "marked to be skipped"),
+        (swapped_tests, "was changed"),
+        (swapped_answers, "had lost their grading marks"),
+        (huge_extra, ""),
+        (as_type("markdown"), ""),
+        (as_type("raw"), ""),
+        (as_type("nonsense"), ""),
+        (doubled, "is there 2 times"),
+        (lambda cells: [*cells, *strip_marks(cells)[:2]], ""),
+        (lambda cells: [*cells[:4], {"cell_type": "code"}, *cells[4:]], ""),
+    ],
+)
+def test_right_answers_stay_right_whatever_else_was_changed(
+    box: Path, assignment: Assignment, week: Notebook, change: Callable, flag: str
+):
+    content = solved(week)
+    content["cells"] = change(content["cells"])
+    found = script(box, assignment, content)
+    assert right(found, week)
+    assert found.missing == ()
+    words = " ".join(one.words for one in found.flags)
+    assert flag in words and bool(flag) == bool(found.flags), found.flags
+    assert all(one.kind == "tampering" for one in found.flags)
+
+
+def test_of_several_copies_the_last_that_is_an_answer_counts(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    content = solved(week)
+    cells = content["cells"]
+    place = next(n for n, cell in enumerate(cells) if id_of(cell) == "masks")
+    good = "def causal_mask(n): return 1\ndef padding_mask(a, b): return 2\n"
+    cells.insert(place + 1, cells[place] | {"source": good})
+    cells.append(cells[place] | {"source": "def causal_mask(n: return"})
+    cells.append(cells[place] | {"source": "Some prose.", "cell_type": "markdown"})
+    cells.append(cells[place] | {"source": ["causal_mask(3)"]})
+    cells.append(cells[place] | {"source": ""})
+    found = script(box, assignment, content)
+    assert found.answers["masks"] == good
+    assert "The cell masks is there 6 times; number 2 was graded." in found.notes
+    assert "causal_mask(3)" in [c.source for c in found.cells if c.kind == "extra"]
+    assert all("padding_mask" not in c.source for c in found.cells if c.kind == "extra")
+
+
+def test_an_answer_in_a_cell_of_its_own_is_found(box: Path, assignment: Assignment, week: Notebook):
+    content = released()
+    source = week.cell("masked-softmax").source
+    content["cells"].insert(9, {"cell_type": "code", "metadata": {}, "source": source})
+    found = script(box, assignment, content)
+    assert found.answers["masked-softmax"] == source
+    assert "masked-softmax" not in found.untouched
+    assert "found in another cell" in found.notes[0]
+    assert source not in [c.source for c in found.cells if c.kind == "extra"]
+
+
+def test_a_deleted_answer_is_missing(box: Path, assignment: Assignment, week: Notebook):
+    content = solved(week)
+    content["cells"] = [cell for cell in content["cells"] if id_of(cell) != "masks"]
+    found = script(box, assignment, content)
+    assert found.missing == ("masks",) and found.answers["masks"] == ""
+    assert not found.flags
+
+
+@pytest.mark.parametrize("source", [{"a": 1}, 7, None, ["a", 3], "x" * 300_000])
+def test_an_unreadable_cell_costs_only_itself(
+    box: Path, assignment: Assignment, week: Notebook, source: object
+):
+    content = solved(week)
+    cell = next(cell for cell in content["cells"] if id_of(cell) == "masks")
+    cell["source"] = source
+    found = script(box, assignment, content)
+    assert list(found.damaged) == ["masks"] and "cannot be read" in found.damaged["masks"]
+    assert found.answers["scores"] == week.cell("scores").source
+
+
+def test_ordinary_cells_are_the_students(box: Path, tmp_path: Path):
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    marks = {"grade": False, "locked": False, "solution": True, "schema_version": 3}
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": "Names"},
+        {"cell_type": "code", "metadata": {}, "source": 'NAME = ""'},
+        {"cell_type": "code", "metadata": {"nbgrader": marks | {"grade_id": "f"}}, "source": "f=1"},
+        {"cell_type": "code", "metadata": {}, "source": "f"},
+    ]
+    content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 0}
+    (folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    assignment = read_assignment(folder)
+    cells[1] = cells[1] | {"source": 'NAME = "Ada"'}
+    cells[2] = cells[2] | {"source": "f = 2"}
+    found = script(box, assignment, content)
+    assert [c.source for c in found.cells] == ["Names", 'NAME = "Ada"', "f = 2", "f"]
+    assert found.extra == (("", "code", 'NAME = "Ada"'),)
+    cells[:2] = []
+    found = script(box, assignment, content)
+    assert [c.source for c in found.cells] == ["Names", 'NAME = ""', "f = 2", "f"]
+
+
+def test_what_was_written_into_a_locked_task_is_kept_for_the_grader(box: Path, tmp_path: Path):
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    marks = {"grade": False, "locked": True, "solution": False, "task": True, "points": 2}
+    marks |= {"grade_id": "task", "schema_version": 3}
+    cell = {"cell_type": "markdown", "metadata": {"nbgrader": marks}, "source": "Do it."}
+    content = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 0}
+    (folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    below = {"cell_type": "markdown", "metadata": {}, "source": "Done below."}
+    content["cells"] = [cell | {"source": "Do it. Done."}, below]
+    found = script(box, read_assignment(folder), content)
+    assert found.extra == (
+        ("task", "markdown", "Do it. Done."),
+        ("task", "markdown", "Done below."),
+    )
+    assert found.cells[0].source == "Do it."
+
+
+ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_every_unicode_encoding_is_read(
+    box: Path, assignment: Assignment, week: Notebook, encoding: str
+):
+    content = json.dumps(solved(week), ensure_ascii=False).encode(encoding)
+    found = script(box, assignment, content)
+    assert right(found, week)
+    assert bool(found.notes) == ("16" in encoding or "32" in encoding)
+
+
+def test_lone_surrogates_and_stray_bytes_are_replaced_and_noted(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    content = solved(week)
+    content["cells"][3]["source"] = "s = 'a\ud800b \ud83d\ude00'"
+    found = script(box, assignment, content)
+    assert found.answers["scores"] == "s = 'a\ufffdb \U0001f600'"
+    assert "surrogates" in found.notes[0]
+    text = json.dumps(solved(week)).encode().replace(b"additive_score", b"additive\xe9_score", 1)
+    assert "bytes that are no UTF-8" in script(box, assignment, text).notes[0]
+
+
+def test_other_notebook_formats_are_read(box: Path, assignment: Assignment, week: Notebook):
+    content = solved(week)
+    assert right(script(box, assignment, content | {"nbformat_minor": 99, "nbformat": 7}), week)
+    assert right(script(box, assignment, content | {"metadata": {"kernelspec": "R"}}), week)
+    old = [{("input" if k == "source" else k): v for k, v in c.items()} for c in content["cells"]]
+    third = {"nbformat": 3, "metadata": {}, "worksheets": [{"cells": old[:9]}, {"cells": old[9:]}]}
+    assert right(script(box, assignment, third), week)
+
+
+def test_json_that_python_reads_leniently_is_read(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    text = json.dumps(solved(week))
+    text = text.replace('"grade": false', '"grade": true, "grade": false')
+    text = text.replace('"nbformat": 4', f'"nbformat": 4, "n": NaN, "big": {"9" * 5000}')
+    assert right(script(box, assignment, text.encode()), week)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is not a notebook (it is no JSON text)"),
+        (b"{", "is not a notebook (it is no JSON text)"),
+        (b"[]", "it holds no list of cells"),
+        (b"{}", "it holds no list of cells"),
+        (b'"cells"', "it holds no list of cells"),
+        (b'{"cells": {}}', "it holds no list of cells"),
+        (b'{"worksheets": [1]}', "it holds no list of cells"),
+        (b"PK\x03\x04 a zip", "it is no JSON text"),
+        (b"\x00" * 1000, "it is no JSON text"),
+        (b"\xff" * 1000, "it is no JSON text"),
+        (b'{"a":' * 100_000, "nested too deep or too large"),
+        (b"[" * 1_000_000, "nested too deep or too large"),
+        (b'{"cells": [' + b"[]," * 1_100_000 + b"0]}", "nested too deep or too large"),
+        (b'"' * 200_001, "it is no JSON text"),
+        (b'"\\' * 200_000, "it is no JSON text"),
+        (b'{"cells": [' + b"0," * 3000 + b"0]}", "holds 3001 cells; at most 2000 are read"),
+        (b" " * 20_000_001, "is larger than 20 MB"),
+    ],
+)
+def test_no_notebook_gives_a_reason(box: Path, assignment: Assignment, content: bytes, reason: str):
+    put(box, content)
+    found = read(box, assignment)
+    assert found.reason.startswith(NAME) and reason in found.reason
+    assert found.scripts[0].reason == found.reason
+
+
+def test_too_much_text_gives_a_reason(box: Path, assignment: Assignment):
+    cell = {"cell_type": "code", "source": "x" * 190_000, "metadata": {}}
+    put(box, {"cells": [cell] * 30})
+    assert "2 million characters" in read(box, assignment).reason
+
+
+def test_a_renamed_notebook_is_taken_if_it_is_the_only_one(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    put(box, solved(week), f"{CHAPTER} (1).ipynb")
+    put(box, {"cells": []}, "other.ipynb")
+    put(box, b"{", "broken.ipynb")
+    found = read(box, assignment)
+    assert right(found.scripts[0], week)
+    assert "(1).ipynb was graded, because no 03_attention.ipynb was handed in." in " ".join(
+        found.notes
+    )
+    put(box, solved(week), f"{CHAPTER} (2).ipynb")
+    found = read(box, assignment)
+    assert "could each be meant; keep one" in found.reason
+    put(box, released())
+    assert read(box, assignment).reason == ""
+
+
+def test_a_notebook_in_a_folder_of_its_own_is_found(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    (box / CHAPTER).mkdir()
+    put(box / CHAPTER, strip_all(solved(week)["cells"]), NAME)
+    put(box / CHAPTER, {"cells": strip_all(solved(week)["cells"])}, NAME)
+    assert right(read(box, assignment).scripts[0], week)
+
+
+def test_a_missing_notebook_says_what_was_found(box: Path, assignment: Assignment):
+    assert read(box, assignment).reason == (
+        f"no file named {NAME} was submitted (the folder is empty)"
+    )
+    (box / "essay.txt").write_text("x", encoding="utf-8")
+    found = read(box, assignment)
+    assert found.reason == f"no file named {NAME} was submitted (found essay.txt)"
+    shutil.rmtree(box)
+    assert "the folder is missing" in read(box, assignment).reason
+    box.write_text("a file", encoding="utf-8")
+    assert read(box, assignment).reason == "the submission is a file, not a folder"
+
+
+def test_a_folder_in_place_of_the_notebook(box: Path, assignment: Assignment, week: Notebook):
+    (box / NAME).mkdir()
+    found = read(box, assignment)
+    assert found.reason == f"{NAME} is a folder, not a file"
+    assert [flag.kind for flag in found.flags] == ["file"]
+    put(box, solved(week), "other.ipynb")
+    assert right(read(box, assignment).scripts[0], week)
+
+
+@posix
+def test_links_pipes_and_sockets_are_left_alone(box: Path, assignment: Assignment, week: Notebook):
+    real = box.parent / "real.ipynb"
+    put(box.parent, solved(week), real.name)
+    (box / NAME).symlink_to(real)
+    found = read(box, assignment)
+    assert found.reason == f"{NAME} is a link, not a file"
+    (box / NAME).unlink()
+    os.mkfifo(box / NAME)
+    assert read(box, assignment).reason == f"{NAME} is a pipe, not a file"
+    (box / NAME).unlink()
+    put(box, solved(week))
+    os.mkfifo(box / "timestamp.txt")
+    (box / "dangling").symlink_to(box / "nothing")
+    (box / "passwd").symlink_to("/etc/passwd")
+    (box / "up").symlink_to(box.parent)
+    found = read(box, assignment)
+    assert right(found.scripts[0], week)
+    assert sorted(flag.where for flag in found.flags) == [
+        "dangling",
+        "passwd",
+        "timestamp.txt",
+        "up",
+    ]
+    assert found.files == ()
+
+
+@posix
+def test_a_submission_that_is_a_link_is_not_followed(box: Path, assignment: Assignment):
+    put(box, released())
+    link = box.parent / "link"
+    link.symlink_to(box, target_is_directory=True)
+    assert read(link, assignment).reason == "the submission is a link, not a folder"
+
+
+@posix
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read all")
+def test_a_file_without_permission_gives_a_reason(box: Path, assignment: Assignment):
+    put(box, released())
+    (box / NAME).chmod(0)
+    assert "cannot be opened" in read(box, assignment).reason
+    (box / NAME).chmod(stat.S_IRUSR | stat.S_IWUSR)
+    box.chmod(0)
+    assert "cannot be read" in read(box, assignment).reason
+    box.chmod(stat.S_IRUSR)
+    assert read(box, assignment).reason == f"{NAME} is not readable"
+    box.chmod(stat.S_IRWXU)
+
+
+def test_only_allowed_files_are_kept(box: Path, assignment: Assignment, week: Notebook):
+    put(box, solved(week))
+    (box / "data").mkdir()
+    for name in ("torch.py", "nbgrader_config.py", "data/a.csv", "bomb.zip", "timestamp.txt"):
+        (box / name).write_text("garbage \x00", encoding="utf-8")
+    found = read(box, assignment)
+    assert found.files == () and found.reason == ""
+    assert found.notes == (
+        "Files that this assignment does not ask for were left out: "
+        "bomb.zip, data/a.csv, nbgrader_config.py, torch.py.",
+    )
+    allowing = replace(assignment, rules=Rules(files=("data/*",)))
+    assert read(box, allowing).files == (("data/a.csv", b"garbage \x00"),)
+
+
+def test_the_key_changes_with_what_matters(box: Path, assignment: Assignment, week: Notebook):
+    put(box, solved(week))
+    first = read(box, assignment).key
+    (box / "notes.txt").write_text("x", encoding="utf-8")
+    os.utime(box / NAME, (1, 1))
+    assert read(box, assignment).key == first
+    assert read(box, replace(assignment, digest="other")).key != first
+    put(box, released())
+    assert read(box, assignment).key != first
+    (box / NAME).unlink()
+    gone = read(box, assignment).key
+    shutil.rmtree(box)
+    assert len({first, gone, read(box, assignment).key}) == 3
+
+
+def test_the_time_is_the_collectors(box: Path, assignment: Assignment):
+    put(box, released())
+    (box / "timestamp.txt").write_text("1999-01-01 00:00:00 UTC", encoding="utf-8")
+    os.utime(box / NAME, (2e9, 2e9))
+    os.utime(box, (1e9, 1e9))
+    assert read(box, assignment).collected == 2e9
+    late = replace(assignment.rules.late, trust_timestamp=True)
+    trusting = replace(assignment, rules=replace(assignment.rules, late=late))
+    assert read(box, trusting).collected == 915148800
+    (box / "timestamp.txt").write_text("", encoding="utf-8")
+    assert read(box, trusting).collected == 2e9
+
+
+def test_names_of_files_are_shown_without_control_signs(box: Path, assignment: Assignment):
+    if sys.platform != "linux":
+        pytest.skip("other systems refuse such names")
+    for name in (b"\x1b[2J.ipynb", b"\xff\xfe.txt", b"a" * 200, b"new\nline"):
+        (Path(os.fsdecode(os.fsencode(box) + b"/" + name))).write_text("{}", encoding="utf-8")
+    found = read(box, assignment)
+    assert "\x1b" not in found.reason and "\n" not in found.reason
+
+
+def test_thousands_of_files_do_not_hide_the_notebook(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    for number in range(700):
+        (box / f"0{number}.txt").write_text("", encoding="utf-8")
+    put(box, solved(week))
+    assert right(read(box, assignment).scripts[0], week)
+
+
+def random_json(drawn: random.Random, depth: int = 0) -> object:
+    """Some JSON that looks a little like a notebook."""
+    kind = drawn.randrange(8 if depth < 5 else 5)
+    if kind < 5:
+        values = [None, True, -1, 1e300, "code", "source", "masks", "def f(): pass", "\ud800", ""]
+        return drawn.choice(values)
+    if kind == 5:
+        return [random_json(drawn, depth + 1) for _ in range(drawn.randrange(5))]
+    keys = ["cells", "source", "metadata", "nbgrader", "grade_id", "id", "cell_type", "points"]
+    return {drawn.choice(keys): random_json(drawn, depth + 1) for _ in range(drawn.randrange(6))}
+
+
+def test_nothing_that_is_handed_in_raises(box: Path, assignment: Assignment, week: Notebook):
+    drawn = random.Random(7)
+    real = json.dumps(solved(week), indent=1).encode()
+    for number in range(400):
+        kind = number % 4
+        if kind == 0:
+            content = drawn.randbytes(drawn.randrange(500))
+        elif kind == 1:
+            cells = [random_json(drawn) for _ in range(drawn.randrange(6))]
+            content = json.dumps({"cells": cells}).encode()
+        elif kind == 2:
+            content = real[: drawn.randrange(len(real))]
+        else:
+            flipped = bytearray(real)
+            for _ in range(drawn.randrange(1, 30)):
+                flipped[drawn.randrange(len(real))] ^= 1 << drawn.randrange(8)
+            content = bytes(flipped)
+        put(box, content)
+        found = read(box, assignment)
+        assert found.reason or len(found.scripts[0].cells) >= len(week.cells)
+
+
+def test_cells_changed_at_random_still_fill_every_place(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    drawn = random.Random(11)
+    for _ in range(100):
+        content = solved(week)
+        cells = content["cells"]
+        for _ in range(drawn.randrange(1, 12)):
+            place = drawn.randrange(len(cells))
+            action = drawn.randrange(5)
+            if action == 0 and len(cells) > 3:
+                cells.pop(place)
+            elif action == 1:
+                cells.insert(drawn.randrange(len(cells)), dict(cells[place]))
+            elif action == 2:
+                drawn.shuffle(cells)
+            elif action == 3:
+                cells[place] = cells[place] | {"metadata": random_json(drawn)}
+            else:
+                cells[place] = cells[place] | {"source": random_json(drawn)}
+        found = script(box, assignment, content)
+        places = [c.grade_id for c in found.cells if c.kind == "answer"]
+        assert places == [c.grade_id for c in week.cells if c.answerable]
+        assert len([c for c in found.cells if c.kind != "extra"]) == len(week.cells)
+
+
+def zipped(path: Path, **members: bytes) -> Path:
+    """A zip with these members."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return path
+
+
+def test_a_zip_is_unpacked(tmp_path: Path):
+    archive = zipped(tmp_path / "a.zip", **{"me/week/a.ipynb": b"{}", "b.txt": b"b"})
+    assert safe_unzip(archive, tmp_path / "out") == []
+    assert (tmp_path / "out/me/week/a.ipynb").read_bytes() == b"{}"
+    with pytest.raises(CourseError, match="exists"):
+        safe_unzip(archive, tmp_path / "out")
+
+
+def test_names_that_lead_out_and_links_stay_in_the_zip(tmp_path: Path):
+    names = ["../up", "/root", "a/../../b", "C:/x", "..\\win", "ok.txt", "n/" * 30 + "x"]
+    archive = zipped(tmp_path / "a.zip", **dict.fromkeys(names, b"x"))
+    with zipfile.ZipFile(archive, "a") as file:
+        link = zipfile.ZipInfo("link")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        file.writestr(link, "/etc/passwd")
+    left = safe_unzip(archive, tmp_path / "out")
+    assert len(left) == 7 and "link" in left
+    assert [path.name for path in (tmp_path / "out").rglob("*")] == ["ok.txt"]
+    assert not (tmp_path / "up").exists()
+
+
+def test_a_zip_bomb_is_refused_and_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    archive = zipped(tmp_path / "a.zip", zeros=bytes(30_000_000))
+    with pytest.raises(CourseError, match="would unfold to more than"):
+        safe_unzip(archive, tmp_path / "out")
+    many = zipped(tmp_path / "many.zip", **{str(number): b"" for number in range(1001)})
+    with pytest.raises(CourseError, match="more than 1000 files"):
+        safe_unzip(many, tmp_path / "out")
+    monkeypatch.setattr(intake, "MAX_UNZIPPED", 1000)
+    with pytest.raises(CourseError, match="would unfold"):
+        safe_unzip(
+            zipped(tmp_path / "b.zip", a=os.urandom(800), b=os.urandom(800)), tmp_path / "out"
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "b.zip", "many.zip"]
+
+
+def test_a_broken_zip_is_refused(tmp_path: Path):
+    drawn = random.Random(3)
+    whole = zipped(tmp_path / "a.zip", a=b"x" * 5000, b=os.urandom(100)).read_bytes()
+    for number in range(60):
+        broken = bytearray(whole)
+        for _ in range(5):
+            broken[drawn.randrange(len(whole))] ^= 1 << drawn.randrange(8)
+        path = tmp_path / "broken.zip"
+        path.write_bytes(bytes(broken[: drawn.randrange(len(whole))] if number % 2 else broken))
+        try:
+            safe_unzip(path, tmp_path / "out")
+        except CourseError as error:
+            assert "broken.zip" in str(error)
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)

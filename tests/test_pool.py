@@ -1,0 +1,239 @@
+"""Workers side by side: what comes back, what is lost, and that nothing stays behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.course import CourseError
+from autograder.engine.pool import Lost, Pool
+from tests.test_sandbox import below, wait_until
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
+
+ROOT = Path(__file__).parents[1]
+LONG = 60.0  # seconds; no task here comes near it
+
+
+class State:
+    """What a warm process has ready."""
+
+    def __init__(self, farewell: str) -> None:
+        self.pid = os.getpid()
+        self.farewell = farewell
+
+    def close(self) -> None:
+        """Leave a sign of an orderly end."""
+        if self.farewell:
+            Path(self.farewell).write_text("closed")
+
+
+def start(farewell: str = "") -> State:
+    """Make ready."""
+    return State(farewell)
+
+
+def refuse() -> State:
+    """Do not get ready, for a reason."""
+    raise CourseError("There is no book; write it.")
+
+
+def die() -> State:
+    """Do not get ready, without a word."""
+    os._exit(3)
+
+
+def task(state: State, item: list[Any]) -> bytes:
+    """Do what the item says."""
+    what, *rest = item
+    if what == "echo":
+        return str(rest[0]).encode()
+    if what == "sleep":
+        time.sleep(rest[0])
+        return b"slept"
+    if what == "raise":
+        raise ValueError("no")
+    if what == "exit":
+        sys.exit(3)
+    if what == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if what == "bytes":
+        return bytes(rest[0])
+    if what == "memory":
+        pages = Path("/proc", str(state.pid), "statm").read_text().split()
+        return str(int(pages[1]) * os.sysconf("SC_PAGE_SIZE")).encode()
+    if what == "kill warm":
+        os.kill(state.pid, signal.SIGKILL)
+        time.sleep(LONG)
+    if what == "kill warm once" and not Path(rest[0]).exists():
+        Path(rest[0]).touch()
+        os.kill(state.pid, signal.SIGKILL)
+        time.sleep(LONG)
+    return b""
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    """Two workers."""
+    with Pool(2, start, task) as made:
+        yield made
+
+
+def results(pool: Pool, items: list[list[Any]], seconds: float = LONG) -> dict[str, bytes | Lost]:
+    """What came back for each item."""
+    return {str(item): result for item, result in pool.run(items, seconds)}
+
+
+def test_every_task_has_its_own_result(pool: Pool):
+    found = results(pool, [["echo", n] for n in range(30)])
+    assert found == {str(["echo", n]): str(n).encode() for n in range(30)}
+
+
+def test_a_slow_task_holds_up_no_other(pool: Pool):
+    order = [item for item, _ in pool.run([["sleep", 1], ["echo", 1], ["echo", 2]], LONG)]
+    assert order[-1] == ["sleep", 1]
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("die", "killed by signal 9"),
+        ("raise", "ValueError: no"),
+        ("exit", "SystemExit: 3"),
+    ],
+)
+def test_a_worker_that_fails_costs_its_own_task(pool: Pool, what: str, words: str):
+    found = results(pool, [["echo", 1], [what], ["echo", 2]])
+    lost = found.pop(str([what]))
+    assert isinstance(lost, Lost)
+    assert words in lost.reason
+    assert list(found.values()) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("what", [["sleep", 1000], ["stop"]])
+def test_a_worker_that_hangs_is_killed(pool: Pool, what: list[Any]):
+    results(pool, [["echo", 0]])  # warm now
+    found = results(pool, [what, ["echo", 1]], seconds=2)
+    assert found[str(what)] == Lost("the grading process took longer than 2 seconds")
+    assert found[str(["echo", 1])] == b"1"
+
+
+def test_a_large_result_comes_whole_and_a_huge_one_does_not(pool: Pool):
+    found = results(pool, [["bytes", 20 << 20], ["bytes", 65 << 20]])
+    assert found[str(["bytes", 20 << 20])] == bytes(20 << 20)
+    assert found[str(["bytes", 65 << 20])] == Lost(
+        "the grading process gave a result of more than 64 MB"
+    )
+
+
+def test_tasks_are_read_as_workers_get_free(pool: Pool):
+    read = []
+
+    def tasks() -> Iterator[list[Any]]:
+        for number in range(100):
+            read.append(number)
+            yield ["echo", number]
+
+    for done, _ in enumerate(pool.run(tasks(), LONG)):
+        assert len(read) <= done + 3
+
+
+def test_memory_is_flat_in_the_number_of_tasks(pool: Pool):
+    def memory() -> int:
+        [found] = results(pool, [["memory"]]).values()
+        assert isinstance(found, bytes)
+        return int(found)
+
+    results(pool, [["bytes", 1 << 20]] * 10)
+    before = memory()
+    for _ in pool.run((["bytes", 1 << 20] for _ in range(200)), LONG):
+        pass
+    assert memory() - before < 2 << 20
+
+
+def test_a_run_that_is_left_early_ends_its_workers(pool: Pool):
+    for _ in pool.run([["echo", 1], ["sleep", 1000]], LONG):
+        break
+    assert results(pool, [["echo", 2]]) == {str(["echo", 2]): b"2"}
+    pool.close()
+    wait_until(lambda: not below(os.getpid()))
+
+
+def test_a_warm_process_that_is_killed_comes_back(pool: Pool, tmp_path: Path):
+    items = [["echo", 1], ["kill warm once", str(tmp_path / "done")], ["echo", 2]]
+    assert list(results(pool, items).values()).count(b"") == 1
+
+
+def test_a_task_that_always_kills_the_warm_process_is_given_up(pool: Pool):
+    found = results(pool, [["kill warm"], ["echo", 1]])
+    lost = found[str(["kill warm"])]
+    assert isinstance(lost, Lost)
+    assert "warm process" in lost.reason
+
+
+def test_the_warm_process_comes_back_only_so_often(pool: Pool):
+    items = [["kill warm"] for _ in range(20)]
+    found = [result for _, result in pool.run(items, LONG)]
+    assert len(found) == 20
+    assert all(isinstance(result, Lost) for result in found)
+
+
+def test_the_state_is_closed_at_the_end(tmp_path: Path):
+    sign = tmp_path / "sign"
+    with Pool(1, start, task, [str(sign)]) as made:
+        results(made, [["echo", 1]])
+    assert sign.read_text() == "closed"
+
+
+def test_a_start_that_fails_is_told():
+    with pytest.raises(CourseError, match="There is no book"):
+        results(Pool(1, refuse, task), [["echo", 1]])
+    with pytest.raises(CourseError, match="did not start: it ended"):
+        results(Pool(1, die, task), [["echo", 1]])
+
+
+def test_functions_that_cannot_be_imported_are_refused():
+    with pytest.raises(ValueError, match="cannot be imported"):
+        Pool(1, start, lambda state, item: b"")
+
+
+def test_a_platform_without_fork_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(os, "fork")
+    with pytest.raises(CourseError, match="fork"):
+        Pool(1, start, task)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_when_the_caller_ends(number: int):
+    code = f"""
+        import sys; sys.path.insert(0, {str(ROOT)!r})
+        from tests import test_pool
+        test_pool.call_and_wait()
+    """
+    program = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as caller:
+        assert caller.stdout
+        assert caller.stdout.readline() == "ready\n"
+        wait_until(lambda: len(below(caller.pid)) == 3)
+        mine = below(caller.pid)
+        caller.send_signal(number)
+    wait_until(lambda: not any(Path("/proc", str(pid)).exists() for pid in mine))
+
+
+def call_and_wait() -> None:
+    """Be a program with two workers that sleep, until killed."""
+    with Pool(2, start, task) as made:
+        for _ in made.run([["echo", 1], ["sleep", 1000], ["sleep", 1000]], LONG):
+            print("ready", flush=True)

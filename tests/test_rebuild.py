@@ -1,0 +1,200 @@
+"""The graded notebook: nbgrader reads exactly our scores in it, and nothing in it does harm."""
+
+import json
+import math
+import shutil
+import warnings
+from pathlib import Path
+
+import nbformat
+import nbgrader
+import pytest
+from nbgrader.nbgraderformat import MetadataValidator
+from nbgrader.utils import compute_checksum, determine_grade, is_grade
+
+from autograder.assignment import Assignment, Notebook, read_assignment
+from autograder.course import Course
+from autograder.intake import read_submission
+from autograder.rebuild import checksum, harmless, rebuild
+from autograder.results import NotebookResult, Verdict
+from autograder.source import notebook, read_source
+
+EXAMPLE = Path(nbgrader.__file__).parent / "docs" / "source" / "user_guide" / "source" / "ps1"
+HOSTILE = "x = '\x1b[2J\x1b]0;title\x07\ud800\x00\u202e'\n<script>alert(1)</script>\r\n"
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Assignment:
+    """nbgrader's own example."""
+    folder = tmp_path_factory.mktemp("course") / "source" / "ps1"
+    shutil.copytree(EXAMPLE, folder)
+    return read_assignment(folder)
+
+
+@pytest.fixture
+def first(example: Assignment) -> Notebook:
+    """Its first notebook."""
+    return example.notebooks[0]
+
+
+def read(text: str) -> nbformat.NotebookNode:
+    """A notebook that nbformat and nbgrader find valid."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nb = nbformat.reads(text, as_version=4)
+        nbformat.validate(nb)
+    MetadataValidator().validate_nb(nb)
+    return nb
+
+
+def scores(nb: nbformat.NotebookNode) -> dict[str, tuple]:
+    """What nbgrader itself reads in a graded notebook."""
+    return {
+        cell.metadata.nbgrader.grade_id: determine_grade(cell)
+        for cell in nb.cells
+        if is_grade(cell)
+    }
+
+
+def result(notebook: Notebook, **given) -> NotebookResult:
+    """A result in which every test of a notebook passed."""
+    verdicts = tuple(
+        Verdict(cell.grade_id, "passed", cell.points, cell.points)
+        for cell in notebook.of_kind("test")
+    )
+    return NotebookResult(**{"name": notebook.name, "verdicts": verdicts} | given)
+
+
+@pytest.mark.parametrize("share", [0, 1e-300, 0.1, 1 / 3, 0.5, 0.7, 0.9999999999999999, 1.0])
+def test_nbgrader_reads_exactly_our_score(first: Notebook, share: float):
+    verdicts = [
+        Verdict(cell.grade_id, "failed", cell.points * share, cell.points, "told", "said")
+        for cell in first.of_kind("test")
+    ]
+    found = scores(read(rebuild(first, result(first, verdicts=tuple(verdicts)))))
+    assert len(verdicts) == 4
+    for verdict in verdicts:
+        assert found[verdict.test] == (verdict.score, verdict.points)
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, -1.0])
+def test_a_score_that_is_none_is_zero(first: Notebook, score: float):
+    test = first.of_kind("test")[0]
+    verdict = Verdict(test.grade_id, "error", score, test.points)
+    found = scores(read(rebuild(first, result(first, verdicts=(verdict,)))))
+    assert found[test.grade_id] == (0, test.points)
+
+
+def test_a_test_without_points_shows_its_failure(first: Notebook):
+    verdict = Verdict("correct_squares", "failed", 0, 0, "told")
+    nb = read(rebuild(first, result(first, verdicts=(verdict,))))
+    (cell,) = [
+        c for c in nb.cells if c.metadata.get("nbgrader", {}).get("grade_id") == verdict.test
+    ]
+    assert cell.outputs[0].output_type == "error"
+    verdict = Verdict("correct_squares", "passed", 0, 0)
+    nb = read(rebuild(first, result(first, verdicts=(verdict,))))
+    (cell,) = [
+        c for c in nb.cells if c.metadata.get("nbgrader", {}).get("grade_id") == verdict.test
+    ]
+    assert cell.outputs == []
+
+
+def test_all_tests_are_zero_if_the_notebook_is(first: Notebook):
+    reason = "no file named <b>problem1.ipynb was submitted"
+    nb = read(rebuild(first, NotebookResult(first.name, reason=reason)))
+    assert {score for score, _ in scores(nb).values()} == {0}
+    assert "&lt;b&gt;problem1" in nb.cells[0].source
+    assert reason in json.dumps(nb)
+
+
+def test_manual_answers_wait_unless_untouched(first: Notebook):
+    answers = {
+        "sum_of_squares_equation": "$x^2$",
+        "sum_of_squares_application": first.cell("sum_of_squares_application").stub,
+    }
+    found = scores(read(rebuild(first, result(first, answers=answers))))
+    assert found["sum_of_squares_equation"] == (None, 1)
+    assert found["sum_of_squares_application"] == (0, 2)
+    assert scores(read(rebuild(first, result(first))))["sum_of_squares_equation"] == (0, 1)
+
+
+def test_tasks_keep_their_text_and_their_answers_stand_below(first: Notebook):
+    task = first.of_kind("task")[0]
+    extra = ((task.grade_id, "markdown", "my sum"), (task.grade_id, "code", "1 + 1"))
+    nb = read(rebuild(first, result(first, extra=extra)))
+    assert [cell.source for cell in nb.cells[-3:]] == [task.source, "my sum", "1 + 1"]
+    assert nb.cells[-3].metadata.nbgrader.task and nb.cells[-3].metadata.nbgrader.points == 4
+
+
+def test_checksums_are_nbgraders(tmp_path: Path, course: Course):
+    """Against the release that nbgrader itself makes, and against its function."""
+    chapter = "03_attention"
+    folder = tmp_path / "source" / chapter
+    folder.mkdir(parents=True)
+    text = notebook(read_source(course.source(chapter)))
+    (folder / f"{chapter}.ipynb").write_text(text, encoding="utf-8")
+    shutil.copy(course.root / "nbgrader_config.py", tmp_path)
+    (week,) = read_assignment(folder).notebooks
+    nb = read(rebuild(week, result(week)))
+    released = json.loads(course.release(chapter).read_text(encoding="utf-8"))["cells"]
+    known = {
+        c["metadata"]["nbgrader"]["grade_id"]: c for c in released if "nbgrader" in c["metadata"]
+    }
+    for cell in nb.cells:
+        marks = cell.metadata.get("nbgrader")
+        if marks is None:
+            continue
+        assert marks.checksum == compute_checksum(cell) == checksum(week.cell(marks.grade_id))
+        theirs = known[marks.grade_id]["metadata"]
+        if not week.cell(marks.grade_id).hidden:
+            assert dict(cell.metadata) == theirs
+
+
+def test_the_same_result_gives_the_same_bytes(first: Notebook):
+    answers = {"squares": "def squares(n): pass"}
+    one, two = (
+        rebuild(first, result(first, answers=dict(order), outputs={"squares": "hello"}))
+        for order in (answers.items(), reversed(answers.items()))
+    )
+    assert one == two and one.endswith("}\n")
+    assert "stream" in one and "hello" in one
+
+
+def test_hostile_texts_do_no_harm(first: Notebook):
+    told = Verdict("correct_squares", "failed", 0, 1, HOSTILE, HOSTILE + "more")
+    partial = Verdict("correct_sum_of_squares", "failed", 0.25, 0.5, HOSTILE)
+    given = result(
+        first,
+        verdicts=(told, partial),
+        answers={"squares": HOSTILE, "sum_of_squares_equation": HOSTILE},
+        outputs={"squares": HOSTILE * 10_000},
+        extra=tuple(("squares", "code", HOSTILE) for _ in range(2000)),
+        notes=(HOSTILE,),
+    )
+    text = rebuild(first, given)
+    text.encode("utf-8")
+    for sign in ("\x1b", "\\u001b", "\\u0000", "\u202e", "\\ud800"):
+        assert sign not in text
+    nb = read(text)
+    assert len(text) < 1_000_000
+    assert scores(nb)["correct_squares"] == (0, 1)
+    assert scores(nb)["correct_sum_of_squares"] == (0.25, 0.5)
+    assert "<script>" not in nb.cells[0].source
+    assert len({cell.id for cell in nb.cells}) == len(nb.cells)
+
+
+def test_harmless_keeps_ordinary_text():
+    text = "def f(x):\n\treturn 'é 😀 \\x1b'  # α\r\n"
+    assert harmless(text) == text
+    assert harmless("\x1b[31mred\x1b[0m \x9b") == "red \ufffd"
+
+
+def test_a_submission_read_and_rebuilt_has_every_cell(example: Assignment, tmp_path: Path):
+    shutil.copytree(EXAMPLE, tmp_path / "me")
+    found = read_submission(tmp_path / "me", "me", example)
+    assert found.reason == "" and found.flags == ()
+    for script, week in zip(found.scripts, example.notebooks, strict=True):
+        nb = read(rebuild(week, result(week, answers=script.answers, extra=script.extra)))
+        assert len(nb.cells) == len(week.cells) + len(script.extra)
+        assert [c.cell_type for c in week.cells] == [c.cell_type for c in nb.cells]

@@ -1,0 +1,240 @@
+"""The rules an instructor sets: read with a clear word, and found in answers however spelt."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from autograder.course import CourseError
+from autograder.rules import Late, QuestionRules, broken_rules, moment, read_rules
+
+SETUP = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
+RULES = QuestionRules(forbid=("torch.softmax", "torch.nn.Softmax", "sorted", "torch.linalg"))
+
+
+def broken(answer: str, rules: QuestionRules = RULES, others: tuple[str, ...] = ()) -> list[str]:
+    """Names found in an answer."""
+    return [hit.name for hit in broken_rules(answer, rules, others, (SETUP,))]
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ("def f(x):\n    return torch.softmax(x, -1)", "torch.softmax"),
+        ("import torch as t\nf = lambda x: t.softmax(x, -1)", "torch.softmax"),
+        ("def f(x):\n    return F.softmax(x, -1)", "torch.nn.functional.softmax"),
+        ("from torch import softmax as s\ndef f(x): return s(x, -1)", "torch.softmax"),
+        ("def f(x):\n    from torch import softmax as s\n    return s(x, -1)", "torch.softmax"),
+        ("from torch.nn import functional as g\ng.softmax", "torch.nn.functional.softmax"),
+        ("def f(x): return x.softmax(-1)", ".softmax"),
+        ("def f(x): return x.softmax_(-1)", ".softmax_"),
+        ("class A:\n    def softmax(self): pass\ndef f(x): return x.softmax(-1)", ".softmax"),
+        ("t = torch\nu = t\ndef f(x): return u.softmax(x, -1)", "torch.softmax"),
+        ("a, b = torch, 1\na.softmax", "torch.softmax"),
+        ("torch.ops.aten.softmax.int", "torch.ops.aten.softmax"),
+        ("torch.Tensor.softmax", "torch.Tensor.softmax"),
+        ("torch.nn.Softmax(-1)", "torch.nn.Softmax"),
+        ("torch.linalg.inv(x)", "torch.linalg.inv"),
+        ("from torch.linalg import inv\ninv(x)", "torch.linalg.inv"),
+        ("def f(x): return getattr(torch, 'softmax')(x)", "torch.softmax"),
+        ("def f(x): return getattr(torch, 'soft' + 'max')(x)", "torch.softmax"),
+        ("def f(x): return getattr(torch, f'soft{chr(109)}ax')(x)", "getattr with a computed name"),
+        ("getattr(x, 'softmax')", "softmax"),
+        ("getattr(x, ''.join(['a', 'b']))", "getattr with a computed name"),
+        ("getattr(torch, " + "+".join(["'s'"] * 400) + ")", "getattr with a computed name"),
+        ("torch.__dict__['softmax']", "__dict__"),
+        ("vars(torch)['softmax']", "vars"),
+        ("globals()['torch'].tanh", "globals"),
+        ("eval('torch.' + 'softmax')", "eval"),
+        ("exec('x = 1')", "exec"),
+        ("compile('1', '', 'eval')", "compile"),
+        ("__import__('torch')", "__import__"),
+        ("import importlib\nimportlib.import_module('torch')", "importlib.import_module"),
+        ("from importlib import import_module as i\ni('torch')", "importlib.import_module"),
+        ("import builtins\nbuiltins.eval('1')", "builtins.eval"),
+        ("__builtins__['eval']('1')", "eval"),
+        ("import sys\nsys.modules['torch']", "sys.modules"),
+        ("import operator\noperator.attrgetter('softmax')(torch)", "operator.attrgetter"),
+        ("get_ipython().run_cell('1')", "get_ipython"),
+        ("def f(x): return sorted(x)", "sorted"),
+        ("s = sorted\ndef f(x): return s(x)", "sorted"),
+        ("sorted = sorted\ndef f(x): return sorted(x)", "sorted"),
+        ("def f(x, sorted=sorted): return sorted(x)", "sorted"),
+        ("[sorted for sorted in [sorted]]", "sorted"),
+        ("from builtins import sorted as s\ns([1])", "builtins.sorted"),
+        ("class A:\n    def sorted(self): pass\nsorted([1])", "sorted"),
+        ("%time y = sorted(x)", "sorted"),
+        ("%%time\ny = torch.softmax(x, -1)", "torch.softmax"),
+        ("from torch import *\ndef f(x): return softmax(x, -1)", "softmax"),
+    ],
+)
+def test_a_forbidden_name_is_found_however_it_is_spelt(answer: str, name: str):
+    assert name in broken(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def f(x):\n    e = torch.exp(x - x.max())\n    return e / e.sum()",
+        "def softmax(x): return x.exp() / x.exp().sum()\ndef f(x): return softmax(x)",
+        "def f(x):\n    softmax = x.exp()\n    return softmax / softmax.sum()",
+        "class A:\n    def softmax(self, x): return x\n    def go(self, x): return self.softmax(x)",
+        "class A:\n    def __init__(self): self.softmax = 1\n    def go(self): return self.softmax",
+        "def f(model): return model.eval()",
+        "import re\nP = re.compile('a')",
+        "def sorted(x): return x\ndef f(x): return sorted(x)",
+        "def f(x):\n    sorted = list(x)\n    return sorted",
+        "def f(x, eval=None): return eval",
+        "'torch.softmax'  # torch.softmax",
+        "def f(x): return getattr(x, 'shape')",
+        "def f(x): return getattr(x, 'sh' + 'ape')",
+        "from torch import softmax",
+        "x.sort()",
+        "hasattr(torch, name)",
+        "def f(:\n torch.softmax",
+        "",
+    ],
+)
+def test_what_is_not_forbidden_is_left_alone(answer: str):
+    assert broken(answer) == []
+
+
+def test_without_a_list_nothing_is_forbidden():
+    assert broken("eval('torch.softmax')", QuestionRules()) == []
+
+
+def test_allow_takes_names_out_again():
+    rules = QuestionRules(("torch.linalg", "softmax", "sorted"), ("torch.linalg.norm", "getattr"))
+    assert broken("torch.linalg.norm(x)", rules) == []
+    assert broken("torch.linalg.inv(x)", rules) == ["torch.linalg.inv"]
+    assert broken("getattr(x, name)", rules) == []
+    assert broken("import numpy as np\nnp.softmax(x)", rules) == ["numpy.softmax"]
+    assert broken("x.softmax(-1)", QuestionRules((".softmax",))) == [".softmax"]
+    assert broken("torch.softmax(x, -1)", QuestionRules((".softmax",))) == []
+
+
+def test_the_words_say_what_where_and_what_to_do():
+    (hit,) = broken_rules("import torch\n\ny = torch.softmax(x, -1)", RULES)
+    assert hit.line == 3
+    assert hit.words == (
+        "your answer calls torch.softmax (line 3), which this question does not allow; "
+        "write it yourself"
+    )
+
+
+def test_a_helper_cell_is_searched_if_the_answer_uses_it():
+    helper = "def helper(x): return torch.softmax(x, -1)"
+    middle = "def middle(x): return helper(x)"
+    assert broken("def f(x): return middle(x)", others=(helper, middle)) == ["torch.softmax"]
+    assert broken("def f(x): return x", others=(helper, middle)) == []
+    (hit,) = broken_rules("helper(x)", RULES, (helper,), (SETUP,))
+    assert "line 1 of another cell of yours" in hit.words
+
+
+def test_names_for_the_watcher_of_operations():
+    assert QuestionRules(("torch.softmax", "sorted", ".sort", "softmax")).operations_forbidden == (
+        "softmax",
+        "sort",
+    )
+
+
+def test_any_text_ends_in_an_answer():
+    drawn = random.Random(1)
+    parts = ["torch", ".softmax", "(", ")", "[", "'", "\n", "    ", "def f(x):", "lambda", "=", "%"]
+    for _ in range(300):
+        broken("".join(drawn.choices(parts, k=30)))
+    for deep in ("-" * 50_000 + "1", "x" + ".a" * 60_000, "(" * 5000, "f" + "()" * 900):
+        broken(deep)
+
+
+def test_code_that_is_too_long_to_search_is_not_allowed():
+    (hit,) = broken_rules("f(1)", RULES, ["x = 1\n" * 100_000])
+    assert "more code than is read" in hit.words
+    assert broken_rules("f(1)", QuestionRules(), ["x = 1\n" * 100_000]) == ()
+
+
+def write(folder: Path, text: str) -> Path:
+    """A rules.toml with this text."""
+    path = folder / "rules.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_a_file_everything_is_allowed(tmp_path: Path):
+    rules = read_rules(tmp_path / "rules.toml", "week", ["squares"])
+    assert rules.for_question("squares") == QuestionRules()
+    assert rules.late.policy == "none"
+    assert not rules.allows_file("data.csv")
+
+
+def test_a_question_adds_to_the_defaults(tmp_path: Path):
+    path = write(
+        tmp_path,
+        '[defaults]\nforbid = ["eval"]\nseconds = 5\n'
+        '["squares"]\nforbid = ["sorted"]\nmemory_mb = 100\n'
+        '[files]\nallow = ["*.csv", "data/*"]\n',
+    )
+    rules = read_rules(path, "week", ["squares", "cubes"])
+    assert rules.for_question("squares") == QuestionRules(("eval", "sorted"), (), 5, 100)
+    assert rules.for_question("cubes") == QuestionRules(("eval",), (), 5, 4096)
+    assert rules.allows_file("a.csv") and rules.allows_file("data/a.txt")
+    assert not rules.allows_file("csv.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[", "is no TOML"),
+        ("[squars]", "perhaps squares was meant"),
+        ("seconds = 3", "should be a table|neither a solution cell"),
+        ("[defaults]\nsecond = 3", "no setting second.*perhaps seconds was meant"),
+        ("[defaults]\nseconds = '3'", "seconds of .defaults. is '3'; write a number above 0"),
+        ("[defaults]\nseconds = true", "write a number above 0"),
+        ("[defaults]\nseconds = nan", "write a number above 0"),
+        ("[defaults]\nseconds = -1", "write a number above 0"),
+        ("[defaults]\nmemory_mb = 1.5", "whole number"),
+        ("[squares]\nforbid = 'sorted'", "a list of names"),
+        ("[squares]\nforbid = [1]", "a list of names"),
+        ("[late]\npolicy = 'never'", "one of none, zero, per-day"),
+        ("[late]\npolicy = 'zero'", "no due"),
+        ("[late]\npolicy = 'per-day'\ndue = 2026-03-01T00:00:00Z", "no rate"),
+        ("[late]\ndue = 2026-03-01T00:00:00", "an offset"),
+        ("[late]\ndue = 'soon'", "an offset"),
+        ("[late]\nrate = 2", "from 0 to 1"),
+        ("[late]\ntrust_timestamp = 1", "true or false"),
+        ("[late]\ntimes = 'nowhere.csv'", "nowhere.csv is missing"),
+        ("[files]\nallow = 3", "a list of names"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_sentence(tmp_path: Path, text: str, words: str):
+    with pytest.raises(CourseError, match=words) as caught:
+        read_rules(write(tmp_path, text), "week", ["squares"])
+    assert "\n" not in str(caught.value)
+
+
+def test_lateness_costs_by_the_day_begun(tmp_path: Path):
+    text = '[late]\npolicy = "per-day"\nrate = 0.25\ngrace_hours = 2\ndue = 2026-03-01T12:00:00Z\n'
+    late = read_rules(write(tmp_path, text), "week", []).late
+    due = moment("2026-03-01T12:00:00+00:00")
+    assert late.seconds_late("a", due + 7200) == 0
+    assert late.penalty(8, late.seconds_late("a", due + 7201)) == 2
+    assert late.penalty(8, late.seconds_late("a", due + 86401)) == 4
+    assert late.penalty(8, late.seconds_late("a", due + 10 * 86400)) == 8
+    assert late.penalty(8, late.seconds_late("a", None)) == 0
+
+
+def test_the_lms_knows_better_than_the_folder(tmp_path: Path):
+    rows = "student,assignment,submitted\na,week,2026-03-02T12:00:00+00:00\na,other,2026-04-01\n"
+    (tmp_path / "times.csv").write_text(rows, encoding="utf-8")
+    text = '[late]\npolicy = "zero"\ndue = 2026-03-01T12:00:00Z\ntimes = "times.csv"\n'
+    late = read_rules(write(tmp_path, text), "week", []).late
+    assert late.penalty(3, late.seconds_late("a", 0)) == 3
+    assert late.penalty(3, late.seconds_late("b", 0)) == 0
+    (tmp_path / "times.csv").write_text("who,when\na,b\n", encoding="utf-8")
+    with pytest.raises(CourseError, match="line 2: expected the columns"):
+        read_rules(tmp_path / "rules.toml", "week", [])
+
+
+def test_times_are_read_as_nbgrader_writes_them():
+    assert moment("2015-02-02 15:58:23.948203 UTC\n") == moment("2015-02-02T15:58:23.948203+00:00")
+    assert Late().penalty(5, 100) == 0

@@ -1,0 +1,530 @@
+"""What a student's process can and cannot do, started by root and by an ordinary user."""
+
+import dataclasses
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.course import CourseError
+from autograder.engine import sandbox, zygote
+from autograder.engine.sandbox import Limits
+from autograder.engine.zygote import Spawned, Zygote
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+ORDINARY = 12345  # a user id without an account
+SMALL = Limits(memory_mb=300, cpu_seconds=1, processes=12, file_mb=4, disk_mb=8)
+GONE = 30  # seconds; a machine under load is slow, a hang is for ever
+
+
+def warm(modules: list[str]) -> None:
+    """Stands for the engine's: import what is asked for."""
+    for module in modules:
+        __import__(module)
+
+
+def serve(sock: socket.socket) -> None:
+    """Stands for the engine's: run what comes, a line each, and send back `answer`."""
+    stream = sock.makefile("rw")
+    for line in stream:
+        names: dict[str, Any] = {}
+        try:
+            exec(json.loads(line), names)
+            answer = names.get("answer")
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the test looks at it
+            answer = f"{type(error).__name__}: {error}"
+        stream.write(json.dumps(answer) + "\n")
+        stream.flush()
+
+
+def run(spawned: Spawned, code: str) -> Any:
+    """What `answer` is after the code ran inside; None if the process died of it."""
+    spawned.sock.settimeout(GONE)
+    spawned.sock.sendall(json.dumps(textwrap.dedent(code)).encode() + b"\n")
+    line = b""
+    while not line.endswith(b"\n"):
+        part = spawned.sock.recv(1 << 16)
+        if not part:
+            return None
+        line += part
+    return json.loads(line)
+
+
+def become_ordinary() -> None:
+    """In a child of root: open the way to Python in a private mount namespace, then give up."""
+    sandbox._unshare(sandbox._NEWNS)
+    sandbox._mount("", "/", "", sandbox._REC | sandbox._PRIVATE)
+    for wanted in {sys.prefix, sys.base_prefix, str(ROOT)}:
+        for folder in reversed(Path(wanted).parents):
+            if not folder.stat().st_mode & 0o001:
+                inside = os.open(wanted, os.O_PATH)
+                sandbox._mount("tmpfs", str(folder), "tmpfs", 0, "mode=755")
+                Path(wanted).mkdir(parents=True)
+                sandbox._mount(f"/proc/self/fd/{inside}", wanted, "", sandbox._BIND)
+                break
+    os.setgroups([])
+    os.setresgid(ORDINARY, ORDINARY, ORDINARY)
+    os.setresuid(ORDINARY, ORDINARY, ORDINARY)
+
+
+@pytest.fixture(scope="module", params=["root", "plain root", "user"])
+def who(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every test thrice: started by root, where root alone has namespaces, and by anybody."""
+    root = os.geteuid() == 0
+    if request.param != "user" and not root:
+        pytest.skip("needs root")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "user" and root:
+            ordinary = functools.partial(subprocess.Popen, preexec_fn=become_ordinary)
+            patch.setattr(subprocess, "Popen", ordinary)
+        before = sandbox.probe
+        before.cache_clear()
+        found = sandbox.probe()
+        if not found.namespaces:
+            pytest.skip(" ".join(found.missing))
+        assert found.own_uid == (request.param != "user")
+        if request.param == "plain root":
+            fewer = dataclasses.replace(found, user_namespaces=False)
+            patch.setattr(sandbox, "probe", lambda: fewer)
+        yield request.param
+    before.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def box(who: str) -> Iterator[Zygote]:
+    """A warm process with room to move."""
+    with Zygote(["fractions"], [HERE], student="tests.test_sandbox") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def small(who: str) -> Iterator[Zygote]:
+    """A warm process with tight limits."""
+    with Zygote([], [HERE], SMALL, student="tests.test_sandbox") as made:
+        yield made
+
+
+@pytest.fixture
+def inside(box: Zygote) -> Iterator[Spawned]:
+    """A student's process."""
+    with box.spawn() as spawned:
+        yield spawned
+
+
+@pytest.fixture
+def cramped(small: Zygote) -> Iterator[Spawned]:
+    """A student's process with tight limits."""
+    with small.spawn() as spawned:
+        yield spawned
+
+
+def test_modules_are_warm(inside: Spawned):
+    assert run(inside, "import sys; answer = 'fractions' in sys.modules")
+
+
+def test_nothing_of_the_course_is_there(inside: Spawned):
+    code = f"""
+        from pathlib import Path
+        root = Path({str(ROOT)!r})
+        answer = sorted(path.name for path in root.iterdir())
+    """
+    there = run(inside, code)
+    assert set(there) <= {"autograder", "tests", Path(sys.prefix).name}
+    assert run(inside, f"import os; answer = os.listdir({str(ROOT / 'autograder')!r})") == []
+
+
+def test_the_machine_has_no_more_folders_than_named(inside: Spawned):
+    there = set(run(inside, "import os; answer = os.listdir('/')"))
+    named = [ROOT, Path(sys.prefix), Path(sys.base_prefix)]
+    allowed = {path.parts[1] for path in named} | {"usr", "bin", "sbin", "lib", "lib32", "lib64"}
+    assert there <= allowed | {"libx32", "nix", "etc", "dev", "proc", "sys", "tmp", "scratch"}
+    assert set(run(inside, "import os; answer = os.listdir('/etc')")).isdisjoint({"shadow", "ssh"})
+
+
+def test_no_network(inside: Spawned):
+    code = """
+        import socket
+        try:
+            socket.create_connection(("127.0.0.1", 22), timeout=5)
+        except OSError as error:
+            answer = "refused"
+    """
+    assert run(inside, code) == "refused"
+    cards = run(inside, "import os; answer = open('/proc/net/dev').read().count(':')")
+    assert cards == 1  # the loopback, which is down
+
+
+def test_no_other_process_is_seen(inside: Spawned):
+    code = "import os; answer = [name for name in os.listdir('/proc') if name.isdigit()]"
+    assert run(inside, code) == ["1", "2"]
+    assert run(inside, "import os; os.kill(1, 9); answer = 'still there'") == "still there"
+    assert "Permission" in run(inside, "open('/proc/1/mem', 'rb')")
+
+
+def test_the_environment_is_bare(monkeypatch: pytest.MonkeyPatch, who: str):
+    monkeypatch.setenv("SECRET_OF_THE_TEACHER", "x")
+    with (
+        Zygote([], [HERE], student="tests.test_sandbox") as made,
+        made.spawn() as spawned,
+    ):
+        there = run(spawned, "import os; answer = dict(os.environ)")
+    assert "SECRET_OF_THE_TEACHER" not in there
+    assert there["HOME"] == sandbox.HOME
+    assert there["OMP_NUM_THREADS"] == "1"
+    assert there["LANG"] == "C.UTF-8"
+
+
+def test_only_its_own_socket_is_open(inside: Spawned):
+    code = """
+        import os
+        answer = sorted(os.readlink(f"/proc/self/fd/{fd}").split(":")[0] for fd in range(4))
+        answer.append(len(os.listdir("/proc/self/fd")))
+    """
+    assert run(inside, code) == ["/dev/null"] * 3 + ["socket", 5]  # the fifth lists the folder
+
+
+def test_it_can_write_at_home_only(inside: Spawned):
+    code = """
+        import os, tempfile
+        answer = []
+        for top, folders, files in os.walk("/"):
+            if top == "/proc":
+                folders.clear()
+                continue
+            if top.startswith(("/usr/", "/scratch")) or top.count("/") > 6:
+                folders.clear()
+            if os.access(top, os.W_OK):
+                answer.append(top)
+        open("notes.txt", "w").write("x")
+        tempfile.NamedTemporaryFile().write(b"x")
+    """
+    written = run(inside, code)
+    assert isinstance(written, list), written
+    assert all(path.startswith("/scratch") for path in written), written
+    assert run(inside, "import os; answer = os.getcwd()") == sandbox.HOME
+
+
+def test_two_students_share_no_files(box: Zygote):
+    with box.spawn() as one, box.spawn() as two:
+        for path in ("notes.txt", "$TMPDIR/x", "/dev/shm/x"):
+            made = f"import os; open(os.path.expandvars('{path}'), 'w').write('x'); answer = 1"
+            assert run(one, made) == 1
+            look = f"import os; answer = os.path.exists(os.path.expandvars('{path}'))"
+            assert run(one, look) is True
+            assert run(two, look) is False
+
+
+def test_two_students_share_no_abstract_sockets(box: Zygote):
+    bind = r"import socket, builtins; builtins.s = socket.socket(1); s.bind('\0here'); answer = 1"
+    with box.spawn() as one, box.spawn() as two:
+        assert run(one, bind) == 1
+        assert run(two, bind) == 1
+
+
+def test_rights_are_gone_for_good(inside: Spawned):
+    state = run(inside, "answer = open('/proc/self/status').read()")
+    fields = dict(line.split(":\t") for line in state.splitlines() if ":\t" in line)
+    assert {fields[name] for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    assert fields["NoNewPrivs"] == "1"
+    assert set(map(int, fields["Uid"].split())).isdisjoint({0, ORDINARY})
+    libc = "import ctypes, ctypes.util; libc = ctypes.CDLL(None, use_errno=True); "
+    for call in ("unshare(0x10000000)", "unshare(0x00020000)", "umount2(b'/scratch', 2)"):
+        assert run(inside, f"{libc} answer = libc.{call}") == -1, call
+    mount = "answer = libc.mount(b'tmpfs', b'/scratch/tmp', b'tmpfs', 0, None)"
+    assert run(inside, libc + mount) == -1
+
+
+def test_dangerous_calls_are_refused(inside: Spawned):
+    if not sandbox.probe().seccomp:
+        pytest.skip("libseccomp is not installed")
+    assert run(inside, "answer = open('/proc/self/status').read()").count("Seccomp:\t2") == 1
+    libc = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); "
+    for call in ("ptrace(0, 0, 0, 0)", "shmget(0, 4096, 0o1600)", "memfd_create(b'x', 0)"):
+        assert run(inside, f"{libc} libc.{call}; answer = ctypes.get_errno()") == 1, call
+    assert "PermissionError" in run(inside, "import socket; socket.socket(socket.AF_INET)")
+    assert run(inside, "import socket; socket.socketpair(); answer = 'ok'") == "ok"
+
+
+def test_threads_and_programs_may_be_started(inside: Spawned):
+    code = """
+        import subprocess, sys, threading
+        answer = []
+        thread = threading.Thread(target=answer.append, args=(1,))
+        thread.start()
+        thread.join()
+        answer.append(subprocess.run([sys.executable, "-c", "print(2)"],
+                                     capture_output=True, text=True).stdout)
+    """
+    assert run(inside, code) == [1, "2\n"]
+
+
+def test_it_can_fork_and_the_dead_are_buried(inside: Spawned):
+    code = """
+        import os, time
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                if os.fork() == 0:
+                    os._exit(0)
+                os._exit(7)
+            status = os.waitpid(child, 0)[1]
+        def count():
+            return sum(name.isdigit() for name in os.listdir("/proc"))
+        while count() > 2:
+            time.sleep(0.01)
+        answer = os.waitstatus_to_exitcode(status)
+    """
+    assert run(inside, code) == 7
+
+
+def test_the_disk_is_small(cramped: Spawned):
+    code = """
+        for n in range(100):
+            open(f"{n}", "wb").write(b"x" * (1 << 20))
+    """
+    assert "File too large" in run(cramped, "open('x', 'wb').truncate(5 << 20)")
+    assert "No space left" in run(cramped, code)
+    assert "No space left" in run(cramped, "for n in range(10**5): open(f'f{n}', 'w').close()")
+
+
+def test_memory_is_bounded(cramped: Spawned):
+    assert "MemoryError" in run(cramped, "x = b'x' * (400 << 20)")
+    assert run(cramped, "answer = 1") == 1
+
+
+def test_memory_is_bounded_over_all_processes(cramped: Spawned):
+    code = """
+        import os, time
+        for _ in range(5):
+            if os.fork() == 0:
+                x = b"x" * (150 << 20)
+                time.sleep(1000)
+        time.sleep(1000)
+    """
+    assert run(cramped, code) is None
+    assert cramped.ended(GONE) == "used more memory than allowed"
+
+
+def test_cpu_is_bounded(cramped: Spawned):
+    assert run(cramped, "while True: pass") is None
+    assert cramped.ended(GONE) == "used more than 1 second of CPU"
+
+
+def test_cpu_is_bounded_over_all_processes(cramped: Spawned):
+    code = """
+        import os, time
+        for _ in range(10):
+            if os.fork() == 0:
+                start = time.process_time()
+                while time.process_time() < start + 0.6:
+                    pass
+                os._exit(0)
+            os.wait()
+    """
+    assert run(cramped, code) is None
+    assert cramped.ended(GONE) == "used more than 1 second of CPU"
+
+
+def test_a_fork_bomb_is_bounded(small: Zygote):
+    code = """
+        import os, time
+        count = 0
+        try:
+            while count < 1000:
+                if os.fork() == 0:
+                    time.sleep(1000)
+                count += 1
+        except BlockingIOError:
+            answer = count
+    """
+    with small.spawn() as bomb, small.spawn() as other:
+        assert run(bomb, code) < SMALL.processes
+        assert run(other, "import os; os.fork() or os._exit(0); answer = os.wait()[1]") == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import os; os._exit(3)", "exited with status 3"),
+        ("import os; os.kill(os.getpid(), 9)", "was killed by signal 9 (KILL)"),
+        ("import ctypes; ctypes.string_at(0)", "was killed by signal 11 (SEGV)"),
+        ("import os; os.abort()", "was killed by signal 6 (ABRT)"),
+    ],
+)
+def test_its_end_is_put_in_words(inside: Spawned, code: str, words: str):
+    assert inside.ended() is None
+    assert run(inside, code) is None
+    assert inside.ended(GONE) == words
+
+
+DAEMON = """
+    import os, time
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            open("ready", "w").close()
+            while True:
+                time.sleep(0.01)
+        os._exit(0)
+    os.wait()
+    while not os.path.exists("ready"):
+        time.sleep(0.01)
+    answer = "ready"
+"""
+
+
+def test_a_daemon_dies_with_the_sandbox(box: Zygote):
+    with box.spawn() as spawned:
+        assert run(spawned, DAEMON) == "ready"
+        assert len(shut_in(box)) == 3  # process 1, the student's, the daemon
+    assert shut_in(box) == set()
+
+
+def test_letting_go_kills(box: Zygote):
+    spawned = box.spawn()
+    run(spawned, DAEMON)
+    spawned.close()
+    wait_until(lambda: not shut_in(box))
+
+
+def test_kill_is_quick_even_for_a_process_in_c_code(inside: Spawned):
+    inside.sock.sendall(json.dumps("sum(range(10**13))").encode() + b"\n")
+    started = time.process_time()
+    inside.kill()
+    assert inside.ended() == "was killed"
+    assert time.process_time() - started < 1  # waiting, not spinning
+    inside.kill()  # twice is once
+
+
+def test_workers_that_were_forked_spawn_at_the_same_time(box: Zygote):
+    code = f"""
+        import sys; sys.path.insert(0, {str(ROOT)!r})
+        from tests import test_sandbox
+        test_sandbox.spawn_from_forks()
+    """
+    program = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def spawn_from_forks() -> None:
+    """Four forks of a program that holds a warm process, 10 students' processes each."""
+    with Zygote([], [HERE], student="tests.test_sandbox") as made:
+        children = []
+        for number in range(4):
+            child = os.fork()
+            if child == 0:
+                for turn in range(10):
+                    with made.spawn() as spawned:
+                        assert (
+                            run(spawned, f"answer = {number * 100 + turn}") == number * 100 + turn
+                        )
+                os._exit(0)
+            children.append(child)
+        codes = [os.waitpid(child, 0)[1] for child in children]
+        assert codes == [0, 0, 0, 0]
+
+
+def test_nothing_is_left_when_the_holder_is_killed(who: str):
+    code = f"""
+        import sys; sys.path.insert(0, {str(ROOT)!r})
+        from tests import test_sandbox
+        test_sandbox.hold()
+    """
+    program = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "ready\n"
+        mine = below(holder.pid)
+        assert len(mine) >= 5
+        holder.kill()
+    wait_until(lambda: not any(Path("/proc", str(pid)).exists() for pid in mine))
+
+
+def hold() -> None:
+    """Be a program with a student's process that has left a daemon, until killed."""
+    made = Zygote([], [HERE], student="tests.test_sandbox")
+    spawned = made.spawn()
+    assert run(spawned, DAEMON) == "ready"
+    print("ready", flush=True)
+    time.sleep(1000)
+
+
+def test_a_module_that_cannot_be_imported_is_named(who: str):
+    with pytest.raises(CourseError, match="no_such_module"):
+        Zygote(["no_such_module"], [HERE], student="tests.test_sandbox")
+
+
+def test_without_a_sandbox_limits_and_words_stay():
+    with Zygote([], [HERE], SMALL, sandboxed=False, student="tests.test_sandbox") as made:
+        with made.spawn() as spawned:
+            assert run(spawned, "import os; answer = os.getcwd() == os.environ['HOME']") is True
+            assert "MemoryError" in run(spawned, "x = b'x' * (400 << 20)")
+            assert run(spawned, "import os; os._exit(3)") is None
+            assert spawned.ended(GONE) == "exited with status 3"
+        before = below(made._process.pid)
+        with made.spawn() as spawned:
+            assert run(spawned, "while True: pass") is None
+            assert spawned.ended(GONE) == "used more than 1 second of CPU"
+        with made.spawn() as spawned:
+            run(spawned, "import os, time; os.fork() or time.sleep(1000); answer = 1")
+        wait_until(lambda: below(made._process.pid) <= before)
+
+
+def test_a_platform_without_fork_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(os, "fork")
+    with pytest.raises(CourseError, match="fork"):
+        Zygote([])
+
+
+def test_without_namespaces_the_sandbox_is_refused(monkeypatch: pytest.MonkeyPatch):
+    none = sandbox.Capabilities(False, False, False, missing=("The kernel refuses.",))
+    monkeypatch.setattr(zygote.sandbox, "probe", lambda: none)
+    with pytest.raises(CourseError, match="The kernel refuses"):
+        Zygote([])
+
+
+def shut_in(made: Zygote) -> set[int]:
+    """The processes that are in sandboxes: two namespaces below ours."""
+    found = set()
+    for pid in below(made._process.pid):
+        with suppress(OSError):
+            status = Path("/proc", str(pid), "status").read_text()
+            levels = status.partition("NSpid:")[2].splitlines()[0].split()
+            found |= {pid} if len(levels) == 3 else set()
+    return found
+
+
+def below(top: int) -> set[int]:
+    """All processes below one that live, as the kernel lists them."""
+    found: set[int] = set()
+    try:
+        tasks = list(Path("/proc", str(top), "task").iterdir())
+        for task in tasks:
+            for child in map(int, (task / "children").read_text().split()):
+                state = Path("/proc", str(child), "stat").read_text().rpartition(")")[2].split()[0]
+                found |= below(child) | ({child} if state != "Z" else set())
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return found
+
+
+def wait_until(holds: Any) -> None:
+    """Until it holds; a failure after a time in which any machine would have managed."""
+    deadline = time.monotonic() + GONE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
