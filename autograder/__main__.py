@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from autograder.course import Course, CourseError, use_own_tools
 
 if TYPE_CHECKING:
-    from autograder.grade import Class
+    from autograder.taught import Class
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
 INTERRUPTED = 130  # what shells use for Ctrl-C
@@ -67,21 +67,20 @@ def release(options: argparse.Namespace) -> int:
 
 def mutants(options: argparse.Namespace) -> int:
     """Try every known answer against the tests; 1 if one does not come out as it should."""
-    from autograder import grade as grading
     from autograder import mutants as mutation
+    from autograder import warm
 
     course = Course.find()
-    run_for = partial(grading.runner, course) if grading.can_fork() else None
+    run_for = partial(warm.runner, course) if warm.can_fork() else None
     return mutation.command(course, course.select(options.chapters), run_for)
 
 
 def grade(options: argparse.Namespace) -> int:
     """Grade what lies in submitted/ and write feedback, grades.csv and the class report."""
-    from autograder import grade as grading
+    from autograder.taught import assignments
 
-    course = Course.find()
-    taught = grading.Class(course, options.folder.resolve() if options.folder else course.root)
-    _grade(taught, grading.assignments(course, options.chapters), options)
+    taught = _taught(options)
+    _grade(taught, assignments(taught.course, options.chapters), options)
     return 0
 
 
@@ -108,21 +107,15 @@ def check(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Write grades.csv and the class report again, from what was graded."""
-    from autograder import grade as grading
-
-    course = Course.find()
-    _report(grading.Class(course, options.folder.resolve() if options.folder else course.root))
+    _report(_taught(options))
     return 0
 
 
 def export(options: argparse.Namespace) -> int:
     """Write the grades as an LMS wants them."""
     from autograder import exports
-    from autograder import grade as grading
 
-    course = Course.find()
-    taught = grading.Class(course, options.folder.resolve() if options.folder else course.root)
-    return exports.run(taught, options.kind, options.out)
+    return exports.run(_taught(options), options.kind, options.out)
 
 
 def bench(options: argparse.Namespace) -> int:
@@ -139,6 +132,14 @@ def bench(options: argparse.Namespace) -> int:
         students = (options.students or [100])[0]
         timing.bench(course, chapter, students, options.rounds, options.jobs)
     return 0
+
+
+def _taught(options: argparse.Namespace) -> "Class":
+    """The class in the folder that was named, or in the course itself."""
+    from autograder.taught import Class
+
+    course = Course.find()
+    return Class(course, options.folder.resolve() if options.folder else course.root)
 
 
 def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace) -> None:
@@ -177,9 +178,9 @@ def _report(taught: "Class") -> None:
 
 def _rehearse(course: Course, chapters: Sequence[str]) -> None:
     """Stop if a test says something else when it runs apart from the answers."""
-    from autograder import grade as grading
+    from autograder import warm
 
-    complaints = grading.rehearse(course, chapters)
+    complaints = warm.rehearse(course, chapters)
     if complaints:
         raise CourseError("\n".join(complaints))
 

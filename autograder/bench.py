@@ -2,7 +2,8 @@
 
 Both are run as a person runs them, as commands in processes of their own, from nothing graded to
 everything graded; the clock on the wall counts. Stock nbgrader has its standard settings: it runs
-each notebook in a kernel, one after another.
+each notebook in a kernel, one after another. What each makes once for a chapter, whatever the size
+of the class, is made before: the release by stock, the known mistakes' outcomes by ours.
 """
 
 import json
@@ -20,9 +21,10 @@ from nbgrader.api import Gradebook
 
 from autograder import demo
 from autograder.course import Course, CourseError
-from autograder.grade import Class
 from autograder.release import build_instructor
 from autograder.source import read_source
+from autograder.taught import Class
+from autograder.warm import try_known_mistakes
 
 CONFIG = """c = get_config()
 c.CourseDirectory.course_id = "bench"
@@ -57,6 +59,7 @@ def bench(
 ) -> float:
     """Grade a class with both, say how it went, and return how many times faster ours is."""
     runs: list[Run] = []
+    try_known_mistakes(course.root, [chapter], jobs, sandboxed=True)
     clean = make_class(course, chapter, students, _folder(course))
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}: {students} submissions of {chapter}")
@@ -75,6 +78,7 @@ def bench(
 def bench_sizes(course: Course, chapter: str, sizes: Sequence[int], jobs: int = 2) -> list[Run]:
     """Grade a small and a large class with ours: cost and memory of both."""
     runs: list[Run] = []
+    try_known_mistakes(course.root, [chapter], jobs, sandboxed=True)
     for students in sizes:
         make_class(course, chapter, students, _folder(course))
         runs.append(run_ours(course, chapter, students, jobs))
@@ -111,9 +115,11 @@ def run_stock(course: Course, chapter: str, students: int) -> Run:
     instructor = build_instructor(course, chapter)
     shutil.copytree(instructor.parent, root / "source" / chapter)
     nbgrader = [sys.executable, "-m", "nbgrader"]
-    _command([*nbgrader, "generate_assignment", chapter], root)
+    _command([*nbgrader, "generate_assignment", chapter], root, root / "generate.log")
     command = [*nbgrader, "autograde", chapter]
-    seconds, peak = _command(command, root, must_succeed=False)  # some of the class cannot be read
+    seconds, peak = _command(
+        command, root, root / "bench.log", must_succeed=False
+    )  # some of the class cannot be read
     database = f"sqlite:///{root / 'gradebook.db'}"
     return Run("stock", students, seconds, peak, _scores(database, course, chapter))
 
@@ -123,7 +129,7 @@ def run_ours(course: Course, chapter: str, students: int, jobs: int) -> Run:
     root = _copy(course, "ours")
     command = [*(sys.executable, "-m", "autograder", "grade", chapter), "--no-report"]
     command += ["--folder", str(root), "--jobs", str(jobs)]
-    seconds, peak = _command(command, course.root)
+    seconds, peak = _command(command, course.root, root / "bench.log")
     taught = Class(course, root)
     return Run("ours", students, seconds, peak, _scores(taught.database, course, chapter))
 
@@ -169,11 +175,11 @@ def _sign(work: demo.Work, student: str) -> None:
 
 
 def _command(
-    command: Sequence[str], folder: Path, *, must_succeed: bool = True
+    command: Sequence[str], folder: Path, log_path: Path, *, must_succeed: bool = True
 ) -> tuple[float, float]:
     """Run a command; how long it took, and the most memory that its processes used at a time."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    with (folder / "bench.log").open("wb") as log:
+    with log_path.open("wb") as log:
         began = time.monotonic()
         process = subprocess.Popen(
             command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment
@@ -183,7 +189,7 @@ def _command(
         seconds = time.monotonic() - began
     peak = watch.stop()
     if status and must_succeed:
-        said = (folder / "bench.log").read_text(encoding="utf-8", errors="replace")
+        said = log_path.read_text(encoding="utf-8", errors="replace")
         raise CourseError(f"{' '.join(command)} failed: {said.strip()[-500:]}")
     return seconds, peak
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from autograder.answers import Answer, answered, read_answers
 from autograder.course import Course
-from autograder.grade import Class
 from autograder.source import Source, read_source
+from autograder.taught import Class
 
 STUDENTS = (
     *("ada", "amir", "bela", "carlos", "chidi", "dana", "elif", "emeka"),

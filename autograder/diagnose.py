@@ -125,8 +125,9 @@ def name_misconception(
 ) -> Named | None:
     """The known mistake that gives what this answer gave, in all calls that the test made.
 
-    If several do, those are left that agree in most of the other tests; of these the one that
-    fails the same tests; of these the first, which is then no more than probable.
+    If several do, those are left that agree in most tests and end most of them with the same
+    words; of these the one that fails the same tests; of these the first, which is then no more
+    than probable.
     """
     if reference is None:
         return None
@@ -139,8 +140,8 @@ def name_misconception(
     others = [
         replace(other, transcript=keep(other.transcript)) for other in runs if other.test in tests
     ]
-    best = max(_agreeing(one, others) for one in able)
-    able = [one for one in able if _agreeing(one, others) == best]
+    best = max(_likeness(one, [run, *others]) for one in able)
+    able = [one for one in able if _likeness(one, [run, *others]) == best]
     failed = {other.test for other in runs if other.status in ("failed", "error")}
     exact = [one for one in able if set(one.fails) == failed]
     able = exact or able
@@ -207,11 +208,14 @@ def _gives(one: Known, run: TestRun, *, by_end_only: bool) -> bool:
     return not by_end_only or one.ends.get(run.test, "") == ending(run)
 
 
-def _agreeing(one: Known, runs: Sequence[TestRun]) -> int:
-    return sum(
-        run.test in one.transcripts and agrees(run.transcript, one.transcripts[run.test])
+def _likeness(one: Known, runs: Sequence[TestRun]) -> tuple[int, int]:
+    """In how many tests a mistake gives what these runs gave, and ends as they ended."""
+    alike = [
+        run
         for run in runs
-    )
+        if run.test in one.transcripts and agrees(run.transcript, one.transcripts[run.test])
+    ]
+    return len(alike), sum(one.ends.get(run.test, "") == ending(run) for run in alike)
 
 
 def _for_student(
@@ -250,7 +254,14 @@ def _unanswered(run: TestRun) -> str:
 
 
 def _detail(run: TestRun, reference: Transcript | None) -> str:
-    pair = first_difference(run.transcript, reference) if reference is not None else None
+    """How a call went other than it should: the last before the failure, else the first."""
+    if reference is None:
+        return ""
+    last = len(run.transcript) - 1
+    pair = first_difference(run.transcript, reference)
+    if pair and last < len(reference) and run.transcript[last].what == reference[last].what:
+        ended = run.transcript[last], reference[last]
+        pair = pair if same_call(*ended) else ended
     return call_in_words(*pair) if pair else ""
 
 
@@ -278,18 +289,16 @@ def _stopped(raised: Raised, answers: Mapping[str, str], *, hidden: bool) -> str
     words = f"Your code stopped with {name}"
     if raised.message and not hidden:
         words += f": {_first_line(raised.message)}"
-    line = _quoted(raised, answers)
+    line = "" if hidden else _quoted(raised, answers)  # a line's number can be forged, too
     return f"{words.rstrip('.')}{line}."
 
 
 def _quoted(raised: Raised, answers: Mapping[str, str]) -> str:
     """Where in his own cell it stopped, with the line itself."""
-    if not raised.line:
-        return ""
     lines = answers.get(raised.cell, "").splitlines()
+    if not 1 <= raised.line <= len(lines):
+        return ""
     place = f" (line {raised.line} of your answer"
-    if raised.line > len(lines):
-        return f"{place})"
     return f"{place}: `{_cut(lines[raised.line - 1].strip(), LONGEST_LINE)}`)"
 
 

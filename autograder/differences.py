@@ -136,7 +136,7 @@ def _numbers(value: Any) -> Any:
     except ImportError:
         return value.tolist()
     if hasattr(value, "detach"):
-        value = value.detach().cpu()
+        value = value.detach().cpu().resolve_conj().resolve_neg()
         if value.is_floating_point():
             value = value.double()  # numpy does not know every short float
         return numpy.array(value.numpy())
@@ -229,7 +229,7 @@ def _wrong(theirs: Kept, ours: Kept) -> Any:
 
     if theirs.numbers.dtype.kind not in "fc":
         return numpy.asarray(theirs.numbers != ours.numbers)
-    relative, absolute = DOUBLE if ours.dtype.endswith(("64", "128")) else SINGLE
+    relative, absolute = DOUBLE if ours.dtype.endswith(("float64", "complex128")) else SINGLE
     close = numpy.isclose(
         theirs.numbers, ours.numbers, rtol=relative, atol=absolute, equal_nan=True
     )

@@ -5,37 +5,26 @@ writes: first the journal, then files and gradebook. What was graded already is 
 a run that was interrupted, however, is simply started again.
 """
 
-import ast
 import hashlib
-import importlib.util
-import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from itertools import chain
-from pathlib import Path
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tqdm import tqdm
-from traitlets.config import Config
-from traitlets.config.loader import PyFileConfigLoader
 
-from autograder.course import Course, CourseError
-from autograder.journal import Graded, Journal, decode, encode, read_journal
-from autograder.results import Flag, Result, TestRun
-from autograder.source import read_source
-from autograder.syntax import parse
+from autograder.course import CourseError
+from autograder.journal import Graded, Journal, decode, read_journal
+from autograder.results import Flag, Result
+from autograder.taught import Class, read
+from autograder.warm import Warm, grader_version
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
 
-__all__ = ["Class", "Grader", "Summary", "Warm", "grade", "read_journal", "source_folder"]
-
-RISK_FLAG = "--without-sandbox-i-know-the-risk"
-SECONDS = 600  # for one submission; its own limits are lower and bind first
+__all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
 
 
 @dataclass

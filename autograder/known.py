@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.answers import Answer, read_answers, splice
-from autograder.course import Course
+from autograder.course import Course, CourseError
 from autograder.diagnose import Known, ending
 from autograder.differences import Kept, keep
 from autograder.engine import arrays
@@ -117,6 +117,12 @@ def run_all(
         if answer.is_wrong:
             waiting.setdefault(answer.question, []).append(answer)
     references = run({}, [test for name in waiting for test in source.tests_of(name)])
+    for test, went in references.items():
+        if went.status != "passed":
+            raise CourseError(
+                f"{source.path}: the reference does not pass {test} ({went.error or went.status}: "
+                f"{went.message}); mend it, then try the known mistakes again."
+            )
     found: dict[str, dict[str, TestRun]] = {}
     alone = _entangled(source)
     while waiting:

@@ -38,7 +38,7 @@ class Raised:
 class Crossing:
     """One call from a test into the student's code: what went in, what came out."""
 
-    what: str  # "softmax", "MultiHeadAttention.forward", "get num_heads"
+    what: str  # "softmax", "Layer.forward", "get num_heads"
     arguments: tuple[Any, ...]
     outcome: Any  # plain values, arrays, tensors, Opaque; or Raised
     changed: tuple[str, ...] = ()  # arguments that the call changed in place

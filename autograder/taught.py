@@ -1,10 +1,10 @@
 """A class that is taught: where its work lies, and what nbgrader_config.py says of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-from collections.abc import Sequence
 
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
@@ -106,7 +106,6 @@ def read(course: Course, chapter: str) -> "Assignment":
     from autograder.release import build_instructor
 
     if course.source(chapter).is_file():
-        read_source(course.source(chapter))
         build_instructor(course, chapter)
     return read_assignment(source_folder(course, chapter))
 
@@ -122,5 +121,3 @@ def _settings(root: str, changed: int) -> Config:
     return (
         PyFileConfigLoader("nbgrader_config.py", path=root).load_config() if changed else Config()
     )
-
-

@@ -18,6 +18,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tqdm import tqdm
+
 from autograder.course import Course, CourseError
 from autograder.journal import encode
 from autograder.results import TestRun
@@ -36,6 +38,7 @@ REHEARSAL = 1800  # for all tests of a chapter, the reference and the untouched 
 class State:
     """What the warm process holds for all submissions."""
 
+    course: Course
     assignments: Mapping[str, "Assignment"]
     zygote: Any
     known: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +61,7 @@ class Warm:
         """Say what will be graded; nothing is started yet."""
         if sandboxed:
             require_sandbox()
-        self._arguments = [str(course.root), list(assignments), sandboxed, True]
+        self._root, self._chapters, self._sandboxed = course.root, list(assignments), sandboxed
         self._jobs = jobs or cores()
         self._pool: Any = None
         self._open = ExitStack()
@@ -74,7 +77,7 @@ class Warm:
         self._open.close()
         self._pool = None
 
-    def run(self, tasks: Iterator[Task]) -> Iterator[tuple[Task, Any]]:
+    def run(self, tasks: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
         """Grade; what came of each, in the order in which they are done."""
         first = next(tasks, None)
         if first is None:
@@ -82,7 +85,9 @@ class Warm:
         if self._pool is None:
             from autograder.engine.pool import Pool
 
-            pool = Pool(self._jobs, start_warm, grade_one, self._arguments)
+            try_known_mistakes(self._root, self._chapters, self._jobs, self._sandboxed)
+            arguments = [str(self._root), self._chapters, self._sandboxed, True]
+            pool = Pool(self._jobs, start_warm, grade_one, arguments)
             self._pool = self._open.enter_context(pool)
         yield from self._pool.run(chain([first], tasks), SECONDS)
 
@@ -128,12 +133,14 @@ def start_warm(root: str, chapters: Sequence[str], sandboxed: bool, diagnose: bo
     course = Course(Path(root))
     assignments = {name: read_assignment(source_folder(course, name)) for name in chapters}
     zygote = open_zygote(list(assignments.values()), sandboxed)
-    state = State(assignments, zygote)
     warm_up(assignments.values())
-    if diagnose:
-        state.known = {
-            name: known_mistakes(course, one, zygote) for name, one in assignments.items()
-        }
+    state = State(course, assignments, zygote)
+    for name in chapters if diagnose else ():
+        with suppress(_Unmade):
+            state.known[name] = known_mistakes(course, name)
+        if state.known.get(name):
+            for question in state.known[name].places:
+                state.known[name].block(question)
     return state
 
 
@@ -146,18 +153,58 @@ def warm_up(assignments: Iterable["Assignment"]) -> None:
         assert notebook.shared_names is not None  # found out once, not in every fork
 
 
-def known_mistakes(course: Course, assignment: "Assignment", zygote: Any) -> Any:
-    """What the known mistakes of a chapter give in its tests; made the first time."""
+class _Unmade(Exception):
+    """What the known mistakes give has not been found out yet."""
+
+
+def known_mistakes(course: Course, chapter: str) -> Any:
+    """What the known mistakes of a chapter give in its tests; raises _Unmade, None without any."""
     from autograder.known import engine_version, shelf
 
-    run = partial(run_answers, assignment, zygote)
-    make = partial(shelf, course, assignment.name, engine_version(), run)
-    apart(make)  # nothing may be computed in a process that is forked later
-    kept = make()
-    if kept is not None:
-        for question in kept.places:
-            kept.block(question)
-    return kept
+    return shelf(course, chapter, engine_version(), _not_now)
+
+
+def _not_now(*_: object) -> Mapping[str, TestRun]:
+    raise _Unmade
+
+
+def try_known_mistakes(root: Path, chapters: Iterable[str], jobs: int, sandboxed: bool) -> None:
+    """Find out what known mistakes give in the tests, if that was not done for this grader yet.
+
+    Where it fails, submissions are graded all the same, and mistakes are not named.
+    """
+    from autograder.engine.pool import Lost, Pool
+
+    todo = [chapter for chapter in chapters if not _is_made(Course(root), chapter)]
+    if not todo:
+        return
+    with (
+        Pool(
+            min(jobs, len(todo)), start_warm, try_one, [str(root), todo, sandboxed, False]
+        ) as pool,
+        tqdm(total=len(todo), desc="trying known mistakes", unit="chapter", leave=False) as bar,
+    ):
+        for chapter, outcome in pool.run(iter(todo), REHEARSAL):
+            bar.update()
+            if isinstance(outcome, Lost):
+                bar.write(f"{chapter}: mistakes will not be named ({outcome.reason})", sys.stderr)
+
+
+def _is_made(course: Course, chapter: str) -> bool:
+    try:
+        known_mistakes(course, chapter)
+    except _Unmade:
+        return False
+    return True
+
+
+def try_one(state: State, chapter: str) -> bytes:
+    """Try the known mistakes of one chapter; runs in a process of its own."""
+    from autograder.known import engine_version, shelf
+
+    run = partial(run_answers, state.assignments[chapter], state.zygote)
+    shelf(state.course, chapter, engine_version(), run)
+    return b""
 
 
 def run_answers(
@@ -184,21 +231,6 @@ def runner(course: Course, chapter: str) -> Iterator[Callable[..., Mapping[str, 
     assignment = read(course, chapter)
     with open_zygote([assignment], sandbox.probe().namespaces) as zygote:
         yield partial(run_answers, assignment, zygote)
-
-
-def apart(job: Callable[[], object]) -> None:
-    """Do something in a fork of this process, for what it leaves on the disk."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            job()
-            status = 0
-        finally:
-            sys.stderr.flush()
-            os._exit(status)
-    if os.waitpid(child, 0)[1]:
-        raise CourseError("The known mistakes could not be tried; run: make mutants")
 
 
 def open_zygote(assignments: Sequence["Assignment"], sandboxed: bool) -> Any:
@@ -268,6 +300,8 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     digests = {name: f"{read(course, name).digest} {grader_version()}" for name in chapters}
     marks = {name: course.root / "build" / "rehearsed" / name for name in chapters}
     todo = [n for n in chapters if not marks[n].is_file() or marks[n].read_text() != digests[n]]
+    if not todo:
+        return []
     complaints: list[str] = []
     arguments = [str(course.root), todo, sandbox.probe().namespaces, False]
     with Pool(cores(), start_warm, rehearse_one, arguments) as pool:
@@ -285,5 +319,3 @@ def rehearse_one(state: State, chapter: str) -> bytes:
     from autograder.engine import worker
 
     return json.dumps(worker.rehearse(state.assignments[chapter], state.zygote)).encode()
-
-

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from autograder import known
-from autograder.course import Course
+from autograder.course import Course, CourseError
 from autograder.diagnose import Known
 from autograder.differences import keep, same_call
 from autograder.results import Crossing, Opaque, Raised, TestRun, Transcript
@@ -118,6 +118,15 @@ def test_a_broken_file_is_made_anew(course: Course, content: bytes):
 def test_a_test_that_no_mistake_is_known_for_has_none(course: Course):
     shelf = known.shelf(course, "01_sums", "1", Runner())
     assert shelf is not None and shelf.of("another") == (None, ())
+
+
+def test_nothing_is_learnt_from_tests_that_the_reference_fails(course: Course):
+    def broken(_: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
+        return {test: TestRun(test, "failed", 0.0, message="no torch here") for test in tests}
+
+    with pytest.raises(CourseError, match="reference does not pass total-values"):
+        known.shelf(course, "01_sums", "1", broken)
+    assert not (course.root / "build" / "known" / "01_sums.bin").exists()
 
 
 def test_a_chapter_without_misconceptions_has_no_shelf(course: Course):

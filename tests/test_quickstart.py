@@ -11,7 +11,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.course import Course
-from autograder.grade import Class, grade
+from autograder.grade import Class, grade, read_journal
 from tests.small_course import nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -59,7 +59,25 @@ def test_the_example_course_gets_stock_nbgraders_scores(course: Course, stock: d
     taught = Class(course, course.root)
     grade(taught, ["ps1"], jobs=2, progress=False)
     assert sorted({who.split("/")[0] for who in stock}) == STUDENTS
-    assert scores(taught) == stock
+    assert sorted(read_journal(taught)) == [(student, "ps1") for student in STUDENTS]
+    differing = {
+        (where, name)
+        for where, (given, comments) in scores(taught).items()
+        for (name, *row), (_, *expected) in zip(given, stock[where][0], strict=True)
+        if row != expected or comments != stock[where][1]
+    }
+    assert differing == stood_in(taught), "stock nbgrader lets one mistake cost two questions"
+
+
+def stood_in(taught: Class) -> set[tuple[str, str]]:
+    """Tests that passed because the reference stood in for a wrong answer to another question."""
+    return {
+        (f"{student}/{notebook.name}", verdict.test)
+        for (student, _), result in read_journal(taught).items()
+        for notebook in result.notebooks
+        for verdict in notebook.verdicts
+        if verdict.stood_in and verdict.score
+    }
 
 
 def test_the_command_grades_it_and_reports(course: Course, stock: dict[str, Any]):

@@ -6,10 +6,9 @@ from typing import Any
 
 from autograder.engine.wire import Decoder, Encoder, WireError
 
-KINDS = frozenset(
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-    + ["float16", "float32", "float64", "complex64", "complex128"]
-)
+SIZES = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64)}
+SIZES["complex"] = (64, 128)
+KINDS = {"bool", *(f"{kind}{size}" for kind, sizes in SIZES.items() for size in sizes)}
 
 
 def _numpy() -> Any:

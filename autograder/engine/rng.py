@@ -4,10 +4,15 @@ Only the state of the end that asks travels; the answering end cannot choose the
 """
 
 import random
+import struct
 import sys
 from typing import Any
 
-from autograder.engine.wire import Frame
+from autograder.engine.wire import Frame, WireError
+
+PYTHON = struct.Struct("!625I?d")  # the Mersenne Twister's words, its place, and half a gauss pair
+NUMPY = struct.Struct("!q?d")
+WORDS = 624
 
 
 class Follower:
@@ -37,11 +42,13 @@ class Follower:
         """Take over the states of a request."""
         for name, place in news or []:
             _set(name, bytes(frame.buffers[place]))
-        self.came = _states()
+        if news or not self.came:
+            self.came = _states()
 
     def used(self) -> list[str]:
         """Whether numbers were drawn since the request came, and whose."""
-        return [name for name, state in _states().items() if self.came.get(name) != state]
+        before, self.came = self.came, _states()
+        return [name for name, state in self.came.items() if before.get(name) != state]
 
 
 def _states() -> dict[str, Any]:
@@ -71,24 +78,30 @@ def _packed(name: str, state: Any) -> bytes:
         return state
     if name == "python":
         _, numbers, gauss = state
-        return repr((numbers, gauss)).encode()
+        return PYTHON.pack(*numbers, gauss is not None, gauss or 0.0)
     keys, place, has_gauss, cached = state
-    return keys + repr((place, has_gauss, cached)).encode()
+    return keys + NUMPY.pack(place, bool(has_gauss), cached)
 
 
 def _set(name: str, packed: bytes) -> None:
-    if name == "torch" and "torch" in sys.modules:
-        torch: Any = sys.modules["torch"]
-        torch.set_rng_state(torch.frombuffer(bytearray(packed), dtype=torch.uint8))
-    elif name == "python":
-        import ast
+    """Take over a state; what is none is refused, before a library believes it."""
+    try:
+        if name == "torch" and "torch" in sys.modules:
+            torch: Any = sys.modules["torch"]
+            torch.set_rng_state(torch.frombuffer(bytearray(packed), dtype=torch.uint8))
+        elif name == "python":
+            *numbers, has_gauss, gauss = PYTHON.unpack(packed)
+            random.setstate((3, tuple(numbers), gauss if has_gauss else None))
+        elif name == "numpy" and "numpy" in sys.modules:
+            _set_numpy(packed)
+    except (ValueError, TypeError, RuntimeError, struct.error) as error:
+        raise WireError("a message holds a state of random numbers that is none") from error
 
-        numbers, gauss = ast.literal_eval(packed.decode())
-        random.setstate((3, numbers, gauss))
-    elif name == "numpy" and "numpy" in sys.modules:
-        import ast
 
-        numpy: Any = sys.modules["numpy"]
-        keys = numpy.frombuffer(packed[: 624 * 4], "uint32")
-        rest = ast.literal_eval(packed[624 * 4 :].decode())
-        numpy.random.set_state(("MT19937", keys, *rest))
+def _set_numpy(packed: bytes) -> None:
+    numpy: Any = sys.modules["numpy"]
+    keys = numpy.frombuffer(packed[: WORDS * 4], "uint32")
+    place, has_gauss, cached = NUMPY.unpack(packed[WORDS * 4 :])
+    if not 0 <= place <= WORDS:  # NumPy would read beyond the words
+        raise ValueError
+    numpy.random.set_state(("MT19937", keys, place, int(has_gauss), cached))

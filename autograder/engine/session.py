@@ -2,8 +2,8 @@
 
 import socket
 import time
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from autograder.engine.peer import Gone, Peer, Policy
 from autograder.results import Raised
 
 MAX_PRINTED = 20_100
+REAP_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Student:
             self.peer.restore(point)
             self.version += 1
             try:
-                with self.clock(5.0):
+                with self.clock(REAP_SECONDS):
                     copy.status = self.peer.ask("reap", number)
             except Gone as gone:
                 copy.base_gone = gone.kind
@@ -107,7 +108,13 @@ class Student:
             return "it took too long"
         if gone.kind == "broken":
             return "its process sent something unreadable"
-        return self.spawned.ended(2.0) or "its process ended"
+        told = self.spawned.ended(0.05) or "its process ended"
+        # the number with which it ended itself could carry what a hidden test asked
+        return "it ended its own process" if told.startswith("exited with status") else told
+
+    def ask_again(self, calls: list[Any]) -> list[Any]:
+        """Make recorded calls once more, in this order; what they give now."""
+        return [self.peer.repeat(self.name(call.what), call) for call in calls]
 
     def close(self) -> None:
         """End the process and everything it started."""
@@ -117,7 +124,7 @@ class Student:
         if not isinstance(told, dict):
             return None
         try:
-            return self.peer._error(told).raised  # type: ignore[attr-defined]  # noqa: SLF001
+            return self.peer._error(told).raised  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001  (claims of a runner that was tampered with)
             return Raised("Exception", "")
 

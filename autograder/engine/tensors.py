@@ -1,4 +1,4 @@
-"""Tensors and modules on the line: values cross bit by bit, parameters stay in step, gradients flow.
+"""Tensors and modules on the line: values cross, parameters stay in step, gradients flow.
 
 A module stays with its owner; the other end gets a stand-in with the same tree of parameters and
 buffers. Before each request and each reply the two ends exchange what changed in them. A call that
@@ -6,6 +6,7 @@ crosses becomes one node of the asking end's autograd graph, whose backward asks
 with the Jacobian.
 """
 
+import abc
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -13,7 +14,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.fx.experimental.symbolic_shapes  # autograd asks for it late: once, before any fork
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.engine.arrays import is_shape
 from autograder.engine.wire import WireError
@@ -32,6 +35,8 @@ DTYPES = {
 NAMES = {kind: name for name, kind in DTYPES.items()}
 LOOSE = 0  # number of the module that holds loose parameters
 MAX_SPREAD = 16  # how much larger than its entries a tensor's memory may be
+MAX_LAID = 16_000_000  # entries of memory up to which a tensor may be spread at all
+MAX_MODULES = 100_000  # in a tree, one that stands in two places counted twice
 
 
 class Tensors:
@@ -54,6 +59,12 @@ class Tensors:
     def set_mode(self, mode: bool) -> None:
         """Record gradients or not."""
         torch.set_grad_enabled(mode)
+
+    def watch(self, names: list[str]) -> "Watch":
+        """From now on note which of these operations are run in this process."""
+        watching = Watch(frozenset(names))
+        watching.__enter__()
+        return watching
 
     def checkpoint(self) -> Any:
         """What this end knows now."""
@@ -176,7 +187,9 @@ class Tensors:
     def read(self, incoming: "Incoming", entries: Any, graph: Any, message: Any) -> list[Any]:
         """The tensors of a message; those of a reply that carry a history join our graph."""
         read = [self._read(incoming, entry) for entry in entries or []]
-        tensors = [_leafed(tensor, entry[4]) for tensor, entry in zip(read, entries or [])]
+        tensors = [
+            _leafed(tensor, entry[4]) for tensor, entry in zip(read, entries or [], strict=True)
+        ]
         if graph is not None and message is not None and torch.is_grad_enabled():
             self._join(tensors, entries, graph, message)
         elif message is None:
@@ -213,7 +226,7 @@ class Tensors:
             return None
         number = self.peer.next_number
         self.peer.next_number += 1
-        inputs = getattr(incoming, "inputs", [])
+        inputs = incoming.inputs
         self.graphs[number] = (outputs, inputs, list(self._parameters()))
         return number
 
@@ -332,29 +345,43 @@ class Tensors:
         """The stand-in of a module of the other end."""
         from autograder.engine.peer import Remote
 
-        made = known
+        made: Any = known if known is self.theirs.get(_number(told)) else None
         if made is None:
-            kind = self._class(told)
-            made = kind.__new__(kind)
+            made = object.__new__(self._class(told))
             nn.Module.__init__(made)
             made.__dict__["_remote"] = Remote(self.peer, told)
         number = made.__dict__["_remote"].number
         self.theirs[number] = made
         for name, node in told["params"]:
-            value = self._stand_in_value(incoming, node)
-            made._parameters[name] = value
-            self._settle(number, name, value)
+            value = self._kept(made._parameters.get(name), self._stand_in_value(incoming, node))
+            made._parameters[str(name)] = value
+            self._settle(number, str(name), value)
         for name, node, persistent in told["buffers"]:
-            made._buffers[name] = self._stand_in_value(incoming, node)
+            fresh = self._stand_in_value(incoming, node)
+            made._buffers[str(name)] = self._kept(made._buffers.get(name), fresh)
             self.last[1, number, name] = bits(made._buffers[name])
             if not persistent:
                 made._non_persistent_buffers_set.add(name)
         for name, node in told["children"]:
             made._modules[str(name)] = incoming.value(node)
+        _count(made, [], {})
         made.__dict__["training"] = bool(told["training"])
         self.last[1, number, "/"] = self._kids(made)
         self.last[1, number, ""] = made.training
         return made
+
+    def _kept(self, old: Any, fresh: Any) -> Any:
+        """The tensor that a test may hold already, brought up to date; or the new one."""
+        if not isinstance(old, Tensor) or not isinstance(fresh, Tensor) or old is fresh:
+            return fresh
+        if (type(old), old.shape, old.dtype) != (type(fresh), fresh.shape, fresh.dtype):
+            return fresh
+        if not old.is_leaf or self._place(fresh) is not None:
+            return fresh
+        old.data.copy_(fresh.data)
+        old.requires_grad_(fresh.requires_grad)
+        old.grad = fresh.grad
+        return old
 
     def _stand_in_value(self, incoming: "Incoming", node: Any) -> Any:
         if node is None:
@@ -369,13 +396,14 @@ class Tensors:
         self.last[1, number, name] = self._now((1, number, name), value)
 
     def _class(self, told: dict[str, Any]) -> type:
-        from autograder.engine.peer import FORWARDED, public
+        from autograder.engine.peer import FORWARDED, compared, public
 
         base = public(told["base"], False) if told.get("base") else nn.Module
         if not (isinstance(base, type) and issubclass(base, nn.Module)):
             raise WireError("a message names a module's class that is none")
-        methods = tuple(map(str, told.get("methods") or ()))[:500]
-        named = tuple(map(str, told.get("fields") or ()))[:500]
+        if type(base) not in (type, abc.ABCMeta):  # making a subclass would run code
+            base = nn.Module
+        methods, named = _names(told.get("methods")), _names(told.get("fields"))
         dunders = tuple(sorted(FORWARDED.intersection(map(str, told.get("dunders") or ()))))
         key = (base, methods, named, dunders)
         if key not in self.classes:
@@ -383,6 +411,7 @@ class Tensors:
             body |= {"__deepcopy__": _deep_copy, "__repr__": _show, "__hash__": object.__hash__}
             body |= {name: property(_remote_value(name)) for name in named}
             body |= {name: _remote_method(name) for name in (*methods, *dunders)}
+            body |= compared(dunders)
             body["forward"] = _remote_method(None)
             self.classes[key] = type(base.__name__, (base,), body)
         return self.classes[key]
@@ -398,7 +427,11 @@ class Tensors:
             for table in (module._parameters, module._buffers):
                 for name, value in table.items():
                     slot = (side, number, name)
-                    if self.last.get(slot, bits) != (now := self._now(slot, value)):
+                    if isinstance(value, nn.Parameter) and self._place(value) is None:
+                        self.places[id(value)] = slot
+                        news.append([*slot, {"new": self.write(message, value)}])
+                        self.last[slot] = self._now(slot, value)
+                    elif self.last.get(slot, bits) != (now := self._now(slot, value)):
                         self.last[slot] = now
                         news.append([*slot, self._news(message, slot, value)])
             kids = self._kids(module)
@@ -438,25 +471,27 @@ class Tensors:
         if ask:
             torch.set_grad_enabled(bool(state.get("grad")))
             if self.peer.is_free:
-                _reset(DTYPES.get(state.get("kind"), torch.float32))
+                _reset(DTYPES.get(str(state.get("kind")), torch.float32))
         for side, number, name, entry in state.get("m") or []:
             module = self._module(1 - side, number, missing=True)
             if module is None or type(name) is not str:
                 continue
-            if not side:  # theirs; we only stand in
-                self._update(incoming, module, name, entry)
-            else:
-                self.peer.changed_ours = True
-                if not self.peer.protect:
-                    self._update(incoming, module, name, entry)
-            table = module._parameters if name in module._parameters else module._buffers
             slot = (1 - side, number, name)
+            if side:  # it is ours that the other end changed
+                self.peer.note_change()
+            if not (side and self.peer.protect):
+                self._update(incoming, module, slot, entry)
+            table = module._parameters if name in module._parameters else module._buffers
             self.last[slot] = self._now(slot, table.get(name))
         for side, number, training in state.get("mode") or []:
             module = self._module(1 - side, number, missing=True)
-            if module is not None:
+            if module is None:
+                continue
+            if side:
+                self.peer.note_change()
+            if not (side and self.peer.protect):
                 module.__dict__["training"] = bool(training)
-                self.last[1 - side, number, ""] = bool(training)
+            self.last[1 - side, number, ""] = module.training
 
     def structure_in(self, incoming: "Incoming", state: Any) -> None:
         """Put modules in the places where the other end has put them."""
@@ -466,19 +501,28 @@ class Tensors:
                 continue
             kids = {str(name): incoming.value(node) for name, node in nodes}
             if side:
-                self.peer.changed_ours = True
+                self.peer.note_change()
             if not (side and self.peer.protect):
                 module._modules.clear()
                 module._modules.update(kids)
+                _count(module, [], {})
             self.last[1 - side, number, "/"] = self._kids(module)
 
     def _kids(self, module: nn.Module) -> tuple[Any, ...]:
         """What tells which modules stand in a module's places."""
         return tuple((name, id(child)) for name, child in module._modules.items())
 
-    def _update(self, incoming: "Incoming", module: Any, name: str, entry: Any) -> None:
+    def _update(
+        self, incoming: "Incoming", module: Any, slot: tuple[int, int, str], entry: Any
+    ) -> None:
+        name = slot[2]
         table = module._parameters if name in module._parameters else module._buffers
         old = table.get(name)
+        if isinstance(entry, dict) and "new" in entry:
+            fresh = self._read(incoming, entry["new"])
+            module._parameters[name] = fresh
+            self.places[id(fresh)] = slot
+            return
         if isinstance(entry, dict):
             side, number, other = entry["same"]
             table[name] = self._module(1 - side, number)._parameters[other]
@@ -519,6 +563,27 @@ class Tensors:
             del self.places[id(value)]
             return None
         return place
+
+
+class Watch(TorchDispatchMode):
+    """Notes operations by name, however they were called."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__()
+        self.names = names
+        self.seen: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Let the operation run; note it if it is one of those."""
+        name = func.overloadpacket.__name__.lstrip("_").removeprefix("safe_")
+        if name in self.names:
+            self.seen.add(name)
+        return func(*args, **(kwargs or {}))
+
+
+def compute() -> None:
+    """A small computation that would use threads if it could."""
+    torch.mm(torch.ones(64, 64), torch.ones(64, 64))
 
 
 class Graph:
@@ -613,7 +678,7 @@ def _tensor(kind: torch.dtype, shape: list[int], strides: Any, data: Any) -> Ten
 def _laid_out(made: Tensor, strides: list[int]) -> Tensor:
     """The same entries with these strides."""
     room = 1 + sum((size - 1) * step for size, step in zip(made.shape, strides, strict=True))
-    if room > MAX_SPREAD * made.numel() + 1024:
+    if room > MAX_SPREAD * made.numel() + 1024 or room > made.numel() + MAX_LAID:
         return made
     laid = torch.zeros(room, dtype=made.dtype, device="cpu").as_strided(made.shape, strides)
     target, source = laid, made
@@ -624,11 +689,37 @@ def _laid_out(made: Tensor, strides: list[int]) -> Tensor:
     return laid
 
 
+def _count(module: nn.Module, above: list[nn.Module], known: dict[int, int]) -> int:
+    """How many modules a tree holds; refuses one that holds itself or never seems to end."""
+    if any(module is one for one in above) or len(above) > 200:
+        raise WireError("a message holds a module that holds itself")
+    if id(module) not in known:
+        kids = [kid for kid in module._modules.values() if isinstance(kid, nn.Module)]
+        known[id(module)] = 1 + sum(_count(kid, [*above, module], known) for kid in kids)
+    if known[id(module)] > MAX_MODULES:
+        raise WireError("a message holds a module with too many parts")
+    return known[id(module)]
+
+
 def _leafed(tensor: Tensor, flags: int) -> Tensor:
     """What was in the middle of a graph is so here, too."""
     if tensor.requires_grad and not flags & 2 and not flags & 4:
-        return tensor.view_as(tensor)
+        with torch.enable_grad():
+            return tensor.clone()  # not a view: it may be changed in place
     return tensor
+
+
+def _names(claimed: Any) -> tuple[str, ...]:
+    """Names for a stand-in's class: none that Python or the library itself goes by."""
+    names = [name for name in claimed or () if isinstance(name, str) and name.isidentifier()]
+    return tuple(name for name in names if not name.startswith("_"))[:500]
+
+
+def _number(told: dict[str, Any]) -> int:
+    number = told["n"]
+    if type(number) is not int:
+        raise WireError("a message names a module by no number")
+    return number
 
 
 def _reset(kind: torch.dtype) -> None:
@@ -677,7 +768,7 @@ def _set_attribute(self: Any, name: str, value: Any) -> None:
     if remote.peer.is_free:  # a test's module keeps what is no parameter to itself
         if not known and not isinstance(value, nn.Module | nn.Parameter):
             self.__dict__[name] = value
-    elif not known or not isinstance(value, Tensor) or isinstance(value, nn.Parameter):
+    elif not isinstance(value, nn.Parameter) and not (known and isinstance(value, Tensor)):
         remote.peer.put(remote.number, name, value)
 
 

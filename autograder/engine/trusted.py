@@ -130,21 +130,32 @@ class Space(dict):
     def prepare(self, source: str, where: str) -> None:
         """Run one of the instructor's cells, for the names it defines."""
         with contextlib.suppress(Exception), _silence():
-            exec(compile(_without_magics(source), f"<instructor {where}>", "exec"), self, self)  # noqa: S102
+            exec(compile(_without_magics(source), f"<instructor {where}>", "exec"), self, self)
 
 
-def run_test(student: Student, cell: Any, space: Space, seconds: float) -> TestRun:
-    """Run one test cell against what the student's process defines now."""
+def run_test(
+    student: Student, cell: Any, space: Space, seconds: float, asked: list | None = None
+) -> TestRun:
+    """Run one test cell against what the student's process defines now.
+
+    Args:
+        student: the process.
+        cell: the test's cell.
+        space: the tests' names.
+        seconds: that it may take.
+        asked: gets the calls that were made, if given.
+    """
     name = f"<test {cell.grade_id}>"
     body, last = _split(cell.source, name)
     start = time.monotonic()
     error: BaseException | None = None
     score = float(cell.points)
+    student.peer.asked = asked
     with student.peer.recording() as crossings, _silence():
         try:
             with student.clock(seconds), alarm(seconds):
-                exec(body, space, space)  # noqa: S102
-                value = eval(last, space, space) if last is not None else None  # noqa: S307
+                exec(body, space, space)
+                value = eval(last, space, space) if last is not None else None
             score = partial(value, cell.points)
         except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
             error = caught
@@ -225,7 +236,10 @@ def _in_hidden(error: BaseException | None, cell: Any, name: str) -> bool:
 @contextlib.contextmanager
 def alarm(seconds: float) -> Iterator[None]:
     """Stop what runs here after a time, even if it never asks the other process."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if (
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 
@@ -233,7 +247,7 @@ def alarm(seconds: float) -> Iterator[None]:
         raise Gone("timeout", "it took too long")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds + 1)
+    signal.setitimer(signal.ITIMER_REAL, seconds + 1, 1)  # again, if the first is swallowed
     try:
         yield
     finally:

@@ -15,11 +15,15 @@ from typing import Any
 from autograder.results import Crossing, Opaque, Raised
 
 HEAD = struct.Struct("!II")  # bytes of the tree, number of buffers
-MAX_TREE = 32_000_000
+MAX_TREE = 24_000_000
 MAX_BUFFERS = 20_000
-MAX_BYTES = 512_000_000
+MAX_BYTES = 256_000_000
 MAX_DEPTH = 100
 MAX_NODES = 2_000_000
+MAX_EQUAL = 1000  # keys of one table that share a hash with another
+MAX_SPREAD_OUT = 20_000_000  # parts, when what is referred to twice is counted twice
+MAX_RANGE = 50_000_000  # length of a range from an answer: a test may make a list of it
+MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError)
 RECORDS = {kind.__name__: kind for kind in (Opaque, Raised, Crossing)}
 
 
@@ -151,20 +155,34 @@ class Decoder:
         self.kept: list[Any] = [] if kept is None else kept
         self.nodes = 0
         self.depth = 0
+        self.parts = 0  # with what is referred to again
+        self.weights: dict[int, int] = {}  # place -> parts of what stands there
+        self.taken: set[int] = set()  # buffers
+        self.is_wary = False  # whether values may be made to do harm
 
     def value(self, node: Any) -> Any:
         """The value of a node."""
         if not isinstance(node, list):
             if isinstance(node, dict):
                 raise WireError("a message has a part of unknown form")
+            if type(node) is int and not -(2**63) <= node < 2**63:
+                raise WireError("a number is too long")
             return node
         self.nodes += 1
         self.depth += 1
+        self._weigh(len(node))
         if self.depth > MAX_DEPTH + 5 or self.nodes > MAX_NODES:
             raise WireError("a message is nested too deeply or has too many parts")
         try:
             return self._tagged(node)
-        except (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError) as error:
+        except (
+            TypeError,
+            ValueError,
+            IndexError,
+            KeyError,
+            OverflowError,
+            AttributeError,
+        ) as error:
             raise WireError(f"a message has a malformed part ({type(error).__name__})") from error
         finally:
             self.depth -= 1
@@ -174,23 +192,39 @@ class Decoder:
         return [self.value(node) for node in nodes]
 
     def buffer(self, place: Any) -> bytes | memoryview:
-        """The buffer at a place."""
+        """The buffer at a place; each is used once, so that nothing grows beyond what came."""
         if type(place) is not int or not 0 <= place < len(self.frame.buffers):
             raise WireError("a message names a buffer that it does not have")
-        return self.frame.buffers[place]
+        if place in self.taken:
+            raise WireError("a message names a buffer twice")
+        self.taken.add(place)
+        found, self.frame.buffers[place] = self.frame.buffers[place], b""
+        return found
+
+    def mind_the_clock(self) -> None:
+        """Called often while something large is read."""
+
+    def _weigh(self, parts: int) -> None:
+        self.parts += parts
+        if self.parts > MAX_SPREAD_OUT:
+            raise WireError("a message has too many parts")
 
     def _tagged(self, node: list[Any]) -> Any:
         tag, parts = node[0], node[1:]
         if tag == "R":
             if type(parts[0]) is not int or parts[0] < 0:
                 raise WireError("a message refers to nothing")
+            self._weigh(self.weights.get(parts[0], 1))
             return self.kept[parts[0]]
         if tag == "T":
             return tuple(self.values(parts))
         if tag in ("L", "D", "S"):
             made: Any = {"L": list, "D": dict, "S": set}[tag]()
+            place, before = len(self.kept), self.parts
             self.kept.append(made)
-            return self.fill(made, parts)
+            self.fill(made, parts)
+            self.weights[place] = 1 + self.parts - before + len(parts)
+            return made
         reader = _READERS.get(tag)
         return reader(self, parts) if reader is not None else self.other(tag, parts)
 
@@ -199,9 +233,9 @@ class Decoder:
         if isinstance(made, list):
             made.extend(self.values(parts))
         elif isinstance(made, dict):
-            made.update(_pairs(self, parts))
+            _put(self, made.__setitem__, _pairs(self, parts))
         else:
-            made.update(self.values(parts))
+            _put(self, made.add, [(value,) for value in self.values(parts)])
         return made
 
     def other(self, tag: Any, parts: list[Any]) -> Any:
@@ -209,9 +243,29 @@ class Decoder:
         raise WireError(f"a message has a part of unknown kind {str(tag)[:20]!r}")
 
 
+def _spread(kind: type, parts: list[Any]) -> list[Any]:
+    """The parts, unless so many keys have one hash that a table of them would take for ever."""
+    keys = [key for key, _ in parts] if kind is dict else parts
+    if len(keys) - len({hash(key) for key in keys}) > MAX_EQUAL:
+        raise WireError("a message holds too many keys that look alike")
+    return parts
+
+
 def _pairs(decoder: Decoder, parts: list[Any]) -> list[tuple[Any, Any]]:
     values = decoder.values(parts)
     return list(zip(values[::2], values[1::2], strict=True))
+
+
+def _put(decoder: Decoder, put: Callable[..., None], items: list[tuple]) -> None:
+    """Put items in one by one: keys made to collide can take hours, and the clock has to run."""
+    for count, item in enumerate(items):
+        if not count % 256:
+            decoder.mind_the_clock()
+        put(*item)
+
+
+def _filled(decoder: Decoder, made: Any, parts: list[Any]) -> Any:
+    return Decoder.fill(decoder, made, parts)
 
 
 def _integer(parts: list[Any]) -> int:
@@ -227,7 +281,10 @@ def _record(decoder: Decoder, parts: list[Any]) -> Any:
 
 def _range(decoder: Decoder, parts: list[Any]) -> range:
     start, stop, step = parts
-    return range(decoder.value(start), decoder.value(stop), decoder.value(step))
+    made = range(decoder.value(start), decoder.value(stop), decoder.value(step))
+    if decoder.is_wary and len(made) > MAX_RANGE:
+        raise WireError("a range is too long")
+    return made
 
 
 _READERS: dict[Any, Callable[[Decoder, list[Any]], Any]] = {
@@ -235,13 +292,13 @@ _READERS: dict[Any, Callable[[Decoder, list[Any]], Any]] = {
     "B": lambda d, p: bytes(d.buffer(p[0])),
     "BA": lambda d, p: bytearray(d.buffer(p[0])),
     "C": lambda d, p: complex(p[0], p[1]),
-    "FS": lambda d, p: frozenset(d.values(p)),
+    "FS": lambda d, p: frozenset(_filled(d, set(), p)),
     "G": _range,
     "SL": lambda d, p: slice(*d.values(p)),
     "E": lambda d, p: ...,
     "NI": lambda d, p: NotImplemented,
-    "CN": lambda d, p: collections.Counter(dict(_pairs(d, p))),
-    "OD": lambda d, p: collections.OrderedDict(_pairs(d, p)),
+    "CN": lambda d, p: collections.Counter(_filled(d, {}, p)),
+    "OD": lambda d, p: collections.OrderedDict(_filled(d, {}, p)),
     "DQ": lambda d, p: collections.deque(d.values(p)),
     "O": _record,
 }

@@ -7,14 +7,17 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from autograder.assignment import Assignment, Cell, Group, Notebook
-from autograder.diagnose import told
+from autograder.diagnose import CHANGED, told
+from autograder.differences import kept
+from autograder.differences import same as alike
+from autograder.engine.peer import Gone, open_packages
 from autograder.engine.session import CellRun, Copy, Student
 from autograder.engine.trusted import Guard, Space, run_test
-from autograder.engine.peer import Gone, open_packages
 from autograder.intake import Script, ScriptCell, Submission, read_submission
 from autograder.results import Flag, NotebookResult, Raised, Result, TestRun, Transcript, Verdict
 from autograder.rules import broken_rules
@@ -128,6 +131,17 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> list[str]:
 def _grade_script(
     assignment: Assignment, script: Script, zygote: Zygote, known: Shelf | None
 ) -> tuple[NotebookResult, tuple[Flag, ...]]:
+    try:
+        return _graded(assignment, script, zygote, known)
+    except (Gone, Exception) as error:  # noqa: BLE001  (no submission may stay without a grade)
+        words = f"it could not be graded ({type(error).__name__}); the instructor has to look"
+        flag = Flag("died", script.name, f"{words}: {error}"[:500])
+        return _all_lost(assignment.notebook(script.name), words), (*script.flags, flag)
+
+
+def _graded(
+    assignment: Assignment, script: Script, zygote: Zygote, known: Shelf | None
+) -> tuple[NotebookResult, tuple[Flag, ...]]:
     notebook = assignment.notebook(script.name)
     if script.reason:
         lost = _all_lost(notebook, script.reason)
@@ -135,6 +149,7 @@ def _grade_script(
         return replace(lost, answers=answers, notes=script.notes), script.flags
     work = Work(assignment, notebook, script, zygote, known)
     found = work.run()
+    found = _in_private(work, found)
     verdicts = [_verdict(work, run, found, known) for run in found]
     result = NotebookResult(
         name=script.name,
@@ -147,9 +162,7 @@ def _grade_script(
     return result, (*script.flags, *work.flags)
 
 
-def _verdict(
-    work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf | None
-) -> Verdict:
+def _verdict(work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf | None) -> Verdict:
     reference, mistakes = known.of(run.test) if known is not None else (None, ())
     answers = work.script.answers
     cell = work.notebook.cell(run.test)
@@ -189,12 +202,18 @@ class Work:
     zygote: Zygote
     known: Shelf | None
     own: bool = False  # whether these are the instructor's own answers
+    private: bool = False  # whether hidden tests are left out
+    met_hidden: set[str] = field(default_factory=set)  # tests run after a hidden one had run
+    hidden_ran: bool = False
+    checking: bool = False  # whether the reference is tried as a student's answer
     space: Space = field(default_factory=Space)
     cells: dict[str, CellRun] = field(default_factory=dict)  # how each answer's cell went
     done: list[tuple[str, str]] = field(default_factory=list)  # cells to run again after a loss
     broken: set[str] = field(default_factory=set)  # names that failed their own tests
     notes: list[str] = field(default_factory=list)
     flags: list[Flag] = field(default_factory=list)
+    asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
+    used: bool = False  # whether tests have run in the present process
     process: Student | None = None
 
     def run(self) -> list[TestRun]:
@@ -213,11 +232,31 @@ class Work:
                 self.process.close()
         return found
 
+    def run_visible(self, wanted: Mapping[str, TestRun]) -> list[TestRun]:
+        """Run all cells, and the visible part of some tests under the same conditions."""
+        open_packages(imported(self.notebook))
+        found: list[TestRun] = []
+        needed = _needed_here(self.notebook)
+        try:
+            for batch, cells in _batches(self.script):
+                for cell in cells:
+                    self._step(cell, needed)
+                for test in [test for test in batch if test in wanted]:
+                    group = next(g for g in self.notebook.groups if test in g.tests)
+                    instead = self._reference(set(wanted[test].stood_in))
+                    runs = self._group(group, [test], instead)
+                    found += [self._explained(group, run) for run in runs]
+        finally:
+            if self.process is not None:
+                self.process.close()
+        return found
+
     # --- cells --------------------------------------------------------------------------------
 
     def _student(self) -> Student:
         """The student's process; after a loss a new one that has run the same cells."""
         while self.process is None:
+            self.used = False
             self.process = Student(self.zygote.spawn(), Guard())
             for place, (name, source) in enumerate(self.done):
                 if self.process.run(name, source, self._seconds(name)).gone:
@@ -231,17 +270,19 @@ class Work:
             self.process.close()
         self.process = None
 
-    def _step(self, cell: ScriptCell, needed: set[str]) -> None:
+    def _step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
         """Run one cell on the student's side; the instructor's also here, if tests need it."""
         if cell.cell_type != "code" or not cell.source.strip():
             return
         student = self._student()
-        if cell.kind == "skeleton" and needed & facts(cell.source).bound or _is_locked(self, cell):
+        wanted = cell.kind == "skeleton" and needed & facts(cell.source).bound
+        if wanted or _is_locked(self, cell):
             self.space.student = student
             self.space.prepare(self._instructors(cell), cell.grade_id or "cell")
         if cell.kind == "answer":
             self.space.hand_over(self.notebook.defines.get(cell.grade_id, ()))
-        outcome = student.run(cell.grade_id or "of yours", cell.source, self._seconds(cell.grade_id))
+        name = cell.grade_id or "of yours"
+        outcome = student.run(name, cell.source, self._seconds(cell.grade_id))
         if cell.grade_id:
             self.cells[cell.grade_id] = outcome
         if outcome.gone:
@@ -251,7 +292,7 @@ class Work:
             self.flags.append(Flag(kind, where, outcome.words))
             self.notes.append(f"A cell was left out when the notebook was run: {outcome.words}.")
         else:
-            self.done.append((cell.grade_id or "of yours", cell.source))
+            self.done.append((name, cell.source))
 
     def _instructors(self, cell: ScriptCell) -> str:
         """The instructor's own text of a cell that came with the assignment."""
@@ -272,6 +313,7 @@ class Work:
             ended = self._forbidden(group, tests)
             if ended is None:
                 ended = self._again(group, self._group(group, tests, {}))
+                ended = [self._asked_twice(group, run) for run in ended]
             ended = [self._explained(group, run) for run in ended]
             found += ended
             if any(run.score < self.notebook.cell(run.test).points for run in ended):
@@ -284,26 +326,63 @@ class Work:
     ) -> list[TestRun]:
         """Run a question's tests in one fork; what kills the fork costs only its own test."""
         found: list[TestRun] = []
-        left = list(tests)
-        while left:
-            with self._fork() as (student, copy):
-                self._reseed(student, left[0])
-                student.peer.protect = protect
-                student.peer.changed_ours = False
-                self._stand_in(student, instead)
-                watched = self._watch(student, group)
-                while left and copy.alive:
-                    run = run_test(student, self.notebook.cell(left[0]), self.space, self._limit(group))
-                    copy.alive = run.status not in ("timeout", "died")
-                    found.append(replace(run, stood_in=tuple(instead)))
-                    left.pop(0)
-                if watched and copy.alive:
-                    self._report(group, student.peer)
-                changed = student.peer.changed_ours
-            self._after(copy)
+        changed = False
+        while left := [test for test in tests if test not in {run.test for run in found}]:
+            was_used, self.used = self.used, True
+            before = len(found)
+            words = ""
+            try:
+                for run, changes in self._in_one_fork(group, left, instead, protect):
+                    found.append(run)
+                    changed |= changes
+            except (Gone, Exception) as error:  # noqa: BLE001  (the runner was tampered with)
+                words = str(error) if isinstance(error, Gone) else "its process was changed"
+                self._lose()
+            first = found[before] if len(found) > before else None
+            if was_used and (first is None or first.status == "died"):
+                del found[before:]  # an earlier question may have left it unable to run
+                self._lose()
+            elif first is None:
+                found.append(TestRun(left[0], "died", 0.0, message=words))
         if changed and not protect and not self.own:
             return self._protected(group, found, instead)
         return found
+
+    def _in_one_fork(
+        self, group: Group, tests: Sequence[str], instead: Mapping[str, Any], protect: bool
+    ) -> Iterator[tuple[TestRun, bool]]:
+        """Run tests until one of them kills the fork; each with whether it changed our values."""
+        with self._fork() as (student, copy):
+            self._reseed(student, tests[0])
+            student.peer.protect = protect
+            self._stand_in(student, instead)
+            watched = self._watch(student, group)
+            for test in tests:
+                student.peer.changed_ours = False
+                cell = self._test_cell(test)
+                if self.hidden_ran or instead or protect:
+                    self.met_hidden.add(test)
+                asked: list[Any] | None = None if cell.hidden or self.own else []
+                run = run_test(student, cell, self.space, self._limit(group), asked)
+                reached = run.in_hidden or run.status in ("passed", "timeout", "died")
+                self.hidden_ran |= bool(cell.hidden) and reached
+                copy.alive = run.status not in ("timeout", "died")
+                if asked and run.status == "passed":
+                    self.asked[test] = asked
+                yield replace(run, stood_in=tuple(instead)), student.peer.changed_ours
+                if not copy.alive:
+                    break
+            if watched and copy.alive:
+                self._report(group, student.peer)
+        if copy.base_gone:
+            self._lose()
+
+    def _test_cell(self, test: str) -> Cell:
+        cell = self.notebook.cell(test)
+        if not (self.private and cell.hidden):
+            return cell
+        visible = cell.source.splitlines()[: cell.hidden_from - 1]
+        return replace(cell, source="\n".join(visible), hidden=())
 
     def _protected(
         self, group: Group, found: list[TestRun], instead: Mapping[str, Any]
@@ -323,6 +402,34 @@ class Work:
             else run
             for run in found
         ]
+
+    def _asked_twice(self, group: Group, run: TestRun) -> TestRun:
+        """Where no hidden test asks anew: the same calls, the last first, must give the same."""
+        calls = self.asked.pop(run.test, [])[:MOST_CALLS]
+        if len(calls) < 2 or run.stood_in or run.status != "passed":
+            return run
+        first = [crossing for crossing in run.transcript if crossing.what == calls[0].what]
+        if len(first) < len(calls) or any(call.what != calls[0].what for call in calls):
+            return run
+        try:
+            with self._fork() as (student, _), student.clock(self._limit(group)):
+                again = student.ask_again(calls[::-1])
+        except (Gone, Exception):  # noqa: BLE001  (calls that cannot be made again prove nothing)
+            self._lose()
+            return run
+        same = all(
+            alike(kept(now), kept(crossing.outcome))
+            for now, crossing in zip(again[::-1], first, strict=False)
+        )
+        if same or not (self.checking or self._reference_is_steady(group, run.test)):
+            return run
+        return replace(run, status="failed", score=0.0, error="AssertionError", message=COUNTS)
+
+    def _reference_is_steady(self, group: Group, test: str) -> bool:
+        """Whether the reference gives the same when it is asked in another order."""
+        script = _own_script(self.notebook, {}, {test})
+        work = Work(self.assignment, self.notebook, script, self.zygote, None, checking=True)
+        return all(run.status == "passed" for run in work.run())
 
     def _reference_changes(self, group: Group, test: str) -> bool:
         reference = self.known.of(test)[0] if self.known is not None else None
@@ -380,10 +487,6 @@ class Work:
                     copy.base_gone = "died"
         finally:
             self.space.instead = {}
-
-    def _after(self, copy: Copy) -> None:
-        if copy.base_gone:
-            self._lose()
 
     def _limit(self, group: Group) -> float:
         return max([self._seconds(id) for id in group.solutions] or [self._seconds("")])
@@ -443,12 +546,14 @@ class Work:
             return run
         where = f"{self.notebook.name}/{run.test}"
         if run.status in ("timeout", "died"):
-            self.flags.append(Flag("timeout" if run.status == "timeout" else "died", where, run.message))
+            self.flags.append(
+                Flag("timeout" if run.status == "timeout" else "died", where, run.message)
+            )
             return run
         answers = set(group.solutions)
         damaged = [self.script.damaged[id] for id in group.solutions if id in self.script.damaged]
         if damaged:
-            return replace(run, status="unanswered", message=damaged[0])
+            return replace(run, status="unanswered", message=damaged[0], error="", raised=None)
         if answers & {*self.script.untouched, *self.script.missing}:
             return replace(run, status="unanswered")
         for id in group.solutions:
@@ -459,12 +564,17 @@ class Work:
             if outcome is not None and isinstance(outcome.raised, Raised) and _is_missing(run):
                 raised = outcome.raised
                 return replace(
-                    run, status="error", error=raised.type_name, message=raised.message, raised=raised
+                    run,
+                    status="error",
+                    error=raised.type_name,
+                    message=raised.message,
+                    raised=raised,
                 )
         return run
 
 
-CHANGED = "Your code changes what it was handed; the caller still needs it as it was."
+MOST_CALLS = 100
+COUNTS = "Your code answers the same question differently when it is asked in another order."
 
 
 def _is_missing(run: TestRun) -> bool:
@@ -490,16 +600,22 @@ def imported(notebook: Notebook) -> list[str]:
     return list(found)
 
 
-def _needed_here(notebook: Notebook) -> set[str]:
+@lru_cache(maxsize=64)
+def _needed_in(sources: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    """Names that these cells, each with its kind, take from elsewhere."""
+    needed: set[str] = set()
+    for kind, source in sources:
+        known = facts(source)
+        if kind != "code" or known.bound & needed:
+            needed |= known.needed
+    return frozenset(needed)
+
+
+def _needed_here(notebook: Notebook) -> frozenset[str]:
     """Names that the tests and the instructor's locked cells take from elsewhere."""
     cells = notebook.of_kind("test", "readonly", "code")
     tests = [cell for cell in cells if cell.kind != "code"]
-    needed: set[str] = set()
-    for cell in [*tests, *cells]:
-        known = facts(cell.source)
-        if cell.kind != "code" or known.bound & needed:
-            needed |= known.needed
-    return needed
+    return _needed_in(tuple((cell.kind, cell.source) for cell in [*tests, *cells]))
 
 
 def _batches(script: Script) -> Iterable[tuple[list[str], list[ScriptCell]]]:

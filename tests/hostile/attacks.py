@@ -34,9 +34,7 @@ from tests.hostile.steps import (
 
 def alone(id: str, text: str, says: str = "", flag: str = "") -> Row:
     """An attack in the body of square; everything else is right and has to stay so."""
-    return row(
-        id, HONEST_ELSE, bodies(square=text), expected=ONLY_SQUARE, says=says, flag=flag
-    )
+    return row(id, HONEST_ELSE, bodies(square=text), expected=ONLY_SQUARE, says=says, flag=flag)
 
 
 def nothing(id: str, text: str, before: str | None = "square") -> Row:
@@ -83,7 +81,7 @@ RAW = (
 LINE = [
     alone("line-garbage", RAW.format(bytes="b'\\xff' * 65")),
     alone("line-zeros", RAW.format(bytes="bytes(4096)")),
-    alone("line-text", RAW.format(bytes="b'{\"status\": \"passed\", \"score\": 2}\\n' * 10")),
+    alone("line-text", RAW.format(bytes='b\'{"status": "passed", "score": 2}\\n\' * 10')),
     alone(
         "line-claims-a-huge-length", RAW.format(bytes="b'\\xff\\xff\\xff\\xff\\x00\\x00\\x00\\x00'")
     ),
@@ -149,7 +147,7 @@ LINE = [
     ),
     alone(
         "line-colliding-keys",
-        FIND + "keys = [['I', hex(i * (2**61 - 1))] for i in range(60_000)]\n"
+        FIND + "keys = [['I', hex(i * (2**61 - 1))] for i in range(25_000)]\n"
         "say({'r': ['S', *keys]})\nreturn 0",
     ),
     alone(
@@ -250,28 +248,64 @@ CLAIMS = (
 )
 
 VALUES = [
-    row("value-lying-int", bodies(**{n: lying("int", "0") for n in ("square", "share", "norm")},
-                                  twice=lying("int", "0")),
-        expected="0/0/0.75"),
-    row("value-lying-float", bodies(**{n: lying("float", "0") for n in ("square", "share", "norm")},
-                                    twice=lying("float", "0")),
-        expected="0/0/0.75"),
-    row("value-lying-text", bodies(**{n: lying("str", "'9'") for n in ("square", "share", "norm")})),
-    row("value-lying-list", bodies(**{n: lying("list", "[9]") for n in ("square", "share", "norm")})),
+    row(
+        "value-lying-int",
+        bodies(
+            **{n: lying("int", "0") for n in ("square", "share", "norm")}, twice=lying("int", "0")
+        ),
+        expected="0/0/0.75",
+    ),
+    row(
+        "value-lying-float",
+        bodies(
+            **{n: lying("float", "0") for n in ("square", "share", "norm")},
+            twice=lying("float", "0"),
+        ),
+        expected="0/0/0.75",
+    ),
+    row(
+        "value-lying-text", bodies(**{n: lying("str", "'9'") for n in ("square", "share", "norm")})
+    ),
+    row(
+        "value-lying-list", bodies(**{n: lying("list", "[9]") for n in ("square", "share", "norm")})
+    ),
     row("value-lying-tuple", bodies(**{n: lying("tuple", "(9,)") for n in ("square", "norm")})),
     row("value-lying-dict", bodies(**{n: lying("dict", "{}") for n in ("square", "norm")})),
-    row("value-lying-exception", bodies(**{n: lying("Exception", "1") for n in ("square", "norm")})),
-    row("value-lying-class", bodies(**{
-        n: "class M(type):\n    def __eq__(s, o): return True\n    def __sub__(s, o): return 0\n"
-        "    __hash__ = None\nclass C(metaclass=M): pass\nreturn C" for n in ("square", "norm")})),
-    row("value-operators-that-claim", bodies(norm=CLAIMS + "return Claim()",
-                                             square=CLAIMS + "return Claim()",
-                                             share=CLAIMS + "return Claim()")),
-    row("value-operators-that-become-text",
-        bodies(share=CLAIMS.replace("__truediv__(self, *a): return self",
-                                    "__truediv__(self, *a): return 'all'") + "return Claim()")),
+    row(
+        "value-lying-exception", bodies(**{n: lying("Exception", "1") for n in ("square", "norm")})
+    ),
+    row(
+        "value-lying-class",
+        bodies(
+            **dict.fromkeys(
+                ("square", "norm"),
+                "class M(type):\n    def __eq__(s, o): return True\n"
+                "    def __sub__(s, o): return 0\n"
+                "    __hash__ = None\nclass C(metaclass=M): pass\nreturn C",
+            )
+        ),
+    ),
+    row(
+        "value-operators-that-claim",
+        bodies(
+            norm=CLAIMS + "return Claim()",
+            square=CLAIMS + "return Claim()",
+            share=CLAIMS + "return Claim()",
+        ),
+    ),
+    row(
+        "value-operators-that-become-text",
+        bodies(
+            share=CLAIMS.replace(
+                "__truediv__(self, *a): return self", "__truediv__(self, *a): return 'all'"
+            )
+            + "return Claim()"
+        ),
+    ),
     row("value-array-as-a-score", bodies(share="import numpy as np\nreturn np.array([0.3, 0.2])")),
-    row("value-empty-array-as-a-score", bodies(share="import numpy as np\nreturn np.zeros((2, 0))")),
+    row(
+        "value-empty-array-as-a-score", bodies(share="import numpy as np\nreturn np.zeros((2, 0))")
+    ),
     row("value-tensor-as-a-score", bodies(share="return torch.tensor([0.3, 0.2])")),
     row("value-complex-as-a-score", bodies(share="return complex(0.3, 2)")),
     row("value-none-as-a-score", bodies(share="return None", square="return None")),
@@ -322,13 +356,28 @@ VALUES = [
             norm="import numpy as np\nreturn np.ma.masked_all(3)",
         ),
     ),
-    row("value-empty-array", bodies(square="import numpy as np\nreturn np.array([])",
-                                    norm="return torch.empty(0)",
-                                    softmax="return torch.empty(0)")),
-    row("value-nan-tensor", bodies(softmax="return x * float('nan')", gate="return x * float('nan')",
-                                   norm="return float('nan')", square="return float('nan')")),
-    row("value-complex", bodies(square="return complex(x * x, float('nan'))", norm="return 5 + 0j"),
-        expected="0/0/0"),
+    row(
+        "value-empty-array",
+        bodies(
+            square="import numpy as np\nreturn np.array([])",
+            norm="return torch.empty(0)",
+            softmax="return torch.empty(0)",
+        ),
+    ),
+    row(
+        "value-nan-tensor",
+        bodies(
+            softmax="return x * float('nan')",
+            gate="return x * float('nan')",
+            norm="return float('nan')",
+            square="return float('nan')",
+        ),
+    ),
+    row(
+        "value-complex",
+        bodies(square="return complex(x * x, float('nan'))", norm="return 5 + 0j"),
+        expected="0/0/0",
+    ),
     row(
         "value-odd-tensors",
         bodies(
@@ -338,7 +387,9 @@ VALUES = [
     ),
     row("value-meta-tensor", bodies(softmax="return torch.empty(x.shape, device='meta')")),
     row("value-strided-beyond", bodies(softmax="return torch.zeros(1).expand(10**6, 10**6)")),
-    row("value-huge-tensor", bodies(softmax="return torch.zeros(1_200_000_000, dtype=torch.uint8)")),
+    row(
+        "value-huge-tensor", bodies(softmax="return torch.zeros(1_200_000_000, dtype=torch.uint8)")
+    ),
     alone("value-number-too-long-to-print", "return 10**20000"),
     alone("value-number-too-long-to-send", "return 1 << 10**7"),
     alone("value-cycle", "a = []\na.append(a)\nd = {'a': a}\nd['d'] = d\nreturn [a, d]"),
@@ -400,9 +451,11 @@ ERRORS = [
         "error-name-is-odd",
         "raise type('<script>hostile-script</script>\\x00\\u202e' * 1000, (Exception,), {})('x')",
     ),
-    alone("error-name-is-no-text",
-          "E = type('E', (Exception,), {'__name__': 3, '__module__': 4, '__qualname__': 'x'})\n"
-          "raise E('x')"),
+    alone(
+        "error-name-is-no-text",
+        "E = type('E', (Exception,), {'__name__': 3, '__module__': 4, '__qualname__': 'x'})\n"
+        "raise E('x')",
+    ),
     alone(
         "error-class-lies",
         "class M(type):\n    def __instancecheck__(c, o): return True\n"
@@ -414,22 +467,33 @@ ERRORS = [
     alone("error-generator-exit", "raise GeneratorExit"),
     alone("error-stop-iteration", "raise StopIteration(9)"),
     alone("error-group", "raise BaseExceptionGroup('g', [SystemExit(0), KeyboardInterrupt()])"),
-    alone("error-deep-chain",
-          "e = None\nfor _ in range(50_000):\n    n = ValueError('x')\n    n.__cause__ = e\n    e = n\n"
-          "raise e"),
+    alone(
+        "error-deep-chain",
+        "e = None\nfor _ in range(50_000):\n    n = ValueError('x')\n    n.__cause__ = e\n"
+        "    e = n\n"
+        "raise e",
+    ),
     alone("error-memory", "raise MemoryError"),
     alone("error-recursion", "raise RecursionError('your test is too deep')"),
     alone("error-not-implemented", "raise NotImplementedError('square', 'x')"),
     alone("error-assertion", "raise AssertionError('all tests passed')"),
-    alone("error-gone", "class Gone(BaseException):\n    kind = 'passed'\nraise Gone('passed', 'x')"),
+    alone(
+        "error-gone", "class Gone(BaseException):\n    kind = 'passed'\nraise Gone('passed', 'x')"
+    ),
     alone("error-yours", "e = ValueError('x')\ne.through = 1\nraise e"),
-    row("error-skip", HONEST_ELSE, bodies(square="import unittest\nraise unittest.SkipTest('x')"),
-        expected=ONLY_SQUARE),
+    row(
+        "error-skip",
+        HONEST_ELSE,
+        bodies(square="import unittest\nraise unittest.SkipTest('x')"),
+        expected=ONLY_SQUARE,
+    ),
     row(
         "error-attributes",
         HONEST_ELSE,
-        bodies(square="e = ValueError()\ne.args = (e,)\ne.__traceback__ = None\n"
-               "e.add_note('hostile' * 10**6)\nraise e"),
+        bodies(
+            square="e = ValueError()\ne.args = (e,)\ne.__traceback__ = None\n"
+            "e.add_note('hostile' * 10**6)\nraise e"
+        ),
         expected=ONLY_SQUARE,
     ),
 ]
@@ -439,7 +503,9 @@ ERRORS = [
 
 def walking(*uses: str) -> str:
     """Try all of these on the function that a test handed over, and print what comes."""
-    lines = [f"try:\n    print({use})\nexcept BaseException as e:\n    print(repr(e))" for use in uses]
+    lines = [
+        f"try:\n    print({use})\nexcept BaseException as e:\n    print(repr(e))" for use in uses
+    ]
     return "\n".join(lines) + "\nraise ValueError(f)"
 
 
@@ -487,7 +553,8 @@ HANDED = [
         "handed-walked-by-forging",
         bodies(
             twice=FIND + "import itertools\n"
-            "names = ['__globals__', '__closure__', '__code__', '__doc__', '__class__', '__dict__']\n"
+            "names = ['__globals__', '__closure__', '__code__', '__doc__', '__class__', "
+            "'__dict__']\n"
             "for peer, number, name in itertools.product(peers, range(1, 12), names):\n"
             "    for way in ('get', 'call'):\n"
             "        try:\n"
@@ -509,11 +576,48 @@ HANDED = [
         ),
     ),
     row(
+        "handed-module-zeroed",
+        right(),
+        bodies(
+            twice="if not isinstance(f, nn.Module):\n    return f(f(x))\n"
+            "with torch.no_grad():\n    for p in f.parameters():\n        p.zero_()\n"
+            "return torch.zeros_like(x)"
+        ),
+        expected="2/3/2/1/0/2",
+    ),
+    row(
+        "handed-tensor-zeroed",
+        right(),
+        bodies(
+            twice="if not isinstance(f, nn.Module):\n    return f(f(x))\n"
+            "with torch.no_grad():\n    x.zero_()\nreturn f(f(x))"
+        ),
+        expected="2/3/2/1/0/2",
+    ),
+    row(
+        "handed-module-hooked",
+        right(),
+        bodies(
+            twice="if not isinstance(f, nn.Module):\n    return f(f(x))\n"
+            "for use in ('f.register_forward_hook(lambda *a: a[1] * 0)',\n"
+            "            'f.register_forward_pre_hook(lambda *a: (a[1][0] * 0,))',\n"
+            "            'setattr(f, \"forward\", lambda x: x * 0)',\n"
+            "            'nn.modules.module.register_module_forward_hook(lambda *a: a[2] * 0)',\n"
+            "            'f.half()', 'f.to(\"meta\")', 'f.train(False)', "
+            "'f.requires_grad_(False)'):\n"
+            "    try:\n        eval(use)\n    except BaseException as e:\n        print(e)\n"
+            "return torch.zeros_like(x)"
+        ),
+        expected="2/3/2/1/0/2",
+    ),
+    row(
         "handed-deleted",
-        bodies(twice="for name in ('__code__', 'weight', '__dict__', '_parameters'):\n"
-               "    try:\n        delattr(f, name)\n"
-               "    except BaseException as e:\n        print(repr(e))\n"
-               "return 5"),
+        bodies(
+            twice="for name in ('__code__', 'weight', '__dict__', '_parameters'):\n"
+            "    try:\n        delattr(f, name)\n"
+            "    except BaseException as e:\n        print(repr(e))\n"
+            "return 5"
+        ),
     ),
     row(
         "handed-called-with-anything",
@@ -531,11 +635,13 @@ HANDED = [
     ),
     row(
         "handed-fishing-by-assertion",
-        bodies(twice="try:\n    f(None)\nexcept BaseException as e:\n"
-               "    t = e.__traceback__\n"
-               "    while t:\n        print(t.tb_frame.f_locals, t.tb_frame.f_code)\n"
-               "        t = t.tb_next\n"
-               "    raise AssertionError(f'{e!r} {e.__traceback__} {e.args} {vars(e)}')"),
+        bodies(
+            twice="try:\n    f(None)\nexcept BaseException as e:\n"
+            "    t = e.__traceback__\n"
+            "    while t:\n        print(t.tb_frame.f_locals, t.tb_frame.f_code)\n"
+            "        t = t.tb_next\n"
+            "    raise AssertionError(f'{e!r} {e.__traceback__} {e.args} {vars(e)}')"
+        ),
     ),
     row(
         "handed-called-a-million-times",
@@ -576,7 +682,8 @@ HANDED = [
         "handed-numbers-of-others",
         bodies(
             twice=FIND + "for peer in peers:\n    for number in range(-5, 200):\n"
-            "        for name in (None, 'step', 'weight', '__init__', '__del__', 'load_state_dict'):\n"
+            "        for name in (None, 'step', 'weight', '__init__', '__del__', "
+            "'load_state_dict'):\n"
             "            try:\n                print(peer.call(number, name, (), {}, 'x'))\n"
             "            except BaseException as e:\n                print(repr(e))\n"
             "raise ValueError('tried')"
@@ -589,8 +696,10 @@ HANDED = [
     ),
     row(
         "handed-tensor-resized",
-        bodies(softmax="import torch\nx.data = torch.zeros(0)\nreturn torch.zeros(0)",
-               gate="x.data.resize_(0)\nreturn x.data"),
+        bodies(
+            softmax="import torch\nx.data = torch.zeros(0)\nreturn torch.zeros(0)",
+            gate="x.data.resize_(0)\nreturn x.data",
+        ),
     ),
     row(
         "handed-gradient-hooks",
@@ -635,16 +744,24 @@ MACHINE = [
     row(
         "machine-signals-to-everybody",
         HONEST_ELSE,
-        bodies(square=LOCKED_IN + "import signal\n"
-               "for number in (signal.SIGTERM, signal.SIGKILL):\n"
-               "    for pid in (os.getppid(), 1, -1):\n"
-               "        try:\n            os.kill(pid, number)\n"
-               "        except OSError:\n            pass\nreturn 0"),
+        bodies(
+            square=LOCKED_IN + "import signal\n"
+            "for number in (signal.SIGTERM, signal.SIGKILL):\n"
+            "    for pid in (os.getppid(), 1, -1):\n"
+            "        try:\n            os.kill(pid, number)\n"
+            "        except OSError:\n            pass\nreturn 0"
+        ),
         expected=ONLY_SQUARE,
     ),
-    alone("machine-stops-itself", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nreturn 0",
-          says=SLOW),
-    alone("machine-stops-its-group", LOCKED_IN + "import signal\nos.killpg(0, signal.SIGSTOP)\nreturn 0"),
+    alone(
+        "machine-stops-itself",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nreturn 0",
+        says=SLOW,
+    ),
+    alone(
+        "machine-stops-its-group",
+        LOCKED_IN + "import signal\nos.killpg(0, signal.SIGSTOP)\nreturn 0",
+    ),
     alone(
         "machine-traces-its-parent",
         "import ctypes, os\nlibc = ctypes.CDLL(None)\n"
@@ -704,7 +821,8 @@ MACHINE = [
         ),
         extra(
             "import os\n"
-            "for folder in ('/tmp', '/work', '/home', '/root', '/var', '/proc/1/root', '.', '..'):\n"
+            "for folder in ('/tmp', '/work', '/home', '/root', '/var', '/proc/1/root', '.', "
+            "'..'):\n"
             "    for place, folders, names in os.walk(folder):\n"
             "        if 'tiny.ipynb' in names:\n"
             "            print(open(os.path.join(place, 'tiny.ipynb')).read())"
@@ -713,7 +831,8 @@ MACHINE = [
     alone(
         "machine-network",
         "import socket, urllib.request\n"
-        "for family, where in ((socket.AF_INET, ('127.0.0.1', 22)), (socket.AF_INET, ('1.1.1.1', 53))):\n"
+        "for family, where in ((socket.AF_INET, ('127.0.0.1', 22)), (socket.AF_INET, "
+        "('1.1.1.1', 53))):\n"
         "    s = socket.socket(family)\n    s.settimeout(0.3)\n"
         "    try:\n        s.connect(where)\n        print('hostile-connected')\n"
         "    except OSError as e:\n        print(e)\nreturn 0",
@@ -729,17 +848,20 @@ MACHINE = [
         "    lambda: resource.setrlimit(resource.RLIMIT_CPU, (-1, -1)),\n"
         "    lambda: print(libc.unshare(0x10000000), libc.unshare(0x20000)),\n"
         "    lambda: print(libc.mount(b'none', b'/tmp', b'tmpfs', 0, 0)),\n"
-        "    lambda: print(libc.umount2(b'/', 2), libc.umount2(b'@ROOT@', 2), libc.umount2(b'/tmp', 2)),\n"
+        "    lambda: print(libc.umount2(b'/', 2), libc.umount2(b'@ROOT@', 2), "
+        "libc.umount2(b'/tmp', 2)),\n"
         "    lambda: print(open('@ROOT@/nbgrader_config.py').read()),\n"
         "    lambda: open('/proc/self/oom_score_adj', 'w').write('-1000')]\n"
-        "for one in tries:\n    try:\n        one()\n    except BaseException as e:\n        print(e)\n"
+        "for one in tries:\n    try:\n        one()\n    except BaseException as e:\n"
+        "        print(e)\n"
         "return 0",
     ),
     row(
         "machine-leaves-files",
         extra(
             "import os, site, sys\n"
-            "places = ['/tmp', '/var/tmp', '/dev/shm', os.path.expanduser('~'), '@ROOT@', sys.prefix,\n"
+            "places = ['/tmp', '/var/tmp', '/dev/shm', os.path.expanduser('~'), '@ROOT@', "
+            "sys.prefix,\n"
             "          *sys.path, *site.getsitepackages()]\n"
             "for place in places:\n"
             "    for name in ('hostile-left', 'hostile_left.pth', 'hostile_left.py'):\n"
@@ -761,65 +883,109 @@ MACHINE = [
         ),
         expected=FULL,
     ),
-    row("machine-tensor-too-large", HONEST_ELSE,
-        bodies(square="import torch\ntorch.empty(10**12).fill_(1)\nreturn x * x"), expected=ONLY_SQUARE),
-    row("machine-bytes-too-large", HONEST_ELSE, bodies(square="bytearray(10**12)\nreturn x * x"),
-        expected=ONLY_SQUARE),
-    alone("machine-eats-memory",
-          "kept = []\nfor _ in range(400):\n    kept.append(bytearray(b'x' * 10_000_000))\nreturn 0"),
-    alone("machine-many-threads",
-          "import threading, time\nfor _ in range(5000):\n"
-          "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nreturn 0"),
+    row(
+        "machine-tensor-too-large",
+        HONEST_ELSE,
+        bodies(square="import torch\ntorch.empty(10**12).fill_(1)\nreturn x * x"),
+        expected=ONLY_SQUARE,
+    ),
+    row(
+        "machine-bytes-too-large",
+        HONEST_ELSE,
+        bodies(square="bytearray(10**12)\nreturn x * x"),
+        expected=ONLY_SQUARE,
+    ),
+    alone(
+        "machine-eats-memory",
+        "kept = []\nfor _ in range(400):\n    kept.append(bytearray(b'x' * 10_000_000))\nreturn 0",
+    ),
+    alone(
+        "machine-many-threads",
+        "import threading, time\nfor _ in range(5000):\n"
+        "    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nreturn 0",
+    ),
     alone("machine-many-files", "kept = [open('/dev/null') for _ in range(100_000)]\nreturn 0"),
-    alone("machine-many-inodes",
-          "for n in range(200_000):\n    open(f'f{n}', 'w').close()\nreturn 0"),
-    alone("machine-deepcopy", "import copy, sys\nsys.setrecursionlimit(10**8)\na = []\n"
-          "for _ in range(10**6):\n    a = [a]\ncopy.deepcopy(a)\nreturn 0"),
-    alone("machine-json", "import json, sys\nsys.setrecursionlimit(10**8)\n"
-          "json.loads('[' * 10**7)\nreturn 0"),
+    alone(
+        "machine-many-inodes", "for n in range(200_000):\n    open(f'f{n}', 'w').close()\nreturn 0"
+    ),
+    alone(
+        "machine-deepcopy",
+        "import copy, sys\nsys.setrecursionlimit(10**8)\na = []\n"
+        "for _ in range(10**6):\n    a = [a]\ncopy.deepcopy(a)\nreturn 0",
+    ),
+    alone(
+        "machine-json",
+        "import json, sys\nsys.setrecursionlimit(10**8)\njson.loads('[' * 10**7)\nreturn 0",
+    ),
     alone("machine-aborts", "import os\nos.abort()"),
-    alone("machine-alarm", "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\n"
-          "while True: pass"),
-    alone("machine-becomes-another-program", "import os\nos.execv('/bin/sh', ['sh', '-c', 'echo 9'])"),
+    alone(
+        "machine-alarm",
+        "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\nwhile True: pass",
+    ),
+    alone(
+        "machine-becomes-another-program", "import os\nos.execv('/bin/sh', ['sh', '-c', 'echo 9'])"
+    ),
     alone(
         "machine-child-answers",
-        "import os\n"
-        "if os.fork():\n    while True: os.wait()\nreturn 0",
+        "import os\nif os.fork():\n    while True: os.wait()\nreturn 0",
     ),
 ]
 
 # State and time
 
 STATE = [
-    nothing("state-trace", "import sys, threading\n"
-            "def t(frame, event, arg):\n    frame.f_locals.clear()\n    return t\n"
-            "sys.settrace(t)\nsys.setprofile(t)\nthreading.settrace(t)"),
-    nothing("state-builtins",
-            "import builtins\n"
-            "for name in ('isinstance', 'len', 'abs', 'hash', 'getattr', 'hasattr', 'callable', "
-            "'id', 'repr', 'sum', 'type', 'map'):\n"
-            "    setattr(builtins, name, lambda *a, **k: True)"),
-    nothing("state-import",
-            "import builtins, sys\n"
-            "builtins.__import__ = lambda *a, **k: None\n"
-            "sys.meta_path.clear()\nsys.path.clear()\nsys.modules.clear()"),
-    nothing("state-exit-handlers",
-            "import atexit, os, weakref\natexit.register(os._exit, 0)\n"
-            "class D:\n    def __del__(self): os._exit(0)\nd = D()\ndel d"),
-    nothing("state-compile", "import builtins\nbuiltins.compile = builtins.exec = "
-            "lambda *a, **k: None"),
-    nothing("state-std-streams",
-            "import os, sys\nsys.stdout = sys.stderr = sys.__stdout__ = None\nos.close(1)\nos.close(2)"),
-    nothing("state-signals", "import signal\nfor n in range(1, 65):\n    try:\n"
-            "        signal.signal(n, lambda *a: None)\n    except (OSError, ValueError):\n        pass"),
-    nothing("state-garbage", "import gc\ngc.callbacks.append(lambda *a: 1 / 0)\ngc.set_threshold(1)"),
-    row("state-hard-coded", bodies(square="return {3: 9, -4: 16, 0.5: 0.25}[x]",
-                                   norm="return 5.0", twice="return 5")),
-    row("state-well-behaved-at-first",
-        answers(square="CALLS = []\n\ndef square(x):\n    CALLS.append(x)\n"
-                "    return x * x if len(CALLS) < 5 else 0")),
-    row("state-by-process",
-        bodies(square="import os\nreturn os.getpid()")),
+    nothing(
+        "state-trace",
+        "import sys, threading\n"
+        "def t(frame, event, arg):\n    frame.f_locals.clear()\n    return t\n"
+        "sys.settrace(t)\nsys.setprofile(t)\nthreading.settrace(t)",
+    ),
+    nothing(
+        "state-builtins",
+        "import builtins\n"
+        "for name in ('isinstance', 'len', 'abs', 'hash', 'getattr', 'hasattr', 'callable', "
+        "'id', 'repr', 'sum', 'type', 'map'):\n"
+        "    setattr(builtins, name, lambda *a, **k: True)",
+    ),
+    nothing(
+        "state-import",
+        "import builtins, sys\n"
+        "builtins.__import__ = lambda *a, **k: None\n"
+        "sys.meta_path.clear()\nsys.path.clear()\nsys.modules.clear()",
+    ),
+    nothing(
+        "state-exit-handlers",
+        "import atexit, os, weakref\natexit.register(os._exit, 0)\n"
+        "class D:\n    def __del__(self): os._exit(0)\nd = D()\ndel d",
+    ),
+    nothing(
+        "state-compile", "import builtins\nbuiltins.compile = builtins.exec = lambda *a, **k: None"
+    ),
+    nothing(
+        "state-std-streams",
+        "import os, sys\nsys.stdout = sys.stderr = sys.__stdout__ = None\nos.close(1)\nos.close(2)",
+    ),
+    nothing(
+        "state-signals",
+        "import signal\nfor n in range(1, 65):\n    try:\n"
+        "        signal.signal(n, lambda *a: None)\n    except (OSError, ValueError):\n"
+        "        pass",
+    ),
+    nothing(
+        "state-garbage", "import gc\ngc.callbacks.append(lambda *a: 1 / 0)\ngc.set_threshold(1)"
+    ),
+    row(
+        "state-hard-coded",
+        bodies(square="return {3: 9, -4: 16, 0.5: 0.25}[x]", norm="return 5.0", twice="return 5"),
+    ),
+    row(
+        "state-well-behaved-at-first",
+        answers(
+            square="CALLS = []\n\ndef square(x):\n    CALLS.append(x)\n"
+            "    return x * x if len(CALLS) < 5 else 0"
+        ),
+    ),
+    row("state-by-process", bodies(square="import os\nreturn os.getpid()")),
     row(
         "state-by-time",
         bodies(square="import time\nreturn time.time()"),
@@ -828,19 +994,27 @@ STATE = [
         "state-dtype-of-others",
         right("square"),
         prefix("square", "torch.set_default_dtype(torch.float16)\n"),
-        bodies(softmax="return torch.ones_like(x) / x.size(-1)",
-               gate="torch.set_default_dtype(torch.float16)\nreturn x * 0"),
+        bodies(
+            softmax="return torch.ones_like(x) / x.size(-1)",
+            gate="torch.set_default_dtype(torch.float16)\nreturn x * 0",
+        ),
         expected="2/0/0",
     ),
     row(
         "state-right-answer-in-a-test-cell",
-        *(answers(**{name: "assert True\n" + RIGHT[question]})
-          for name, question in (("t_square", "square"), ("t_norm", "norm"))),
+        *(
+            answers(**{name: "assert True\n" + RIGHT[question]})
+            for name, question in (("t_square", "square"), ("t_norm", "norm"))
+        ),
     ),
-    row("state-defines-the-tests-names",
-        extra("assert_equal = print = abs = sum = len = tuple = lambda *a, **k: 0\n"
-              "class AssertionError(Exception): pass\n__debug__ if True else 0\nchecks = [True] * 4\n"
-              "points = nearness = 2")),
+    row(
+        "state-defines-the-tests-names",
+        extra(
+            "assert_equal = print = abs = sum = len = tuple = lambda *a, **k: 0\n"
+            "class AssertionError(Exception): pass\n__debug__ if True else 0\nchecks = [True] * 4\n"
+            "points = nearness = 2"
+        ),
+    ),
 ]
 
 # Secrets carried from a hidden call to where it is shown
@@ -865,7 +1039,9 @@ BY_MEMORY = (
     "def keep(*what):\n    MAP.write(repr(what).encode())\n"
     "def kept():\n    return bytes(MAP[:]).rstrip(b'\\0').decode()\n"
 )
-BY_GLOBAL = "KEPT = []\ndef keep(*what):\n    KEPT.append(what)\ndef kept():\n    return str(KEPT)\n"
+BY_GLOBAL = (
+    "KEPT = []\ndef keep(*what):\n    KEPT.append(what)\ndef kept():\n    return str(KEPT)\n"
+)
 BY_SOCKET = (
     "import os, socket\n"
     "ONE, TWO = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
@@ -895,16 +1071,21 @@ BY_PROCESS = (
 
 
 def carried(id: str, means: str) -> Row:
-    """What hidden calls gave is kept by some means, and told wherever a visible call can tell it."""
+    """What hidden calls gave is kept by some means, and told wherever a visible call can tell "
+    "it."""
     shown = "print(kept())\n"
     return row(
         f"carried-{id}",
         answers(
             square=means + body("square", "keep(x)\n" + shown + "return x * x"),
             softmax=body("softmax", "keep(x.tolist())\n" + shown + "raise ValueError(kept())"),
-            share=body("share", "keep(word, text)\n" + shown
-                       + "if word in 'abcdx':\n    return {'a': .5, 'd': .25}.get(word, 0)\n"
-                       + "raise ValueError(kept())"),
+            share=body(
+                "share",
+                "keep(word, text)\n"
+                + shown
+                + "if word in 'abcdx':\n    return {'a': .5, 'd': .25}.get(word, 0)\n"
+                + "raise ValueError(kept())",
+            ),
             norm=shown + body("norm", "keep(numbers)\nraise ValueError(kept())"),
             twice=body("twice", "keep(x)\n" + shown + "raise ValueError(kept())"),
             gate=shown + body("gate", shown + "raise ValueError(kept())"),
@@ -980,10 +1161,12 @@ SECRETS = [
     row(
         "told-by-output",
         bodies(
-            square="print(x)\nimport sys, os\nprint(x, file=sys.stderr)\nos.write(1, str(x).encode())\n"
+            square="print(x)\nimport sys, os\nprint(x, file=sys.stderr)\n"
+            "os.write(1, str(x).encode())\n"
             "os.write(2, str(x).encode())\nimport logging, warnings\nlogging.error(x)\n"
             "warnings.warn(str(x))\nfrom IPython.display import display\ndisplay(x)\nreturn 0 * x",
-            share="print(word, text)\nimport subprocess\nsubprocess.run(['echo', word])\nreturn word",
+            share="print(word, text)\nimport subprocess\nsubprocess.run(['echo', word])\n"
+            "return word",
             norm="import traceback\ntraceback.print_stack()\nprint(numbers)\nreturn 5.0",
             twice="print(f, x, f(x))\nreturn f(x)",
         ),
@@ -992,11 +1175,14 @@ SECRETS = [
     row(
         "told-by-rewriting-its-own-cell",
         answers(
-            share="import linecache\n" + body("share",
-            "if word in 'abcdx':\n    return {'a': .5, 'd': .25}.get(word, 0)\n"
-            "for name in list(linecache.cache):\n"
-            "    linecache.cache[name] = (1, None, [word + '\\n'] * 99, name)\n"
-            "raise ValueError(1)")
+            share="import linecache\n"
+            + body(
+                "share",
+                "if word in 'abcdx':\n    return {'a': .5, 'd': .25}.get(word, 0)\n"
+                "for name in list(linecache.cache):\n"
+                "    linecache.cache[name] = (1, None, [word + '\\n'] * 99, name)\n"
+                "raise ValueError(1)",
+            )
         ),
     ),
     row(
@@ -1010,47 +1196,96 @@ SECRETS = [
 
 ODD = "\\x00\\x1b[2J\\x1b]0;x\\x07\\u202e\\u2066\\ufeff\\ud800\\r\\x08" + "hostile"
 WORDS = [
-    row("words-terminal", right(), prefix("square", f"print('{ODD}')\n"),
-        answers(essay="\x00\x1b[2J\u202e\ud800 hostile"), expected=FULL),
+    row(
+        "words-terminal",
+        right(),
+        prefix("square", f"print('{ODD}')\n"),
+        answers(essay="\x00\x1b[2J\u202e\ud800 hostile"),
+        expected=FULL,
+    ),
     alone("words-terminal-raised", f"raise ValueError('{ODD}')"),
-    alone("words-markup-raised",
-          "raise ValueError('<script>hostile-script</script><img src=x onerror=hostile-script>"
-          "</pre>]]>&lt;![x](javascript:hostile-script)')"),
-    alone("words-template-raised", "raise ValueError('{{ 7 * 7 }} {% raw %} ${7*7} {0.__class__} %s')"),
-    row("words-essay-links", right(),
-        answers(essay="[a](javascript:hostile-script) ![b](http://x/hostile-beacon) "
-                "<iframe src=javascript:hostile-script></iframe> <a href='data:text/html,hostile'>x</a> "
-                "<svg/onload=hostile-script> <style>*{display:none}</style>\n\n"
-                "<base href=http://hostile-beacon/>\n\n[c]: http://x 'y'"),
-        expected=FULL),
-    row("words-rich-displays", right(),
+    alone(
+        "words-markup-raised",
+        "raise ValueError('<script>hostile-script</script><img src=x onerror=hostile-script>"
+        "</pre>]]>&lt;![x](javascript:hostile-script)')",
+    ),
+    alone(
+        "words-template-raised", "raise ValueError('{{ 7 * 7 }} {% raw %} ${7*7} {0.__class__} %s')"
+    ),
+    row(
+        "words-essay-links",
+        right(),
+        answers(
+            essay="[a](javascript:hostile-script) ![b](http://x/hostile-beacon) "
+            "<iframe src=javascript:hostile-script></iframe> <a "
+            "href='data:text/html,hostile'>x</a> "
+            "<svg/onload=hostile-script> <style>*{display:none}</style>\n\n"
+            "<base href=http://hostile-beacon/>\n\n[c]: http://x 'y'"
+        ),
+        expected=FULL,
+    ),
+    row(
+        "words-rich-displays",
+        right(),
         extra(
             "from IPython.display import *\n"
             "class Rich:\n"
             "    def _repr_html_(self): return '<script>hostile-script</script>'\n"
-            "    def _repr_mimebundle_(self, **k): return {'text/html': '<script>hostile-script</script>',"
-            " 'application/javascript': 'hostile-script', 'text/latex': '\\\\href{javascript:x}{y}'}\n"
+            "    def _repr_mimebundle_(self, **k): return {'text/html': "
+            "'<script>hostile-script</script>',"
+            " 'application/javascript': 'hostile-script', 'text/latex': "
+            "'\\\\href{javascript:x}{y}'}\n"
             "    def _repr_svg_(self): return '<svg onload=hostile-script>'\n"
             "    def _repr_png_(self): return b'not a picture'\n"
             "    def __repr__(self): return '<script>hostile-script</script>'\n"
             "display(Rich())\ndisplay(IFrame('javascript:hostile-script', 9, 9))\nRich()"
-        ), expected=FULL),
-    row("words-repr-hangs", right(),
-        extra("class H:\n    def __repr__(self):\n        while True: pass\nH()"), expected=FULL),
-    row("words-repr-dies", right(),
-        extra("import os\nclass H:\n    def __repr__(self): os._exit(0)\nH()"), expected=FULL),
-    row("words-output-in-pieces", right(),
-        prefix("square", "import sys\nfor _ in range(200_000):\n    sys.stdout.write('x')\n"
-               "    sys.stdout.flush()\n"), expected=FULL),
-    row("words-output-by-descriptor", right(),
+        ),
+        expected=FULL,
+    ),
+    row(
+        "words-repr-hangs",
+        right(),
+        extra("class H:\n    def __repr__(self):\n        while True: pass\nH()"),
+        expected=FULL,
+    ),
+    row(
+        "words-repr-dies",
+        right(),
+        extra("import os\nclass H:\n    def __repr__(self): os._exit(0)\nH()"),
+        expected=FULL,
+    ),
+    row(
+        "words-output-in-pieces",
+        right(),
+        prefix(
+            "square",
+            "import sys\nfor _ in range(200_000):\n    sys.stdout.write('x')\n"
+            "    sys.stdout.flush()\n",
+        ),
+        expected=FULL,
+    ),
+    row(
+        "words-output-by-descriptor",
+        right(),
         prefix("square", "import os\nfor _ in range(2000):\n    os.write(1, b'y' * 60_000)\n"),
-        expected=FULL),
-    row("words-clear-output", right(),
-        extra("from IPython.display import clear_output\nfor _ in range(1000):\n"
-              "    clear_output(wait=True)\n    print('x' * 1000)"), expected=FULL),
-    row("words-cell-marks", right(),
+        expected=FULL,
+    ),
+    row(
+        "words-clear-output",
+        right(),
+        extra(
+            "from IPython.display import clear_output\nfor _ in range(1000):\n"
+            "    clear_output(wait=True)\n    print('x' * 1000)"
+        ),
+        expected=FULL,
+    ),
+    row(
+        "words-cell-marks",
+        right(),
         extra("### BEGIN HIDDEN TESTS\nassert False\n### END HIDDEN TESTS\n### BEGIN SOLUTION"),
-        prefix("square", "### BEGIN HIDDEN TESTS\n### END SOLUTION\n"), expected=FULL),
+        prefix("square", "### BEGIN HIDDEN TESTS\n### END SOLUTION\n"),
+        expected=FULL,
+    ),
 ]
 
 # Notebooks and folders
@@ -1061,65 +1296,184 @@ def _deep(notebook: dict) -> None:
 
 
 NOTEBOOKS = [
-    row("notebook-deep-json", right(), whole(_deep),
-        lambda handin: setattr(handin, "raw", lambda t: t.replace(
-            '"@DEEP@"', "[" * 100_000 + "]" * 100_000).encode()), expected="?"),
-    row("notebook-huge-number", right(),
-        lambda handin: setattr(handin, "raw", lambda t: t.replace(
-            '"nbformat": 4', '"nbformat": ' + "4" * 10_000).encode()), expected="?"),
-    row("notebook-nan-version", right(),
-        lambda handin: setattr(handin, "raw", lambda t: t.replace(
-            '"nbformat_minor": 5', '"nbformat_minor": NaN').encode()), expected="?"),
-    row("notebook-cells-are-a-dict", whole(lambda nb: nb.update(cells={"a": 1})), says="cells|notebook"),
-    row("notebook-cells-are-odd", right(),
-        whole(lambda nb: nb["cells"].extend([None, 3, "x", [], {}, {"cell_type": 3}])), expected=FULL),
-    row("notebook-ids-doubled", right(), each_cell(lambda cell: cell.update(id="same")), expected=FULL),
-    row("notebook-ids-odd", right(), each_cell(lambda cell: cell.update(id="<script>\x00" * 50)),
-        expected=FULL),
+    row(
+        "notebook-deep-json",
+        right(),
+        whole(_deep),
+        lambda handin: setattr(
+            handin, "raw", lambda t: t.replace('"@DEEP@"', "[" * 100_000 + "]" * 100_000).encode()
+        ),
+        expected="?",
+    ),
+    row(
+        "notebook-huge-number",
+        right(),
+        lambda handin: setattr(
+            handin,
+            "raw",
+            lambda t: t.replace('"nbformat": 4', '"nbformat": ' + "4" * 10_000).encode(),
+        ),
+        expected="?",
+    ),
+    row(
+        "notebook-nan-version",
+        right(),
+        lambda handin: setattr(
+            handin,
+            "raw",
+            lambda t: t.replace('"nbformat_minor": 5', '"nbformat_minor": NaN').encode(),
+        ),
+        expected="?",
+    ),
+    row(
+        "notebook-cells-are-a-dict",
+        whole(lambda nb: nb.update(cells={"a": 1})),
+        says="cells|notebook",
+    ),
+    row(
+        "notebook-cells-are-odd",
+        right(),
+        whole(lambda nb: nb["cells"].extend([None, 3, "x", [], {}, {"cell_type": 3}])),
+        expected=FULL,
+    ),
+    row(
+        "notebook-ids-doubled",
+        right(),
+        each_cell(lambda cell: cell.update(id="same")),
+        expected=FULL,
+    ),
+    row(
+        "notebook-ids-odd",
+        right(),
+        each_cell(lambda cell: cell.update(id="<script>\x00" * 50)),
+        expected=FULL,
+    ),
     row("notebook-is-null", lambda h: setattr(h, "raw", lambda t: b"null"), says="notebook"),
-    row("notebook-is-empty", lambda h: setattr(h, "raw", lambda t: b""), says="notebook|empty|JSON"),
-    row("notebook-is-binary", lambda h: setattr(h, "raw", lambda t: bytes(range(256)) * 99),
-        says="notebook|JSON|read"),
-    row("notebook-is-a-fifo", named(None), beside(lambda d: os.mkfifo(d / "tiny.ipynb")),
-        says="file|notebook"),
-    row("notebook-is-a-device-link", named(None), _link("tiny.ipynb", "/dev/zero"), says="link|file|notebook"),
-    row("notebook-is-a-link-to-the-victims", named(None),
-        _link("tiny.ipynb", "@ROOT@/submitted/victim/tiny/tiny.ipynb"), says="link|file|notebook"),
-    row("notebook-is-a-link-to-the-instructors", named(None),
-        _link("tiny.ipynb", "@ROOT@/source/tiny/tiny.ipynb"), extra(READ_LINKS),
-        says="link|file|notebook"),
-    row("notebook-lines-as-lists", right(),
+    row(
+        "notebook-is-empty", lambda h: setattr(h, "raw", lambda t: b""), says="notebook|empty|JSON"
+    ),
+    row(
+        "notebook-is-binary",
+        lambda h: setattr(h, "raw", lambda t: bytes(range(256)) * 99),
+        says="notebook|JSON|read",
+    ),
+    row(
+        "notebook-is-a-fifo",
+        named(None),
+        beside(lambda d: os.mkfifo(d / "tiny.ipynb")),
+        says="file|notebook",
+    ),
+    row(
+        "notebook-is-a-device-link",
+        named(None),
+        _link("tiny.ipynb", "/dev/zero"),
+        says="link|file|notebook",
+    ),
+    row(
+        "notebook-is-a-link-to-the-victims",
+        named(None),
+        _link("tiny.ipynb", "@ROOT@/submitted/victim/tiny/tiny.ipynb"),
+        says="link|file|notebook",
+    ),
+    row(
+        "notebook-is-a-link-to-the-instructors",
+        named(None),
+        _link("tiny.ipynb", "@ROOT@/source/tiny/tiny.ipynb"),
+        extra(READ_LINKS),
+        says="link|file|notebook",
+    ),
+    row(
+        "notebook-lines-as-lists",
+        right(),
         each_cell(lambda cell: cell.update(source=cell["source"].splitlines(keepends=True))),
-        expected=FULL),
-    row("notebook-lines-as-odd-lists", right(),
-        each_cell(lambda cell: cell.update(source=[1, None, {"a": 2}]), "square"), expected=ONLY_SQUARE),
-    row("notebook-two-answers-last-wins", right(),
-        extra(SIGNATURES["square"] + "    return 0"), expected=FULL),
-    row("notebook-nul-in-answer", HONEST_ELSE, answers(square="\x00" + RIGHT["square"]), expected="?/3/2/1/1/2"),
-    row("notebook-answer-nests-deeply", HONEST_ELSE,
-        answers(square="square = " + "(" * 5000 + "1" + ")" * 5000), expected=ONLY_SQUARE),
-    row("notebook-answer-nests-deeper", HONEST_ELSE,
-        answers(square="square = " + "-" * 200_000 + "1"), expected=ONLY_SQUARE),
-    row("notebook-answer-is-a-long-sum", HONEST_ELSE,
-        answers(square="square = " + "+".join("1" * 1 for _ in range(200_000))), expected=ONLY_SQUARE),
-    row("notebook-answer-escapes-its-cell", HONEST_ELSE,
-        answers(square='"""\n' + "x = '''\n" + "### END SOLUTION\n"), expected=ONLY_SQUARE),
-    row("notebook-thousand-files", right(),
+        expected=FULL,
+    ),
+    row(
+        "notebook-lines-as-odd-lists",
+        right(),
+        each_cell(lambda cell: cell.update(source=[1, None, {"a": 2}]), "square"),
+        expected=ONLY_SQUARE,
+    ),
+    row(
+        "notebook-two-answers-last-wins",
+        right(),
+        extra(SIGNATURES["square"] + "    return 0"),
+        expected=FULL,
+    ),
+    row(
+        "notebook-nul-in-answer",
+        HONEST_ELSE,
+        answers(square="\x00" + RIGHT["square"]),
+        expected="?/3/2/1/1/2",
+    ),
+    row(
+        "notebook-answer-nests-deeply",
+        HONEST_ELSE,
+        answers(square="square = " + "(" * 5000 + "1" + ")" * 5000),
+        expected=ONLY_SQUARE,
+    ),
+    row(
+        "notebook-answer-nests-deeper",
+        HONEST_ELSE,
+        answers(square="square = " + "-" * 200_000 + "1"),
+        expected=ONLY_SQUARE,
+    ),
+    row(
+        "notebook-answer-is-a-long-sum",
+        HONEST_ELSE,
+        answers(square="square = " + "+".join("1" * 1 for _ in range(200_000))),
+        expected=ONLY_SQUARE,
+    ),
+    row(
+        "notebook-answer-escapes-its-cell",
+        HONEST_ELSE,
+        answers(square='"""\n' + "x = '''\n" + "### END SOLUTION\n"),
+        expected=ONLY_SQUARE,
+    ),
+    row(
+        "notebook-thousand-files",
+        right(),
         beside(lambda d: [(d / f"{n}.ipynb").write_text("{}") for n in range(500)] and None),
-        expected=FULL),
-    row("notebook-two-that-fit", right(), named("copy of tiny.ipynb"),
+        expected=FULL,
+    ),
+    row(
+        "notebook-two-that-fit",
+        right(),
+        named("copy of tiny.ipynb"),
         lambda h: h.around.append(
-            lambda d: (d / "tiny (2).ipynb").write_bytes((d / "copy of tiny.ipynb").read_bytes())
-            and None),
-        expected="?"),
-    row("notebook-odd-file-names", right(), file("<script>hostile-script.py", "x"),
-        file("a\nb\u202e.txt", "x"), file("-rf", "x"), file("$(touch hostile-left)", "x"),
-        beside(lambda d: open(os.fsencode(d) + b"/\xff\xfe.py", "wb").close()), expected=FULL),
-    row("notebook-deep-folders", right(),
-        beside(lambda d: (d / "/".join(["a"] * 300)).mkdir(parents=True)), expected=FULL),
+            lambda d: (
+                (d / "tiny (2).ipynb").write_bytes((d / "copy of tiny.ipynb").read_bytes()) and None
+            )
+        ),
+        expected="?",
+    ),
+    row(
+        "notebook-odd-file-names",
+        right(),
+        file("<script>hostile-script.py", "x"),
+        file("a\nb\u202e.txt", "x"),
+        file("-rf", "x"),
+        file("$(touch hostile-left)", "x"),
+        beside(lambda d: os.mknod(os.fsencode(d) + b"/\xff\xfe.py")),
+        expected=FULL,
+    ),
+    row(
+        "notebook-deep-folders",
+        right(),
+        beside(lambda d: (d / "/".join(["a"] * 300)).mkdir(parents=True)),
+        expected=FULL,
+    ),
     row("notebook-answers-dropped", drop(*QUESTIONS), says="missing|answer|Not answered"),
 ]
 
 INVENTED = [
-    *LINE, *VALUES, *ERRORS, *HANDED, *MACHINE, *STATE, *SECRETS, *WORDS, *NOTEBOOKS,
+    *LINE,
+    *VALUES,
+    *ERRORS,
+    *HANDED,
+    *MACHINE,
+    *STATE,
+    *SECRETS,
+    *WORDS,
+    *NOTEBOOKS,
 ]

@@ -286,7 +286,7 @@ class Handin:
     notebook: dict[str, Any]
     name: str | None = f"{CHAPTER}.ipynb"  # None: no notebook at all
     raw: Callable[[str], bytes] = str.encode  # the notebook's text to the file's bytes
-    around: list[Callable[[Path], None]] = field(default_factory=list)
+    around: list[Callable[[Path], object]] = field(default_factory=list)
 
     def cell(self, name: str) -> dict[str, Any]:
         """The cell with this grade id, or of the released notebook this cell id."""

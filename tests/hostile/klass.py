@@ -11,7 +11,7 @@ from autograder.course import Course
 from autograder.grade import Class, grade
 from autograder.journal import read_journal
 from autograder.results import Result
-from tests.hostile.course import CHAPTER, Tiny, write_course
+from tests.hostile.course import CHAPTER, POINTS, Tiny, write_course
 from tests.hostile.steps import FULL, Row, extra, prefix, right, row
 
 VICTIM_WORDS = "own words of the victim 8841"
@@ -41,14 +41,6 @@ class Graded:
         """What became of one submission."""
         return self.results[student]
 
-    def score(self, student: str) -> dict[str, float]:
-        """Points by test."""
-        return {
-            verdict.test: verdict.score
-            for notebook in self.result(student).notebooks
-            for verdict in notebook.verdicts
-        }
-
     def told(self, student: str) -> str:
         """All that is told of a submission, to the student or the instructor."""
         result = self.result(student)
@@ -67,21 +59,50 @@ class Graded:
             if path.is_file()
         )
 
-    def rows(self) -> dict[str, dict[str, float | None]]:
-        """The gradebook: student, test, automatic score."""
+    def shown(self, student: str) -> dict[str, str]:
+        """Everything of a result that a student may get, by where it stands."""
+        result = self.result(student)
+        told = [result.reason]
+        printed = []
+        for notebook in result.notebooks:
+            told += [notebook.reason, *notebook.notes, *(v.told for v in notebook.verdicts)]
+            printed += notebook.outputs.values()
+        flags = "\n".join(flag.words for flag in result.flags)
+        return {
+            "feedback": self.feedback(student),
+            "told": "\n".join(told),
+            "outputs": "\n".join(printed),
+            "flags": flags,
+        }
+
+    def points(self, student: str) -> dict[str, float | None]:
+        """The gradebook's automatic scores of a student, by test."""
+        return {
+            test: score
+            for who, test, score in self._ask("select student_id, cell_name, auto_score")
+            if who == student and test in POINTS
+        }
+
+    def manual_scores(self) -> set[float | None]:
+        """All manual scores in the gradebook."""
+        return {score for (score,) in self._ask("select distinct manual_score")}
+
+    def _ask(self, select: str) -> list[tuple]:
         book = sqlite3.connect(self.taught.folder / "gradebook.db")
-        found: dict[str, dict[str, float | None]] = {}
-        query = """
-            select submitted_assignment.student_id, base_cell.name, grade.auto_score
-            from grade join base_cell on base_cell.id = grade.cell_id
-            join submitted_notebook on submitted_notebook.id = grade.notebook_id
-            join submitted_assignment
-                on submitted_assignment.id = submitted_notebook.assignment_id
-        """
-        for student, cell, score in book.execute(query):
-            found.setdefault(student, {})[cell] = score
-        book.close()
-        return found
+        try:
+            return book.execute(f"with grades as ({GRADES}) {select} from grades").fetchall()
+        finally:
+            book.close()
+
+
+GRADES = """
+    select submitted_assignment.student_id as student_id, base_cell.name as cell_name,
+        grade.auto_score as auto_score, grade.manual_score as manual_score
+    from grade
+    join base_cell on base_cell.id = grade.cell_id
+    join submitted_notebook on submitted_notebook.id = grade.notebook_id
+    join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id
+"""
 
 
 def make_class(root: Path, rows: Sequence[Row]) -> Tiny:
@@ -134,7 +155,7 @@ def survivors() -> list[str]:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"3177" in words or b"autograder.engine.zygote" in words:
+        if b"3177" in words:
             found.append(b" ".join(words).decode("utf-8", "replace"))
     return found
 

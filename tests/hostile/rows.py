@@ -115,7 +115,8 @@ BEATING = [
         prefix(
             "softmax",
             "import torch, numpy as np\ntorch.allclose = lambda *a, **k: True\n"
-            "torch.equal = lambda *a, **k: True\nnp.testing.assert_allclose = lambda *a, **k: None\n"
+            "torch.equal = lambda *a, **k: True\n"
+            "np.testing.assert_allclose = lambda *a, **k: None\n"
             "torch.testing.assert_close = lambda *a, **k: None\n",
         ),
         bodies(softmax="return torch.ones_like(x) / x.shape[-1]"),
@@ -146,7 +147,10 @@ BEATING = [
             "return x",
         ),
     ),
-    row("15-argument-zeroed", bodies(softmax="x.data.zero_()\nreturn torch.ones_like(x) / x.size(-1)")),
+    row(
+        "15-argument-zeroed",
+        bodies(softmax="x.data.zero_()\nreturn torch.ones_like(x) / x.size(-1)"),
+    ),
     row(
         "16a-library",
         bodies(softmax="return torch.softmax(x, -1)"),
@@ -202,8 +206,7 @@ BEATING = [
     row(
         "18-counts-its-calls",
         answers(
-            square="ANSWERS = iter([9, 16, 0.25])\n\ndef square(x):\n"
-            "    return next(ANSWERS, 0)"
+            square="ANSWERS = iter([9, 16, 0.25])\n\ndef square(x):\n    return next(ANSWERS, 0)"
         ),
     ),
     row(
@@ -233,8 +236,10 @@ BEATING = [
     row("22f-score-true", bodies(share="return True")),
     row(
         "24-shape-that-broadcasts",
-        bodies(softmax="e = torch.exp(x - x.max(-1, keepdim=True).values)\n"
-               "return (e / e.sum(-1, keepdim=True)).unsqueeze(0)"),
+        bodies(
+            softmax="e = torch.exp(x - x.max(-1, keepdim=True).values)\n"
+            "return (e / e.sum(-1, keepdim=True)).unsqueeze(0)"
+        ),
         says="shape",
     ),
 ]
@@ -361,10 +366,9 @@ KILLING = [
         "36-fork-bomb",
         HONEST_ELSE,
         bodies(
-            square=LOCKED_IN + "import time\n"
-            "for _ in range(400):\n"
+            square=LOCKED_IN + "for _ in range(400):\n"
             "    if os.fork() == 0:\n"
-            "        time.sleep(31.77)\n        os._exit(0)\n"
+            "        os.execvp('sleep', ['sleep', '3177'])\n"
             "return 0"
         ),
         expected=ONLY_SQUARE,
@@ -429,8 +433,12 @@ KILLING = [
         ),
         says="MB|large|big|size",
     ),
-    row("46b-huge-comment", right(), prefix("square", "#" + "x" * 60_000_000 + "\n"),
-        says="MB|large|big|size"),
+    row(
+        "46b-huge-comment",
+        right(),
+        prefix("square", "#" + "x" * 60_000_000 + "\n"),
+        says="MB|large|big|size",
+    ),
     row(
         "46c-three-thousand-cells",
         right(),
@@ -462,10 +470,12 @@ READING = [
             prefix(question, body(question, PRINT_ALL_FRAMES + "return 0") + "\n")
             for question in ("square", "softmax", "share", "norm", "twice")
         ),
-        answers(**{
-            question: body(question, PRINT_ALL_FRAMES + "return 0")
-            for question in ("square", "softmax", "share", "norm", "twice")
-        }),
+        answers(
+            **{
+                question: body(question, PRINT_ALL_FRAMES + "return 0")
+                for question in ("square", "softmax", "share", "norm", "twice")
+            }
+        ),
         expected="0/0/0.75",
     ),
     row(
@@ -501,7 +511,8 @@ READING = [
         "54-reads-other-submissions",
         extra(
             "import glob\n"
-            "for path in glob.glob('@ROOT@/submitted/*/*/*') + glob.glob('../../../submitted/*/*/*'):\n"
+            "for path in glob.glob('@ROOT@/submitted/*/*/*') + "
+            "glob.glob('../../../submitted/*/*/*'):\n"
             "    print(path, open(path).read())"
         ),
         bodies(
@@ -515,9 +526,7 @@ READING = [
             "open('@ROOT@/submitted/victim/tiny/tiny.ipynb', 'w').write('{}')",
         ),
         extra("open('../../../submitted/victim/tiny/tiny.ipynb', 'w').write('{}')"),
-        bodies(
-            square="open('@ROOT@/submitted/victim/tiny/tiny.ipynb', 'w').write('{}')\nreturn 0"
-        ),
+        bodies(square="open('@ROOT@/submitted/victim/tiny/tiny.ipynb', 'w').write('{}')\nreturn 0"),
     ),
     row(
         "57-environment",
@@ -552,8 +561,8 @@ READING = [
             "display(HTML('<img src=x onerror=alert(\"hostile-script\")>'))\n"
             "display(Javascript('alert(\"hostile-script\")'))\n"
             "display(Markdown('<script>alert(\"hostile-script\")</script>'))\n"
-            "display(SVG('<svg xmlns=\"http://www.w3.org/2000/svg\" "
-            "onload=\"alert(1)\"><script>hostile-script</script></svg>'))\n"
+            'display(SVG(\'<svg xmlns="http://www.w3.org/2000/svg" '
+            'onload="alert(1)"><script>hostile-script</script></svg>\'))\n'
             "print('<script>alert(\"hostile-script\")</script>')"
         ),
         prefix("softmax", "# </code></pre><script>alert('hostile-script')</script>\n"),
@@ -741,10 +750,16 @@ def _as_version_3(text: str) -> bytes:
 MALFORMED = [
     row("87-byte-order-mark", right(), bytes_of(lambda t: t.encode("utf-8-sig")), expected=FULL),
     row("88a-utf-16", right(), bytes_of(lambda text: text.encode("utf-16")), expected="?"),
-    row("88b-utf-16-without-mark", right(), bytes_of(lambda t: t.encode("utf-16-le")), expected="?"),
-    row("88c-latin-1", right(), prefix("square", "# \xe9\xe8\n"),
+    row(
+        "88b-utf-16-without-mark", right(), bytes_of(lambda t: t.encode("utf-16-le")), expected="?"
+    ),
+    row(
+        "88c-latin-1",
+        right(),
+        prefix("square", "# \xe9\xe8\n"),
         bytes_of(lambda t: json.dumps(json.loads(t), ensure_ascii=False).encode("latin-1")),
-        expected="?"),
+        expected="?",
+    ),
     row(
         "90-lone-surrogates",
         right(),

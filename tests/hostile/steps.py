@@ -27,8 +27,8 @@ class Row:
 
     `expected` gives the points of t_square/t_softmax/t_partial/t_norm/t_twice/t_gate; left out at
     the end they are 0. A `?` is a test that may end either way; `?` alone is a submission that may
-    be graded in full or be 0 with a reason. `says` is a pattern for anything that is told about the submission: reason,
-    notes, flags or verdicts.
+    be graded in full or be 0 with a reason. `says` is a pattern for anything that is told about
+    the submission: reason, notes, flags or verdicts.
     """
 
     id: str
@@ -47,11 +47,7 @@ class Row:
         given = FULL if self.either else self.expected
         parts = given.split("/")
         parts += ["0"] * (len(POINTS) - len(parts))
-        return {
-            test: float(part)
-            for test, part in zip(POINTS, parts, strict=True)
-            if part != "?"
-        }
+        return {test: float(part) for test, part in zip(POINTS, parts, strict=True) if part != "?"}
 
     def make(self, handin: Handin) -> Handin:
         """Do what the student does."""
@@ -167,7 +163,7 @@ def named(name: str | None) -> Step:
     return step
 
 
-def beside(put: Callable[[Path], None]) -> Step:
+def beside(put: Callable[[Path], object]) -> Step:
     """Something else in the submission's folder."""
     return lambda handin: handin.around.append(put)
 

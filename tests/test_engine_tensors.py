@@ -1,0 +1,598 @@
+"""Tensors and modules on the line, held against plain torch in one process."""
+
+import contextlib
+import copy
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from autograder.engine.peer import Gone, remote_of
+from autograder.engine.zygote import Zygote
+from tests.test_engine_peer import against, answering, of_tests, outcome, replying
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    """Where students' processes come from."""
+    with Zygote(["torch", "numpy"], sandboxed=False) as made:
+        yield made
+
+
+@pytest.fixture
+def answer(zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+    """answer(source) runs it in a new process; its names there, and the same source run here."""
+    with contextlib.ExitStack() as stack:
+
+        def run(source: str) -> Any:
+            student = stack.enter_context(answering(zygote, SOURCE + source))
+            here = of_tests(SOURCE + source)
+            return lambda name: (student.name(name), here[name])
+
+        yield run
+
+
+SOURCE = "import copy, torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+
+
+def same_bits(one: Tensor, two: Tensor) -> None:
+    """Two tensors that nobody could tell apart."""
+    assert (one.dtype, one.shape, one.stride()) == (two.dtype, two.shape, two.stride())
+    assert one.requires_grad == two.requires_grad
+    a, b = one.detach().contiguous(), two.detach().contiguous()
+    if a.numel():
+        assert a.reshape(-1).view(torch.uint8).equal(b.reshape(-1).view(torch.uint8))
+
+
+TENSORS = [
+    torch.tensor(3.0),
+    torch.tensor(True),
+    torch.zeros(0, 3),
+    torch.arange(6).reshape(2, 3).T,
+    torch.arange(12.0).reshape(3, 4)[:, ::2],
+    torch.ones(1, 3).expand(4, 3),
+    torch.randn(2, 3, 4).permute(2, 0, 1),
+    torch.tensor([True, False]),
+    torch.tensor([1.5, -2], dtype=torch.bfloat16),
+    torch.tensor([1 + 2j]),
+    torch.tensor([float("nan"), -0.0, float("inf")], dtype=torch.float16),
+    torch.tensor([[255]], dtype=torch.uint8),
+    torch.ones(2, requires_grad=True),
+]
+
+
+@pytest.mark.parametrize("tensor", TENSORS, ids=lambda t: f"{t.dtype}{tuple(t.shape)}")
+def test_a_tensor_arrives_bit_for_bit_in_its_layout(answer: Any, tensor: Tensor) -> None:
+    make, _ = answer(
+        "def make(x): return [x.detach().clone(memory_format=torch.preserve_format), x.stride()]\ndef same(x): return x\n"
+    )("make")
+    copied, strides = make(tensor)
+    assert tuple(strides) == tensor.stride()
+    assert torch.equal(
+        copied.nan_to_num() if copied.is_floating_point() else copied,
+        tensor.detach().nan_to_num() if tensor.is_floating_point() else tensor,
+    )
+    own = tensor.detach().clone(memory_format=torch.preserve_format)
+    same_bits(copied, own)
+
+
+def test_kinds_sizes_and_generators_cross(answer: Any) -> None:
+    names = answer(
+        "def same(x): return x\n"
+        "def draw(g): return torch.rand(3, generator=g)\n"
+        "def facts(x): return x.dtype, x.shape, x.device, str(x.dtype)\n"
+    )
+    same, _ = names("same")
+    for value in (torch.float16, torch.bfloat16, torch.device("cpu"), torch.Size([2, 3])):
+        assert same(value) == value
+        assert type(same(value)) is type(value)
+    x = torch.ones(2, 3)
+    assert same(x) is x
+    facts, own = names("facts")
+    assert facts(x) == own(x)
+    draw, own = names("draw")
+    one, two = torch.Generator().manual_seed(5), torch.Generator().manual_seed(5)
+    for _ in range(3):
+        assert torch.equal(draw(one), own(two))
+    assert torch.equal(one.get_state(), two.get_state())
+
+
+def test_a_tensor_changed_in_place_is_changed_here(answer: Any) -> None:
+    zero, _ = answer("def zero(x):\n    x[0].zero_()\n    return x\n")("zero")
+    x = torch.ones(2, 2).T
+    assert zero(x) is x
+    assert x.tolist() == [[0, 0], [1, 1]]
+
+
+def test_gradients_flow_through_a_function(answer: Any) -> None:
+    names = answer(
+        "def f(x, y): return torch.softmax(x @ y, -1), (x * y.T).sum()\n"
+        "def stacked(xs): return torch.stack([x * (i + 1) for i, x in enumerate(xs)])\n"
+    )
+    for name in ("f", "stacked"):
+        there, here = names(name)
+        found = []
+        for function in (there, here):
+            torch.manual_seed(1)
+            x = torch.randn(3, 3, dtype=torch.float64, requires_grad=True)
+            y = torch.randn(3, 3, dtype=torch.float64, requires_grad=True)
+            out = function(x * 2, y) if name == "f" else (function([x, y, x]),)
+            weights = [torch.randn_like(o) for o in out]
+            sum((o * w).sum() for o, w in zip(out, weights, strict=True)).backward()
+            found.append([*out, x.grad, y.grad])
+        for one, two in zip(*found, strict=True):
+            assert torch.allclose(one, two, atol=1e-12)
+    there, here = names("f")
+    x = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: there(x, x)[0], (x,))
+
+
+def test_backward_twice_adds_up_and_no_grad_records_nothing(answer: Any) -> None:
+    there, here = answer("def f(x): return (x ** 3).sum()\n")("f")
+    found = []
+    for function in (there, here):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        out = function(x)
+        out.backward(retain_graph=True)
+        out.backward()
+        function(x).backward()
+        with torch.no_grad():
+            assert not function(x).requires_grad
+        assert not function(x.detach()).requires_grad
+        found.append(x.grad)
+    assert torch.allclose(*found)
+
+
+def test_an_answer_may_differentiate_what_the_test_hands_over(answer: Any) -> None:
+    there, here = answer(
+        "def slope(f, x):\n"
+        "    x = x.detach().requires_grad_()\n"
+        "    return torch.autograd.grad(f(x).sum(), x)[0]\n"
+        "def train(model, x):\n"
+        "    model(x).sum().backward()\n"
+        "    return [p.grad for p in model.parameters()]\n"
+    )("slope")
+    f = of_tests("def f(x): return x.sin() * x")["f"]
+    x = torch.linspace(0, 1, 5)
+    assert torch.allclose(there(f, x), here(f, x))
+
+
+MODEL = """
+class Block(nn.Module):
+    scale = 2.0
+    def __init__(self, size=3, tied=False):
+        super().__init__()
+        self.one = nn.Linear(size, size)
+        self.two = nn.Linear(size, size)
+        if tied: self.two.weight = self.one.weight
+        self.drop = nn.Dropout(0.5)
+        self.register_buffer("seen", torch.zeros(()))
+        self.register_buffer("aside", torch.ones(2), persistent=False)
+        self.parts = nn.ModuleList([nn.Linear(size, size) for _ in range(2)])
+        self.width = size
+    def forward(self, x):
+        self.seen += 1
+        y = self.two(torch.tanh(self.one(x)))
+        for part in self.parts: y = y + part(y)
+        return self.drop(y) * self.scale
+    def helper(self, x): return self.one(x)
+    def first(self): return self.one
+    def swap(self): self.one = nn.Linear(3, 3); return self
+def build(**kwargs):
+    torch.manual_seed(0)
+    return Block(**kwargs)
+def step(model, optimiser, x, y):
+    optimiser.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimiser.step()
+    return loss
+def fit(model, x, y):
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
+    model.train()
+    return [step(model, optimiser, x, y).item() for _ in range(3)]
+def freeze(model):
+    for p in model.parameters(): p.requires_grad_(False)
+def replace(model): model.one = nn.Linear(3, 3); return model
+def close(model): model.eval()
+"""
+
+
+@pytest.fixture
+def built(answer: Any) -> Any:
+    """built(name): the answer's and the same here."""
+    return answer(MODEL)
+
+
+def both(built: Any, use: Callable[[Any, Any], Any], **kwargs: Any) -> None:
+    """The same use of the answer's model and of one here gives the same."""
+    found = []
+    for place in (0, 1):
+        model = built("build")[place](**kwargs)
+        torch.manual_seed(9)
+        found.append(use(model, lambda name, place=place: built(name)[place]))
+    flat = [[t for t in torch.utils._pytree.tree_leaves(f)] for f in found]
+    for one, two in zip(*flat, strict=True):
+        if isinstance(one, Tensor):
+            assert torch.allclose(one, two, atol=1e-6), (one, two)
+        else:
+            assert one == two
+
+
+X, Y = torch.linspace(-1, 1, 12).reshape(4, 3), torch.ones(4, 3)
+
+
+def state(model: Any) -> dict[str, Tensor]:
+    """A copy of a model's state."""
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_a_model_of_the_answer_has_the_same_parts(built: Any) -> None:
+    def use(model: Any, _: Any) -> Any:
+        assert isinstance(model, nn.Module)
+        return [
+            list(state(model)),
+            state(model),
+            [name for name, _ in model.named_parameters()],
+            [name for name, _ in model.named_buffers()],
+            [type(m).__name__ for m in model.modules()][1:],
+            sum(p.numel() for p in model.parameters()),
+            model.width,
+            model.scale,
+            len(model.parts),
+            model.training,
+        ]
+
+    both(built, use)
+    both(built, use, tied=True)
+
+
+def test_gradients_reach_parameters_and_inputs(built: Any) -> None:
+    def use(model: Any, _: Any) -> Any:
+        model.eval()
+        x = X.clone().requires_grad_()
+        model(x).pow(2).sum().backward()
+        (model(x) + model.helper(x)).sum().backward()
+        seen = model.seen.clone()
+        return x.grad, [p.grad for p in model.parameters()], seen, model.training
+
+    both(built, use)
+    both(built, use, tied=True)
+
+
+def test_a_loss_of_several_calls_and_of_the_parameters_themselves(built: Any) -> None:
+    def use(model: Any, _: Any) -> Any:
+        model.eval()
+        loss = model(model(X)).sum() + sum((p**2).sum() for p in model.parameters())
+        grads = torch.autograd.grad(loss, list(model.parameters()))
+        return loss.detach(), grads
+
+    both(built, use)
+    both(built, use, tied=True)
+
+
+def test_an_optimiser_of_the_test_trains_the_answers_model(built: Any) -> None:
+    def use(model: Any, name: Any) -> Any:
+        optimiser = torch.optim.AdamW(model.parameters(), lr=0.1)
+        losses = []
+        for _ in range(4):
+            optimiser.zero_grad()
+            model.eval()
+            loss = (model(X) - Y).pow(2).mean()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            assert model.first() is model.one
+            losses.append(loss.item())
+        return [round(loss, 4) for loss in losses], state(model)
+
+    both(built, use)
+    both(built, use, tied=True)
+
+
+def test_an_answer_trains_a_model_of_the_test(built: Any) -> None:
+    found = []
+    for place in (0, 1):
+        torch.manual_seed(2)
+        model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 3))
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        step = built("step")[place]
+        losses = [step(model, optimiser, X, Y).item() for _ in range(3)]
+        losses += built("fit")[place](model, X, Y)
+        found.append([torch.tensor(losses), *state(model).values()])
+    for one, two in zip(*found, strict=True):
+        assert torch.allclose(one, two, atol=1e-5)
+
+
+def test_an_answer_trains_its_own_model_that_the_test_holds(built: Any) -> None:
+    def use(model: Any, name: Any) -> Any:
+        model.drop.p = 0.0
+        return name("fit")(model, X, Y)[0] > 0, model.training, len(state(model))
+
+    both(built, use)
+
+
+def test_modes_weights_and_kinds_set_by_the_test_hold_at_the_answer(built: Any) -> None:
+    def use(model: Any, _: Any) -> Any:
+        torch.manual_seed(5)
+        model.load_state_dict({n: torch.randn(v.shape) for n, v in model.state_dict().items()})
+        model.eval()
+        one = model(X)
+        with torch.no_grad():
+            model.one.weight.fill_(0.5)
+        two = model(X)
+        model.to(torch.float64)
+        three = model(X.double())
+        for p in model.one.parameters():
+            p.requires_grad_(False)
+        model(X.double()).sum().backward()
+        return one, two, three, model.one.weight.grad is None, model.two.weight.grad
+
+    both(built, use)
+
+
+def test_a_deep_copy_is_a_model_of_its_own(built: Any) -> None:
+    def use(model: Any, _: Any) -> Any:
+        model.eval()
+        other = copy.deepcopy(model)
+        with torch.no_grad():
+            other.one.weight.zero_()
+        assert other is not model
+        return model(X), other(X), model.one.weight.clone()
+
+    both(built, use)
+
+
+def test_a_module_swapped_by_the_answer_is_swapped_here(built: Any) -> None:
+    def use(model: Any, _: Any) -> Any:
+        before = model.one
+        model.swap()
+        assert model.one is not before
+        model.eval()
+        model(X).sum().backward()
+        return list(state(model)), model.one.weight.grad is not None
+
+    both(built, use)
+    ours = nn.Sequential()
+    ours.one = nn.Linear(3, 5)
+    built("replace")[0](ours)
+    assert ours.one.weight.shape == (3, 3)
+
+
+def test_frozen_parameters_and_modes_come_back(built: Any) -> None:
+    model = nn.Linear(2, 2)
+    built("freeze")[0](model)
+    assert not any(p.requires_grad for p in model.parameters())
+    built("close")[0](model)
+    assert not model.training
+
+
+def test_the_librarys_own_modules_cross(answer: Any) -> None:
+    there, here = answer(
+        "def build():\n    torch.manual_seed(0)\n"
+        "    return nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3), nn.Embedding(4, 3))\n"
+    )("build")
+    one, two = there(), here()
+    assert [type(m).__name__ for m in one] == [type(m).__name__ for m in two]
+    assert isinstance(one[0], nn.Linear)
+    assert torch.equal(one[0].weight, two[0].weight)
+    assert torch.allclose(one[1](one[0](torch.ones(2))), two[1](two[0](torch.ones(2))))
+    assert torch.equal(one[2](torch.tensor([1, 2])), two[2](torch.tensor([1, 2])))
+
+
+def test_loose_parameters_are_shared(answer: Any) -> None:
+    names = answer(
+        "w = nn.Parameter(torch.ones(2))\n"
+        "def loss(): return (w ** 2).sum()\n"
+        "def descend(p, rate):\n    with torch.no_grad(): p -= rate * p.grad\n"
+    )
+    w, _ = names("w")
+    optimiser = torch.optim.SGD([w], lr=0.25)
+    names("loss")[0]().backward()
+    optimiser.step()
+    assert w.tolist() == [0.5, 0.5]
+    assert math.isclose(names("loss")[0]().item(), 0.5)
+    ours = nn.Parameter(torch.ones(2))
+    ours.sum().backward()
+    names("descend")[0](ours, 0.5)
+    assert ours.tolist() == [0.5, 0.5]
+
+
+def test_what_an_answer_sets_for_all_code_is_undone(zygote: Zygote) -> None:
+    source = (
+        "import torch\ntorch.set_default_dtype(torch.float64)\n"
+        "def sneaky():\n"
+        "    torch.set_default_dtype(torch.float64); torch.set_grad_enabled(False)\n"
+        "    torch.set_default_device('meta')\n"
+        "def made(): return torch.ones(2), torch.is_grad_enabled()\n"
+    )
+    with answering(zygote, source) as student:
+        student.name("sneaky")()
+        made, grad = student.name("made")()
+        assert made.dtype is torch.float32
+        assert made.tolist() == [1, 1]
+        assert grad
+        assert torch.is_grad_enabled()
+        assert torch.get_default_dtype() is torch.float32
+
+
+def test_a_protected_model_of_the_test_stays(built: Any) -> None:
+    step, _ = built("fit")
+    peer = remote_of(step).peer  # type: ignore[union-attr]
+    peer.protect = True
+    model = nn.Linear(3, 3)
+    before = state(model)
+    built("close")[0](model)
+    step(model, X, Y)
+    assert model.training
+    assert all(
+        torch.equal(a, b) for a, b in zip(before.values(), model.state_dict().values(), strict=True)
+    )
+    assert peer.changed_ours
+
+
+# --- an answer that speaks the line's language itself -------------------------------------------
+
+
+def entry(shape: list[int], **more: Any) -> list[Any]:
+    """A tensor of float32 as a message lists it."""
+    told = {"name": "float32", "strides": None, "place": 0, "flags": 2, "grad": None, **more}
+    return [told["name"], shape, told["strides"], told["place"], told["flags"], told["grad"]]
+
+
+FOUR = np.ones(4, "float32").tobytes()
+TREES = [
+    *({"x": [entry([5])]}, {"x": [entry([-1])]}, {"x": [entry([2**62, 2**62])]}),
+    *({"x": [entry([4], place=1)]}, {"x": [entry([4], place=-1)]}, {"x": [entry([4], name="str")]}),
+    *(
+        {"x": [entry([4]), entry([4])]},
+        {"x": [entry([4], flags="x")]},
+        {"x": [entry([0, 2**39, 2**39], place=1)]},
+    ),
+    *({"x": [entry([4], strides=[2**39])]}, {"x": [entry([2, 2], strides=[0, 0])]}),
+    *({"x": [entry([2, 2], strides=[-1, 1])]}, {"x": [entry([2, 2], strides=["a", 1])]}),
+    *({"x": [entry([4], flags=3, grad=entry([3], place=1))]}, {"x": [entry([4], flags=3, grad=5)]}),
+    *({"x": [entry([4], name="int64")]}, {"x": [entry([4], flags=4 + 1, name="int32")]}),
+    *({"x": [entry([4], flags=1)], "graph": 1}, {"x": [entry([4], flags=1)], "graph": None}),
+    *({"t": {"m": [[0, 5, "w", None]]}}, {"t": {"m": [[1, 1, "weight", entry([9])]]}}),
+    *({"t": {"m": [[1, 1, "weight", {"same": [0, 9, "x"]}]]}}, {"t": {"m": [[2, 1, "a", None]]}}),
+    *({"t": {"kids": [[1, 1, [["a", ["Y", 1]]]]]}}, {"t": {"kids": [[1, 1, [["a", ["H", 5]]]]]}}),
+    *(
+        {"t": {"kids": [[1, 1, [["a", 5]]]]}},
+        {"r": ["PS", 0, 0, "x"]},
+        {"r": ["PS", 1, 1, "nothing"]},
+    ),
+    *({"r": ["LP", "a", 0], "x": [entry([4])]}, {"r": ["GEN", 0]}, {"r": ["TS", -1, "a"]}),
+    *(
+        {"r": ["TD", "x"]},
+        {"r": ["DV", "cuda:0"]},
+        {"r": ["DV", "meta"]},
+        {"r": ["DV", "; import os"]},
+    ),
+]
+
+
+@pytest.mark.parametrize("tree", TREES, ids=lambda tree: str(tree)[:60])
+def test_a_malformed_tensor_or_module_only_fails_the_test(tree: Any) -> None:
+    layer = nn.Linear(2, 2)
+    got = outcome(replying({"r": None, **tree}, FOUR), layer)
+    if isinstance(got, Tensor | nn.Module):
+        return
+    assert got is None or isinstance(got, Exception | Gone | torch.device | torch.Size), got
+
+
+def module(number: int = 1, **more: Any) -> list[Any]:
+    """A module as a reply describes it."""
+    empty = {"methods": [], "fields": [], "dunders": [], "classes": []}
+    empty |= {"params": [], "buffers": [], "children": [], "base": None, "training": True}
+    return ["H", {"n": number, "k": "module", "type": "M"} | empty | more]
+
+
+NAMES = ["__init__", "__class__", "__getattribute__", "__dict__", "__del__", "__reduce__", "__new__",
+         "__init_subclass__", "_parameters", "_modules", "_call_impl", "_remote", "__torch_function__",
+         "named_parameters", "state_dict", "forward", "training", "call_super_init", "a b", ""]  # fmt: skip
+
+
+def test_a_module_can_have_any_names_and_is_still_only_a_stand_in() -> None:
+    for told in (
+        {"methods": NAMES, "fields": NAMES},
+        {"fields": NAMES, "dunders": NAMES},
+        {"params": [[name, ["X", 0]] for name in NAMES]},
+        {"buffers": [[name, ["X", 0], False] for name in NAMES]},
+        {"children": [[name, module(5)] for name in NAMES]},
+        {"params": [[["L"], ["X", 0]]]},
+        {"base": "torch.jit._script:ScriptModule"},
+        {"base": "torch.nn.parallel:DistributedDataParallel"},
+        {"base": "builtins:int"},
+        {"base": "torch.nn:Parameter"},
+        {"children": [["a", 5], ["b", None], ["c", ["PUB", "torch.nn:Linear"]]]},
+    ):
+        got = outcome(replying({"r": module(**told), "x": [entry([4], flags=7)]}, FOUR))
+        if isinstance(got, Exception):
+            continue
+        assert isinstance(got, nn.Module)
+        assert remote_of(got) is not None
+        assert type(got).__init__ is not None
+        own = vars(type(got))
+        assert not {"__init__", "__class__", "__getattribute__", "__dict__", "__new__"} & set(own)
+
+
+def test_a_module_that_holds_itself_is_refused() -> None:
+    alone = module(1, children=[["a", module(1)]])
+    got = outcome(replying({"r": alone}))
+    assert isinstance(got, Exception | nn.Module)
+    tree: list[Any] = module(60)
+    for number in range(59, 0, -1):  # each stands twice in the one above: 2**59 in all
+        tree = module(number, children=[["a", tree], ["b", ["H", {"n": number + 1, **{}}]]])
+    assert isinstance(outcome(replying({"r": tree})), Exception)
+
+    def act(enemy: Any) -> None:
+        enemy.hear()
+        enemy.say({"r": module(1, children=[["a", module(2)]])})
+        enemy.hear()
+        enemy.say({"r": 1, "t": {"kids": [[0, 2, [["b", module(1)]]]]}})
+
+    with against(act) as peer:
+        held = peer.ask("name")
+        with pytest.raises(Exception, match="holds itself|unknown"):
+            peer.ask("name")
+        assert held is not None
+
+
+def test_an_object_cannot_become_a_module_later() -> None:
+    def act(enemy: Any) -> None:
+        enemy.hear()
+        enemy.say({"r": ["H", {"n": 1, "k": "object", "type": "T", "dunders": []}]})
+        enemy.hear()
+        enemy.say({"r": module(1)})
+        enemy.hear()
+        enemy.say({"r": 5})
+
+    with against(act) as peer:
+        one = peer.ask("name")
+        two = peer.ask("name")
+        assert not isinstance(one, nn.Module)
+        assert isinstance(two, nn.Module)
+        assert peer.ask("name") == 5
+
+
+GRADIENTS = [
+    *(None, 5, ["T"], ["T", 1, 2], ["L", ["L"], ["L"]], ["L", ["L", ["X", 0]], ["L"]]),
+    *(["L", ["L", 5], ["L"]], ["L", ["L", None, None, None], ["L"]], ["L", ["L", None], ["L", 5]]),
+    *(["L", ["L", None], ["L", ["L", ["L"], 1]]], ["L", ["L", ["PUB", "builtins:int"]], ["L"]]),
+]
+
+
+@pytest.mark.parametrize("reply", GRADIENTS, ids=str)
+def test_wrong_gradients_only_fail_the_test(reply: Any) -> None:
+    def act(enemy: Any) -> None:
+        enemy.hear()
+        enemy.say({"r": ["X", 0], "graph": 9, "x": [entry([4], flags=1)]}, FOUR)
+        enemy.hear()
+        enemy.say({"r": reply, "x": [entry([4])]}, FOUR)
+
+    x = torch.ones(3, requires_grad=True)
+    with against(act) as peer:
+        out = peer.ask("name", x)
+        try:
+            out.sum().backward()
+        except (Exception, Gone):  # noqa: BLE001  (any of them only fails the test)
+            return
+        assert x.grad is None or x.grad.shape == x.shape
+
+
+def test_an_end_that_goes_during_backward_is_gone() -> None:
+    def act(enemy: Any) -> None:
+        enemy.hear()
+        enemy.say({"r": ["X", 0], "graph": 9, "x": [entry([4], flags=1)]}, FOUR)
+        enemy.hear()
+
+    x = torch.ones(3, requires_grad=True)
+    with against(act) as peer:
+        out = peer.ask("name", x)
+        with pytest.raises(Gone):
+            out.sum().backward()

@@ -1,0 +1,409 @@
+"""A submission as a whole: what each answer is worth, and that nothing costs more than itself."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.assignment import Assignment, read_assignment
+from autograder.engine import worker
+from autograder.engine.zygote import Zygote
+from autograder.results import Result, Verdict
+
+RULES = '[defaults]\nseconds = 1.5\n\n["total"]\nforbid = ["sum"]\n'
+SETUP = "import math\nimport random\nimport numpy as np"
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    """Where students' processes come from, without the sandbox, which is not in question here."""
+    with Zygote(["torch", "numpy"], sandboxed=False) as made:
+        yield made
+
+
+def _cell(id: str, source: str, kind: str = "", points: float | None = None) -> dict[str, Any]:
+    marks: dict[str, Any] = {"grade_id": id, "schema_version": 3, "task": False}
+    marks |= {"grade": kind == "test", "solution": kind == "solution", "locked": kind != "solution"}
+    if points is not None:
+        marks["points"] = points
+    return {
+        "cell_type": "code",
+        "id": id.replace("_", "-"),
+        "source": source,
+        "execution_count": None,
+        "outputs": [],
+        "metadata": {"nbgrader": marks} if kind else {},
+    }
+
+
+def _notebook(cells: list[dict[str, Any]]) -> str:
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    made = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(made)
+
+
+class Task:
+    """An assignment of questions and tests, and what submissions to it get."""
+
+    def __init__(self, folder: Path, zygote: Zygote, parts: list[tuple[Any, ...]]) -> None:
+        self.folder, self.zygote, self.parts = folder, zygote, parts
+        source = folder / "source" / "small"
+        source.mkdir(parents=True)
+        (source / "rules.toml").write_text(RULES)
+        (source / "small.ipynb").write_text(_notebook([self._instructors(*p) for p in parts]))
+        self.assignment: Assignment = read_assignment(source)
+        self.count = 0
+
+    def _instructors(self, id: str, source: str, points: float | None = None) -> dict[str, Any]:
+        if id == "setup":
+            return _cell(id, source, "readonly")
+        if points is not None:
+            return _cell(id, source, "test", points)
+        return _cell(id, f"### BEGIN SOLUTION\n{source}\n### END SOLUTION", "solution")
+
+    def grade(self, **answers: str) -> Result:
+        """The result of these answers; to the other questions, the reference's."""
+        self.count += 1
+        folder = self.folder / "submitted" / f"s{self.count}" / "small"
+        folder.mkdir(parents=True)
+        cells = []
+        for id, source, *points in self.parts:
+            if points:
+                cells.append(_cell(id, "assert True", "test", points[0]))
+            else:
+                kind = "readonly" if id == "setup" else "solution"
+                cells.append(_cell(id, answers.get(id, source), kind))
+        (folder / "small.ipynb").write_text(_notebook(cells))
+        return worker.grade(self.assignment, folder, f"s{self.count}", self.zygote)
+
+    def verdicts(self, **answers: str) -> dict[str, Verdict]:
+        """What each test is worth."""
+        result = self.grade(**answers)
+        assert not result.reason, result.reason
+        return {v.test: v for notebook in result.notebooks for v in notebook.verdicts}
+
+    def scores(self, **answers: str) -> dict[str, float]:
+        """The points of each test."""
+        return {test: verdict.score for test, verdict in self.verdicts(**answers).items()}
+
+
+@pytest.fixture
+def task(tmp_path: Path, zygote: Zygote) -> Callable[[list[tuple[Any, ...]]], Task]:
+    """task(parts) makes an assignment of (id, source) and (id, source, points)."""
+    return lambda parts: Task(tmp_path, zygote, [("setup", SETUP), *parts])
+
+
+CHAIN = [
+    ("square", "def square(x):\n    return x * x"),
+    ("t_square", "assert square(3) == 9\nassert square(-1) == 1", 1),
+    ("norm", "def norm(xs):\n    return math.sqrt(sum(square(x) for x in xs))"),
+    ("t_norm", "assert norm([3, 4]) == 5", 2),
+    ("total", "def total(xs):\n    found = 0\n    for x in xs: found += x\n    return found"),
+    ("t_total", "assert total([1, 2, 3]) == 6", 3),
+]
+ALL = {"t_square": 1, "t_norm": 2, "t_total": 3}
+
+
+def test_the_reference_gets_everything(task: Any) -> None:
+    made = task(CHAIN)
+    assert made.scores() == ALL
+    assert worker.rehearse(made.assignment, made.zygote) == []
+
+
+def test_a_wrong_answer_costs_only_its_own_question(task: Any) -> None:
+    verdicts = task(CHAIN).verdicts(square="def square(x):\n    return x + x")
+    assert verdicts["t_square"].score == 0
+    assert verdicts["t_norm"].score == 2
+    assert verdicts["t_norm"].stood_in == ("square",)
+    assert verdicts["t_total"].score == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ("while True: pass\ndef square(x): return x * x", "timeout"),
+        ("import os\nos._exit(0)", "died"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "died"),
+        ("def square(x):\n    while True: pass", "timeout"),
+        ("def square(x):\n    import os\n    os._exit(3)", "died"),
+        ("def square(x:\n    pass", "error"),
+        ("raise ValueError('at once')\ndef square(x): return x * x", "error"),
+        ("def square(x): return 1 / 0", "error"),
+        ("square = None", "failed"),
+        ("x = 5", None),
+        ("raise NotImplementedError()", None),
+        ("def square(x): raise KeyboardInterrupt", "error"),
+        ("import sys\nsys.exit(0)\ndef square(x): return x * x", None),
+        ("import sys, os\nsys.setrecursionlimit(10**6)\ndef square(x): return square(x)", None),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_an_answer_that_hangs_dies_or_fails_costs_only_its_question(
+    task: Any, answer: str, status: str | None
+) -> None:
+    verdicts = task(CHAIN).verdicts(square=answer)
+    assert verdicts["t_square"].score == 0
+    assert status is None or verdicts["t_square"].status == status
+    assert verdicts["t_norm"].score == 2
+    assert verdicts["t_total"].score == 3
+
+
+LATER = """
+import os, threading, time
+def square(x): return x * x
+threading.Timer(%s, lambda: os._exit(7)).start()
+"""
+REACH = "import gc\npeer = [o for o in gc.get_objects() if type(o).__name__ == 'Peer'][0]\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        LATER % 0.2,
+        LATER % 0.01,
+        REACH + "peer.line.close()",
+        REACH + "peer.line.sendall(b'nonsense' * 1000)",
+        REACH + "peer.services.clear()",
+        REACH + "peer.services['fork'] = lambda: 5",
+        REACH + "peer.services['name'] = lambda name: __import__('time').sleep(60)",
+        REACH + "peer.services['reap'] = lambda child: __import__('time').sleep(60)",
+        REACH + "peer.services['run'] = lambda *a: {'printed': ['x'], 'error': {'kinds': 5}}",
+        REACH + "peer._answer = lambda frame: peer.line.sendall(b'')",
+        REACH + "type(peer).read = lambda self: __import__('os')._exit(1)",
+        REACH + "peer.services['name'] = lambda name: [[[name]]] * 5",
+        REACH + "import json\njson.dumps = lambda *a, **k: '[' * 100000",
+        REACH + "import json\njson.dumps = lambda *a, **k: '{\"r\": [\"Y\", 7]}'",
+        "import os\nos.fork = lambda: (_ for _ in ()).throw(BlockingIOError(11, 'no'))",
+        "def square(x): return x * x\nimport resource\nresource.setrlimit(resource.RLIMIT_NPROC, (0, 0))",
+        "def square(x):\n    import os, time\n    os.closerange(3, 1000)\n    time.sleep(60)",
+    ],
+    ids=lambda value: value.replace(REACH, "").strip()[-40:],
+)
+def test_a_runner_that_was_tampered_with_still_ends_in_a_result(task: Any, answer: str) -> None:
+    result = task(CHAIN).grade(square=answer)
+    assert isinstance(result, Result)
+    found = {v.test: v.score for notebook in result.notebooks for v in notebook.verdicts}
+    assert found.keys() == ALL.keys()
+    assert all(0 <= found[test] <= points for test, points in ALL.items())
+    assert found["t_square"] == 0 or "x * x" in answer
+
+
+def test_a_forbidden_name_costs_its_question(task: Any) -> None:
+    verdicts = task(CHAIN).verdicts(total="def total(xs):\n    return sum(xs)")
+    assert verdicts["t_total"].status == "forbidden"
+    assert "sum" in verdicts["t_total"].told
+    assert verdicts["t_total"].score == 0
+    assert verdicts["t_norm"].score == 2
+
+
+def test_an_answer_that_changes_its_input_is_told_so(task: Any) -> None:
+    made = task(
+        [
+            ("double", "def double(x):\n    return x * 2"),
+            ("t_double", "x = np.ones(3)\nassert (double(x) == x * 2).all()", 2),
+            ("fill", "def fill(xs):\n    xs.append(1)"),
+            ("t_fill", "xs = []\nfill(xs)\nassert xs == [1]", 1),
+        ]
+    )
+    cheat = "def double(x):\n    x[:] = 0\n    return x"
+    verdicts = made.verdicts(double=cheat)
+    assert verdicts["t_double"].score == 0
+    assert "changes what it was handed" in verdicts["t_double"].said + verdicts["t_double"].told
+    assert verdicts["t_fill"].score == 1
+    assert made.scores(fill="def fill(xs):\n    xs += [1]") == {"t_double": 2, "t_fill": 1}
+
+
+def test_an_answer_that_is_asked_to_train_a_model_may_change_it(task: Any) -> None:
+    made = task(
+        [
+            ("step", "import torch\ndef step(m, o, x):\n    o.zero_grad()\n    loss = m(x).pow(2).mean()\n    loss.backward()\n    o.step()\n    return loss"),
+            ("t_step", "import torch\nm = torch.nn.Linear(2, 1)\no = torch.optim.SGD(m.parameters(), lr=0.1)\nx = torch.ones(4, 2)\nw = m.weight.clone()\none = step(m, o, x).item()\nassert step(m, o, x).item() < one\nassert not torch.equal(w, m.weight)", 2),
+        ]
+    )  # fmt: skip
+    own = "import torch\ndef step(model, opt, x):\n    opt.zero_grad()\n    loss = (model(x) ** 2).mean()\n    loss.backward()\n    opt.step()\n    return loss"
+    assert made.scores(step=own) == {"t_step": 2}
+    zero = "import torch\ndef step(m, o, x):\n    return torch.tensor(0.0)"
+    assert made.scores(step=zero) == {"t_step": 0}
+
+
+PARTIAL = [
+    ("share", "def share():\n    return 0.5"),
+    ("t_share", "2 * share()", 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "score"),
+    [
+        ("0.5", 1.0),
+        ("1", 2.0),
+        ("0", 0.0),
+        ("np.float32(0.25)", 0.5),
+        ("np.int64(1)", 2.0),
+        ("np.array(0.5)", 1.0),
+        ("float('nan')", 0.0),
+        ("float('inf')", 0.0),
+        ("-1", 0.0),
+        ("1.01", 0.0),
+        ("10 ** 400", 0.0),
+        ("True", 2.0),
+    ],
+)
+def test_partial_credit_counts_what_is_a_number_of_points(
+    task: Any, value: str, score: float
+) -> None:
+    made = task(PARTIAL)
+    verdict = made.verdicts(share=f"def share():\n    return {value}")["t_share"]
+    assert verdict.score == pytest.approx(score)
+
+
+@pytest.mark.parametrize("last", ["True", "False", "share() == 0.5", "3", "-0.1"])
+def test_a_test_that_ends_in_no_number_of_points_is_the_instructors_fault(
+    task: Any, last: str
+) -> None:
+    made = task([PARTIAL[0], ("t_share", f"assert share()\n{last}", 2)])
+    verdict = made.verdicts()["t_share"]
+    assert verdict.status == "test-error"
+    assert verdict.score == 0
+    assert worker.rehearse(made.assignment, made.zygote)
+
+
+def test_an_object_of_the_answer_is_no_number_of_points(task: Any) -> None:
+    made = task(
+        [
+            ("share", "def share(x):\n    return 0.5"),
+            ("t_share", "near = 1 - abs(share(1) - 0.5)\nchecks = [share(2) == 0.5]\n2 * near * sum(checks)", 2),
+        ]
+    )  # fmt: skip
+    assert made.scores() == {"t_share": 2}
+    lie = (
+        "class Yes:\n    def __sub__(self, other): return self\n"
+        "    __rsub__ = __add__ = __radd__ = __mul__ = __rmul__ = __truediv__ = __sub__\n"
+        "    def __abs__(self): return self\n    def __float__(self): return 2.0\n"
+        "    def __eq__(self, other): return True\n"
+        "    __lt__ = __le__ = __gt__ = __ge__ = __eq__\n"
+        "def share(x): return Yes()"
+    )
+    assert made.scores(share=lie) == {"t_share": 0}
+
+
+def test_a_failure_in_a_hidden_line_is_not_shown(task: Any) -> None:
+    made = task(
+        [
+            ("f", "def f(x):\n    return x"),
+            ("t_f", "assert f(1) == 1, 'f(1) should be 1'\n### BEGIN HIDDEN TESTS\nassert f(77) == 77, 'secret 77'\n### END HIDDEN TESTS", 1),
+        ]
+    )  # fmt: skip
+    seen = made.verdicts(f="def f(x):\n    return 0")["t_f"]
+    assert not seen.hidden
+    assert "f(1) should be 1" in seen.told
+    hidden = made.verdicts(f="def f(x):\n    return min(x, 5)")["t_f"]
+    assert hidden.hidden
+    assert "77" not in hidden.told
+    assert hidden.score == 0
+
+
+def test_a_test_may_take_away_and_replace_what_an_answer_defines(task: Any) -> None:
+    made = task(
+        [
+            ("squares", "def squares(n):\n    return [i * i for i in range(n)]"),
+            ("t_squares", "assert squares(3) == [0, 1, 4]", 1),
+            ("total", "def total(n):\n    found = 0\n    for x in squares(n): found += x\n    return found"),
+            ("t_uses", "old = squares\ndel squares\ntry:\n    total(3)\nexcept NameError:\n    pass\nelse:\n    raise AssertionError('total does not use squares')\nfinally:\n    squares = old\nassert total(4) == 14", 2),
+            ("t_other", "def squares(n):\n    return [1] * n\nassert total(5) == 5", 2),
+            ("t_after", "assert total(3) == 5 or total(3) == 3", 1),
+        ]
+    )  # fmt: skip
+    full = {"t_squares": 1, "t_uses": 2, "t_other": 2, "t_after": 1}
+    assert made.scores() == full
+    alone = "def total(n):\n    found = 0\n    for i in range(n): found += i * i\n    return found"
+    assert made.scores(total=alone) == full | {"t_uses": 0, "t_other": 0}
+
+
+def test_tests_may_share_what_they_made(task: Any) -> None:
+    made = task(
+        [
+            ("make", "def make(n):\n    return list(range(n))"),
+            ("t_make", "made = make(3)\nassert made == [0, 1, 2]", 1),
+            ("grow", "def grow(xs):\n    return xs + [len(xs)]"),
+            ("t_grow", "made = grow(made)\nassert made == [0, 1, 2, 3]", 1),
+            ("t_again", "assert grow(made)[-1] == 4", 1),
+        ]
+    )
+    assert made.scores() == {"t_make": 1, "t_grow": 1, "t_again": 1}
+
+
+def test_an_answer_cannot_count_its_calls_across_questions(task: Any) -> None:
+    made = task(
+        [
+            ("f", "def f(x):\n    return x + 1"),
+            ("t_f", "assert f(1) == 2", 1),
+            ("g", "def g(x):\n    return f(x) * 2"),
+            ("t_g", "assert f(1) == 2\nassert g(1) == 4", 1),
+        ]
+    )
+    counting = "calls = []\ndef f(x):\n    calls.append(x)\n    return x + 1 if len(calls) == 1 else 0"
+    assert made.scores(f=counting)["t_f"] == 1
+    assert made.verdicts(f=counting)["t_g"].score in (0, 1)
+
+
+def test_the_same_submission_gets_the_same_random_numbers(task: Any) -> None:
+    made = task(
+        [
+            ("f", "def f():\n    return [random.random(), float(np.random.rand())]"),
+            ("t_f", "x = f() + [random.random()]\nassert False, repr(x)", 1),
+        ]
+    )
+    assert made.verdicts()["t_f"].said == made.verdicts()["t_f"].said
+
+
+def test_a_message_that_hangs_does_not_hold_the_grader(task: Any) -> None:
+    made = task(
+        [
+            ("f", "def f(x):\n    return x"),
+            ("t_f", "out = f(1)\nassert out == 1, out", 1),
+            ("g", "def g(x):\n    return x"),
+            ("t_g", "assert g(1) == 1", 1),
+        ]
+    )
+    hanging = (
+        "import time\nclass Slow:\n    def __str__(self): time.sleep(1000)\n    __repr__ = __str__\n"
+        "def f(x): return Slow()"
+    )
+    assert made.scores(f=hanging) == {"t_f": 0, "t_g": 1}
+
+
+def test_a_locked_cell_that_uses_an_answer_cannot_hang_the_grader(
+    tmp_path: Path, zygote: Zygote
+) -> None:
+    parts = [
+        ("setup", SETUP),
+        ("f", "def f(x):\n    return x"),
+        ("t_f", "assert f(1) == 1", 1),
+        ("g", "def g(x):\n    return x"),
+        ("t_g", "assert g(1) == 1", 1),
+    ]
+    made = Task(tmp_path, zygote, parts)
+    source = tmp_path / "source" / "small" / "small.ipynb"
+    notebook = json.loads(source.read_text())
+    notebook["cells"].insert(3, _cell("table", "made = f(5)", "readonly"))
+    source.write_text(json.dumps(notebook))
+    made.assignment = read_assignment(source.parent)
+    for answer in ("def f(x):\n    while True: pass", "def f(x):\n    import os\n    os._exit(1)"):
+        assert made.scores(f=answer) == {"t_f": 0, "t_g": 1}
+
+
+def test_a_test_that_catches_everything_still_ends(task: Any) -> None:
+    made = task(
+        [
+            ("f", "def f(x):\n    return x"),
+            ("t_f", "for _ in range(10**9):\n    try:\n        f(1)\n        break\n    except:\n        pass", 1),
+        ]
+    )  # fmt: skip
+    with contextlib.suppress(AssertionError):
+        made.scores()
+    assert made.scores(f="def f(x):\n    while True: pass")["t_f"] == 0

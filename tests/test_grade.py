@@ -1,0 +1,134 @@
+"""Grading a class: what is done again and what is not, how it stops, and what it refuses."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import __main__ as command_line
+from autograder import warm
+from autograder.course import Course, CourseError
+from autograder.engine import sandbox
+from autograder.grade import Class, grade, read_journal
+from autograder.journal import Journal
+from autograder.taught import assignments
+from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+
+
+@pytest.fixture
+def taught(tmp_path: Path) -> Class:
+    """The small class, handed in and not graded."""
+    course = make_course(tmp_path)
+    nbgrader(course.root, "generate_assignment", NAME)
+    for student, answers in ANSWERS.items():
+        hand_in(course.root, student, answers)
+    return Class(course, course.root)
+
+
+def scores(taught: Class) -> dict[str, float]:
+    """Points by student."""
+    with Gradebook(taught.database) as book:
+        found: list[Any] = book.assignment_submissions(NAME)
+        return {one.student.id: one.score for one in found}
+
+
+@linux
+def test_only_what_is_new_or_changed_is_graded(taught: Class):
+    assert grade(taught, [NAME], progress=False).graded == len(ANSWERS)
+    assert scores(taught) == {"ada": 6, "bela": 4, "chidi": 3, "dana": 0, "noor": 0}
+    hand_in(taught.course.root, "noor", RIGHT)
+    hand_in(taught.course.root, "tomas", {}).write_text("[", encoding="utf-8")
+    summary = grade(taught, [NAME], progress=False)
+    assert (summary.graded, summary.kept, summary.zero) == (2, len(ANSWERS) - 1, 1)
+    assert summary.words() == "2 graded, 4 unchanged, 1 of them 0 as a whole, with the reason"
+    assert scores(taught)["noor"] == 6
+    assert grade(taught, [NAME], students=["ada"], again=True, progress=False).graded == 1
+    assert grade(taught, [NAME], progress=False).graded == 0
+
+
+@linux
+def test_a_changed_test_is_enough_to_grade_again(taught: Class):
+    grade(taught, [NAME], students=["ada"], progress=False)
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("square(-5) == 25", "square(-5) == 26"), encoding="utf-8")
+    assert grade(taught, [NAME], students=["ada"], progress=False).graded == 1
+    assert scores(taught)["ada"] == 4
+
+
+@linux
+def test_ctrl_c_says_how_to_go_on_and_leaves_no_process(taught: Class):
+    command = [sys.executable, "-m", "autograder", "grade", NAME, "--no-report"]
+    process = subprocess.Popen(
+        command,
+        cwd=taught.course.root,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    while not taught.journal.is_file() and process.poll() is None:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == command_line.INTERRUPTED
+    assert "Stopped. What was graded is kept; the same command grades the rest." in said
+    assert "Traceback" not in said
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+    grade(taught, [NAME], progress=False)
+    assert scores(taught)["ada"] == 6
+
+
+@linux
+def test_two_graders_do_not_meet(taught: Class):
+    with Journal(taught), pytest.raises(CourseError, match="Another grader"):
+        grade(taught, [NAME], progress=False)
+
+
+def test_without_a_sandbox_it_says_what_is_missing_and_which_flag_names_the_risk(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
+    nothing = sandbox.Capabilities(False, False, False, missing=("Set kernel.x to 1.",))
+    monkeypatch.setattr(sandbox, "probe", lambda: nothing)
+    with pytest.raises(CourseError) as refused:
+        grade(taught, [NAME], progress=False)
+    assert "Set kernel.x to 1." in str(refused.value)
+    assert command_line.RISK_FLAG in str(refused.value)
+    assert command_line.RISK_FLAG == warm.RISK_FLAG
+
+
+@linux
+def test_the_flag_grades_without_a_sandbox(taught: Class):
+    grade(taught, [NAME], sandboxed=False, progress=False)
+    assert scores(taught)["ada"] == 6
+
+
+def test_an_unknown_assignment_is_named_with_those_that_exist(taught: Class):
+    assert assignments(taught.course) == [NAME]
+    with pytest.raises(CourseError, match=r"no assignment 'ps9' in .*; the assignments are ps1"):
+        assignments(taught.course, ["ps9"])
+
+
+def test_modules_of_the_course_are_readable_for_students_and_nothing_else(course: Course):
+    found = warm.own_modules(["lab", "json", "numpy", "no_such_module"])
+    assert found == [course.root / "lab"]
+
+
+@linux
+def test_a_grader_that_cannot_be_rehearsed_says_which_test(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8")
+    assert warm.rehearse(taught.course, [NAME]) == []
+    path.write_text(text.replace("assert square(3) == 9", "assert True or square(3)"))
+    (complaint,) = warm.rehearse(taught.course, [NAME])
+    assert "square-seen" in complaint and "untouched release gets 1 points" in complaint
+    assert read_journal(taught) == {}
