@@ -27,6 +27,9 @@ c.Autograde.autograde_preprocessors = ["autograder.hooks.Grade"]
 c.ExecutePreprocessor.timeout = 60  # for `nbgrader validate`, which runs on the student's machine
 c.ExecutePreprocessor.extra_arguments = ["--log-level=ERROR"]  # kernels talk on this machine only
 
+# A wrong answer costs its own question: in later ones that use it the reference stands in.
+c.Autograder.reference_stands_in = True
+
 # What a student reads: no source, input or expected value of a hidden test.
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",

@@ -141,6 +141,7 @@ class Assignment:
     rules: Rules
     files: tuple[Path, ...]  # the instructor's other files
     folder: Path = Path()  # in which those files lie
+    stand_in: bool = False  # whether the reference stands in for what an earlier question broke
 
     def notebook(self, name: str) -> Notebook:
         """The notebook of this name."""
@@ -162,6 +163,7 @@ class Markers:
     scheme: tuple[str, str] = ("BEGIN MARK SCHEME", "END MARK SCHEME")
     header: Path | None = None
     footer: Path | None = None
+    stand_in: bool = False  # c.Autograder.reference_stands_in
 
 
 def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
@@ -192,7 +194,7 @@ def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
     files = tuple(_other_files(folder))
     digest = _digest(markers, [*paths, *_around(markers), *files], rules)
     read = read_rules(rules, folder.name, questions)
-    return Assignment(folder.name, notebooks, digest, read, files, folder)
+    return Assignment(folder.name, notebooks, digest, read, files, folder, markers.stand_in)
 
 
 def _rules_path(folder: Path, root: Path | None) -> Path:
@@ -221,6 +223,7 @@ def read_markers(root: Path) -> Markers:
         _pair(scheme, "mark_scheme_delimeter", standard.scheme),
         root / around["header"] if around.get("header") else None,
         root / around["footer"] if around.get("footer") else None,
+        bool(config.get("Autograder", {}).get("reference_stands_in", False)),
     )
 
 

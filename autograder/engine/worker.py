@@ -162,6 +162,29 @@ def _graded(
     return result, (*script.flags, *work.flags)
 
 
+def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
+    """Texts and values that an answer gave after a hidden test ran beside it are not repeated.
+
+    It may have kept what the hidden test asked, in a file for instance. So what is told of a
+    visible failure comes from a new process that has not met any hidden test.
+    """
+    doubtful = [run for run in found if run.status in ("failed", "error") and not run.in_hidden]
+    doubtful = [run for run in doubtful if run.test in work.met_hidden]
+    if not doubtful:
+        return found
+    private = Work(work.assignment, work.notebook, work.script, work.zygote, None, private=True)
+    again = {run.test: run for run in private.run_visible({run.test: run for run in doubtful})}
+    return [_told_in_private(run, again[run.test]) if run.test in again else run for run in found]
+
+
+def _told_in_private(run: TestRun, again: TestRun) -> TestRun:
+    """The same end of a test, with the words and values of its private run."""
+    if again.status not in ("failed", "error"):
+        return replace(run, status="failed", error="", message="", raised=None, transcript=())
+    run = replace(run, status=again.status, error=again.error, message=again.message)
+    return replace(run, raised=again.raised, transcript=again.transcript)
+
+
 def _verdict(work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf | None) -> Verdict:
     reference, mistakes = known.of(run.test) if known is not None else (None, ())
     answers = work.script.answers
@@ -442,7 +465,7 @@ class Work:
         """Run what failed once more, the reference standing in for what was broken before it."""
         used = self._used(group) & self.broken
         failed = [run.test for run in found if run.status != "passed"]
-        if self.own or not (used and failed):
+        if self.own or not (self.assignment.stand_in and used and failed):
             return found
         instead = self._reference(used)
         again = {run.test: run for run in self._group(group, failed, instead)}

@@ -338,7 +338,8 @@ def write_course(root: Path, tests: dict[str, str] = TESTS) -> Tiny:
     tiny.assignment.mkdir(parents=True)
     (root / "nbgrader_config.py").write_text(
         '"""The tiny course\'s settings."""\n\nc = get_config()\n'
-        'c.CourseDirectory.course_id = "tiny"\n',
+        'c.CourseDirectory.course_id = "tiny"\n'
+        "c.Autograder.reference_stands_in = True\n",
         encoding="utf-8",
     )
     text = json.dumps(tiny.instructor, indent=1)
