@@ -165,7 +165,6 @@ def _answer(cell: PageCell, result: NotebookResult) -> dict[str, Any]:
         "points": cell.points,
         "missing": source is None,
         "source": _source(_cut(source or "", LONGEST_SOURCE), is_code=cell.cell_type == "code"),
-        "output": _cut(clean(result.outputs.get(cell.grade_id, "")), LONGEST_OUTPUT),
     }
 
 
@@ -281,6 +280,7 @@ def _shown(cell: NotebookNode) -> NotebookNode | None:
     if cell.get("id") == NOTES:
         return cell
     if cell.metadata.get("nbgrader", {}).get("solution"):
+        cell.outputs = []  # it may have printed what a hidden test asked
         return cell
     headings = [line for line in cell.source.splitlines() if line.startswith("## ")]
     if cell.cell_type != "markdown" or not headings:

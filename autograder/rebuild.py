@@ -83,7 +83,10 @@ def _cell(cell: Cell, result: NotebookResult, verdict: Verdict | None) -> dict[s
     elif cell.answerable:
         source = harmless(result.answers.get(cell.grade_id, cell.stub))
         outputs = _printed(result.outputs.get(cell.grade_id, ""))
-    return _node(cell.cell_type, cell.id, source, _metadata(cell), outputs)
+    metadata = _metadata(cell)
+    if verdict is not None:  # the feedback page says it from here
+        metadata["autograder"] = {"told": harmless(verdict.told), "hidden": verdict.hidden}
+    return _node(cell.cell_type, cell.id, source, metadata, outputs)
 
 
 def _metadata(cell: Cell) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import symtable
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 MAGIC = re.compile(r"(?P<indent>\s*+)(?P<target>[\w.,\s]+=\s*)?[%!?](?!=)")
 TIMERS = re.compile(r"\s*+%{1,2}(time|timeit|prun|capture)\b(?P<rest>.*)")
@@ -85,6 +86,7 @@ def _binds(node: ast.AST) -> Iterator[str]:
         yield node.rest
 
 
+@lru_cache(maxsize=5000)
 def facts(source: str) -> Facts:
     """What a cell binds and needs; of a cell that is no Python nothing is known."""
     tree = parse(source)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
 SECONDS = 600  # for one submission; its own limits are lower and bind first
+MEMORY = 6_000_000_000  # bytes of address space that one worker may take on top
 REHEARSAL = 1800  # for all tests of a chapter, the reference and the untouched release
 
 
@@ -146,11 +147,14 @@ def start_warm(root: str, chapters: Sequence[str], sandboxed: bool, diagnose: bo
 
 def warm_up(assignments: Iterable["Assignment"]) -> None:
     """Import what the notebooks import: the tests need it in every fork of this process."""
+    from autograder.engine.worker import prepare
+
+    assignments = list(assignments)
     for name in sorted({name for assignment in assignments for name in imports(assignment)}):
         with suppress(ImportError):  # the notebook's own line will say it
             importlib.import_module(name)
-    for notebook in (notebook for one in assignments for notebook in one.notebooks):
-        assert notebook.shared_names is not None  # found out once, not in every fork
+    for assignment in assignments:
+        prepare(assignment)
 
 
 class _Unmade(Exception):
@@ -281,10 +285,21 @@ def grade_one(state: State, task: Sequence[Any]) -> bytes:
     """Grade one submission; runs in a process of its own, forked for it."""
     from autograder.engine.worker import grade as grade_submission
 
+    bound_memory()
     student, chapter, folder, *_ = task
     assignment = state.assignments[chapter]
     known = state.known.get(chapter)
     return encode(grade_submission(assignment, Path(folder), student, state.zygote, known))
+
+
+def bound_memory() -> None:
+    """Let a test that an answer has made to ask for too much fail, not the whole machine."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, most))
 
 
 def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.engine.peer import Gone, Peer, remote_of
+from autograder.engine.peer import FORWARDED, Gone, Peer, remote_of
 from autograder.engine.session import Student
 from autograder.engine.trusted import Guard
 from autograder.engine.wire import HEAD, Frame
@@ -33,7 +33,7 @@ def zygote() -> Iterator[Zygote]:
 @contextlib.contextmanager
 def answering(zygote: Zygote, source: str, seconds: float = 60) -> Iterator[Student]:
     """A student's process that has run this."""
-    student = Student(zygote.spawn(), Guard())
+    student = Student(zygote.spawn(), Guard(FORWARDED))
     try:
         ran = student.run("cell", source, seconds)
         assert ran.ok, (ran.raised, ran.words)

@@ -60,6 +60,10 @@ class Policy:
         """Whether the other end may call (name None) an object, or use this attribute of it."""
         return True
 
+    def believes(self, name: str) -> bool:
+        """Whether what an object of the other end says in this special method is taken."""
+        return True
+
 
 class Peer:
     """One end: sends requests, answers those of the other end meanwhile."""
@@ -436,6 +440,11 @@ class Peer:
         self.open = []
         self.next_number += PER_FORK
         self.thread = threading.get_ident()
+
+    def forwarded(self, told: dict[str, Any]) -> tuple[str, ...]:
+        """Special methods of an object of the other end that its stand-in has."""
+        names = FORWARDED.intersection(map(str, told.get("dunders") or ()))
+        return tuple(sorted(name for name in names if self.policy.believes(name)))
 
     # --- errors -------------------------------------------------------------------------------
 
@@ -873,7 +882,7 @@ def _class_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
 
 def _object_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
     remote = Remote(peer, told)
-    names = tuple(sorted(FORWARDED.intersection(map(str, told.get("dunders") or ()))))
+    names = peer.forwarded(told)
     key = (names, told.get("public"))
     if key not in peer.classes:
         seen = _seen(told.get("public"), peer.is_free)

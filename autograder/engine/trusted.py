@@ -22,6 +22,9 @@ from autograder.results import Raised, TestRun
 
 HOME = "__main__"  # what tests and answers both take for their module's name
 FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
+PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
+SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
+ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
 HOLDERS = (list, dict, set, collections.deque, collections.Counter)
 
 
@@ -29,7 +32,16 @@ class Guard(Policy):
     """What an answer may do with what a test hands it: call it, and use its public parts.
 
     Never with anything by which code, files or other objects of this process could be reached.
+    And what an object of the answer's says of itself is no value: unless the reference has such
+    objects too, they have no sum, no size and no order here.
     """
+
+    def __init__(self, operators: frozenset[str] = frozenset()) -> None:
+        self.operators = operators  # special methods that the reference defines
+
+    def believes(self, name: str) -> bool:
+        """Access to parts, and the operators that the reference defines."""
+        return name in ACCESS or name in self.operators
 
     def may_give(self, value: Any) -> bool:
         """Functions, iterators, and objects of the tests' own classes; nothing of the system's."""
@@ -146,7 +158,7 @@ def run_test(
         asked: gets the calls that were made, if given.
     """
     name = f"<test {cell.grade_id}>"
-    body, last = _split(cell.source, name)
+    body, last = compiled(cell.source, name)
     start = time.monotonic()
     error: BaseException | None = None
     score = float(cell.points)
@@ -178,24 +190,27 @@ class BadScore(Exception):
     """A test cell's last value is no score."""
 
 
+class NoNumber(BadScore):
+    """It is not even a number; fine if it is none with the reference either."""
+
+
 def partial(value: Any, points: float) -> float:
     """The points that a test cell's last value stands for, as nbgrader counts: none means all."""
     if value is None:
         return float(points)
-    if remote_of(value) is not None or isinstance(value, str | bytes):
-        return float(points)
+    if isinstance(value, bool | str | bytes) or remote_of(value) is not None:
+        raise NoNumber("the test ends in something that is no number of points")
     try:
         score = float(value)
-    except (TypeError, ValueError, RuntimeError):
-        return float(points)
-    if isinstance(value, bool):
-        raise BadScore("the test ends in True or False, which is no number of points")
+    except Exception as error:
+        raise NoNumber("the test ends in something that is no number of points") from error
     if not math.isfinite(score) or not 0 <= score <= points:
         raise BadScore(f"the test gave {score:g} points of {points:g}")
     return score
 
 
-def _split(source: str, name: str) -> tuple[Any, Any]:
+@functools.lru_cache(maxsize=2000)
+def compiled(source: str, name: str) -> tuple[Any, Any]:
     """A cell's code, and its last line apart if that is an expression."""
     tree = ast.parse(source)
     last = None

@@ -6,6 +6,8 @@ limits before anything is built from it.
 """
 
 import collections
+import decimal
+import fractions
 import json
 import struct
 from collections.abc import Callable, Iterable
@@ -23,7 +25,10 @@ MAX_NODES = 2_000_000
 MAX_EQUAL = 1000  # keys of one table that share a hash with another
 MAX_SPREAD_OUT = 20_000_000  # parts, when what is referred to twice is counted twice
 MAX_RANGE = 50_000_000  # length of a range from an answer: a test may make a list of it
-MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError)
+MALFORMED = (
+    *(TypeError, ValueError, IndexError, KeyError, AttributeError),
+    *(ArithmeticError, decimal.InvalidOperation),
+)
 RECORDS = {kind.__name__: kind for kind in (Opaque, Raised, Crossing)}
 
 
@@ -141,6 +146,8 @@ _WRITERS: dict[type, Callable[[Encoder, Any], Any]] = {
     slice: lambda e, v: ["SL", e.node(v.start), e.node(v.stop), e.node(v.step)],
     type(...): lambda e, v: ["E"],
     type(NotImplemented): lambda e, v: ["NI"],
+    fractions.Fraction: lambda e, v: ["FR", e.node(v.numerator), e.node(v.denominator)],
+    decimal.Decimal: lambda e, v: ["DC", str(v)],
     collections.Counter: lambda e, v: ["CN", *_nodes(e, (p for i in v.items() for p in i))],
     collections.OrderedDict: lambda e, v: ["OD", *_nodes(e, (p for i in v.items() for p in i))],
     collections.deque: lambda e, v: ["DQ", *_nodes(e, v)],
@@ -297,6 +304,8 @@ _READERS: dict[Any, Callable[[Decoder, list[Any]], Any]] = {
     "SL": lambda d, p: slice(*d.values(p)),
     "E": lambda d, p: ...,
     "NI": lambda d, p: NotImplemented,
+    "FR": lambda d, p: fractions.Fraction(d.value(p[0]), d.value(p[1])),
+    "DC": lambda d, p: decimal.Decimal(str(p[0])[:1000]),
     "CN": lambda d, p: collections.Counter(_filled(d, {}, p)),
     "OD": lambda d, p: collections.OrderedDict(_filled(d, {}, p)),
     "DQ": lambda d, p: collections.deque(d.values(p)),

@@ -1,7 +1,9 @@
 """Grade one submission: run its cells in a sandbox, the tests here, and put the result together."""
 
 import ast
+import importlib
 import random
+import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ from autograder.differences import kept
 from autograder.differences import same as alike
 from autograder.engine.peer import Gone, open_packages
 from autograder.engine.session import CellRun, Copy, Student
-from autograder.engine.trusted import Guard, Space, run_test
+from autograder.engine.trusted import Guard, Space, compiled, run_test
 from autograder.intake import Script, ScriptCell, Submission, read_submission
 from autograder.results import Flag, NotebookResult, Raised, Result, TestRun, Transcript, Verdict
 from autograder.rules import broken_rules
@@ -84,6 +86,21 @@ def grade_submission(
     )
 
 
+def prepare(assignment: Assignment) -> None:
+    """Find out once, before workers are forked, what every submission needs."""
+    if "torch" in sys.modules:
+        importlib.import_module("autograder.engine.tensors")
+    for notebook in assignment.notebooks:
+        open_packages(imported(notebook))
+        _needed_here(notebook)
+        assert notebook.shared_names is not None
+        for cell in notebook.cells:
+            if cell.kind == "test":
+                compiled(cell.source, f"<test {cell.grade_id}>")
+            elif cell.cell_type == "code":
+                facts(cell.source)
+
+
 def runs(
     assignment: Assignment, answers: Mapping[str, str], zygote: Zygote, questions: Sequence[str]
 ) -> dict[str, TestRun]:
@@ -112,6 +129,8 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> list[str]:
     for notebook in assignment.notebooks:
         solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
         for run in runs(assignment, {}, zygote, solutions).values():
+            if run.error == "NoNumber":
+                continue  # nbgrader gives full points then, and so do we
             if run.status != "passed" or run.score != notebook.cell(run.test).points:
                 first = run.message.partition("\n")[0] or run.error
                 complaints.append(
@@ -166,14 +185,15 @@ def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
     """Texts and values that an answer gave after a hidden test ran beside it are not repeated.
 
     It may have kept what the hidden test asked, in a file for instance. So what is told of a
-    visible failure comes from a new process that has not met any hidden test.
+    visible failure, and what cells print, comes from a new process that has met no hidden test.
     """
     doubtful = [run for run in found if run.status in ("failed", "error") and not run.in_hidden]
     doubtful = [run for run in doubtful if run.test in work.met_hidden]
-    if not doubtful:
+    if not doubtful and not work.printed_late:
         return found
     private = Work(work.assignment, work.notebook, work.script, work.zygote, None, private=True)
     again = {run.test: run for run in private.run_visible({run.test: run for run in doubtful})}
+    work.cells = private.cells
     return [_told_in_private(run, again[run.test]) if run.test in again else run for run in found]
 
 
@@ -228,6 +248,7 @@ class Work:
     private: bool = False  # whether hidden tests are left out
     met_hidden: set[str] = field(default_factory=set)  # tests run after a hidden one had run
     hidden_ran: bool = False
+    printed_late: bool = False  # whether a cell printed something after that
     checking: bool = False  # whether the reference is tried as a student's answer
     space: Space = field(default_factory=Space)
     cells: dict[str, CellRun] = field(default_factory=dict)  # how each answer's cell went
@@ -280,7 +301,7 @@ class Work:
         """The student's process; after a loss a new one that has run the same cells."""
         while self.process is None:
             self.used = False
-            self.process = Student(self.zygote.spawn(), Guard())
+            self.process = Student(self.zygote.spawn(), Guard(_operators(self.notebook)))
             for place, (name, source) in enumerate(self.done):
                 if self.process.run(name, source, self._seconds(name)).gone:
                     self._lose()
@@ -306,6 +327,7 @@ class Work:
             self.space.hand_over(self.notebook.defines.get(cell.grade_id, ()))
         name = cell.grade_id or "of yours"
         outcome = student.run(name, cell.source, self._seconds(cell.grade_id))
+        self.printed_late |= self.hidden_ran and bool(outcome.printed)
         if cell.grade_id:
             self.cells[cell.grade_id] = outcome
         if outcome.gone:
@@ -337,6 +359,7 @@ class Work:
             if ended is None:
                 ended = self._again(group, self._group(group, tests, {}))
                 ended = [self._asked_twice(group, run) for run in ended]
+                ended = [self._without_score(group, run) for run in ended]
             ended = [self._explained(group, run) for run in ended]
             found += ended
             if any(run.score < self.notebook.cell(run.test).points for run in ended):
@@ -447,6 +470,16 @@ class Work:
         if same or not (self.checking or self._reference_is_steady(group, run.test)):
             return run
         return replace(run, status="failed", score=0.0, error="AssertionError", message=COUNTS)
+
+    def _without_score(self, group: Group, run: TestRun) -> TestRun:
+        """A test whose last line is no number with the reference either counts as nbgrader does."""
+        if self.own or run.error != "NoNumber":
+            return run
+        reference = runs(self.assignment, {}, self.zygote, group.solutions).get(run.test)
+        if reference is None or reference.error != "NoNumber":
+            return run
+        points = float(self.notebook.cell(run.test).points)
+        return replace(run, status="passed", score=points, error="", message="")
 
     def _reference_is_steady(self, group: Group, test: str) -> bool:
         """Whether the reference gives the same when it is asked in another order."""
@@ -610,17 +643,27 @@ def _is_locked(work: Work, cell: ScriptCell) -> bool:
     return work.notebook.cell(cell.grade_id).kind == "readonly"
 
 
-def imported(notebook: Notebook) -> list[str]:
+def _operators(notebook: Notebook) -> frozenset[str]:
+    """Special methods that the reference's classes define."""
+    sources = (cell.source for cell in notebook.of_kind("solution"))
+    return frozenset(name for source in sources for name in re.findall(r"def (__\w+__)", source))
+
+
+def imported(notebook: Notebook) -> tuple[str, ...]:
     """Modules that the instructor's cells import."""
+    return _imported(tuple(cell.source for cell in notebook.cells if cell.cell_type == "code"))
+
+
+@lru_cache(maxsize=64)
+def _imported(sources: tuple[str, ...]) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for cell in notebook.cells:
-        tree = parse(cell.source) if cell.cell_type == "code" else None
-        for node in ast.walk(tree) if tree is not None else ():
+    for source in sources:
+        for node in ast.walk(parse(source) or ast.Module([], [])):
             if isinstance(node, ast.Import):
                 found |= dict.fromkeys(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found[node.module] = None
-    return list(found)
+    return tuple(found)
 
 
 @lru_cache(maxsize=64)
