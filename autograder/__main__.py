@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.course import Course, CourseError, use_own_tools
+from autograder.course import Course, CourseError, import_quickly, use_own_tools
 
 if TYPE_CHECKING:
     from autograder.taught import Class
@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; errors that a person can mend are one sentence on stderr."""
     options = _parser().parse_args(arguments)
     use_own_tools()
+    import_quickly()
     try:
         return options.run(options)
     except CourseError as error:

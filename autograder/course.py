@@ -79,3 +79,12 @@ def use_own_tools() -> None:
     paths = os.environ.get("PATH", "").split(os.pathsep)
     if paths[0] != scripts:
         os.environ["PATH"] = os.pathsep.join([scripts, *paths])
+
+
+def import_quickly() -> None:
+    """Spare this process a second: what checks notebooks reads a grammar of web addresses.
+
+    No notebook's format needs it, and what reads it does without where it is not installed.
+    """
+    if "jsonschema" not in sys.modules:
+        sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]

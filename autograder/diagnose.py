@@ -24,6 +24,8 @@ BROKEN_TEST = (
 )
 NO_TEXT = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 CHANGED = "Your code changes what it was handed; the caller still needs it as it was."
+GAPS = re.compile(r"…(\s*…)+")  # values that are left out side by side
+LEADING_GAP = re.compile(r"^…[:,]\s*")
 REPORTED = re.compile(r"assert|check|expect|fail|raise|verify", re.IGNORECASE)
 
 
@@ -196,8 +198,8 @@ def claim_of(message: str, source: str, *, hidden: bool) -> str:
         return ""
     if not hidden:
         return first
-    parts = max(fitting, key=lambda parts: len("".join(parts)))
-    return " … ".join(part.strip() for part in parts if part.strip())
+    words = "…".join(max(fitting, key=lambda parts: len("".join(parts))))
+    return LEADING_GAP.sub("", GAPS.sub("…", words)).strip()
 
 
 def _gives(one: Known, run: TestRun, *, by_end_only: bool) -> bool:

@@ -238,7 +238,7 @@ class ForStudents(NbGraderPreprocessor):
     """Make a graded notebook into what its student needs: headings, answers, verdicts.
 
     Runs after nbgrader's GetGrades. Of a hidden test neither source nor input nor value stays, and
-    of what a student displayed nothing that a browser would run.
+    nothing of what a student displayed.
     """
 
     def preprocess(
@@ -280,7 +280,8 @@ def _shown(cell: NotebookNode) -> NotebookNode | None:
     if cell.get("id") == NOTES:
         return cell
     if cell.metadata.get("nbgrader", {}).get("solution"):
-        cell.outputs = []  # it may have printed what a hidden test asked
+        if cell.cell_type == "code":
+            cell.outputs = []  # it may have printed what a hidden test asked
         return cell
     headings = [line for line in cell.source.splitlines() if line.startswith("## ")]
     if cell.cell_type != "markdown" or not headings:

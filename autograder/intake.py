@@ -578,7 +578,9 @@ class _Match:
         copies = [n for n, raw in enumerate(self.cells) if raw.grade_id == cell.grade_id]
         if not copies:
             return
-        best = max(copies, key=lambda index: self._rank(cell, index))
+        best = copies[0]
+        if len(copies) > 1:  # ranking reads them all, which takes its time
+            best = max(copies, key=lambda index: self._rank(cell, index))
         self._take(place, best)
         if len(copies) == 1:
             return

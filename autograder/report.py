@@ -194,7 +194,7 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
     assignments = {name: read(taught.course, name) for name in chapters}
     with Gradebook(taught.database) as book:
         lines = {name: book_lines(book, name) for name in chapters}
-    known = catalogue(taught.course)
+    known = catalogue(taught.course, chapters)
     found = compose(taught.students(), assignments, lines, read_journal(taught), known)
     return replace(found, feedback=taught.feedback)
 
@@ -250,10 +250,10 @@ def compose(
     )
 
 
-def catalogue(course: Course) -> dict[str, tuple[str, str, str]]:
-    """The course's misconceptions by id: name, where to read, and a link if the book is built."""
+def catalogue(course: Course, chapters: Iterable[str]) -> dict[str, tuple[str, str, str]]:
+    """Their misconceptions by id: name, where to read, and a link if the book is built."""
     found = {}
-    for chapter in course.chapters():
+    for chapter in chapters:
         path = course.misconceptions(chapter)
         if not (path.is_file() and course.source(chapter).is_file()):
             continue

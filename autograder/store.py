@@ -209,7 +209,7 @@ def _save_notebook(
     """Write grades and comments; returns the row's id and the notebook's score."""
     keys = {"assignment_id": submission, "notebook_id": known.id}
     id = _one(db, SUBMITTED, **keys) or _add(db, SUBMITTED, **keys, flagged=False)
-    grades = _by_cell(db, GRADE, id)
+    grades = _by_cell(db, GRADE, id, known.graded().values())
     score = 0.0
     changes: list[dict[str, Any]] = []
     fresh: list[dict[str, Any]] = []
@@ -230,7 +230,7 @@ def _save_notebook(
 
 
 def _save_comments(db: Connection, notebook: str, known: _Known, rows: _Rows) -> None:
-    comments = _by_cell(db, COMMENT, notebook)
+    comments = _by_cell(db, COMMENT, notebook, known.commented().values())
     changes: list[dict[str, Any]] = []
     fresh: list[dict[str, Any]] = []
     for name, cell in known.commented().items():
@@ -343,9 +343,10 @@ def _forget_notebooks(db: Connection, assignment: str, kept: Iterable[str]) -> N
             db.execute(NOTEBOOK.delete().where(NOTEBOOK.c.id == id))
 
 
-def _by_cell(db: Connection, table: Table, notebook: str) -> dict[str, Row]:
-    rows = db.execute(select(table).where(table.c.notebook_id == notebook))
-    return {row.cell_id: row for row in rows}
+def _by_cell(db: Connection, table: Table, notebook: str, cells: Iterable[str]) -> dict[str, Row]:
+    """A submitted notebook's rows; found by their cells, for which the gradebook has an index."""
+    where = table.c.notebook_id == notebook, table.c.cell_id.in_(list(cells))
+    return {row.cell_id: row for row in db.execute(select(table).where(*where))}
 
 
 def _one(db: Connection, table: Table, **values: Any) -> str | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from autograder.course import Course, CourseError
+from autograder.course import Course, CourseError, import_quickly
 from autograder.journal import encode
 from autograder.results import TestRun
 from autograder.syntax import parse
@@ -131,6 +131,7 @@ def start_warm(root: str, chapters: Sequence[str], sandboxed: bool, diagnose: bo
     """Make ready what every submission needs; runs once, in the process that is kept warm."""
     from autograder.assignment import read_assignment
 
+    import_quickly()
     course = Course(Path(root))
     assignments = {name: read_assignment(source_folder(course, name)) for name in chapters}
     zygote = open_zygote(list(assignments.values()), sandboxed)

@@ -1,11 +1,13 @@
 """What the tests share: the course, its chapters, the built book and the graded demo class."""
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from autograder.course import Course, use_own_tools
+from autograder.engine.zygote import Zygote
 
 ROOT = Path(__file__).parents[1]
 COURSE = Course.find(ROOT)
@@ -45,3 +47,10 @@ def demo() -> Path:
     """The demo class's folder, made and graded if that is not done yet."""
     make("demo")
     return ROOT / "build" / "demo"
+
+
+@pytest.fixture(scope="session")
+def open_zygote() -> Iterator[Zygote]:
+    """Where students' processes come from, without the sandbox; one for all who ask."""
+    with Zygote(["torch", "numpy"], sandboxed=False) as made:
+        yield made

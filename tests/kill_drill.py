@@ -52,15 +52,14 @@ def drill(course: Course, chapter: str, folder: Path, kills: int, students: int,
         broken = folder / "killed"
         copy_class(folder / "class", broken)
         while left and done_in(broken) < students:
-            kill_once(course, chapter, broken, dice, students / kills)
-            left -= 1
+            left -= kill_once(course, chapter, broken, dice, students / kills)
         grade_undisturbed(course, chapter, broken)
         assert state(course, chapter, broken) == expected
     return rounds
 
 
-def kill_once(course: Course, chapter: str, folder: Path, dice: random.Random, pace: float) -> None:
-    """Start a grader and kill it at a random moment."""
+def kill_once(course: Course, chapter: str, folder: Path, dice: random.Random, pace: float) -> bool:
+    """Start a grader and kill it at a random moment; False if it was done before that."""
     process = subprocess.Popen(
         command(course, chapter, folder),
         cwd=course.root,
@@ -77,12 +76,13 @@ def kill_once(course: Course, chapter: str, folder: Path, dice: random.Random, p
             assert time.monotonic() < deadline, "the grader hangs"
             time.sleep(0.002)
         time.sleep(dice.uniform(0, 0.02))
-    if dice.random() < 0.5:
-        os.kill(process.pid, signal.SIGKILL)
-    else:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    if process.poll() is None:
+        kill = dice.choice([os.kill, os.killpg])
+        kill(process.pid, signal.SIGKILL)
+    status = process.wait()
     wait_for_end_of_group(process.pid)
+    assert status in (0, -signal.SIGKILL), f"the grader ended with status {status}"
+    return status != 0
 
 
 def wait_for_end_of_group(group: int) -> None:

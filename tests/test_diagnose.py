@@ -228,6 +228,17 @@ def test_of_a_hidden_message_only_its_authors_words_are_told(message, words):
     assert verdict(run(1, message=message, in_hidden=True), 5).told == words
 
 
+@pytest.mark.parametrize(
+    ("claim", "message", "words"),
+    [
+        ("{a}: rows {b} {c} sum to {d}", "x: rows 1 2 sum to 5", "rows … sum to …"),
+        ("the sum of {a}, {b} is wrong", "the sum of 3, 4 is wrong", "the sum of …, … is wrong"),
+    ],
+)
+def test_values_that_a_hidden_claim_leaves_out_are_marked(claim, message, words):
+    assert claim_of(message, f'assert 0, f"{claim}"', hidden=True) == words
+
+
 def test_an_exception_in_a_hidden_test_keeps_its_text_and_its_made_up_name():
     raised = Raised(f"Leak{SECRET}", f"{SECRET}", 2, "total", ("ValueError", "Exception"))
     stopped = run(raised, status="error", raised=raised, in_hidden=True)

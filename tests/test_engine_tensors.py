@@ -16,20 +16,13 @@ from autograder.engine.zygote import Zygote
 from tests.test_engine_peer import against, answering, of_tests, outcome, replying
 
 
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    """Where students' processes come from."""
-    with Zygote(["torch", "numpy"], sandboxed=False) as made:
-        yield made
-
-
 @pytest.fixture
-def answer(zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
     """answer(source) runs it in a new process; its names there, and the same source run here."""
     with contextlib.ExitStack() as stack:
 
         def run(source: str) -> Any:
-            student = stack.enter_context(answering(zygote, SOURCE + source))
+            student = stack.enter_context(answering(open_zygote, SOURCE + source))
             here = of_tests(SOURCE + source)
             return lambda name: (student.name(name), here[name])
 
@@ -68,7 +61,9 @@ TENSORS = [
 @pytest.mark.parametrize("tensor", TENSORS, ids=lambda t: f"{t.dtype}{tuple(t.shape)}")
 def test_a_tensor_arrives_bit_for_bit_in_its_layout(answer: Any, tensor: Tensor) -> None:
     make, _ = answer(
-        "def make(x): return [x.detach().clone(memory_format=torch.preserve_format), x.stride()]\ndef same(x): return x\n"
+        "def make(x):\n"
+        "    copied = x.detach().clone(memory_format=torch.preserve_format)\n"
+        "    return [copied, x.stride()]\n"
     )("make")
     copied, strides = make(tensor)
     assert tuple(strides) == tensor.stride()
@@ -122,7 +117,8 @@ def test_gradients_flow_through_a_function(answer: Any) -> None:
             y = torch.randn(3, 3, dtype=torch.float64, requires_grad=True)
             out = function(x * 2, y) if name == "f" else (function([x, y, x]),)
             weights = [torch.randn_like(o) for o in out]
-            sum((o * w).sum() for o, w in zip(out, weights, strict=True)).backward()
+            parts = [(o * w).sum() for o, w in zip(out, weights, strict=True)]
+            torch.stack(parts).sum().backward()
             found.append([*out, x.grad, y.grad])
         for one, two in zip(*found, strict=True):
             assert torch.allclose(one, two, atol=1e-12)
@@ -208,6 +204,15 @@ def built(answer: Any) -> Any:
     return answer(MODEL)
 
 
+def leaves(found: Any) -> list[Any]:
+    """All that lists, tuples and dictionaries hold, in order."""
+    if isinstance(found, dict):
+        found = list(found.values())
+    if not isinstance(found, list | tuple):
+        return [found]
+    return [leaf for part in found for leaf in leaves(part)]
+
+
 def both(built: Any, use: Callable[[Any, Any], Any], **kwargs: Any) -> None:
     """The same use of the answer's model and of one here gives the same."""
     found = []
@@ -215,8 +220,7 @@ def both(built: Any, use: Callable[[Any, Any], Any], **kwargs: Any) -> None:
         model = built("build")[place](**kwargs)
         torch.manual_seed(9)
         found.append(use(model, lambda name, place=place: built(name)[place]))
-    flat = [[t for t in torch.utils._pytree.tree_leaves(f)] for f in found]
-    for one, two in zip(*flat, strict=True):
+    for one, two in zip(*map(leaves, found), strict=True):
         if isinstance(one, Tensor):
             assert torch.allclose(one, two, atol=1e-6), (one, two)
         else:
@@ -233,6 +237,7 @@ def state(model: Any) -> dict[str, Tensor]:
 
 def test_a_model_of_the_answer_has_the_same_parts(built: Any) -> None:
     def use(model: Any, _: Any) -> Any:
+        parts: Any = model.parts
         assert isinstance(model, nn.Module)
         return [
             list(state(model)),
@@ -243,7 +248,7 @@ def test_a_model_of_the_answer_has_the_same_parts(built: Any) -> None:
             sum(p.numel() for p in model.parameters()),
             model.width,
             model.scale,
-            len(model.parts),
+            len(parts),
             model.training,
         ]
 
@@ -402,7 +407,7 @@ def test_loose_parameters_are_shared(answer: Any) -> None:
     assert ours.tolist() == [0.5, 0.5]
 
 
-def test_what_an_answer_sets_for_all_code_is_undone(zygote: Zygote) -> None:
+def test_what_an_answer_sets_for_all_code_is_undone(open_zygote: Zygote) -> None:
     source = (
         "import torch\ntorch.set_default_dtype(torch.float64)\n"
         "def sneaky():\n"
@@ -410,7 +415,7 @@ def test_what_an_answer_sets_for_all_code_is_undone(zygote: Zygote) -> None:
         "    torch.set_default_device('meta')\n"
         "def made(): return torch.ones(2), torch.is_grad_enabled()\n"
     )
-    with answering(zygote, source) as student:
+    with answering(open_zygote, source) as student:
         student.name("sneaky")()
         made, grad = student.name("made")()
         assert made.dtype is torch.float32
@@ -418,6 +423,58 @@ def test_what_an_answer_sets_for_all_code_is_undone(zygote: Zygote) -> None:
         assert grad
         assert torch.is_grad_enabled()
         assert torch.get_default_dtype() is torch.float32
+
+
+CHANGING = """
+gain = torch.linspace(1, 2, 5, requires_grad=True)
+def doubled(x): x *= 2; return x
+def centred(x): x -= x.mean(); return x.square() * x.sin()
+def weighted(x): x += gain; return (x, x * 2)
+def hides(x): x.masked_fill_(x < 0.4, -5.0); return torch.softmax(x, -1)
+"""
+
+
+@pytest.mark.parametrize("name", ["doubled", "centred", "weighted", "hides"])
+def test_gradients_go_through_a_value_that_was_changed_in_place(answer: Any, name: str) -> None:
+    found = []
+    for function in answer(CHANGING)(name):
+        leaf = torch.linspace(0, 1, 5, requires_grad=True)
+        middle = leaf * 3
+        given = leaves(function(middle))
+        (sum((part**3).sum() for part in given) + (middle**2).sum()).backward()
+        found.append([*given, middle, leaf.grad])
+    for one, two in zip(*found, strict=True):
+        assert torch.allclose(one, two), (one, two)
+
+
+@pytest.mark.parametrize("name", ["doubled", "centred", "weighted", "hides"])
+def test_a_call_gives_the_same_where_the_tests_values_are_protected(answer: Any, name: str) -> None:
+    there, here = answer(CHANGING)(name)
+    x = torch.linspace(0, 1, 5)
+    before, wanted = x.clone(), leaves(here(x.clone()))
+    remote_of(there).peer.protect = True  # type: ignore[union-attr]
+    for one, two in zip(leaves(there(x)), wanted, strict=True):
+        assert torch.allclose(one, two)
+    assert torch.equal(x, before)
+
+
+PLAIN = """
+class Scale(nn.Module):
+    def __init__(self): super().__init__(); self.gain = torch.ones(3)
+    def forward(self, x): return self.gain * x
+"""
+
+
+def test_a_test_may_change_a_plain_tensor_of_the_answers_module(answer: Any) -> None:
+    for kind in answer(PLAIN)("Scale"):
+        model = kind()
+        model.gain.mul_(4)
+        assert model(torch.ones(3)).tolist() == [4, 4, 4]
+        kept = model.gain
+        for number in (7, 8):
+            kept[0] = number
+            assert model(torch.ones(3)).tolist() == [number, 4, 4]
+        assert list(model.state_dict()) == []
 
 
 def test_a_protected_model_of_the_test_stays(built: Any) -> None:
@@ -485,16 +542,18 @@ def test_a_malformed_tensor_or_module_only_fails_the_test(tree: Any) -> None:
     assert got is None or isinstance(got, Exception | Gone | torch.device | torch.Size), got
 
 
-def module(number: int = 1, **more: Any) -> list[Any]:
+def module(number: int = 1, /, **more: Any) -> list[Any]:
     """A module as a reply describes it."""
     empty = {"methods": [], "fields": [], "dunders": [], "classes": []}
     empty |= {"params": [], "buffers": [], "children": [], "base": None, "training": True}
     return ["H", {"n": number, "k": "module", "type": "M"} | empty | more]
 
 
-NAMES = ["__init__", "__class__", "__getattribute__", "__dict__", "__del__", "__reduce__", "__new__",
-         "__init_subclass__", "_parameters", "_modules", "_call_impl", "_remote", "__torch_function__",
-         "named_parameters", "state_dict", "forward", "training", "call_super_init", "a b", ""]  # fmt: skip
+NAMES = [
+    *("__init__", "__class__", "__getattribute__", "__dict__", "__del__", "__reduce__", "__new__"),
+    *("__init_subclass__", "_parameters", "_modules", "_call_impl", "_remote", "forward", "a b"),
+    *("__torch_function__", "named_parameters", "state_dict", "training", "call_super_init", ""),
+]
 
 
 def test_a_module_can_have_any_names_and_is_still_only_a_stand_in() -> None:
@@ -525,9 +584,10 @@ def test_a_module_that_holds_itself_is_refused() -> None:
     alone = module(1, children=[["a", module(1)]])
     got = outcome(replying({"r": alone}))
     assert isinstance(got, Exception | nn.Module)
-    tree: list[Any] = module(60)
+    tree = module(60)
     for number in range(59, 0, -1):  # each stands twice in the one above: 2**59 in all
-        tree = module(number, children=[["a", tree], ["b", ["H", {"n": number + 1, **{}}]]])
+        again = ["H", {"n": number + 1}]
+        tree = module(number, children=[["a", tree], ["b", again]])
     assert isinstance(outcome(replying({"r": tree})), Exception)
 
     def act(enemy: Any) -> None:
@@ -538,7 +598,7 @@ def test_a_module_that_holds_itself_is_refused() -> None:
 
     with against(act) as peer:
         held = peer.ask("name")
-        with pytest.raises(Exception, match="holds itself|unknown"):
+        with pytest.raises(Exception, match=r"holds itself|unknown"):
             peer.ask("name")
         assert held is not None
 

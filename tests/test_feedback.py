@@ -105,18 +105,15 @@ def test_verdicts_in_the_metadata_come_first():
     assert "this is a hidden one" in shown(one) and "12345" not in shown(one)
 
 
-def test_what_a_student_displayed_cannot_run():
+def test_what_a_student_displayed_is_not_repeated_and_what_he_wrote_cannot_run():
     marks = {"nbgrader": {"grade": False, "solution": True, "grade_id": "total"}}
-    html = '<img src=x onerror="alert(1)"><script>alert(2)</script><b>bold</b>'
-    rich = {"text/html": html, "application/javascript": "alert(3)", "image/svg+xml": "<svg/>"}
+    rich = {"text/html": "<b>bold</b>", "application/javascript": "alert(3)"}
     outputs = [new_output("display_data", data=rich)]
     code = new_code_cell("1", metadata=marks, outputs=outputs)
     text = new_markdown_cell("a <script>alert(4)</script>", metadata=marks)
     notebook, _ = ForStudents().preprocess(new_notebook(cells=[code, text]), {})
-    data = notebook.cells[1].outputs[0].data
-    assert set(data) == {"text/html"}
-    assert "<script" not in data["text/html"] and "<img" not in data["text/html"]
-    assert "<b>bold</b>" in data["text/html"] and "<script" not in notebook.cells[2].source
+    assert notebook.cells[1].outputs == []
+    assert "<script" not in notebook.cells[2].source
 
 
 # --- the page that this grader writes
@@ -190,7 +187,6 @@ def test_the_page_shows_answers_verdicts_and_where_to_read():
     for part in (
         "1.1 Totals 1 / 3",
         "def total(x): return sum(x[1:])",
-        "It printed printed",
         "You leave out the first (line 1: x[1:]).",
         "this is a hidden one",
         "Your own halve did not work here",
@@ -200,7 +196,8 @@ def test_the_page_shows_answers_verdicts_and_where_to_read():
         "graded by hand, 4 points",
     ):
         assert part in text
-    assert "12345" not in text and "Prose" not in text and "1.1 Totals (3 points" not in text
+    for part in ("12345", "printed", "Prose", "1.1 Totals (3 points"):
+        assert part not in text
 
 
 def test_the_page_links_to_the_book_where_there_is_one():

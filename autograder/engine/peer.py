@@ -150,6 +150,8 @@ class Peer:
             raise RuntimeError("only the main thread may call what a test handed over")
         if len(self.open) > MAX_NESTED:
             raise RecursionError("test and answer call each other without end")
+        if self.tensors:
+            self.tensors.give_back()
         message = Outgoing(self)
         tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}
         if self.tensors:
@@ -198,7 +200,7 @@ class Peer:
         return value
 
     def repeat(self, function: Any, asked: "Asked") -> Any:
-        """Send a recorded call once more; what it gives now, an exception as `Raised`."""
+        """Send a recorded call once more; a copy of what it gives now, an exception as `Raised`."""
         remote = remote_of(function)
         if remote is None:
             return None
@@ -216,7 +218,7 @@ class Peer:
         incoming = Incoming(self, reply, [None] * asked.kept)
         if self.tensors:
             incoming.tensors = self.tensors.read(incoming, reply.tree.get("x"), None, None)
-        return incoming.value(reply.tree.get("r"))
+        return self._snapshot(incoming.value(reply.tree.get("r")))
 
     def _record(self, label: str, outcome: Any, changed: tuple[str, ...]) -> None:
         if self.transcript is not None and label:
@@ -250,16 +252,25 @@ class Peer:
     def _changes(self, incoming: "Incoming", message: "Outgoing", changes: Any) -> tuple[str, ...]:
         """Do to our values what the call did to its copies of them."""
         names = []
-        for place, node in changes:
-            if type(place) is not int or not 0 <= place < len(message.encoder.kept):
+        count = len(message.encoder.kept)
+        for place, _ in changes:
+            if type(place) is not int or not 0 <= place < count:
                 raise Gone("broken", "a reply changed something that was not handed over")
             ours = message.encoder.kept[place]
             names.append(type(ours).__name__)
             self.note_change()
-            incoming.rewind(len(message.encoder.kept))
-            if not self.protect:
-                self._change(incoming, ours, node)
+            if self.protect:  # what the call gave may still refer to what it changed
+                incoming.kept[place] = self._double(ours)
+        for place, node in changes:
+            incoming.rewind(count)
+            self._change(incoming, incoming.kept[place], node)
         return tuple(names)
+
+    def _double(self, ours: Any) -> Any:
+        """A value that takes the changes in place of ours."""
+        if self.tensors and self.tensors.knows(ours):
+            return self.tensors.double(ours)
+        return copy.copy(ours)
 
     def note_change(self) -> None:
         """The other end changed something of ours, or would have."""
@@ -320,8 +331,6 @@ class Peer:
                 raise RecursionError("test and answer call each other without end")
             answer = self._work(incoming, tree)
             answered: dict[str, Any] = {"r": reply.answer(incoming, answer)}
-            if reply.graph is not None:
-                answered["graph"] = reply.graph
         except Gone:
             raise
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is a result)
@@ -340,6 +349,7 @@ class Peer:
             answered["used"] = self.random.used()
         if self.tensors:
             answered["t"] = self.tensors.state_out(reply)
+            answered["graph"] = self.tensors.remember(incoming, reply)
         if not self.open:
             self.held.clear()
         answered["drop"] = self._unused()
@@ -584,16 +594,12 @@ class Outgoing:
         self.encoder = _Encoder(self.frame, peer, self)
         self.tensors: list[Any] = []  # tensors in it, by place
         self.inputs: list[Any] = []  # those whose gradients the other end may ask for
-        self.graph: int | None = None
 
     def answer(self, incoming: "Incoming", value: Any) -> Any:
         """The node of what a call gave; it may refer to what the call was handed."""
         self.encoder.memo = {id(kept): place for place, kept in enumerate(incoming.kept)}
         self.encoder.answers = True
-        node = self.encoder.node(value)
-        if self.peer.tensors:
-            self.graph = self.peer.tensors.remember(incoming, self)
-        return node
+        return self.encoder.node(value)
 
     def changes(self, incoming: "Incoming") -> list[Any]:
         """What the call changed in place of what it was handed, as (place, node)."""
@@ -606,17 +612,16 @@ class Outgoing:
         return changes
 
     def send(self, tree: dict[str, Any]) -> None:
-        """Write the tensors and send."""
-        if self.tensors:
-            tree["x"] = [self.peer.tensors.write(self, tensor) for tensor in self.tensors]
-        self.frame.tree = tree
+        """Write the tensors and send; a reply that cannot be written tells so."""
         try:
+            if self.tensors:
+                tree["x"] = [self.peer.tensors.write(self, tensor) for tensor in self.tensors]
+            self.frame.tree = tree
             self.peer.send(self.frame)
-        except WireError as error:
-            frame = Frame({"e": self.peer._describe(error)})
-            if "op" in tree:
+        except Exception as error:
+            if "op" in tree or isinstance(error, EOFError):
                 raise
-            self.peer.send(frame)
+            self.peer.send(Frame({"e": self.peer._describe(error)}))
 
 
 class Incoming(Decoder):

@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from autograder.course import CourseError
@@ -79,11 +80,12 @@ class Pool:
         """
         batch = _Batch(iter(tasks), seconds)
         try:
-            while True:
-                yield from self._hand_out(batch)
-                if not batch.running:
-                    return
-                yield from self._wait(batch)
+            yield from self._hand_out(batch)
+            while batch.running:
+                batch.read_ahead()
+                done = [*self._wait(batch)]
+                done += self._hand_out(batch)  # they work while the caller looks at what is done
+                yield from done
         finally:
             if batch.running:  # the caller stops before the end
                 for work in batch.running.values():
@@ -210,17 +212,19 @@ class _Batch(Generic[T]):
     def __init__(self, tasks: Iterator[T], seconds: float) -> None:
         self.tasks = tasks
         self.seconds = seconds
-        self.again: deque[tuple[T, int]] = deque()
+        self.next: deque[tuple[T, int]] = deque()  # read ahead, or to be tried again
         self.running: dict[int, _Work[T]] = {}
         self.number = 0
 
     def take(self) -> tuple[T, int] | None:
         """The next task and how often it was tried."""
-        if self.again:
-            return self.again.popleft()
-        for task in self.tasks:
-            return task, 0
-        return None
+        self.read_ahead()
+        return self.next.popleft() if self.next else None
+
+    def read_ahead(self) -> None:
+        """Have a task ready for the next worker that gets free."""
+        if not self.next:
+            self.next.extend((task, 0) for task in islice(self.tasks, 1))
 
     def give_back(self) -> Iterator[tuple[T, bytes | Lost]]:
         """After the death of the warm process: each running task gets one more try."""
@@ -231,7 +235,7 @@ class _Batch(Generic[T]):
                 yield work.task, work.result("ended together with the warm process, twice")
             else:
                 os.close(work.pipe)
-                self.again.append((work.task, work.tries + 1))
+                self.next.append((work.task, work.tries + 1))
 
 
 def _ready(control: socket.socket, batch: _Batch[Any]) -> list[int]:
@@ -409,10 +413,13 @@ class _Nursery:
 
     def end(self) -> None:
         """Kill the workers and wait until they are gone."""
+        signal.set_wakeup_fd(-1)  # deaths from here on wake nobody
         for worker in self.workers:
             _kill_group(worker)
         for worker in self.workers:
             os.waitpid(worker, 0)
+        for one in (self.woken, self.waker):
+            one.close()
 
     def _fork(self, number: int, item: Any, pipe: int) -> None:
         worker = os.fork()
@@ -421,10 +428,10 @@ class _Nursery:
             return
         code = 1
         try:
-            os.setpgid(0, 0)
-            sandbox.die_with_parent()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setpgid(0, 0)
+            sandbox.die_with_parent()
             for one in (self.control, self.woken, self.waker):
                 one.close()
             _work(self.task, self.state, item, pipe)

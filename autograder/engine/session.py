@@ -1,5 +1,6 @@
 """The trusted side's view of one student's process: run cells, fork it, ask for names, end it."""
 
+import itertools
 import socket
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from autograder.engine.peer import Gone, Peer, Policy
 from autograder.results import Raised
 
 MAX_PRINTED = 20_100
+VERSIONS = itertools.count()
 REAP_SECONDS = 2.0
 
 
@@ -31,11 +33,11 @@ class Student:
     def __init__(self, spawned: Any, policy: Policy) -> None:
         self.spawned = spawned
         self.peer = Peer(spawned.sock, policy, {})
-        self.version = 0  # goes up when names may have changed
+        self.version = next(VERSIONS)  # another one when names may have changed
 
     def run(self, cell: str, source: str, seconds: float) -> CellRun:
         """Run one cell."""
-        self.version += 1
+        self.version = next(VERSIONS)
         try:
             with self.clock(seconds):
                 told = self.peer.ask("run", cell, source)
@@ -78,22 +80,25 @@ class Student:
             self.peer.line.settimeout(None)
 
     @contextmanager
-    def copy(self, seconds: float = 20.0) -> Iterator["Copy"]:
+    def copy(self, seconds: float = 10.0) -> Iterator["Copy"]:
         """Inside, everything happens in a fork of the process, which is ended afterwards."""
-        ours, theirs = socket.socketpair()
         point = self.peer.checkpoint()
-        with self.clock(seconds):
-            number = self.peer.fork(theirs)
-        theirs.close()
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs, self.clock(seconds):
+                number = self.peer.fork(theirs)
+        except BaseException:
+            ours.close()
+            raise
         self.peer.line = ours
-        self.version += 1
+        self.version = next(VERSIONS)
         copy = Copy()
         try:
             yield copy
         finally:
             ours.close()
             self.peer.restore(point)
-            self.version += 1
+            self.version = next(VERSIONS)
             try:
                 with self.clock(REAP_SECONDS):
                     copy.status = self.peer.ask("reap", number)
@@ -114,7 +119,8 @@ class Student:
 
     def ask_again(self, calls: list[Any]) -> list[Any]:
         """Make recorded calls once more, in this order; what they give now."""
-        return [self.peer.repeat(self.name(call.what), call) for call in calls]
+        with self.peer.recording():
+            return [self.peer.repeat(self.name(call.what), call) for call in calls]
 
     def close(self) -> None:
         """End the process and everything it started."""

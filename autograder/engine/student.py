@@ -34,6 +34,7 @@ def warm(modules: Sequence[str]) -> None:
         importlib.import_module("autograder.engine.tensors")  # out of reach in the sandbox
     open_packages(modules)
     SHELL = _shell()
+    SHELL.run_cell("None", store_history=False)  # what the first cell needs is looked up here
 
 
 def serve(line: socket.socket) -> None:

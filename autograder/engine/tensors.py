@@ -7,6 +7,7 @@ with the Jacobian.
 """
 
 import abc
+import contextlib
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -14,7 +15,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.fx.experimental.symbolic_shapes  # autograd asks for it late: once, before any fork
+import torch._dynamo  # an optimiser asks for it late: once, before any fork
+import torch.fx.experimental.symbolic_shapes  # and autograd for this
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -39,6 +41,9 @@ MAX_LAID = 16_000_000  # entries of memory up to which a tensor may be spread at
 MAX_MODULES = 100_000  # in a tree, one that stands in two places counted twice
 
 
+Lent = tuple[weakref.ref[nn.Module], Tensor, int]
+
+
 class Tensors:
     """What one end knows of tensors and modules."""
 
@@ -51,6 +56,7 @@ class Tensors:
         self.graphs: dict[int, tuple[list[Tensor], list[Tensor], list[Any]]] = {}
         self.classes: dict[Any, type] = {}
         self.others: nn.Module | None = None  # holds their loose parameters
+        self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
 
     def mode(self) -> bool:
         """Whether gradients are recorded now."""
@@ -76,6 +82,7 @@ class Tensors:
         self.mine, self.last, self.places = dict(mine), dict(last), dict(places)
         self.theirs = weakref.WeakValueDictionary(theirs)
         self.graphs = {}
+        self.lent = {}
         self.others = self.theirs.get(LOOSE)
 
     # --- values -------------------------------------------------------------------------------
@@ -93,11 +100,21 @@ class Tensors:
         if isinstance(ours, torch.Generator):
             ours.set_state(fresh.get_state())
             return
-        with torch.no_grad():
+        is_input = ours.is_leaf and ours.requires_grad
+        history = fresh.requires_grad and not fresh.is_leaf and not is_input
+        with torch.set_grad_enabled(torch.is_grad_enabled() and history):
             if ours.shape == fresh.shape and ours.dtype == fresh.dtype:
                 ours.copy_(fresh)
-        if ours.is_leaf and (fresh.grad is None or fresh.grad.shape == ours.shape):
+        fits = fresh.is_leaf and (fresh.grad is None or fresh.grad.shape == ours.shape)
+        if ours.is_leaf and fits:
             ours.grad = fresh.grad
+
+    def double(self, ours: Any) -> Any:
+        """Another tensor or generator like ours, to be overwritten in its place."""
+        if isinstance(ours, torch.Generator):
+            return torch.Generator()
+        made = ours.detach().clone().requires_grad_(ours.requires_grad)
+        return made if ours.is_leaf else made * 1
 
     def node(self, encoder: Any, value: Any) -> Any:
         """The node of a tensor or of something of torch's; None for anything else."""
@@ -416,6 +433,21 @@ class Tensors:
             self.classes[key] = type(base.__name__, (base,), body)
         return self.classes[key]
 
+    def lend(self, module: nn.Module, number: int, name: str, value: Any) -> None:
+        """Keep an eye on a plain tensor of a module of theirs: a test may change it in place."""
+        if isinstance(value, Tensor) and self._place(value) is None and not value.is_inference():
+            self.lent[number, name] = weakref.ref(module), value, value._version
+
+    def give_back(self) -> None:
+        """Bring what was changed in such tensors to the module they were read from."""
+        for (number, name), (module, value, version) in list(self.lent.items()):
+            if module() is None:
+                del self.lent[number, name]
+            elif value._version != version:
+                self.lent[number, name] = module, value, value._version
+                with contextlib.suppress(Exception):  # a property takes no new value
+                    self.peer.put(number, name, value)
+
     # --- keeping in step ----------------------------------------------------------------------
 
     def state_out(self, message: "Outgoing") -> dict[str, Any]:
@@ -657,7 +689,10 @@ def _bytes(value: Tensor) -> bytes:
     """The entries' bytes in reading order, whatever the layout in memory."""
     if not value.numel():
         return b""
-    return value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    flat = value.cpu().contiguous().reshape(-1)
+    if flat.stride(0) != 1:  # a single entry may have any
+        flat = flat.as_strided(flat.shape, (1,))
+    return flat.view(torch.uint8).numpy().tobytes()
 
 
 def _tensor(kind: torch.dtype, shape: list[int], strides: Any, data: Any) -> Tensor:
@@ -754,7 +789,10 @@ def _get_attribute(self: Any, name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     remote = self.__dict__["_remote"]
-    return remote.peer.get(remote.number, name, f"{remote.type_name}.{name}")
+    value = remote.peer.get(remote.number, name, f"{remote.type_name}.{name}")
+    if not remote.peer.is_free:
+        remote.peer.tensors.lend(self, remote.number, name, value)
+    return value
 
 
 def _set_attribute(self: Any, name: str, value: Any) -> None:

@@ -14,6 +14,7 @@ import time
 import types
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from autograder.engine.peer import FORWARDED, Gone, Policy, remote_of
@@ -25,6 +26,8 @@ FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
 SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
 ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
+TEXT_SECONDS = 3.0
+MAX_MESSAGE = 20_000
 HOLDERS = (list, dict, set, collections.deque, collections.Counter)
 
 
@@ -95,6 +98,7 @@ class Space(dict):
         self.instead: dict[str, Any] = {}  # names for which the reference stands in
         self.known: dict[str, Any] = {}  # stand-ins looked up already
         self.version = -1
+        self.replaced = False  # whether a test has changed a name of the student's
 
     def hand_over(self, names: Iterable[str]) -> None:
         """From now on these names are the student's."""
@@ -126,23 +130,41 @@ class Space(dict):
             raise KeyError(name) from error
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name in self.answered and self.student is not None:
+        if name in self.answered and self.student is not None and not _is_local(value):
             self.known.pop(name, None)
+            self.replaced = True
             self.student.set(name, value)
         else:
             super().__setitem__(name, value)
 
     def __delitem__(self, name: str) -> None:
-        if name in self.answered and self.student is not None:
+        if name in self.answered and self.student is not None and name not in self:
             self.known.pop(name, None)
+            self.replaced = True
             self.student.delete(name)
         else:
             super().__delitem__(name)
 
-    def prepare(self, source: str, where: str) -> None:
-        """Run one of the instructor's cells, for the names it defines."""
-        with contextlib.suppress(Exception), _silence():
-            exec(compile(_without_magics(source), f"<instructor {where}>", "exec"), self, self)
+    def prepare(self, source: str, where: str, seconds: float = 60.0) -> bool:
+        """Run one of the instructor's cells, for the names it defines; whether all went on."""
+        clock = nullcontext() if self.student is None else self.student.clock(seconds)
+        code = functools.partial(_compiled_cell, source, where)
+        try:
+            with contextlib.suppress(Exception), clock, alarm(seconds), _silence():
+                exec(code(), self, self)
+        except Gone:
+            return False
+        return True
+
+
+def _is_local(value: Any) -> bool:
+    """Modules stay on the side that imports them."""
+    return isinstance(value, types.ModuleType)
+
+
+@functools.lru_cache(maxsize=2000)
+def _compiled_cell(source: str, where: str) -> Any:
+    return compile(_without_magics(source), f"<instructor {where}>", "exec")
 
 
 def run_test(
@@ -178,7 +200,7 @@ def run_test(
         status=_status(error),
         score=0.0 if error is not None else score,
         error="" if error is None else type(error).__name__,
-        message="" if error is None else _text(student, error),
+        message="" if error is None else _text(student, error)[:MAX_MESSAGE],
         raised=getattr(error, "raised", None),
         in_hidden=_in_hidden(error, cell, name),
         transcript=tuple(crossings),
@@ -233,8 +255,9 @@ def _text(student: Student, error: BaseException) -> str:
     if isinstance(error, Gone):
         return student.why(error)
     try:
-        return str(error)
-    except Exception:  # noqa: BLE001  (a text that cannot be made is no text)
+        with student.clock(TEXT_SECONDS), alarm(TEXT_SECONDS):
+            return str(error)  # which may ask an object of the answer
+    except BaseException:  # noqa: BLE001  (a text that cannot be made is no text)
         return ""
 
 
@@ -262,7 +285,7 @@ def alarm(seconds: float) -> Iterator[None]:
         raise Gone("timeout", "it took too long")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds + 1, 1)  # again, if the first is swallowed
+    signal.setitimer(signal.ITIMER_REAL, seconds + 1, 0.25)  # again, if the first is swallowed
     try:
         yield
     finally:

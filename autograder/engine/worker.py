@@ -21,7 +21,16 @@ from autograder.engine.peer import Gone, open_packages
 from autograder.engine.session import CellRun, Copy, Student
 from autograder.engine.trusted import Guard, Space, compiled, run_test
 from autograder.intake import Script, ScriptCell, Submission, read_submission
-from autograder.results import Flag, NotebookResult, Raised, Result, TestRun, Transcript, Verdict
+from autograder.results import (
+    Flag,
+    NotebookResult,
+    Opaque,
+    Raised,
+    Result,
+    TestRun,
+    Transcript,
+    Verdict,
+)
 from autograder.rules import broken_rules
 from autograder.syntax import facts, parse
 
@@ -257,6 +266,8 @@ class Work:
     notes: list[str] = field(default_factory=list)
     flags: list[Flag] = field(default_factory=list)
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
+    losses: int = 0  # processes that had to be ended
+    references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     used: bool = False  # whether tests have run in the present process
     process: Student | None = None
 
@@ -300,6 +311,8 @@ class Work:
     def _student(self) -> Student:
         """The student's process; after a loss a new one that has run the same cells."""
         while self.process is None:
+            if self.losses > MOST_LOSSES:
+                raise Gone("died", "its process ended again and again")
             self.used = False
             self.process = Student(self.zygote.spawn(), Guard(_operators(self.notebook)))
             for place, (name, source) in enumerate(self.done):
@@ -312,6 +325,7 @@ class Work:
     def _lose(self) -> None:
         if self.process is not None:
             self.process.close()
+            self.losses += 1
         self.process = None
 
     def _step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
@@ -322,7 +336,10 @@ class Work:
         wanted = cell.kind == "skeleton" and needed & facts(cell.source).bound
         if wanted or _is_locked(self, cell):
             self.space.student = student
-            self.space.prepare(self._instructors(cell), cell.grade_id or "cell")
+            source, name = self._instructors(cell), cell.grade_id or "cell"
+            if not self.space.prepare(source, name, self._seconds(cell.grade_id)):
+                self._lose()
+                student = self._student()
         if cell.kind == "answer":
             self.space.hand_over(self.notebook.defines.get(cell.grade_id, ()))
         name = cell.grade_id or "of yours"
@@ -401,8 +418,10 @@ class Work:
         with self._fork() as (student, copy):
             self._reseed(student, tests[0])
             student.peer.protect = protect
-            self._stand_in(student, instead)
-            watched = self._watch(student, group)
+            self.space.replaced = False
+            with student.clock(START_SECONDS):
+                self._stand_in(student, instead)
+                watched = self._watch(student, group)
             for test in tests:
                 student.peer.changed_ours = False
                 cell = self._test_cell(test)
@@ -413,13 +432,13 @@ class Work:
                 reached = run.in_hidden or run.status in ("passed", "timeout", "died")
                 self.hidden_ran |= bool(cell.hidden) and reached
                 copy.alive = run.status not in ("timeout", "died")
-                if asked and run.status == "passed":
+                if asked and run.status == "passed" and not self.space.replaced:
                     self.asked[test] = asked
                 yield replace(run, stood_in=tuple(instead)), student.peer.changed_ours
                 if not copy.alive:
                     break
             if watched and copy.alive:
-                self._report(group, student.peer)
+                self._report(group, student)
         if copy.base_gone:
             self._lose()
 
@@ -463,9 +482,12 @@ class Work:
         except (Gone, Exception):  # noqa: BLE001  (calls that cannot be made again prove nothing)
             self._lose()
             return run
-        same = all(
-            alike(kept(now), kept(crossing.outcome))
+        pairs = [
+            (kept(now), kept(crossing.outcome))
             for now, crossing in zip(again[::-1], first, strict=False)
+        ]
+        same = all(  # objects, and what is too large to keep, prove nothing
+            alike(now, before) for now, before in pairs if Opaque not in (type(now), type(before))
         )
         if same or not (self.checking or self._reference_is_steady(group, run.test)):
             return run
@@ -490,8 +512,11 @@ class Work:
     def _reference_changes(self, group: Group, test: str) -> bool:
         reference = self.known.of(test)[0] if self.known is not None else None
         if reference is None:
-            own = runs(self.assignment, {}, self.zygote, group.solutions).get(test)
-            reference = own.transcript if own is not None else ()
+            if group not in self.references:
+                own = runs(self.assignment, {}, self.zygote, group.solutions)
+                self.references[group] = own
+            run = self.references[group].get(test)
+            reference = run.transcript if run is not None else ()
         return any(crossing.changed for crossing in reference)
 
     def _again(self, group: Group, found: list[TestRun]) -> list[TestRun]:
@@ -586,9 +611,10 @@ class Work:
             student.peer.ask("watch", sorted(names))
         return bool(names)
 
-    def _report(self, group: Group, peer: Any) -> None:
+    def _report(self, group: Group, student: Student) -> None:
         try:
-            seen = peer.ask("seen")
+            with student.clock(START_SECONDS):
+                seen = student.peer.ask("seen")
         except (Gone, Exception):  # noqa: BLE001  (evidence only)
             seen = []
         if seen and isinstance(seen, list):
@@ -630,6 +656,8 @@ class Work:
 
 
 MOST_CALLS = 100
+MOST_LOSSES = 30
+START_SECONDS = 20.0
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
 

@@ -179,7 +179,8 @@ for b in range(2):
 #   the other rows must not notice.
 #
 # `mask` is boolean, True = may attend, and broadcasts to the shape of the scores; None hides
-# nothing. Leave the caller's tensors as they are.
+# nothing. Leave the caller's tensors as they are. Scores in half precision (float16) should work
+# too.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -278,6 +279,10 @@ for mask in masks:  # the same for the whole batch; then one per batch entry for
     assert torch.equal(handed_in, scores) and torch.equal(mask, mask_before), (
         "masked_softmax should leave the scores and the mask handed to it unchanged"
     )
+scores = torch.tensor([[2.0, 1.0, 3.0]], dtype=torch.float16)
+weights = masked_softmax(scores, torch.tensor([[True, True, False]]))
+wanted = torch.tensor([[0.731059, 0.268941, 0.0]])
+assert_close(weights.float(), wanted, "the mask should work for float16 scores too", atol=2e-3)
 ### END HIDDEN TESTS
 
 # %% test="masked-softmax-stability" points=1

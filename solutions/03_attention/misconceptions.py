@@ -287,6 +287,22 @@ def hides_in_place(scores, mask=None):
 
 @misconception(
     "masked-softmax",
+    id="ATT11",
+    fails=["masked-softmax-mask"],
+    read="03_attention#fully-masked-row",
+)
+def minus_a_billion(scores, mask=None):
+    """You hide keys with the number -1e9, which half precision cannot hold; take the lowest finite
+    number of the scores' own type, torch.finfo(scores.dtype).min.
+    """
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    return weights / weights.sum(-1, keepdim=True)
+
+
+@misconception(
+    "masked-softmax",
     id="ATT12",
     fails=["masked-softmax-empty-rows"],
     read="03_attention#fully-masked-row",
