@@ -8,6 +8,7 @@ import ast
 import hashlib
 import importlib.util
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -247,7 +248,16 @@ def open_zygote(assignments: Sequence["Assignment"], sandboxed: bool) -> Any:
     rules = [assignment.rules for assignment in assignments]
     each = [one for rule in rules for one in (rule.defaults, *rule.questions.values())]
     memory = max([Limits.memory_mb, *(one.memory_mb for one in each)])
-    return Zygote(modules, own_modules(modules), Limits(memory_mb=memory), sandboxed)
+    cpu = max([Limits.cpu_seconds, *map(longest, assignments)])
+    limits = Limits(memory_mb=memory, cpu_seconds=cpu)
+    return Zygote(modules, own_modules(modules), limits, sandboxed)
+
+
+def longest(assignment: "Assignment") -> int:
+    """Seconds that a submission may take if each of its cells and tests takes what it may."""
+    rules = assignment.rules
+    cells = [cell for one in assignment.notebooks for cell in one.cells if cell.cell_type == "code"]
+    return math.ceil(sum(rules.for_question(cell.grade_id).seconds for cell in cells))
 
 
 def imports(assignment: "Assignment") -> set[str]:

@@ -15,8 +15,8 @@ from autograder.engine.zygote import Zygote
 from autograder.results import Result, Verdict
 
 RULES = "[defaults]\nseconds = {seconds}\n"
-FORBID = '[total]\nforbid = ["sum"]\n'
-SETUP = "import math\nimport random\nimport numpy as np"
+FORBID = '[total]\nforbid = ["sum", "torch.softmax"]\n'
+SETUP = "import math\nimport random\nimport numpy as np\nimport torch"
 LOCKED = ("setup", "table")  # cells of the instructor's that nobody fills in
 
 
@@ -216,6 +216,19 @@ def test_a_forbidden_name_costs_its_question(task: Any) -> None:
     assert "sum" in verdicts["t_total"].told
     assert verdicts["t_total"].score == 0
     assert verdicts["t_norm"].score == 2
+
+
+def test_a_forbidden_operation_costs_its_question_however_it_is_called(task: Any) -> None:
+    small = task(
+        [
+            ("total", "def total(x):\n    e = x.exp()\n    return e / e.sum()"),
+            ("t_total", "assert abs(float(total(torch.zeros(4)).sum()) - 1) < 1e-6", 2),
+        ]
+    )
+    assert small.scores() == {"t_total": 2}
+    verdict = small.verdicts(total="def total(x):\n    return torch.nn.Softmax(-1)(x)")["t_total"]
+    assert (verdict.status, verdict.score) == ("forbidden", 0)
+    assert "softmax" in verdict.told
 
 
 def test_an_answer_that_changes_its_input_is_told_so(task: Any) -> None:

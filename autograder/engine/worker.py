@@ -266,6 +266,7 @@ class Work:
     notes: list[str] = field(default_factory=list)
     flags: list[Flag] = field(default_factory=list)
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
+    ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
     losses: int = 0  # processes that had to be ended
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     used: bool = False  # whether tests have run in the present process
@@ -378,6 +379,7 @@ class Work:
                 ended = [self._asked_twice(group, run) for run in ended]
                 ended = [self._without_score(group, run) for run in ended]
             ended = [self._explained(group, run) for run in ended]
+            ended = self._without_forbidden(group, ended)
             found += ended
             if any(run.score < self.notebook.cell(run.test).points for run in ended):
                 for solution in group.solutions:
@@ -612,15 +614,27 @@ class Work:
         return bool(names)
 
     def _report(self, group: Group, student: Student) -> None:
+        """Note which of the operations that are not allowed the answer has run."""
         try:
             with student.clock(START_SECONDS):
                 seen = student.peer.ask("seen")
-        except (Gone, Exception):  # noqa: BLE001  (evidence only)
-            seen = []
-        if seen and isinstance(seen, list):
-            where = f"{self.notebook.name}/{group.solutions[0]}"
-            words = f"the answer ran {', '.join(map(str, seen[:5]))}, which is not allowed"
-            self.flags.append(Flag("forbidden", where, words[:200]))
+        except (Gone, Exception):  # noqa: BLE001  (what cannot be asked proves nothing)
+            return
+        if isinstance(seen, list):
+            self.ran.setdefault(group, set()).update(name for name in seen if type(name) is str)
+
+    def _without_forbidden(self, group: Group, found: list[TestRun]) -> list[TestRun]:
+        """A forbidden operation costs the question, however it was called."""
+        if not self.ran.get(group):
+            return found
+        names = ", ".join(sorted(self.ran[group])[:5])[:100]
+        words = (
+            f"your answer runs the operation {names}, which this question does not allow; "
+            "write it yourself"
+        )
+        where = f"{self.notebook.name}/{group.solutions[0]}"
+        self.flags.append(Flag("forbidden", where, words))
+        return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
 
     def _explained(self, group: Group, run: TestRun) -> TestRun:
         """Why a test failed, if the answer's own cell tells it better than the test."""
