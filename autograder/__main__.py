@@ -4,8 +4,11 @@ Each command imports what it needs and no more, so that `check` works where grad
 """
 
 import argparse
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,14 +27,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     use_own_tools()
     import_quickly()
+    pressed: list[int] = []
     try:
-        return options.run(options)
+        with _noting_ctrl_c(pressed):
+            status = options.run(options)
     except CourseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        if not pressed:  # else it only says that what Ctrl-C ended has ended
+            print(f"error: {error}", file=sys.stderr)
+        status = 2
     except KeyboardInterrupt:
+        status = INTERRUPTED
+    if pressed:
         print(f"\nStopped. {options.stopped}", file=sys.stderr)
         return INTERRUPTED
+    return status
+
+
+@contextmanager
+def _noting_ctrl_c(pressed: list[int]) -> Iterator[None]:
+    """Remember Ctrl-C: what it interrupts may be code from which no exception comes out."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int, frame: object) -> None:
+        pressed.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def build(options: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ MIXED = tuple(maker for maker in demo.MAKERS if maker is not demo.doubled_cell)
 # On these both have to agree to the point. The others stock nbgrader cannot grade, or cannot help
 # losing a test that was deleted.
 CLEAN = (demo.reference, demo.variant, demo.one_mistake, demo.two_mistakes, demo.nothing, demo.half)
-POLL = 0.5  # seconds between two looks at the memory; each look costs the machine some time
+POLL = 2.0  # seconds between two looks at the memory; each look takes time from the run
 
 
 @dataclass
@@ -147,7 +147,7 @@ def print_table(runs: Sequence[Run]) -> None:
         )
     print(
         "memory: the most that all processes of a run, warm ones and students' included, had at a\n"
-        "time, looked at twice a second (PSS: a page that several share counts once)"
+        f"time, looked at every {POLL:g} seconds (PSS: a page that several share counts once)"
     )
 
 
