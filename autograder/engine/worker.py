@@ -6,7 +6,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -274,22 +274,24 @@ class Work:
 
     def run(self) -> list[TestRun]:
         """Run all cells and tests in order."""
-        open_packages(imported(self.notebook))
-        found: list[TestRun] = []
-        needed = _needed_here(self.notebook)
-        try:
-            for batch, cells in _batches(self.script):
-                for cell in cells:
-                    self._step(cell, needed)
-                if batch:
-                    found += self._tests(batch)
-        finally:
-            if self.process is not None:
-                self.process.close()
-        return found
+        return self._in_order(self._tests)
 
     def run_visible(self, wanted: Mapping[str, TestRun]) -> list[TestRun]:
         """Run all cells, and the visible part of some tests under the same conditions."""
+
+        def tests(batch: Sequence[str]) -> list[TestRun]:
+            found: list[TestRun] = []
+            for test in [test for test in batch if test in wanted]:
+                group = next(g for g in self.notebook.groups if test in g.tests)
+                instead = self._reference(set(wanted[test].stood_in))
+                runs = self._group(group, [test], instead)
+                found += [self._explained(group, run) for run in runs]
+            return found
+
+        return self._in_order(tests)
+
+    def _in_order(self, tests: Callable[[Sequence[str]], list[TestRun]]) -> list[TestRun]:
+        """Run the cells, and after them, batch by batch, the tests that follow them."""
         open_packages(imported(self.notebook))
         found: list[TestRun] = []
         needed = _needed_here(self.notebook)
@@ -297,11 +299,7 @@ class Work:
             for batch, cells in _batches(self.script):
                 for cell in cells:
                     self._step(cell, needed)
-                for test in [test for test in batch if test in wanted]:
-                    group = next(g for g in self.notebook.groups if test in g.tests)
-                    instead = self._reference(set(wanted[test].stood_in))
-                    runs = self._group(group, [test], instead)
-                    found += [self._explained(group, run) for run in runs]
+                found += tests(batch)
         finally:
             if self.process is not None:
                 self.process.close()
