@@ -7,10 +7,12 @@ a run that was interrupted, however, is simply started again.
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tqdm import tqdm
@@ -23,7 +25,9 @@ from autograder.warm import Warm, grader_version
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
+    from autograder.store import Store
 
+SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 __all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
 
 
@@ -51,8 +55,6 @@ class Task(NamedTuple):
     student: str
     chapter: str
     folder: str
-    key: str  # changes when anything does that the grade depends on
-    collected: float | None  # when, by the collector's clock
 
 
 def grade(
@@ -93,12 +95,12 @@ def grade(
         Grader(taught, assignments, warm) as grader,
         tqdm(total=len(places), desc="grading", unit="notebook", disable=not progress) as bar,
     ):
-        summary.finished = grader.finished
         todo = grader.todo(places, again, kept=partial(_count_kept, summary, bar))
         for result in grader.grade(todo):
             summary.graded += 1
             summary.zero += bool(result.reason)
             bar.update()
+        summary.finished = grader.finished
     return summary
 
 
@@ -108,28 +110,39 @@ def _count_kept(summary: Summary, bar: tqdm) -> None:
 
 
 class Grader:
-    """A class's journal and gradebook, open to grade into; use as a context manager."""
+    """A class's journal and gradebook, to grade into; use as a context manager."""
 
     def __init__(self, taught: Class, assignments: Mapping[str, "Assignment"], warm: Warm):
-        """Take the journal's lock, enter the assignments, store what was left over."""
-        from autograder.store import Store
-
+        """Take the journal's lock; the gradebook is opened when it is needed."""
         self._taught = taught
         self._assignments = assignments
         self._warm = warm
-        with ExitStack() as opened:
-            self._journal = opened.enter_context(Journal(taught))
-            self._store = opened.enter_context(Store(taught))
-            for assignment in assignments.values():
-                self._store.enter(assignment)
-            self.finished = self._finish()
-            self._open = opened.pop_all()
+        self._open = ExitStack()
+        self._journal = self._open.enter_context(Journal(taught))
+        self._store: Store | None = None
+        self._saved: list[Result] = []  # in the gradebook, but perhaps not yet safe on the disk
+        self._settled = time.monotonic()
+        self.finished = 0  # results that an interrupted run had left, stored by this one
 
     def __enter__(self) -> "Grader":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        try:
+            self._settle()
+        finally:
+            self._open.close()
+
+    def open(self) -> "Store":
+        """Open the gradebook, enter the assignments, store what was left over."""
+        if self._store is None:
+            from autograder.store import Store
+
+            self._store = self._open.enter_context(Store(self._taught))
+            for assignment in self._assignments.values():
+                self._store.enter(assignment)
+            self.finished = self._finish(self._store)
+        return self._store
 
     def todo(
         self,
@@ -145,54 +158,74 @@ class Grader:
             kept: is called for each that is left out.
         """
         for student, chapter in places:
-            task = self._task(student, chapter)
-            if again or self._journal.key(student, chapter) != task.key:
-                yield task
+            key = self._journal.key(student, chapter)
+            if again or not key or key != self._key(*self._look(student, chapter)):
+                yield Task(student, chapter, str(self._taught.submission(student, chapter)))
             else:
                 kept()
 
     def grade(self, tasks: Iterator[Task]) -> Iterator[Result]:
         """Grade and store; results come as they are done, in any order."""
-        for task, outcome in self._warm.run(tasks):
-            graded = Graded(_result(task, outcome), task.collected)
+        first = next(tasks, None)
+        if first is not None:
+            self._warm.start()  # it makes ready while the gradebook is opened
+        store = self.open()
+        for task, outcome in self._warm.run(tasks if first is None else chain([first], tasks)):
+            graded = self._graded(task, outcome)
             self._journal.graded(graded)
-            self._keep(graded)
+            self._keep(store, graded)
+            if time.monotonic() > self._settled + SETTLE_SECONDS:
+                self._settle()
             yield graded.result
+        self._settle()
 
-    def _task(self, student: str, chapter: str) -> Task:
+    def _look(self, student: str, chapter: str) -> tuple[Result, float | None]:
+        """What lies there: nothing but who, what and its key; and when it was collected."""
         from autograder.intake import read_submission
 
         folder = self._taught.submission(student, chapter)
-        assignment = self._assignments[chapter]
-        found = read_submission(folder, student, assignment)
-        parts = [student, chapter, found.key, grader_version()]
-        if assignment.rules.late.due:
-            parts.append(str(found.collected))
-        key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-        return Task(student, chapter, str(folder), key, found.collected)
+        found = read_submission(folder, student, self._assignments[chapter])
+        return Result(student, chapter, found.key), found.collected
 
-    def _keep(self, graded: Graded) -> None:
-        self._store.save(graded, self._assignments[graded.result.assignment])
-        self._journal.stored(graded.result)
+    def _key(self, result: Result, collected: float | None) -> str:
+        """Changes when anything does that a grade depends on."""
+        parts = [result.student, result.assignment, result.key, grader_version()]
+        if self._assignments[result.assignment].rules.late.due:
+            parts.append(str(collected))
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
-    def _finish(self) -> int:
+    def _graded(self, task: Task, outcome: Any) -> Graded:
+        """What came of one submission; also if its worker was lost."""
+        if isinstance(outcome, bytes):
+            graded = decode(outcome)
+        else:
+            result, collected = self._look(task.student, task.chapter)
+            reason = f"it could not be graded: {outcome.reason}"
+            flags = (Flag("died", task.chapter, outcome.reason),)
+            graded = Graded(replace(result, flags=flags, reason=reason), collected)
+        key = self._key(graded.result, graded.collected)
+        return replace(graded, result=replace(graded.result, key=key))
+
+    def _keep(self, store: "Store", graded: Graded) -> None:
+        store.save(graded, self._assignments[graded.result.assignment])
+        self._saved.append(graded.result)
+
+    def _settle(self) -> None:
+        """See that what was saved is safe on the disk, and note that it is."""
+        if self._store is not None and self._saved:
+            self._journal.settle()
+            self._store.settle()
+            for result in self._saved:
+                self._journal.stored(result)
+            self._saved.clear()
+        self._settled = time.monotonic()
+
+    def _finish(self, store: "Store") -> int:
         """Store what an interrupted run had graded; returns how many."""
         count = 0
         for graded in self._journal.unstored():
             if graded.result.assignment in self._assignments:
-                self._keep(graded)
+                self._keep(store, graded)
                 count += 1
+        self._settle()
         return count
-
-
-def _result(task: Task, outcome: Any) -> Result:
-    """What came of one submission; also if its worker was lost."""
-    if isinstance(outcome, bytes):
-        return replace(decode(outcome), key=task.key)
-    return Result(
-        task.student,
-        task.chapter,
-        task.key,
-        flags=(Flag("died", task.chapter, outcome.reason),),
-        reason=f"it could not be graded: {outcome.reason}",
-    )

@@ -116,8 +116,8 @@ class _Run:
 
     def enter(self) -> None:
         """Make the gradebook know the assignment, and finish what an earlier run left."""
-        with Grader(self._taught, self._assignments, self._warm):
-            pass
+        with Grader(self._taught, self._assignments, self._warm) as grader:
+            grader.open()
 
     def notebook(self, where: dict[str, str]) -> NotebookNode:
         """The graded notebook of the submission that nbgrader is at."""

@@ -74,12 +74,14 @@ class Journal:
         return line.key if line else ""
 
     def graded(self, graded: Graded) -> None:
-        """Write a result down; it is safe on the disk when this returns."""
+        """Write a result down, where the end of this process cannot lose it."""
         offset = self._file.tell()
-        content = {"result": asdict(graded.result), "collected": graded.collected}
-        self._append({"graded": content})
-        os.fsync(self._file.fileno())
+        self._append({"graded": asdict(graded)})
         self._index[_who(graded.result)] = _Line(graded.result.key, offset)
+
+    def settle(self) -> None:
+        """See that what was written is on the disk, where a power cut cannot lose it."""
+        os.fsync(self._file.fileno())
 
     def stored(self, result: Result) -> None:
         """Note that gradebook and files hold this result."""
@@ -114,14 +116,14 @@ def results(taught: "Class") -> Iterator[Graded]:
             yield _graded(json.loads(file.readline())["graded"])
 
 
-def encode(result: Result) -> bytes:
+def encode(graded: Graded) -> bytes:
     """A result as JSON, for the way from the process that found it to the one that stores it."""
-    return json.dumps(asdict(result)).encode()
+    return json.dumps(asdict(graded)).encode()
 
 
-def decode(text: bytes) -> Result:
+def decode(text: bytes) -> Graded:
     """The result that `encode` wrote."""
-    return _result(json.loads(text))
+    return _graded(json.loads(text))
 
 
 def _who(result: Result) -> Who:

@@ -4,14 +4,16 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nbgrader.apps import NbGraderAPI
-from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.course import Course, CourseError
 from autograder.source import notebook, read_source
+
+if TYPE_CHECKING:
+    from nbgrader.apps import NbGraderAPI
 
 
 def build_instructor(course: Course, chapter: str) -> Path:
@@ -59,8 +61,11 @@ def require_fresh(course: Course, chapter: str) -> None:
 
 
 @contextmanager
-def nbgrader(course: Course, settings: Config | None = None) -> Iterator[NbGraderAPI]:
+def nbgrader(course: Course, settings: Config | None = None) -> Iterator["NbGraderAPI"]:
     """nbgrader's Python interface, set up by nbgrader_config.py and these settings on top."""
+    from nbgrader.apps import NbGraderAPI
+    from nbgrader.coursedir import CourseDirectory
+
     config = PyFileConfigLoader("nbgrader_config.py", path=str(course.root)).load_config()
     config.CourseDirectory.root = str(course.root)
     config.merge(settings or Config())

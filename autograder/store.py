@@ -70,9 +70,10 @@ class Store:
         """
         self._taught = taught
         self._pages = pages
+        api.get_alembic_version = _newest_version
         self._book = api.Gradebook(taught.database, taught.course_id)
         if self._book.engine.dialect.name == "sqlite":
-            event.listen(self._book.engine, "connect", _wait_for_readers)
+            event.listen(self._book.engine, "connect", _write_ahead)
         self._known: dict[tuple[str, str], _Known] = {}  # by names of assignment and notebook
         self._ids: dict[str, str] = {}  # of assignments, by name
 
@@ -121,6 +122,12 @@ class Store:
                 id, score = _save_notebook(db, submission.id, known, rows)
                 penalty = min(late.penalty(score, seconds), score) if score > 0 else 0.0
                 _update(db, SUBMITTED, [{"id": id, "late_submission_penalty": penalty or None}])
+
+    def settle(self) -> None:
+        """See that what was saved is on the disk, where a power cut cannot lose it."""
+        if self._book.engine.dialect.name == "sqlite":
+            with self._book.engine.connect() as db:
+                db.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _submission(self, db: Connection, graded: Graded, late: Late) -> Row:
         """The submission's row, made if it is not there, with the time when it was handed in."""
@@ -382,6 +389,19 @@ def _place(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def _wait_for_readers(connection: Any, _: object) -> None:
-    """Let formgrader read while we write; a file system that cannot do it goes on as before."""
-    connection.execute("PRAGMA journal_mode=WAL")
+def _write_ahead(connection: Any, _: object) -> None:
+    """Let formgrader read while we write; a file system that cannot do it goes on as before.
+
+    What is written ahead is brought to the disk by `settle`, not by every transaction.
+    """
+    (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+    if mode == "wal":
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def _newest_version() -> str:
+    """What nbgrader notes in a new gradebook; it would start a Python of its own to find out."""
+    from alembic.script import ScriptDirectory
+    from nbgrader.dbutil import ALEMBIC_DIR
+
+    return ScriptDirectory(ALEMBIC_DIR).get_current_head() or ""

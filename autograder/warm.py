@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from autograder.course import Course, CourseError, import_quickly
-from autograder.journal import encode
+from autograder.journal import Graded, encode
 from autograder.results import TestRun
 from autograder.syntax import parse
 from autograder.taught import read, source_folder
@@ -79,11 +79,8 @@ class Warm:
         self._open.close()
         self._pool = None
 
-    def run(self, tasks: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-        """Grade; what came of each, in the order in which they are done."""
-        first = next(tasks, None)
-        if first is None:
-            return
+    def start(self) -> None:
+        """Begin to make ready; what follows in this process need not wait for it."""
         if self._pool is None:
             from autograder.engine.pool import Pool
 
@@ -91,7 +88,14 @@ class Warm:
             arguments = [str(self._root), self._chapters, self._sandboxed, True]
             pool = Pool(self._jobs, start_warm, grade_one, arguments)
             self._pool = self._open.enter_context(pool)
-        yield from self._pool.run(chain([first], tasks), SECONDS)
+            self._pool.start()
+
+    def run(self, tasks: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+        """Grade; what came of each, in the order in which they are done."""
+        first = next(tasks, None)
+        if first is not None:
+            self.start()
+            yield from self._pool.run(chain([first], tasks), SECONDS)
 
 
 def cores() -> int:
@@ -135,8 +139,9 @@ def start_warm(root: str, chapters: Sequence[str], sandboxed: bool, diagnose: bo
     import_quickly()
     course = Course(Path(root))
     assignments = {name: read_assignment(source_folder(course, name)) for name in chapters}
-    zygote = open_zygote(list(assignments.values()), sandboxed)
+    zygote = open_zygote(list(assignments.values()), sandboxed, wait=False)
     warm_up(assignments.values())
+    zygote.wait()
     state = State(course, assignments, zygote)
     for name in chapters if diagnose else ():
         with suppress(_Unmade):
@@ -239,7 +244,7 @@ def runner(course: Course, chapter: str) -> Iterator[Callable[..., Mapping[str, 
         yield partial(run_answers, assignment, zygote)
 
 
-def open_zygote(assignments: Sequence["Assignment"], sandboxed: bool) -> Any:
+def open_zygote(assignments: Sequence["Assignment"], sandboxed: bool, *, wait: bool = True) -> Any:
     """The process that students' processes are forked from, with what their notebooks import."""
     from autograder.engine.sandbox import Limits
     from autograder.engine.zygote import Zygote
@@ -250,7 +255,7 @@ def open_zygote(assignments: Sequence["Assignment"], sandboxed: bool) -> Any:
     memory = max([Limits.memory_mb, *(one.memory_mb for one in each)])
     cpu = max([Limits.cpu_seconds, *map(longest, assignments)])
     limits = Limits(memory_mb=memory, cpu_seconds=cpu)
-    return Zygote(modules, own_modules(modules), limits, sandboxed)
+    return Zygote(modules, own_modules(modules), limits, sandboxed, wait=wait)
 
 
 def longest(assignment: "Assignment") -> int:
@@ -261,28 +266,30 @@ def longest(assignment: "Assignment") -> int:
 
 
 def imports(assignment: "Assignment") -> set[str]:
-    """Modules that the instructor's notebooks import, by their first names."""
+    """Modules that the instructor's notebooks import, at once or when they use something."""
+    from autograder.engine.late import late_modules
+
     found: set[str] = set()
     for notebook in assignment.notebooks:
         for cell in notebook.cells:
             if cell.cell_type == "code" and (tree := parse(cell.source)):
-                found.update(_imported(tree))
+                found.update(_imported(tree), late_modules(cell.source))
     return found
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
+            yield node.module
 
 
 def own_modules(names: Iterable[str]) -> list[Path]:
     """Where those of these modules lie that were not installed; students' processes read them."""
     places = {Path(path).resolve() for path in (sys.prefix, sys.base_prefix)}
     found = []
-    for name in names:
+    for name in sorted({name.partition(".")[0] for name in names}):
         spec = importlib.util.find_spec(name)
         if spec is None or not (spec.origin or spec.submodule_search_locations):
             continue
@@ -294,13 +301,16 @@ def own_modules(names: Iterable[str]) -> list[Path]:
 
 def grade_one(state: State, task: Sequence[Any]) -> bytes:
     """Grade one submission; runs in a process of its own, forked for it."""
-    from autograder.engine.worker import grade as grade_submission
+    from autograder.engine.worker import grade_submission
+    from autograder.intake import read_submission
 
     bound_memory()
-    student, chapter, folder, *_ = task
+    student, chapter, folder = task
     assignment = state.assignments[chapter]
     known = state.known.get(chapter)
-    return encode(grade_submission(assignment, Path(folder), student, state.zygote, known))
+    found = read_submission(Path(folder), student, assignment)
+    result = grade_submission(assignment, found, state.zygote, known)
+    return encode(Graded(result, found.collected))
 
 
 def bound_memory() -> None:

@@ -678,7 +678,7 @@ def test_no_attribute_leads_out_of_what_was_handed_over() -> None:
                     enemy.say({"op": "call", "p": [number, name], "v": ["T", ["T"], ["D"]]})
                     heard.append(("call", name, enemy.hear()))
             for op in ("copy", "vjp", "ask", "nonsense", None, 5):
-                for plain in ([number], [], ["fork"], [number, {}], 7, [None, None]):
+                for plain in ([number], [], ["run"], [number, {}], 7, [None, None]):
                     enemy.say({"op": op, "p": plain, "v": ["T"]})
                     heard.append((op, plain, enemy.hear()))
         enemy.say({"r": 1})

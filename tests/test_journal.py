@@ -46,7 +46,8 @@ def write(taught: Class, *results: Result, stored: bool = True) -> None:
 
 
 def test_a_result_comes_back_as_it_was():
-    assert decode(encode(RESULT)) == RESULT
+    graded = Graded(RESULT, 5.5)
+    assert decode(encode(graded)) == graded
 
 
 def test_the_newest_result_of_each_submission_counts(taught: Class):

@@ -28,7 +28,6 @@ MAX_NESTED = 60  # calls into each other
 MAX_RECEIVED = 4_000_000_000  # bytes from an answer during one test
 MAX_TRANSCRIPT = 64_000_000  # bytes of what answers gave that are kept to explain a mistake
 MAX_SNAPSHOT = 100_000  # parts of one such value
-PER_FORK = 10_000_000  # numbers of objects that a fork may give away before the next one's begin
 
 UNARY = ("neg", "pos", "abs", "invert", "len", "iter", "next", "reversed", "bool", "repr", "str")
 NUMBERS = ("int", "float", "index", "complex", "round", "trunc")
@@ -90,6 +89,7 @@ class Peer:
         self.protect = False  # whether changes the other end makes to our values are ignored
         self.changed_ours = False  # whether it made any
         self.changes = 0  # how many
+        self.gone = False  # whether an answer stayed out: what comes now may belong to it
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
         self.random = rng.Follower()
@@ -134,18 +134,7 @@ class Peer:
         """Vector-Jacobian product of an earlier call."""
         return self._request("vjp", [graph], outputs)
 
-    def fork(self, line: socket.socket) -> int:
-        """Have the other process fork; the copy serves on this line. The copy's process number."""
-        return _small(self._request("ask", ["fork"], (), line=line))
-
-    def _request(
-        self,
-        op: str,
-        plain: list,
-        values: tuple,
-        label: str = "",
-        line: socket.socket | None = None,
-    ) -> Any:
+    def _request(self, op: str, plain: list, values: tuple, label: str = "") -> Any:
         if threading.get_ident() != self.thread:
             raise RuntimeError("only the main thread may call what a test handed over")
         if len(self.open) > MAX_NESTED:
@@ -163,14 +152,15 @@ class Peer:
             tree["rng"] = self.random.leave(message.frame)
         tree["drop"] = self._unused()
         message.send(tree)
-        if line is not None:
-            socket.send_fds(self.line, [b"F"], [line.fileno()])
         if self.asked is not None and op == "call" and plain[1] is None:
             self.asked.append(Asked(label, message.frame, len(message.encoder.kept)))
         before = self.changes
         self.open.append(message)
         try:
             reply = self._answer_until_reply()
+        except Gone:
+            self.gone = True
+            raise
         finally:
             self.open.pop()
         if not self.is_free:
@@ -211,6 +201,9 @@ class Peer:
         self.open.append(message)
         try:
             reply = self._answer_until_reply()
+        except Gone:
+            self.gone = True
+            raise
         finally:
             self.open.pop()
         if "e" in reply.tree:
@@ -430,26 +423,10 @@ class Peer:
         """Tell the other end, at the next occasion, that nobody here uses this object any more."""
         self.dropped.append(number)
 
-    def checkpoint(self) -> Any:
-        """What this end knows of the other now, to come back to after a fork was used."""
-        known = (self.line, dict(self.given), dict(self.numbers), dict(self.random.seen))
-        return known, self.tensors.checkpoint() if self.tensors else None
-
-    def restore(self, point: Any) -> None:
-        """Come back to what was known at a checkpoint."""
-        (self.line, self.given, self.numbers, self.random.seen), tensors = point
-        self.stand_ins = weakref.WeakValueDictionary()
-        self.dropped = []
-        self.raised = {}
-        if self.tensors:
-            self.tensors.restore(tensors)
-
-    def after_fork(self, line: socket.socket) -> None:
-        """Go on in a forked process, on a line of its own, with numbers of its own."""
-        self.line = line
-        self.open = []
-        self.next_number += PER_FORK
-        self.thread = threading.get_ident()
+    def take_back(self, first: int) -> None:
+        """Forget what the other end was given from this number on: it can use it no longer."""
+        for number in [number for number in self.given if number >= first]:
+            self._forget(number)
 
     def forwarded(self, told: dict[str, Any]) -> tuple[str, ...]:
         """Special methods of an object of the other end that its stand-in has."""

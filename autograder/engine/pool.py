@@ -73,6 +73,11 @@ class Pool:
         self._warm: _Warm | None = None
         self._deaths = 0
 
+    def start(self) -> None:
+        """Begin to make ready; `run` waits until it is done."""
+        if self._warm is None:
+            self._warm = _Warm(self._order, self._jobs)
+
     def run(self, tasks: Iterable[T], seconds: float) -> Iterator[tuple[T, bytes | Lost]]:
         """Each task with its result, in the order in which they are done.
 
@@ -108,7 +113,7 @@ class Pool:
         """Give tasks to workers until as many run as may."""
         while len(batch.running) < self._jobs and (entry := batch.take()):
             task, tries = entry
-            while self._warm is None and self._deaths <= _RESTARTS:
+            while not self._is_ready() and self._deaths <= _RESTARTS:
                 self._start_again()
             if self._warm is None:
                 yield task, Lost(f"the warm process ended {self._deaths} times")
@@ -123,10 +128,16 @@ class Pool:
                 self._warm.hand_out(batch.number, task, write_fd)
             os.close(write_fd)
 
+    def _is_ready(self) -> bool:
+        return self._warm is not None and self._warm.ready
+
     def _start_again(self) -> None:
         try:
-            self._warm = _Warm(self._order, self._jobs)
+            self.start()
+            assert self._warm
+            self._warm.wait()
         except CourseError:
+            self._warm = None
             if self._deaths == 0:  # it has never worked: the person has to mend something
                 raise
             self._deaths += 1
@@ -255,6 +266,7 @@ class _Warm:
 
     def __init__(self, order: dict[str, Any], jobs: int) -> None:
         self.control, theirs = socket.socketpair()
+        self.ready = False
         self._heard = b""
         threads = {name: str(os.environ.get(name, 1)) for name in _THREADS}
         with theirs:
@@ -267,8 +279,12 @@ class _Warm:
             )
         # A thread that ends takes along the process it started; only the main one lasts.
         lasts = threading.current_thread() is threading.main_thread()
-        try:
+        with suppress(ConnectionError):  # then `wait` says so
             self._send(b"o", 0, {**order, "jobs": jobs, "lasts": lasts})
+
+    def wait(self) -> None:
+        """Return once it is warm."""
+        try:
             failed = self._first_line()
         except ConnectionError:
             failed = "it ended"
@@ -279,6 +295,7 @@ class _Warm:
         if failed:
             self.close()
             raise CourseError(f"The warm process for grading did not start: {failed}")
+        self.ready = True
 
     def hand_out(self, number: int, task: Any, pipe: int) -> None:
         """Have a worker forked for this task that writes to this pipe."""
@@ -362,6 +379,7 @@ def main(control_fd: str) -> None:
         return
     gc.collect()
     gc.freeze()
+    sandbox.use_large_pages()
     control.sendall(b'""\n')
     nursery = _Nursery(control, state, task)
     try:

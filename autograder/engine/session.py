@@ -1,7 +1,6 @@
-"""The trusted side's view of one student's process: run cells, fork it, ask for names, end it."""
+"""The trusted side's view of one student's process: run cells, ask for names, end it."""
 
 import itertools
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from autograder.results import Raised
 
 MAX_PRINTED = 20_100
 VERSIONS = itertools.count()
-REAP_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -79,34 +77,6 @@ class Student:
             self.peer.deadline = before
             self.peer.line.settimeout(None)
 
-    @contextmanager
-    def copy(self, seconds: float = 10.0) -> Iterator["Copy"]:
-        """Inside, everything happens in a fork of the process, which is ended afterwards."""
-        point = self.peer.checkpoint()
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs, self.clock(seconds):
-                number = self.peer.fork(theirs)
-        except BaseException:
-            ours.close()
-            raise
-        self.peer.line = ours
-        self.version = next(VERSIONS)
-        copy = Copy()
-        try:
-            yield copy
-        finally:
-            ours.close()
-            self.peer.restore(point)
-            self.version = next(VERSIONS)
-            try:
-                with self.clock(REAP_SECONDS):
-                    copy.status = self.peer.ask("reap", number)
-            except Gone as gone:
-                copy.base_gone = gone.kind
-            except Exception:  # noqa: BLE001  (a runner that was tampered with)
-                copy.base_gone = "broken"
-
     def why(self, gone: Gone) -> str:
         """In words, why the process is lost."""
         if gone.kind == "timeout":
@@ -133,12 +103,3 @@ class Student:
             return self.peer._error(told).raised  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001  (claims of a runner that was tampered with)
             return Raised("Exception", "")
-
-
-@dataclass
-class Copy:
-    """What became of a fork."""
-
-    status: int = -1
-    alive: bool = True
-    base_gone: str = ""

@@ -3,17 +3,18 @@
 Everything here runs beside the student's code and can be changed by it; nothing depends on that.
 """
 
+import ast
 import builtins
 import contextlib
 import importlib
 import io
-import os
 import socket
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from autograder.engine.peer import Free, Peer, open_packages
+from autograder.syntax import awaits
 
 MAX_OUTPUT = 20_000  # characters kept of what a cell prints
 RUN = frozenset(  # magics that do something; all others are left out with a note
@@ -66,8 +67,6 @@ class Runner:
                 "names": self.names,
                 "set": self.set,
                 "delete": self.delete,
-                "fork": self.fork,
-                "reap": self.reap,
                 "watch": self.watch,
                 "seen": self.seen,
             },
@@ -85,8 +84,7 @@ class Runner:
         """Run a cell; what it printed, and how it failed if it did."""
         self.output.clear()
         SHELL.compile.get_code_name = lambda raw, code, number: f"<answer {cell}>"
-        result = SHELL.run_cell(source, store_history=False, silent=False)
-        error = result.error_before_exec or result.error_in_exec
+        error = _run_python(source) if _is_python(source) else _run_notebook(source)
         told = None if error is None else self.peer._describe(error)
         return {"printed": self.output.text(), "error": told}
 
@@ -110,21 +108,6 @@ class Runner:
             raise NameError(f"name {name!r} is not defined")
         del self.space[name]
 
-    def fork(self) -> int:
-        """Fork; the copy serves on the line that comes with the next byte, and never returns."""
-        _, lines, _, _ = socket.recv_fds(self.peer.line, 1, 1)
-        child = os.fork()
-        if child:
-            os.close(lines[0])
-            return child
-        try:
-            old, line = self.peer.line, socket.socket(fileno=lines[0])
-            self.peer.after_fork(line)
-            old.close()
-            self.peer.serve()
-        finally:
-            os._exit(0)
-
     def watch(self, names: list[str]) -> None:
         """Note from now on which of these operations the answer runs."""
         if self.peer.tensors:
@@ -134,17 +117,34 @@ class Runner:
         """The operations noted."""
         return sorted(self.watching.seen) if self.watching is not None else []
 
-    def reap(self, child: int) -> int:
-        """End a copy; its exit status as the operating system gives it, -1 if it ran on."""
-        try:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                return status
-            os.kill(child, 9)
-            os.waitpid(child, 0)
-        except (ChildProcessError, ProcessLookupError):
-            pass
-        return -1
+
+def _is_python(source: str) -> bool:
+    """Whether a cell needs nothing that only a notebook has: no magics, no top-level await."""
+    try:
+        return not awaits(SHELL.compile.ast_parse(source))
+    except Exception:  # noqa: BLE001  (the shell says what is wrong with it)
+        return False
+
+
+def _run_python(source: str) -> BaseException | None:
+    """Run a cell as the shell would, without looking for what is no Python in it."""
+    name = SHELL.compile.cache(source, SHELL.execution_count, raw_code=source)
+    try:
+        body = SHELL.compile.ast_parse(source, filename=name).body
+        last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+        with SHELL.builtin_trap, SHELL.display_trap:
+            exec(SHELL.compile(ast.Module(body, []), name, "exec"), SHELL.user_ns)
+            if last is not None:  # its value is displayed
+                exec(SHELL.compile(ast.Interactive([last]), name, "single"), SHELL.user_ns)
+    except BaseException as error:  # noqa: BLE001  (whatever an answer raises is told)
+        return error
+    return None
+
+
+def _run_notebook(source: str) -> BaseException | None:
+    """Run a cell in the shell."""
+    result = SHELL.run_cell(source, store_history=False, silent=False)
+    return result.error_before_exec or result.error_in_exec
 
 
 class Capped(io.TextIOBase):

@@ -15,8 +15,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch._dynamo  # an optimiser asks for it late: once, before any fork
-import torch.fx.experimental.symbolic_shapes  # and autograd for this
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -71,19 +69,6 @@ class Tensors:
         watching = Watch(frozenset(names))
         watching.__enter__()
         return watching
-
-    def checkpoint(self) -> Any:
-        """What this end knows now."""
-        return dict(self.mine), dict(self.theirs), dict(self.last), dict(self.places)
-
-    def restore(self, point: Any) -> None:
-        """Come back to a checkpoint."""
-        mine, theirs, last, places = point or ({}, {}, {}, {})
-        self.mine, self.last, self.places = dict(mine), dict(last), dict(places)
-        self.theirs = weakref.WeakValueDictionary(theirs)
-        self.graphs = {}
-        self.lent = {}
-        self.others = self.theirs.get(LOOSE)
 
     # --- values -------------------------------------------------------------------------------
 

@@ -145,6 +145,11 @@ class Space(dict):
         else:
             super().__delitem__(name)
 
+    def forget_all_but(self, names: dict[str, Any]) -> None:
+        """Be again as at a time when only these names were known."""
+        self.clear()
+        self.update(names)
+
     def prepare(self, source: str, where: str, seconds: float = 60.0) -> bool:
         """Run one of the instructor's cells, for the names it defines; whether all went on."""
         clock = nullcontext() if self.student is None else self.student.clock(seconds)

@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from autograder.diagnose import CHANGED, told
 from autograder.differences import kept
 from autograder.differences import same as alike
 from autograder.engine.peer import Gone, open_packages
-from autograder.engine.session import CellRun, Copy, Student
+from autograder.engine.session import CellRun, Student
 from autograder.engine.trusted import Guard, Space, compiled, run_test
 from autograder.intake import Script, ScriptCell, Submission, read_submission
 from autograder.results import (
@@ -312,7 +311,6 @@ class Work:
         while self.process is None:
             if self.losses > MOST_LOSSES:
                 raise Gone("died", "its process ended again and again")
-            self.used = False
             self.process = Student(self.zygote.spawn(), Guard(_operators(self.notebook)))
             for place, (name, source) in enumerate(self.done):
                 if self.process.run(name, source, self._seconds(name)).gone:
@@ -322,10 +320,16 @@ class Work:
         return self.process
 
     def _lose(self) -> None:
+        """Give up a process that was killed or tampered with."""
+        self.losses += self.process is not None
+        self._renew()
+
+    def _renew(self) -> None:
+        """Go on in a new process."""
         if self.process is not None:
             self.process.close()
-            self.losses += 1
         self.process = None
+        self.used = self.hidden_ran = False
 
     def _step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
         """Run one cell on the student's side; the instructor's also here, if tests need it."""
@@ -387,60 +391,92 @@ class Work:
     def _group(
         self, group: Group, tests: Sequence[str], instead: Mapping[str, Any], protect: bool = False
     ) -> list[TestRun]:
-        """Run a question's tests in one fork; what kills the fork costs only its own test."""
+        """Run a question's tests; what kills the process costs only its own test.
+
+        Points may be earned in a process in which other questions' tests have run. Whatever costs
+        points is found again in a new one that has run the cells alone.
+        """
         found: list[TestRun] = []
         changed = False
-        while left := [test for test in tests if test not in {run.test for run in found}]:
-            was_used, self.used = self.used, True
-            before = len(found)
-            words = ""
-            try:
-                for run, changes in self._in_one_fork(group, left, instead, protect):
-                    found.append(run)
-                    changed |= changes
-            except (Gone, Exception) as error:  # noqa: BLE001  (the runner was tampered with)
-                words = str(error) if isinstance(error, Gone) else "its process was changed"
-                self._lose()
-            first = found[before] if len(found) > before else None
-            if was_used and (first is None or first.status == "died"):
-                del found[before:]  # an earlier question may have left it unable to run
-                self._lose()
-            elif first is None:
-                found.append(TestRun(left[0], "died", 0.0, message=words))
+        while left := tests[len(found) :]:
+            was_used = self.used
+            runs, changes, words = self._attempt(group, left, instead, protect)
+            if was_used and self._doubtful(group, runs, left):
+                self._renew()
+                continue
+            found += runs or [TestRun(left[0], "died", 0.0, message=words)]
+            changed |= changes
         if changed and not protect and not self.own:
             return self._protected(group, found, instead)
         return found
 
-    def _in_one_fork(
+    def _doubtful(self, group: Group, runs: Sequence[TestRun], tests: Sequence[str]) -> bool:
+        """Whether tests of other questions may be to blame for how these ended."""
+        if self.notebook.shared_names:  # they have to run in the process of those before them
+            return not runs or runs[0].status == "died"
+        empty = set(group.solutions) <= {*self.script.untouched, *self.script.missing}
+        if empty and group.solutions and not self.script.extra:
+            return False  # without an answer there is nothing to blame
+        return len(runs) < len(tests) or any(
+            run.score < self.notebook.cell(run.test).points for run in runs
+        )
+
+    def _attempt(
+        self, group: Group, tests: Sequence[str], instead: Mapping[str, Any], protect: bool
+    ) -> tuple[list[TestRun], bool, str]:
+        """Run tests until one of them kills the process.
+
+        Returns how they went, whether the answer changed values of ours, and, if there was no
+        process to run the first one in, why.
+        """
+        runs: list[TestRun] = []
+        changed = False
+        try:
+            for run, changes in self._in_process(group, tests, instead, protect):
+                runs.append(run)
+                changed |= changes
+        except (Gone, Exception) as error:  # noqa: BLE001  (the runner was tampered with)
+            self._lose()
+            return runs, changed, str(error) if isinstance(error, Gone) else TAMPERED
+        finally:
+            self.space.instead = {}
+        return runs, changed, ""
+
+    def _in_process(
         self, group: Group, tests: Sequence[str], instead: Mapping[str, Any], protect: bool
     ) -> Iterator[tuple[TestRun, bool]]:
-        """Run tests until one of them kills the fork; each with whether it changed our values."""
-        with self._fork() as (student, copy):
-            self._reseed(student, tests[0])
-            student.peer.protect = protect
-            self.space.replaced = False
-            with student.clock(START_SECONDS):
-                self._stand_in(student, instead)
-                watched = self._watch(student, group)
-            for test in tests:
-                student.peer.changed_ours = False
-                cell = self._test_cell(test)
-                if self.hidden_ran or instead or protect:
-                    self.met_hidden.add(test)
-                asked: list[Any] | None = None if cell.hidden or self.own else []
-                run = run_test(student, cell, self.space, self._limit(group), asked)
-                reached = run.in_hidden or run.status in ("passed", "timeout", "died")
-                self.hidden_ran |= bool(cell.hidden) and reached
-                copy.alive = run.status not in ("timeout", "died")
-                if asked and run.status == "passed" and not self.space.replaced:
-                    self.asked[test] = asked
-                yield replace(run, stood_in=tuple(instead)), student.peer.changed_ours
-                if not copy.alive:
-                    break
-            if watched and copy.alive:
-                self._report(group, student)
-        if copy.base_gone:
-            self._lose()
+        """Run tests until one of them kills the process; each with whether it changed values."""
+        student = self._student()
+        self.used = True
+        self._reseed(student, tests[0])
+        student.peer.protect = protect
+        self.space.replaced = False
+        handed, names = student.peer.next_number, dict(self.space)
+        with student.clock(START_SECONDS):
+            self._stand_in(student, instead)
+            watched = self._watch(student, group)
+        for test in tests:
+            student.peer.changed_ours = False
+            cell = self._test_cell(test)
+            if self.hidden_ran or instead or protect:
+                self.met_hidden.add(test)
+            asked: list[Any] | None = None if cell.hidden or self.own else []
+            run = run_test(student, cell, self.space, self._limit(group), asked)
+            reached = run.in_hidden or run.status in ("passed", "timeout", "died")
+            self.hidden_ran |= bool(cell.hidden) and reached
+            if asked and run.status == "passed" and not self.space.replaced:
+                self.asked[test] = asked
+            yield replace(run, stood_in=tuple(instead)), student.peer.changed_ours
+            if run.status in ("timeout", "died") or student.peer.gone:
+                self._lose()
+                return
+        if watched:
+            self._report(group, student)
+        if not self.notebook.shared_names:
+            student.peer.take_back(handed)
+            self.space.forget_all_but(names)
+            if watched or instead or self.space.replaced:
+                self._renew()  # what later questions meet has to be the student's own
 
     def _test_cell(self, test: str) -> Cell:
         cell = self.notebook.cell(test)
@@ -477,7 +513,10 @@ class Work:
         if len(first) < len(calls) or any(call.what != calls[0].what for call in calls):
             return run
         try:
-            with self._fork() as (student, _), student.clock(self._limit(group)):
+            if not self.notebook.shared_names:
+                self._renew()
+            student, self.used = self._student(), True
+            with student.clock(self._limit(group)):
                 again = student.ask_again(calls[::-1])
         except (Gone, Exception):  # noqa: BLE001  (calls that cannot be made again prove nothing)
             self._lose()
@@ -521,9 +560,11 @@ class Work:
 
     def _again(self, group: Group, found: list[TestRun]) -> list[TestRun]:
         """Run what failed once more, the reference standing in for what was broken before it."""
-        used = self._used(group) & self.broken
         failed = [run.test for run in found if run.status != "passed"]
-        if self.own or not (self.assignment.stand_in and used and failed):
+        if self.own or not (self.assignment.stand_in and self.broken and failed):
+            return found
+        used = self._used(group) & self.broken
+        if not used:
             return found
         instead = self._reference(used)
         again = {run.test: run for run in self._group(group, failed, instead)}
@@ -539,10 +580,17 @@ class Work:
 
     def _reference(self, names: set[str]) -> dict[str, Any]:
         """The reference's objects of these names, made here."""
-        space = Space()
-        for cell in self.notebook.cells:
-            if cell.cell_type == "code" and cell.kind in ("readonly", "code", "solution"):
-                space.prepare(cell.source, cell.grade_id or "cell")
+        space, wanted = Space(), set(names)
+        cells: list[Cell] = []
+        for cell in reversed(self.notebook.of_kind("readonly", "code", "solution")):
+            known = facts(cell.source)
+            if cell.cell_type == "code" and (
+                cell.kind == "readonly" or known.star or known.bound & wanted
+            ):
+                cells.append(cell)
+                wanted |= known.needed
+        for cell in reversed(cells):
+            space.prepare(cell.source, cell.grade_id or "cell")
         return {name: space[name] for name in sorted(names) if name in space}
 
     def _stand_in(self, student: Student, instead: Mapping[str, Any]) -> None:
@@ -554,21 +602,6 @@ class Work:
             except Exception:  # noqa: BLE001  (then the answer has to do with what it has)
                 self.notes.append(f"The reference's {name} could not stand in for yours.")
 
-    @contextmanager
-    def _fork(self) -> Iterator[tuple[Student, Copy]]:
-        """The student's process in a copy of its own, unless tests share what they make."""
-        student = self._student()
-        linear = bool(self.notebook.shared_names)
-        try:
-            with nullcontext(Copy()) if linear else student.copy() as copy:
-                if linear:
-                    copy.base_gone = ""
-                yield student, copy
-                if linear and not copy.alive:
-                    copy.base_gone = "died"
-        finally:
-            self.space.instead = {}
-
     def _limit(self, group: Group) -> float:
         return max([self._seconds(id) for id in group.solutions] or [self._seconds("")])
 
@@ -577,7 +610,8 @@ class Work:
         random.seed(name)
         if "torch" in sys.modules:
             torch: Any = sys.modules["torch"]
-            torch.manual_seed(random.getrandbits(31))
+            # torch.manual_seed would first write down where it was called from, for CUDA
+            torch.default_generator.manual_seed(random.getrandbits(31))
         if "numpy" in sys.modules:
             numpy: Any = sys.modules["numpy"]
             numpy.random.seed(random.getrandbits(31))
@@ -670,6 +704,7 @@ class Work:
 MOST_CALLS = 100
 MOST_LOSSES = 30
 START_SECONDS = 20.0
+TAMPERED = "its process was changed"
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
 

@@ -116,7 +116,10 @@ class Zygote:
         limits: Limits | None = None,
         sandboxed: bool = True,
         student: str = "autograder.engine.student",
+        *,
+        wait: bool = True,
     ) -> None:
+        """Start it; unless `wait`, it makes ready meanwhile, and `wait()` comes before `spawn`."""
         if not hasattr(os, "fork"):
             raise CourseError(
                 "Grading needs a system that can fork processes, and this one cannot; "
@@ -137,6 +140,8 @@ class Zygote:
         }
         self.capabilities = found
         self._start(order)
+        if wait:
+            self.wait()
 
     def spawn(self) -> Spawned:
         """Fork a student's process; returns at once."""
@@ -158,31 +163,37 @@ class Zygote:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def wait(self) -> None:
+        """Return once it is warm, and a fork of it can run."""
+        with self._said, self._ready:
+            failed = _first_answer(self._ready) or self._fork_test()
+            if failed:
+                self._process.kill()
+                self.close()
+                raise CourseError(
+                    f"The warm process for students' code did not start: {failed}"
+                    f"{_tail(self._said)}; mend what it names and grade again."
+                )
+
     def _start(self, order: dict[str, Any]) -> None:
         self._owner = os.getpid()
         self._control, theirs = socket.socketpair()
-        ready, told = socket.socketpair()
-        with tempfile.TemporaryFile() as said, theirs, ready, told:
+        self._ready, told = socket.socketpair()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  (`wait` closes it)
+        with theirs, told:
             self._process = subprocess.Popen(
                 sandbox.python_command("zygote", "main", str(theirs.fileno()), str(told.fileno())),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=self._said,
+                stderr=self._said,
                 cwd="/",
                 env=sandbox.clean_environment(),
                 pass_fds=(theirs.fileno(), told.fileno()),
                 start_new_session=True,
             )
-            theirs.close()
-            told.close()
-            failed = _first_answer(ready, order) or self._fork_test()
-            if failed:
-                self._process.kill()
-                self.close()
-                raise CourseError(
-                    f"The warm process for students' code did not start: {failed}{_tail(said)}; "
-                    "mend what it names and grade again."
-                )
+        with suppress(ConnectionError):  # then `wait` says so
+            self._ready.sendall(json.dumps(order).encode())
+            self._ready.shutdown(socket.SHUT_WR)
 
     def _fork_test(self) -> str:
         """Whether a fork of the warm process can run at all; what is wrong, or nothing."""
@@ -209,13 +220,11 @@ class Zygote:
         return Spawned(ours, leash)
 
 
-def _first_answer(ready: socket.socket, order: dict[str, Any]) -> str:
-    """Send the order; what went wrong, or nothing once the process is warm."""
+def _first_answer(ready: socket.socket) -> str:
+    """What went wrong, or nothing once the process is warm."""
     ready.settimeout(_START_SECONDS)
     answer = b""
     try:
-        ready.sendall(json.dumps(order).encode())
-        ready.shutdown(socket.SHUT_WR)
         while part := ready.recv(4096):
             answer += part
     except TimeoutError:
