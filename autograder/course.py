@@ -1,8 +1,12 @@
 """Where the parts of a course lie: one small map that every other module asks."""
 
+import gc
+import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,9 +86,30 @@ def use_own_tools() -> None:
 
 
 def import_quickly() -> None:
-    """Spare this process a second: what checks notebooks reads a grammar of web addresses.
+    """Spare this process a second or more.
 
-    No notebook's format needs it, and what reads it does without where it is not installed.
+    What checks notebooks reads a grammar of web addresses; no notebook's format needs it, and what
+    reads it does without where it is not installed.
     """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)  # imports make no garbage, only work for its collector
     if "jsonschema" not in sys.modules:
         sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]
+
+
+@contextmanager
+def without_extensions() -> Iterator[None]:
+    """Inside, parts of nbgrader are imported without its package's own file.
+
+    That imports its extensions of Jupyter's server, and with them the server.
+    """
+    spec = importlib.util.find_spec("nbgrader") if "nbgrader" not in sys.modules else None
+    if spec is None or spec.submodule_search_locations is None:
+        yield
+        return
+    bare = sys.modules["nbgrader"] = types.ModuleType("nbgrader")
+    bare.__path__ = spec.submodule_search_locations
+    try:
+        yield
+    finally:
+        del sys.modules["nbgrader"]

@@ -10,7 +10,7 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.course import Course, CourseError
-from autograder.source import notebook, read_source
+from autograder.source import digest_of, made_from, notebook, read_source
 
 if TYPE_CHECKING:
     from nbgrader.apps import NbGraderAPI
@@ -52,8 +52,7 @@ def require_fresh(course: Course, chapter: str) -> None:
     path = course.release(chapter)
     if not path.is_file():
         raise CourseError(f"{course.show(path)} is missing; run: make release")
-    made_from = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("autograder", {})
-    if made_from.get("source_sha256") != read_source(course.source(chapter)).digest:
+    if made_from(path) != digest_of(course.source(chapter)):
         raise CourseError(
             f"{course.show(path)} is older than {course.show(course.source(chapter))}; "
             "run: make release"

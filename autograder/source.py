@@ -18,8 +18,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jupytext
-
 from autograder.course import CourseError
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -110,13 +108,30 @@ class Source:
 
 def read_source(path: Path) -> Source:
     """Read and check a source; raises SourceError with what to do."""
-    if not path.is_file():
-        raise SourceError(f"{path} does not exist; a chapter's source has its folder's name.")
-    text = path.read_text(encoding="utf-8")
+    text = _text(path)
     cells = tuple(_cells(path, text))
     for check in (_check_cells, _check_ids, _check_setup, _check_tests, _questions):
         check(path, cells)
-    return Source(path, cells, hashlib.sha256(text.encode()).hexdigest())
+    return Source(path, cells, digest_of(path))
+
+
+def digest_of(path: Path) -> str:
+    """A fingerprint of a source's text."""
+    return hashlib.sha256(_text(path).encode()).hexdigest()
+
+
+def made_from(path: Path) -> str:
+    """The fingerprint of the source that a notebook was made from; empty if there is none."""
+    if not path.is_file():
+        return ""
+    metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
+    return metadata.get("autograder", {}).get("source_sha256", "")
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise SourceError(f"{path} does not exist; a chapter's source has its folder's name.")
+    return path.read_text(encoding="utf-8")
 
 
 def notebook(source: Source) -> str:
@@ -155,6 +170,8 @@ def _cells(path: Path, text: str) -> Iterable[Cell]:
     first = next((n for n, line in enumerate(text.splitlines(), 1) if line.strip()), 0)
     if not headers or headers[0][0] != first:
         raise SourceError(f"{path}, line {first}: a source starts with a cell header '# %% ...'.")
+    import jupytext  # takes a second: grading, which only compares digests, does without
+
     cells = jupytext.reads(text, fmt="py:percent").cells
     if len(cells) != len(headers):
         raise SourceError(

@@ -101,11 +101,13 @@ def assignments(course: Course, names: Sequence[str] = ()) -> list[str]:
 
 
 def read(course: Course, chapter: str) -> "Assignment":
-    """Read an assignment; built first if it has a text source."""
+    """Read an assignment; built first if it has a text source that has changed."""
     from autograder.assignment import read_assignment
     from autograder.release import build_instructor
+    from autograder.source import digest_of, made_from
 
-    if course.source(chapter).is_file():
+    source = course.source(chapter)
+    if source.is_file() and made_from(course.instructor(chapter)) != digest_of(source):
         build_instructor(course, chapter)
     return read_assignment(source_folder(course, chapter))
 

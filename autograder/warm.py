@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from autograder.syntax import parse
 from autograder.taught import read, source_folder
 
 if TYPE_CHECKING:
-    from autograder.assignment import Assignment
+    from autograder.assignment import Assignment, Notebook
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
 SECONDS = 600  # for one submission; its own limits are lower and bind first
@@ -255,7 +255,19 @@ def open_zygote(assignments: Sequence["Assignment"], sandboxed: bool, *, wait: b
     memory = max([Limits.memory_mb, *(one.memory_mb for one in each)])
     cpu = max([Limits.cpu_seconds, *map(longest, assignments)])
     limits = Limits(memory_mb=memory, cpu_seconds=cpu)
-    return Zygote(modules, own_modules(modules), limits, sandboxed, wait=wait)
+    notebooks = [notebook for assignment in assignments for notebook in assignment.notebooks]
+    # without a sandbox nobody could tell what the head leaves behind
+    head = beginning(notebooks[0]) if sandboxed and len(notebooks) == 1 else ()
+    return Zygote(modules, own_modules(modules), limits, sandboxed, head=head, wait=wait)
+
+
+def beginning(notebook: "Notebook") -> list[tuple[str, str]]:
+    """The code before the first answer, which most students leave as it is: name and text."""
+    from autograder.engine.worker import YOURS
+
+    given = takewhile(lambda cell: cell.kind in ("markdown", "readonly", "code"), notebook.cells)
+    code = [cell for cell in given if cell.cell_type == "code" and cell.source.strip()]
+    return [(cell.grade_id or YOURS, cell.source) for cell in code]
 
 
 def longest(assignment: "Assignment") -> int:

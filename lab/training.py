@@ -6,9 +6,11 @@ others, so that a model can be trained early.
 """
 
 import importlib.util
+import json
 import math
+import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import count, islice
@@ -23,6 +25,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ConstantLR, LRScheduler
 
 from lab.batching import Batch, batches, pad_ids
+from lab.checkpoints import digest, load_weights, read_single, save_single, weights_of
 from lab.corpus import sentence_pairs, split_pairs
 from lab.text import Tokenizer
 
@@ -30,6 +33,7 @@ HELD_OUT = 0.05  # share of the pairs
 MEASURED = 1000  # held-out sentences to translate, at most
 REPORT_EVERY = 20  # steps
 EXAMPLES = 5
+HEADER = "graded-transformer"  # where a checkpoint says what is no tensor
 
 
 @dataclass(frozen=True)
@@ -104,13 +108,16 @@ def load_module(path: Path) -> ModuleType:
     Raises:
         Incomplete: if the file is not there, cannot be imported or has no Transformer.
     """
-    spec = importlib.util.spec_from_file_location(path.stem, path) if path.is_file() else None
+    name = f"{path.stem}_{digest(str(path.resolve()))[:8]}"  # its own, whatever others are called
+    spec = importlib.util.spec_from_file_location(name, path) if path.is_file() else None
     if spec is None or spec.loader is None:
         raise Incomplete(f"there is no module {path}; python -m lab assemble makes one")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where torch.compile looks for it
     try:
         spec.loader.exec_module(module)
     except Exception as error:
+        del sys.modules[name]
         raise Incomplete(f"{path} cannot be imported ({type(error).__name__}: {error})") from error
     for name in ("Transformer", "sinusoidal_encoding"):
         if not hasattr(module, name):
@@ -140,21 +147,38 @@ def make_model(module: ModuleType, data: Data, recipe: Recipe, seed: int = 0) ->
     Raises:
         Incomplete: if a part that the model is made of is not answered yet.
     """
+    names = ("d_model", "num_layers", "num_heads", "d_ff", "dropout", "norm_first")
+    sizes = {name: getattr(recipe, name) for name in names}
+    vocabularies = (len(data.source), len(data.target))
+    return build(module, vocabularies, data.max_len, data.target.pad_id, sizes, seed)
+
+
+def build(
+    module: ModuleType,
+    vocabularies: tuple[int, int],
+    max_len: int,
+    pad_id: int,
+    sizes: Mapping[str, Any],
+    seed: int,
+) -> nn.Module:
+    """Build the module's Transformer, and initialise it if the module says how.
+
+    Args:
+        module: an assembled module.
+        vocabularies: numbers of ids of source and target.
+        max_len: rows of the table of positions.
+        pad_id: id of padding, in both languages.
+        sizes: further arguments of the constructor: d_model, num_layers and the like.
+        seed: decides the first weights.
+
+    Raises:
+        Incomplete: if a part that the model is made of is not answered yet.
+    """
     torch.manual_seed(seed)
-    with _answers_needed():
-        model = module.Transformer(
-            len(data.source),
-            len(data.target),
-            module.sinusoidal_encoding(data.max_len, recipe.d_model),
-            d_model=recipe.d_model,
-            num_layers=recipe.num_layers,
-            num_heads=recipe.num_heads,
-            d_ff=recipe.d_ff,
-            dropout=recipe.dropout,
-            pad_id=data.target.pad_id,
-            norm_first=recipe.norm_first,
-        )
-    if _own(module, "initialise", nn.Linear(2, 2)):
+    with answers_needed():
+        encoding = module.sinusoidal_encoding(max_len, sizes["d_model"])
+        model = module.Transformer(*vocabularies, encoding, pad_id=pad_id, **sizes)
+    if own(module, "initialise", nn.Linear(2, 2)):
         module.initialise(model)
     return model
 
@@ -176,7 +200,7 @@ def find_functions(module: ModuleType) -> Functions:
         "scheduled_adam": (tiny.parameters(), lambda step: rate),
         "train_step": (tiny, ids, ids, torch.optim.SGD(tiny.parameters(), rate), 0, torchs_loss),
     }
-    found = {name: _own(module, name, *trial) for name, trial in trials.items()}
+    found = {name: own(module, name, *trial) for name, trial in trials.items()}
     return Functions(
         **{name: function or stand_ins[name] for name, function in found.items()},
         own=tuple(name for name, function in found.items() if function),
@@ -258,7 +282,7 @@ def train(
     tokens = 0
     start = monotonic()
     for done, batch in enumerate(islice(_endless_batches(data, recipe, seed), steps), start=1):
-        with _answers_needed():
+        with answers_needed():
             losses.append(step(model, batch.source, batch.target, optimizer, pad_id, loss))
         scheduler.step()
         tokens += int((batch.target_lengths - 1).sum())
@@ -289,7 +313,7 @@ def measure(module: ModuleType, model: nn.Module, data: Data) -> Measurement:
     model.eval()
     pairs = data.held_out[:MEASURED]
     bos, eos = data.target.bos_id, data.target.eos_id
-    if not _own(module, "greedy_decode", model, torch.tensor([[bos, eos]]), bos, eos, 1):
+    if not own(module, "greedy_decode", model, torch.tensor([[bos, eos]]), bos, eos, 1):
         return Measurement(sum(_exact_in_parallel(model, data, pairs)), len(pairs), (), False)
     said = [
         data.target.decode(ids)
@@ -304,26 +328,55 @@ def measure(module: ModuleType, model: nn.Module, data: Data) -> Measurement:
 
 
 def save_checkpoint(path: Path, model: nn.Module, data: Data, recipe: Recipe) -> None:
-    """Write the weights, the recipe and the vocabularies, all that translating needs."""
-    content = {
-        "weights": model.state_dict(),
+    """Write the weights, the recipe and the vocabularies, all that translating needs.
+
+    One safetensors file; what is no tensor stands in its header, as JSON.
+    """
+    words = {
         "recipe": asdict(recipe),
         "source": data.source.to_json(),
         "target": data.target.to_json(),
         "max_len": data.max_len,
     }
-    torch.save(content, path)
+    save_single(path, weights_of(model), {HEADER: json.dumps(words)})
 
 
 def load_checkpoint(path: Path, module: ModuleType) -> tuple[nn.Module, Data, Recipe]:
-    """Read what `save_checkpoint` wrote, with no sentences; the module has to be the same."""
-    content = torch.load(path, weights_only=True)
-    source, target = (Tokenizer.from_json(content[name]) for name in ("source", "target"))
-    data = Data((), (), source, target, content["max_len"])
-    recipe = Recipe(**content["recipe"])
+    """Read what `save_checkpoint` wrote, with no sentences; the module has to be the same.
+
+    Raises:
+        ValueError: if the file is missing, cut or foreign, or of another module's model.
+    """
+    weights, header = read_single(path)
+    if HEADER not in header:
+        raise ValueError(f"{path} was not written by python -m lab train")
+    words = json.loads(header[HEADER])
+    source, target = (Tokenizer.from_json(words[name]) for name in ("source", "target"))
+    data = Data((), (), source, target, words["max_len"])
+    recipe = Recipe(**words["recipe"])
     model = make_model(module, data, recipe)
-    model.load_state_dict(content["weights"])
+    load_weights(model, weights, str(path))
     return model.eval(), data, recipe
+
+
+def own(module: ModuleType, name: str, *trial: Any) -> Callable[..., Any] | None:
+    """The module's function of this name, if it is there and answers a trial call."""
+    function = getattr(module, name, None)
+    try:
+        if function is not None:
+            function(*trial)
+    except NotImplementedError:
+        return None
+    return function
+
+
+@contextmanager
+def answers_needed() -> Iterator[None]:
+    """Say which answer is missing where a stub stops the work."""
+    try:
+        yield
+    except NotImplementedError as error:
+        raise Incomplete(f"{_origin(error.__traceback__)} is not answered yet") from error
 
 
 def _endless_batches(data: Data, recipe: Recipe, seed: int) -> Iterator[Batch]:
@@ -354,26 +407,6 @@ class _Tiny(nn.Module):
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits that depend on the token alone."""
         return self.logits(target)
-
-
-def _own(module: ModuleType, name: str, *trial: Any) -> Callable[..., Any] | None:
-    """The module's function of this name, if it is there and answers a trial call."""
-    function = getattr(module, name, None)
-    try:
-        if function is not None:
-            function(*trial)
-    except NotImplementedError:
-        return None
-    return function
-
-
-@contextmanager
-def _answers_needed() -> Iterator[None]:
-    """Say which answer is missing where a stub stops the work."""
-    try:
-        yield
-    except NotImplementedError as error:
-        raise Incomplete(f"{_origin(error.__traceback__)} is not answered yet") from error
 
 
 def _origin(traceback: TracebackType | None) -> str:

@@ -75,6 +75,116 @@ def test_training_twice_gives_the_same_ids():
     assert [first.encode(one) for one in sentences] == [second.encode(one) for one in sentences]
 
 
+def test_many_sentences_are_encoded_as_one_by_one(tokenizer):
+    assert tokenizer.encode_all(SENTENCES) == [tokenizer.encode(one) for one in SENTENCES]
+    assert tokenizer.encode_all([]) == []
+
+
+def test_each_id_has_a_readable_label(tokenizer):
+    ids = [*tokenizer.encode("the dragon ."), tokenizer.pad_id]
+    assert tokenizer.tokens(ids) == ["<bos>", "the", "<unk>", ".", "<eos>", "<pad>"]
+
+
+BOTH = [sentence for pair in sentence_pairs(300) for sentence in pair]
+
+
+@pytest.fixture(scope="module")
+def subwords() -> Tokenizer:
+    return Tokenizer.train_subwords(BOTH, vocab_size=200)
+
+
+def test_sentences_come_back_from_their_parts_word_for_word(subwords):
+    assert [subwords.decode(subwords.encode(one)) for one in BOTH] == BOTH
+
+
+def test_words_that_training_did_not_see_are_spelt(subwords):
+    assert subwords.decode(subwords.encode("thecat seelings")) == "thecat seelings"
+
+
+def test_special_tokens_have_the_first_ids(subwords):
+    ids = (subwords.pad_id, subwords.unk_id, subwords.bos_id, subwords.eos_id)
+    assert ids == (0, 1, 2, 3)
+    encoded = subwords.encode("the cat .")
+    assert (encoded[0], encoded[-1]) == (2, 3)
+    assert subwords.decode([*encoded, 0, 0]) == "the cat ."
+
+
+def test_the_vocabulary_has_the_size_asked_for_and_every_id_a_label(subwords):
+    assert len(subwords) == 200
+    labels = subwords.tokens(range(200))
+    assert len(set(labels)) == 200
+    assert labels[:4] == ["<pad>", "<unk>", "<bos>", "<eos>"]
+    assert "▁the" in labels
+
+
+def test_a_larger_vocabulary_makes_shorter_sentences(subwords):
+    larger = Tokenizer.train_subwords(BOTH, vocab_size=400)
+    lengths = [sum(map(len, one.encode_all(BOTH))) for one in (subwords, larger)]
+    assert lengths[1] < 0.9 * lengths[0]
+
+
+def test_what_occurs_once_is_not_worth_a_token():
+    assert len(Tokenizer.train_subwords(["abcdef ghi"], vocab_size=100)) == 4 + 1 + 9
+    assert len(Tokenizer.train_subwords(["abcdef ghi abc"], vocab_size=100)) == 4 + 1 + 9 + 3
+
+
+def test_subwords_stop_where_nothing_is_left_to_merge():
+    tokenizer = Tokenizer.train_subwords(SENTENCES, vocab_size=10_000)
+    assert len(tokenizer) < 100
+    assert tokenizer.decode(tokenizer.encode(SENTENCES[1])) == SENTENCES[1]
+
+
+def test_learning_subwords_twice_gives_the_same_tokeniser(subwords):
+    assert Tokenizer.train_subwords(iter(BOTH), vocab_size=200).to_json() == subwords.to_json()
+
+
+def test_subwords_that_were_written_down_encode_and_decode_the_same(subwords):
+    copy = Tokenizer.from_json(subwords.to_json())
+    assert copy.encode_all(BOTH) == subwords.encode_all(BOTH)
+    assert copy.decode(copy.encode(BOTH[0])) == BOTH[0]
+    assert len(copy) == len(subwords)
+
+
+def test_white_space_of_every_kind_becomes_one_space(subwords):
+    kinds = [chr(number) for number in range(0x3001) if chr(number).isspace()]
+    assert len(kinds) == 29
+    text = "".join(f"the{kind}{kind}cat" for kind in kinds)
+    assert subwords.decode(subwords.encode(f" {text}\n")) == " ".join(text.split())
+
+
+def test_composed_and_decomposed_letters_are_the_same(subwords):
+    assert subwords.encode("e\u0301cole") == subwords.encode("\u00e9cole")
+
+
+def test_text_that_looks_like_a_special_token_is_only_text():
+    strange = ["a <pad> b", "<eos><bos> <pad>", "x<pad>y ▁ <unk> <", "▁a▁"]
+    tokenizer = Tokenizer.train_subwords(strange * 50, vocab_size=200)
+    for sentence in strange:
+        ids = tokenizer.encode(sentence)
+        assert not {0, 1, 2, 3} & set(ids[1:-1])
+        assert tokenizer.decode(ids) == sentence
+
+
+def test_letters_that_training_did_not_see_become_unk(subwords):
+    ids = subwords.encode("the 猫 .")
+    assert ids.count(subwords.unk_id) == 1
+    assert subwords.decode(ids) == "the <unk> ."
+    assert subwords.unk_id in subwords.encode("<pad>")
+    assert subwords.pad_id not in subwords.encode("<pad>")
+
+
+def test_an_empty_sentence_has_its_ends_only(subwords):
+    assert subwords.encode(" ") == [subwords.bos_id, subwords.eos_id]
+    assert subwords.decode(subwords.encode("")) == ""
+
+
+def test_a_vocabulary_without_room_for_the_letters_is_refused():
+    letters = len({letter for sentence in BOTH for letter in sentence})  # the space begins words
+    with pytest.raises(ValueError, match=rf"vocab_size \(20\) must be at least {letters + 4}"):
+        Tokenizer.train_subwords(BOTH, vocab_size=20)
+    assert len(Tokenizer.train_subwords(BOTH, vocab_size=letters + 4)) == letters + 4
+
+
 @pytest.mark.parametrize("number", [-1, 1000])
 def test_an_id_that_does_not_exist_is_refused(tokenizer, number):
     with pytest.raises(ValueError, match=f"id {number} is not in 0 to"):

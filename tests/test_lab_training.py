@@ -263,8 +263,8 @@ def test_an_unanswered_part_is_named_when_training_meets_it(tmp_path, data):
 
 def test_a_checkpoint_gives_the_same_model_back(module, data, tmp_path):
     model = make_model(module, data, SMALL, seed=3)
-    save_checkpoint(tmp_path / "model.pt", model, data, SMALL)
-    loaded, kept, recipe = load_checkpoint(tmp_path / "model.pt", module)
+    save_checkpoint(tmp_path / "model.safetensors", model, data, SMALL)
+    loaded, kept, recipe = load_checkpoint(tmp_path / "model.safetensors", module)
     assert recipe == SMALL
     english, french = data.train[0]
     assert kept.source.encode(english) == data.source.encode(english)
@@ -279,7 +279,7 @@ def test_a_checkpoint_gives_the_same_model_back(module, data, tmp_path):
 
 def test_the_command_trains_and_says_what_came_of_it(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("lab.__main__.Recipe", lambda: SMALL)
-    out = tmp_path / "model.pt"
+    out = tmp_path / "model.safetensors"
     command = ["train", str(MODULE), "--minutes", "0.01", "--pairs", "200", "--out", str(out)]
     assert main(command) == 0
     printed = capsys.readouterr()
@@ -301,7 +301,7 @@ def test_the_command_trains_and_says_what_came_of_it(tmp_path, capsys, monkeypat
     [
         (["nowhere.py"], "there is no module nowhere.py; python -m lab assemble makes one"),
         ([str(MODULE), "--pairs", "3"], "too few to hold out"),
-        ([str(MODULE), "--out", "nowhere/model.pt"], "there is no directory nowhere for --out"),
+        ([str(MODULE), "--out", "nowhere/model.safetensors"], "there is no directory nowhere for --out"),
     ],
 )
 def test_wrong_arguments_are_explained(capsys, arguments, message):

@@ -81,6 +81,7 @@ class Peer:
         self.classes: dict[Any, type] = {}
         self.raised: dict[int, BaseException] = {}  # exceptions of ours on their way through
         self.next_raised = 0
+        self.unread = bytearray()
         self.received = 0  # bytes since a test began
         self.kept_bytes = 0  # in the transcript
         self.transcript: list[Crossing] | None = None
@@ -497,23 +498,24 @@ class Peer:
     # --- the line -----------------------------------------------------------------------------
 
     def _receive(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size:
+        """The next bytes; what comes with them is kept for the next time."""
+        while len(self.unread) < size:
             self.mind_the_clock()
             try:
-                part = self.line.recv(min(size, 1 << 20))
+                part = self.line.recv(1 << 18)
             except TimeoutError:
                 continue  # the clock decides
             except OSError as error:
                 raise EOFError from error
             if not part:
                 raise EOFError
-            parts.append(part)
-            size -= len(part)
+            self.unread += part
             self.received += len(part)
             if self.received > MAX_RECEIVED and not self.is_free:
                 raise Gone("broken", "the answer sent more than a test can hold")
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        found = bytes(memoryview(self.unread)[:size])
+        del self.unread[:size]
+        return found
 
     def mind_the_clock(self) -> None:
         """End it if the time is over; else wait no longer than is left."""

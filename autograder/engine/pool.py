@@ -370,6 +370,7 @@ def main(control_fd: str) -> None:
     sys.path[:] = order["path"]
     if order["lasts"]:
         sandbox.die_with_parent()
+    gc.disable()  # imports make no garbage, only work for its collector
     try:
         state = _function(order["start"])(*order["arguments"])
         task = _function(order["task"])
@@ -377,8 +378,9 @@ def main(control_fd: str) -> None:
         said = str(error) if isinstance(error, CourseError) else f"{type(error).__name__}: {error}"
         control.sendall(json.dumps(said or "it failed").encode() + b"\n")
         return
-    gc.collect()
     gc.freeze()
+    gc.enable()
+    gc.set_threshold(*sandbox.RARELY)
     sandbox.use_large_pages()
     control.sendall(b'""\n')
     nursery = _Nursery(control, state, task)

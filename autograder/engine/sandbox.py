@@ -61,6 +61,9 @@ class Limits:
     disk_mb: int = 128  # home and /tmp, which lie in memory
 
 
+RARELY = (20_000, 20, 20)  # thresholds of the garbage collector in processes that end soon
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What this machine offers for a sandbox."""

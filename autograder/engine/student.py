@@ -8,9 +8,12 @@ import builtins
 import contextlib
 import importlib
 import io
+import os
 import socket
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from autograder.engine.peer import Free, Peer, open_packages
@@ -36,6 +39,35 @@ def warm(modules: Sequence[str]) -> None:
     open_packages(modules)
     SHELL = _shell()
     SHELL.run_cell("None", store_history=False)  # what the first cell needs is looked up here
+
+
+def begin(cells: Sequence[tuple[str, str]]) -> list[dict[str, Any]] | None:
+    """Run the cells with which every submission begins; how each went.
+
+    None if a fork could not go on from there as from a beginning of its own: a cell failed, or left
+    behind files, open files, threads or processes.
+    """
+    line, other = socket.socketpair()
+    with line, other:
+        runner, before, streams = Runner(line), _left_behind(), (sys.stdout, sys.stderr)
+        sys.stdout = sys.stderr = runner.output
+        try:
+            outcomes = [runner.run(*cell) for cell in cells]
+        finally:
+            sys.stdout, sys.stderr = streams
+        failed = any(outcome["error"] for outcome in outcomes)
+        return None if failed or _left_behind() != before else outcomes
+
+
+def _left_behind() -> list[list[str]]:
+    """What a fork shares with its parent, or does not have: files, open ones, threads, children."""
+    folders = {Path.home(), Path(tempfile.gettempdir())}
+    files = [str(path) for folder in sorted(folders) for path in folder.rglob("*")]
+    tasks, descriptors = (
+        sorted(str(path) for path in Path("/proc/self", name).iterdir()) for name in ("task", "fd")
+    )
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return [files, tasks, descriptors, children]
 
 
 def serve(line: socket.socket) -> None:
@@ -84,7 +116,7 @@ class Runner:
         """Run a cell; what it printed, and how it failed if it did."""
         self.output.clear()
         SHELL.compile.get_code_name = lambda raw, code, number: f"<answer {cell}>"
-        error = _run_python(source) if _is_python(source) else _run_notebook(source)
+        error = _run(source)
         told = None if error is None else self.peer._describe(error)
         return {"printed": self.output.text(), "error": told}
 
@@ -118,20 +150,20 @@ class Runner:
         return sorted(self.watching.seen) if self.watching is not None else []
 
 
-def _is_python(source: str) -> bool:
-    """Whether a cell needs nothing that only a notebook has: no magics, no top-level await."""
-    try:
-        return not awaits(SHELL.compile.ast_parse(source))
-    except Exception:  # noqa: BLE001  (the shell says what is wrong with it)
-        return False
-
-
-def _run_python(source: str) -> BaseException | None:
-    """Run a cell as the shell would, without looking for what is no Python in it."""
+def _run(source: str) -> BaseException | None:
+    """Run a cell, in the shell if it has what only a notebook has: magics, a top-level await."""
     name = SHELL.compile.cache(source, SHELL.execution_count, raw_code=source)
     try:
-        body = SHELL.compile.ast_parse(source, filename=name).body
-        last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+        tree = SHELL.compile.ast_parse(source, filename=name)
+    except Exception:  # noqa: BLE001  (the shell says what is wrong with it)
+        return _run_notebook(source)
+    return _run_notebook(source) if awaits(tree) else _run_python(tree.body, name)
+
+
+def _run_python(body: list[ast.stmt], name: str) -> BaseException | None:
+    """Run a cell as the shell would, without looking for what is no Python in it."""
+    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    try:
         with SHELL.builtin_trap, SHELL.display_trap:
             exec(SHELL.compile(ast.Module(body, []), name, "exec"), SHELL.user_ns)
             if last is not None:  # its value is displayed

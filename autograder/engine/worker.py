@@ -39,8 +39,10 @@ NOT_RUN = "this question was not run"
 class Zygote(Protocol):
     """Where students' processes come from."""
 
-    def spawn(self) -> Any:
-        """A new process."""
+    head: tuple[tuple[str, str, str], ...]  # cells that are run already: name, text, what it said
+
+    def spawn(self, *, begun: bool = False) -> Any:
+        """A new process; one in which the head has run, if it is `begun`."""
         ...
 
 
@@ -270,6 +272,14 @@ class Work:
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     used: bool = False  # whether tests have run in the present process
     process: Student | None = None
+    begun: tuple[str, ...] = ()  # what the cells printed that are run already in new processes
+
+    def __post_init__(self) -> None:
+        """Find out whether the submission begins as most do."""
+        own = [(c.grade_id or YOURS, c.source) for c in self.script.cells if _is_run(c)]
+        head = self.zygote.head
+        if own[: len(head)] == [(name, source) for name, source, _ in head]:
+            self.begun = tuple(printed for _, _, printed in head)
 
     def run(self) -> list[TestRun]:
         """Run all cells and tests in order."""
@@ -311,8 +321,9 @@ class Work:
         while self.process is None:
             if self.losses > MOST_LOSSES:
                 raise Gone("died", "its process ended again and again")
-            self.process = Student(self.zygote.spawn(), Guard(_operators(self.notebook)))
-            for place, (name, source) in enumerate(self.done):
+            spawned = self.zygote.spawn(begun=bool(self.begun))
+            self.process = Student(spawned, Guard(_operators(self.notebook)))
+            for place, (name, source) in list(enumerate(self.done))[len(self.begun) :]:
                 if self.process.run(name, source, self._seconds(name)).gone:
                     self._lose()
                     del self.done[place]
@@ -333,7 +344,7 @@ class Work:
 
     def _step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
         """Run one cell on the student's side; the instructor's also here, if tests need it."""
-        if cell.cell_type != "code" or not cell.source.strip():
+        if not _is_run(cell):
             return
         student = self._student()
         wanted = cell.kind == "skeleton" and needed & facts(cell.source).bound
@@ -345,8 +356,11 @@ class Work:
                 student = self._student()
         if cell.kind == "answer":
             self.space.hand_over(self.notebook.defines.get(cell.grade_id, ()))
-        name = cell.grade_id or "of yours"
-        outcome = student.run(name, cell.source, self._seconds(cell.grade_id))
+        name = cell.grade_id or YOURS
+        if len(self.done) < len(self.begun):
+            outcome = CellRun(True, self.begun[len(self.done)])
+        else:
+            outcome = student.run(name, cell.source, self._seconds(cell.grade_id))
         self.printed_late |= self.hidden_ran and bool(outcome.printed)
         if cell.grade_id:
             self.cells[cell.grade_id] = outcome
@@ -402,8 +416,10 @@ class Work:
             was_used = self.used
             runs, changes, words = self._attempt(group, left, instead, protect)
             if was_used and self._doubtful(group, runs, left):
-                self._renew()
-                continue
+                runs = self._found_again(group, runs, left, instead, protect)
+                if not runs:
+                    self._renew()
+                    continue
             found += runs or [TestRun(left[0], "died", 0.0, message=words)]
             changed |= changes
         if changed and not protect and not self.own:
@@ -412,7 +428,7 @@ class Work:
 
     def _doubtful(self, group: Group, runs: Sequence[TestRun], tests: Sequence[str]) -> bool:
         """Whether tests of other questions may be to blame for how these ended."""
-        if self.notebook.shared_names:  # they have to run in the process of those before them
+        if self.private or self.notebook.shared_names:  # points were found; tests share things
             return not runs or runs[0].status == "died"
         empty = set(group.solutions) <= {*self.script.untouched, *self.script.missing}
         if empty and group.solutions and not self.script.extra:
@@ -421,10 +437,40 @@ class Work:
             run.score < self.notebook.cell(run.test).points for run in runs
         )
 
+    def _found_again(
+        self,
+        group: Group,
+        runs: Sequence[TestRun],
+        tests: Sequence[str],
+        instead: Mapping[str, Any],
+        protect: bool,
+    ) -> list[TestRun]:
+        """The same runs, if what failed fails as well in a new process, without hidden tests.
+
+        Then it is told in the words of that run: the answer has met no hidden test in it.
+        """
+        failed = {r.test for r in runs if r.score < self.notebook.cell(r.test).points}
+        told = [r for r in runs if r.status in ("failed", "error") and not r.in_hidden]
+        if self.own or len(runs) < len(tests) or failed != {run.test for run in told}:
+            return []
+        self._renew()
+        runs_again, _, _ = self._attempt(group, tests, instead, protect, visible=True)
+        again = {run.test: run for run in runs_again if run.status in ("failed", "error")}
+        if not failed <= again.keys():
+            return []
+        self.met_hidden -= failed
+        return [again[run.test] if run.test in failed else run for run in runs]
+
     def _attempt(
-        self, group: Group, tests: Sequence[str], instead: Mapping[str, Any], protect: bool
+        self,
+        group: Group,
+        tests: Sequence[str],
+        instead: Mapping[str, Any],
+        protect: bool,
+        *,
+        visible: bool = False,
     ) -> tuple[list[TestRun], bool, str]:
-        """Run tests until one of them kills the process.
+        """Run tests, or their visible parts, until one of them kills the process.
 
         Returns how they went, whether the answer changed values of ours, and, if there was no
         process to run the first one in, why.
@@ -432,7 +478,7 @@ class Work:
         runs: list[TestRun] = []
         changed = False
         try:
-            for run, changes in self._in_process(group, tests, instead, protect):
+            for run, changes in self._in_process(group, tests, instead, protect, visible):
                 runs.append(run)
                 changed |= changes
         except (Gone, Exception) as error:  # noqa: BLE001  (the runner was tampered with)
@@ -443,7 +489,12 @@ class Work:
         return runs, changed, ""
 
     def _in_process(
-        self, group: Group, tests: Sequence[str], instead: Mapping[str, Any], protect: bool
+        self,
+        group: Group,
+        tests: Sequence[str],
+        instead: Mapping[str, Any],
+        protect: bool,
+        visible: bool,
     ) -> Iterator[tuple[TestRun, bool]]:
         """Run tests until one of them kills the process; each with whether it changed values."""
         student = self._student()
@@ -457,10 +508,10 @@ class Work:
             watched = self._watch(student, group)
         for test in tests:
             student.peer.changed_ours = False
-            cell = self._test_cell(test)
+            cell = self._test_cell(test, visible)
             if self.hidden_ran or instead or protect:
                 self.met_hidden.add(test)
-            asked: list[Any] | None = None if cell.hidden or self.own else []
+            asked: list[Any] | None = None if cell.hidden or visible or self.own else []
             run = run_test(student, cell, self.space, self._limit(group), asked)
             reached = run.in_hidden or run.status in ("passed", "timeout", "died")
             self.hidden_ran |= bool(cell.hidden) and reached
@@ -478,12 +529,12 @@ class Work:
             if watched or instead or self.space.replaced:
                 self._renew()  # what later questions meet has to be the student's own
 
-    def _test_cell(self, test: str) -> Cell:
+    def _test_cell(self, test: str, visible: bool) -> Cell:
         cell = self.notebook.cell(test)
-        if not (self.private and cell.hidden):
+        if not ((visible or self.private) and cell.hidden):
             return cell
-        visible = cell.source.splitlines()[: cell.hidden_from - 1]
-        return replace(cell, source="\n".join(visible), hidden=())
+        lines = cell.source.splitlines()[: cell.hidden_from - 1]
+        return replace(cell, source="\n".join(lines), hidden=())
 
     def _protected(
         self, group: Group, found: list[TestRun], instead: Mapping[str, Any]
@@ -701,6 +752,7 @@ class Work:
         return run
 
 
+YOURS = "of yours"
 MOST_CALLS = 100
 MOST_LOSSES = 30
 START_SECONDS = 20.0
@@ -710,6 +762,10 @@ COUNTS = "Your code answers the same question differently when it is asked in an
 
 def _is_missing(run: TestRun) -> bool:
     return run.error == "NameError"
+
+
+def _is_run(cell: ScriptCell) -> bool:
+    return cell.kind != "test" and cell.cell_type == "code" and bool(cell.source.strip())
 
 
 def _is_locked(work: Work, cell: ScriptCell) -> bool:

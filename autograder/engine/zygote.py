@@ -42,6 +42,7 @@ _KILL_SECONDS = 30
 _TEST = b"t"
 _SPAWN = b"s"
 _KILLED = "was killed"
+_HALF = 2500  # of the user ids that sandboxes may have
 _RECORD = struct.Struct("<idq")  # wait status, seconds of CPU, kilobytes of memory
 
 
@@ -117,9 +118,21 @@ class Zygote:
         sandboxed: bool = True,
         student: str = "autograder.engine.student",
         *,
+        head: Sequence[tuple[str, str]] = (),
         wait: bool = True,
     ) -> None:
-        """Start it; unless `wait`, it makes ready meanwhile, and `wait()` comes before `spawn`."""
+        """Start it.
+
+        Args:
+            modules: to be imported.
+            readable: what students' processes may read besides the system and Python.
+            limits: for each student's process.
+            sandboxed: whether it is shut in.
+            student: the module whose `serve` runs in it.
+            head: cells, each with its name, with which submissions begin: run once, here.
+            wait: False if it may make ready meanwhile; then `wait()` comes before `spawn`.
+        """
+        self.head: tuple[tuple[str, str, str], ...] = ()  # name, text and what it printed
         if not hasattr(os, "fork"):
             raise CourseError(
                 "Grading needs a system that can fork processes, and this one cannot; "
@@ -137,19 +150,22 @@ class Zygote:
             "limits": asdict(limits or Limits()),
             "found": asdict(found) if sandboxed else None,
             "student": student,
+            "head": list(head),
         }
+        self._wanted = head
         self.capabilities = found
         self._start(order)
         if wait:
             self.wait()
 
-    def spawn(self) -> Spawned:
-        """Fork a student's process; returns at once."""
-        return self._ask(_SPAWN)
+    def spawn(self, *, begun: bool = False) -> Spawned:
+        """Fork a student's process, if `begun` one that has run the head; returns at once."""
+        return self._ask(_SPAWN, self._begun if begun else self._control)
 
     def close(self) -> None:
         """End the warm process and every sandbox that came from it."""
         self._control.close()
+        self._begun.close()
         if self._owner == os.getpid():
             try:
                 self._process.wait(_KILL_SECONDS)
@@ -166,7 +182,11 @@ class Zygote:
     def wait(self) -> None:
         """Return once it is warm, and a fork of it can run."""
         with self._said, self._ready:
-            failed = _first_answer(self._ready) or self._fork_test()
+            failed, printed = _first_answer(self._ready)
+            failed = failed or self._fork_test()
+            if not failed and printed is not None:
+                cells = zip(self._wanted, printed, strict=True)
+                self.head = tuple((name, source, said) for (name, source), said in cells)
             if failed:
                 self._process.kill()
                 self.close()
@@ -178,17 +198,19 @@ class Zygote:
     def _start(self, order: dict[str, Any]) -> None:
         self._owner = os.getpid()
         self._control, theirs = socket.socketpair()
+        self._begun, begun = socket.socketpair()
         self._ready, told = socket.socketpair()
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  (`wait` closes it)
-        with theirs, told:
+        with theirs, begun, told:
+            lines = [one.fileno() for one in (theirs, begun, told)]
             self._process = subprocess.Popen(
-                sandbox.python_command("zygote", "main", str(theirs.fileno()), str(told.fileno())),
+                sandbox.python_command("zygote", "main", *map(str, lines)),
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._said,
                 cwd="/",
                 env=sandbox.clean_environment(),
-                pass_fds=(theirs.fileno(), told.fileno()),
+                pass_fds=lines,
                 start_new_session=True,
             )
         with suppress(ConnectionError):  # then `wait` says so
@@ -197,7 +219,7 @@ class Zygote:
 
     def _fork_test(self) -> str:
         """Whether a fork of the warm process can run at all; what is wrong, or nothing."""
-        with self._ask(_TEST) as spawned:
+        with self._ask(_TEST, self._control) as spawned:
             spawned.sock.settimeout(60)
             try:
                 answer = spawned.sock.recv(16)
@@ -207,12 +229,12 @@ class Zygote:
                 answer = b""
             return "" if answer == b"ok" else f"a process forked from it {spawned.ended(5)}"
 
-    def _ask(self, request: bytes) -> Spawned:
+    def _ask(self, request: bytes, control: socket.socket) -> Spawned:
         ours, theirs = socket.socketpair()
         leash, held = socket.socketpair()
         with theirs, held:
             try:
-                socket.send_fds(self._control, [request], [theirs.fileno(), held.fileno()])
+                socket.send_fds(control, [request], [theirs.fileno(), held.fileno()])
             except OSError as error:
                 raise CourseError(
                     "The warm process for students' code has ended; grade again."
@@ -220,18 +242,20 @@ class Zygote:
         return Spawned(ours, leash)
 
 
-def _first_answer(ready: socket.socket) -> str:
-    """What went wrong, or nothing once the process is warm."""
+def _first_answer(ready: socket.socket) -> tuple[str, list[str] | None]:
+    """What went wrong, or nothing once it is warm; and what the head printed, if it ran."""
     ready.settimeout(_START_SECONDS)
     answer = b""
     try:
         while part := ready.recv(4096):
             answer += part
     except TimeoutError:
-        return f"its imports took longer than {_START_SECONDS} seconds"
+        return f"its imports took longer than {_START_SECONDS} seconds", None
     except ConnectionError:
-        return "it ended"
-    return answer.decode(errors="replace").removeprefix("ok") if answer else "it ended"
+        return "it ended", None
+    if not answer.startswith(b"ok"):
+        return answer.decode(errors="replace") or "it ended", None
+    return "", json.loads(answer[2:])
 
 
 def _tail(said: IO[bytes]) -> str:
@@ -244,14 +268,13 @@ def _tail(said: IO[bytes]) -> str:
 # ---- the warm process -------------------------------------------------------------------------
 
 
-def main(control_fd: str, ready_fd: str) -> None:
+def main(*fds: str) -> None:
     """What the new Python runs: become warm, then fork until nobody holds the other end."""
-    control = socket.socket(fileno=int(control_fd))
-    ready = socket.socket(fileno=int(ready_fd))
+    control, begun, ready = (socket.socket(fileno=int(fd)) for fd in fds)
     order = json.loads(_read_all(ready))
     found = order["found"] and Capabilities(**order["found"])
     if found is None:
-        _Warm(order, None, b"").run(control, ready)
+        _Warm(order, None, b"").run(control, begun, ready)
         return
     sandbox.leave_the_machine(found)
     seccomp = sandbox.compile_filter()
@@ -259,10 +282,10 @@ def main(control_fd: str, ready_fd: str) -> None:
     if inner == 0:
         sandbox.die_with_parent()
         sandbox.build_jail([Path(path) for path in order["readable"]])
-        _Warm(order, found, seccomp).run(control, ready)
+        _Warm(order, found, seccomp).run(control, begun, ready)
         os._exit(0)
-    control.close()
-    ready.close()
+    for one in (control, begun, ready):
+        one.close()
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]))
 
 
@@ -277,14 +300,51 @@ class _Warm:
         self.slots: dict[int, int] = {}  # keeper -> its slot, which stands for a user id
         self.first = struct.unpack("H", os.urandom(2))[0]  # two graders, two ranges
 
-    def run(self, control: socket.socket, ready: socket.socket) -> None:
+    def run(self, control: socket.socket, begun: socket.socket, ready: socket.socket) -> None:
+        gc.disable()  # imports make no garbage, only work for its collector
         student = importlib.import_module(self.order["student"])
         student.warm(list(self.order["modules"]))
-        gc.collect()
+        gc.enable()
+        gc.set_threshold(*sandbox.RARELY)
+        printed = self._begin(student, control, begun, ready) if self.order["head"] else None
+        begun.close()
+        if printed is None:  # else few submissions will come from here
+            self._freeze()
+        ready.sendall(b"ok" + json.dumps(printed).encode())
+        ready.close()
+        self._serve(student, control)
+
+    def _begin(
+        self, student: Any, control: socket.socket, begun: socket.socket, ready: socket.socket
+    ) -> list[str] | None:
+        """Fork a second warm process, which has run the head; what that printed, if it is fit."""
+        read_fd, write_fd = os.pipe()
+        if os.fork() == 0:
+            _never_return(lambda: self._begin_here(student, (control, ready), begun, write_fd))
+        os.close(write_fd)
+        with os.fdopen(read_fd, "rb") as told:
+            return json.loads(told.read() or b"null")
+
+    def _begin_here(
+        self, student: Any, others: Sequence[socket.socket], begun: socket.socket, write_fd: int
+    ) -> None:
+        sandbox.die_with_parent()
+        for one in others:
+            one.close()
+        outcomes = student.begin(self.order["head"])
+        if outcomes is None:
+            return
+        with os.fdopen(write_fd, "wb") as told:
+            told.write(json.dumps([outcome["printed"] for outcome in outcomes]).encode())
+        self.first += _HALF  # the other half of the user ids
+        self._freeze()
+        self._serve(student, begun)
+
+    def _freeze(self) -> None:
         gc.freeze()  # a collection in a child must not touch, and so copy, every page
         sandbox.use_large_pages()
-        ready.sendall(b"ok")
-        ready.close()
+
+    def _serve(self, student: Any, control: socket.socket) -> None:
         jobs: dict[bytes, Serve] = {
             _SPAWN: student.serve,
             _TEST: getattr(student, "selftest", _say_ok),

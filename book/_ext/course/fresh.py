@@ -22,7 +22,9 @@ ROOT = Path(__file__).parents[3]
 
 def execution_inputs(root: Path = ROOT) -> list[Path]:
     """Return the files that decide what a page's cells print, besides the page."""
-    return [*sorted((root / "lab").rglob("*.py")), root / "requirements.txt"]
+    lab = root / "lab"
+    measured = sorted((lab / "results").glob("*.jsonl"))
+    return [*sorted(lab.rglob("*.py")), *measured, root / "requirements.txt"]
 
 
 def extension_files() -> list[Path]:
