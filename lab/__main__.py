@@ -11,13 +11,16 @@ from lab.corpus import sentence_pairs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand; return its exit status, 2 if something is wrong with the arguments."""
+    """Run one subcommand; return its exit status: 2 if an argument is wrong, 130 after Ctrl-C."""
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
     except ValueError as error:
         print(f"python -m lab {options.command}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"python -m lab {options.command}: stopped", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,6 +1,7 @@
 """The command line of the lab."""
 
 import runpy
+import subprocess
 import sys
 
 import pytest
@@ -35,3 +36,23 @@ def test_the_module_runs_as_a_program(monkeypatch, capsys):
         runpy.run_module("lab", run_name="__main__")
     assert ended.value.code == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_every_subcommand_is_listed(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    printed = capsys.readouterr().out
+    for command in ("corpus", "assemble", "train", "translate", "evaluate", "average", "plot"):
+        assert f"    {command} " in printed
+    assert "    bench " in printed
+
+
+def test_looking_at_the_help_takes_no_torch():
+    code = "import lab.commands.train, lab.commands.plot, lab.commands.bench, sys; "
+    done = subprocess.run(
+        [sys.executable, "-c", code + "print('torch' in sys.modules, 'matplotlib' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False False\n"

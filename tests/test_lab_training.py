@@ -278,7 +278,7 @@ def test_a_checkpoint_gives_the_same_model_back(module, data, tmp_path):
 
 
 def test_the_command_trains_and_says_what_came_of_it(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("lab.__main__.Recipe", lambda: SMALL)
+    monkeypatch.setattr("lab.commands.own.Recipe", lambda: SMALL)
     out = tmp_path / "model.safetensors"
     command = ["train", str(MODULE), "--minutes", "0.01", "--pairs", "200", "--out", str(out)]
     assert main(command) == 0
@@ -301,7 +301,10 @@ def test_the_command_trains_and_says_what_came_of_it(tmp_path, capsys, monkeypat
     [
         (["nowhere.py"], "there is no module nowhere.py; python -m lab assemble makes one"),
         ([str(MODULE), "--pairs", "3"], "too few to hold out"),
-        ([str(MODULE), "--out", "nowhere/model.safetensors"], "there is no directory nowhere for --out"),
+        (
+            [str(MODULE), "--out", "nowhere/model.safetensors"],
+            "there is no directory nowhere for --out",
+        ),
     ],
 )
 def test_wrong_arguments_are_explained(capsys, arguments, message):

@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
@@ -69,6 +69,7 @@ class Pool:
             "task": _dotted(task),
             "arguments": list(arguments),
             "path": sys.path,
+            "found": asdict(sandbox.probe()),
         }
         self._warm: _Warm | None = None
         self._deaths = 0
@@ -368,6 +369,7 @@ def main(control_fd: str) -> None:
         return
     order = json.loads(frame[2])
     sys.path[:] = order["path"]
+    sandbox.remember(order["found"])
     if order["lasts"]:
         sandbox.die_with_parent()
     gc.disable()  # imports make no garbage, only work for its collector

@@ -14,10 +14,11 @@ import signal
 import site
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 SCRATCH = "/scratch"  # not below /home or /tmp: Python itself may lie there
 HOME = f"{SCRATCH}/home"
@@ -75,9 +76,19 @@ class Capabilities:
     missing: tuple[str, ...] = ()  # a sentence for each thing that is not there
 
 
+_told: list[Capabilities] = []  # by the process that started this one
+
+
+def remember(found: Mapping[str, Any]) -> None:
+    """Take over what another process found out; `probe` gives it from now on."""
+    _told[:] = [Capabilities(**{**found, "missing": tuple(found["missing"])})]
+
+
 @functools.cache
 def probe() -> Capabilities:
     """Find out, by trying in a process of its own, what this machine offers for a sandbox."""
+    if _told:
+        return _told[0]
     if sys.platform != "linux":
         return Capabilities(False, False, False, missing=("A sandbox needs Linux.",))
     done = subprocess.run(

@@ -1,0 +1,1 @@
+"""The lab's subcommands that train a model and use it, a module each."""

@@ -1,0 +1,34 @@
+"""What the trainer's tests share: a recipe and a corpus that train in a second."""
+
+from pathlib import Path
+
+from lab.configs import ModelConfig, TrainConfig
+from lab.datasets import Corpus, load
+from lab.trainer import Data, learn_tokenizer, prepare
+
+MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
+SMALL = ModelConfig(
+    d_model=16, num_layers=1, num_heads=2, d_ff=24, dropout=0.1, norm_first=True, max_len=64
+)
+CONFIG = TrainConfig(
+    SMALL,
+    peak_rate=4e-3,
+    steps=6,
+    vocab_size=200,
+    max_tokens=256,
+    accumulate=2,
+    warmup=3,
+    validate_every=0,
+    save_every=100,
+)
+
+
+def corpus() -> Corpus:
+    """A few sentences of the grammar."""
+    return load("grammar", pairs=300)
+
+
+def data(config: TrainConfig = CONFIG) -> Data:
+    """The same as ids."""
+    sentences = corpus()
+    return prepare(sentences, learn_tokenizer(sentences, config), config)
