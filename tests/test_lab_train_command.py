@@ -163,7 +163,7 @@ def test_tensorboard_is_written_where_it_is_wanted(tmp_path, capsys):
         (["--config", "cpu10"], "which module? give its path, such as my_transformer.py"),
         ([], "which module? give its path"),
         ([str(MODULE), "--model", "x.py", "--config", "cpu10"], "two modules given"),
-        ([str(MODULE), "--config", "cpu11"], "config cpu11 is none of own, tiny, small"),
+        ([str(MODULE), "--config", "cpu11"], "config cpu11 is none of own, tiny, multi30k"),
         (["nowhere.py", "--config", "cpu10"], "there is no module nowhere.py"),
         ([str(MODULE), "--data", "multi30k"], "--data needs a recipe: add --config"),
         ([str(MODULE), "--config", "cpu10", "--minutes", "3"], "--minutes is for training without"),
