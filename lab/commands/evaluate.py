@@ -96,7 +96,8 @@ def _facts(decoder: Decoder) -> dict[str, object]:
     return {
         "what": "evaluate",
         "run": decoder.run.path.name,
-        "data": content["data"],
+        # where the files lie is this machine's business
+        "data": {**content["data"], "data": Path(content["data"]["data"]).name, "data_dir": None},
         "module_sha256": content["sha256"]["module"],
         "recipe": content["recipe"],
         "seed": decoder.run.config.seed,
