@@ -252,6 +252,29 @@ IN_MINUTES = TrainConfig(
     length_penalty=2.0,  # chosen on the validation set, where 1 gives translations that are short
 )
 
+# Vaswani et al. 2017, table 3: 100,000 updates of about 25,000 tokens a side
+BASE = TrainConfig(
+    ModelConfig(d_model=512, num_layers=6, num_heads=8, d_ff=2048, dropout=0.1, norm_first=False),
+    vocab_size=36_992,
+    max_tokens=12_500,
+    accumulate=2,
+    peak_rate=(512 * 4000) ** -0.5,
+    schedule="inverse-sqrt",
+    warmup=4000,
+    weight_decay=0.0,
+    clip=0.0,
+    steps=100_000,
+    average=5,
+    keep=5,
+    save_every=1000,
+    validate_every=2000,
+    multiple=16,
+    precision="bf16",
+    compile=True,
+    beam_size=4,
+    length_penalty=0.6,
+)
+
 CONFIGS: Mapping[str, TrainConfig] = {
     # Wu et al. 2021 (arXiv 2105.14462) on Multi30k: fairseq's transformer_tiny, 2 GPUs with 4096
     # tokens each, mean of the last 10 epochs' checkpoints (an epoch is about 60 updates)
@@ -307,52 +330,18 @@ CONFIGS: Mapping[str, TrainConfig] = {
         precision="bf16",
         compile=True,
     ),
-    # Vaswani et al. 2017, table 3: 100,000 updates of about 25,000 tokens a side
-    "base": TrainConfig(
-        ModelConfig(
-            d_model=512, num_layers=6, num_heads=8, d_ff=2048, dropout=0.1, norm_first=False
-        ),
-        vocab_size=36_992,
-        max_tokens=12_500,
-        accumulate=2,
-        peak_rate=(512 * 4000) ** -0.5,
-        schedule="inverse-sqrt",
-        warmup=4000,
-        weight_decay=0.0,
-        clip=0.0,
-        steps=100_000,
-        average=5,
-        keep=5,
-        save_every=1000,
-        validate_every=2000,
-        multiple=16,
-        precision="bf16",
-        compile=True,
-        beam_size=4,
-        length_penalty=0.6,
-    ),
-    "big": TrainConfig(
-        ModelConfig(
+    "base": BASE,
+    "big": replace(
+        BASE,
+        model=ModelConfig(
             d_model=1024, num_layers=6, num_heads=16, d_ff=4096, dropout=0.3, norm_first=False
         ),
-        vocab_size=36_992,
         max_tokens=6250,
         accumulate=4,
         peak_rate=(1024 * 4000) ** -0.5,
-        schedule="inverse-sqrt",
-        warmup=4000,
-        weight_decay=0.0,
-        clip=0.0,
         steps=300_000,
         average=20,
         keep=20,
-        save_every=1000,
-        validate_every=2000,
-        multiple=16,
-        precision="bf16",
-        compile=True,
-        beam_size=4,
-        length_penalty=0.6,
     ),
     # Multi30k in minutes of one core; chosen on the validation set
     "cpu10": IN_MINUTES,

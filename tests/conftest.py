@@ -54,3 +54,14 @@ def open_zygote() -> Iterator[Zygote]:
     """Where students' processes come from, without the sandbox; one for all who ask."""
     with Zygote(["torch", "numpy"], sandboxed=False) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """For models too small to share out; on busy cores, threads wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import types
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,13 +27,7 @@ from tests.small_training import CONFIG, MODULE
 NO_DROPOUT = CONFIG.with_fields({"model.dropout": 0.0, "fused": False})
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """These models are too small to share out; on busy cores, threads wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

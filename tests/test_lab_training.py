@@ -2,7 +2,6 @@
 
 import re
 import types
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,13 +38,7 @@ NAMES = ("label_smoothed_loss", "learning_rate", "scheduled_adam", "train_step")
 STUB = 'raise NotImplementedError("not answered yet: replace this line")'
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """These models are too small to share out; on busy cores, threads wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
