@@ -279,14 +279,14 @@ def longest(assignment: "Assignment") -> int:
 
 def imports(assignment: "Assignment") -> set[str]:
     """Modules that the instructor's notebooks import, at once or when they use something."""
-    from autograder.engine.late import late_modules
+    from autograder.engine.late import late_modules, late_parts
 
     found: set[str] = set()
     for notebook in assignment.notebooks:
         for cell in notebook.cells:
             if cell.cell_type == "code" and (tree := parse(cell.source)):
                 found.update(_imported(tree), late_modules(cell.source))
-    return found
+    return found.union(late_parts(found))
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:

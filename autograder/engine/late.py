@@ -1,8 +1,9 @@
 """What libraries import only when something is used: imported once, before anything is forked."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+ALWAYS = {"numpy": ("numpy.random",), "torch": ("torch.utils._device",)}  # random states need them
 LATE = {
     r"\boptim\b": ("torch._dynamo", "torch.fx.experimental.symbolic_shapes"),
     r"\bbackward\b|\bautograd\b|\.grad\b|\brequires_grad": (
@@ -16,3 +17,9 @@ def late_modules(source: str) -> Iterator[str]:
     for words, modules in LATE.items():
         if re.search(words, source):
             yield from modules
+
+
+def late_parts(modules: Iterable[str]) -> Iterator[str]:
+    """What these modules, however little is done with them, will import."""
+    for library in sorted({name.partition(".")[0] for name in modules} & ALWAYS.keys()):
+        yield from ALWAYS[library]
