@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from itertools import chain, takewhile
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from autograder.course import Course, CourseError, import_quickly
+from autograder.engine.sandbox import Limits
 from autograder.journal import Graded, encode
 from autograder.results import TestRun
 from autograder.syntax import parse
@@ -63,7 +64,7 @@ class Warm:
         """Say what will be graded; nothing is started yet."""
         if sandboxed:
             require_sandbox()
-        self._root, self._chapters, self._sandboxed = course.root, list(assignments), sandboxed
+        self._root, self._assignments, self._sandboxed = course.root, assignments, sandboxed
         self._jobs = jobs or cores()
         self._pool: Any = None
         self._open = ExitStack()
@@ -84,9 +85,10 @@ class Warm:
         if self._pool is None:
             from autograder.engine.pool import Pool
 
-            try_known_mistakes(self._root, self._chapters, self._jobs, self._sandboxed)
-            arguments = [str(self._root), self._chapters, self._sandboxed, True]
-            pool = Pool(self._jobs, start_warm, grade_one, arguments)
+            try_known_mistakes(self._root, self._assignments, self._jobs, self._sandboxed)
+            arguments = [str(self._root), list(self._assignments), True]
+            firsts = [zygote_order(self._assignments.values(), self._sandboxed)]
+            pool = Pool(self._jobs, start_warm, grade_one, arguments, start_bare, firsts)
             self._pool = self._open.enter_context(pool)
             self._pool.start()
 
@@ -132,16 +134,30 @@ def grader_version() -> str:
     return digest.hexdigest()
 
 
-def start_warm(root: str, chapters: Sequence[str], sandboxed: bool, diagnose: bool) -> State:
+def start_bare(order: Mapping[str, Any]) -> Any:
+    """Make the process for students' code out of this one, while it knows nothing of the course.
+
+    What takes long to import, and no setting of the instructor's changes, is imported once for both.
+    """
+    from autograder.engine.late import shared
+    from autograder.engine.zygote import Zygote
+
+    zygote = Zygote(**{**order, "limits": Limits(**order["limits"])}, here=True)
+    for name in shared(order["modules"]):
+        with suppress(ImportError):  # it is imported again where it is needed
+            importlib.import_module(name)
+    zygote.go_in()
+    return zygote
+
+
+def start_warm(zygote: Any, root: str, chapters: Sequence[str], diagnose: bool) -> State:
     """Make ready what every submission needs; runs once, in the process that is kept warm."""
     from autograder.assignment import read_assignment
 
     import_quickly()
     course = Course(Path(root))
     assignments = {name: read_assignment(source_folder(course, name)) for name in chapters}
-    zygote = open_zygote(list(assignments.values()), sandboxed, wait=False)
     warm_up(assignments.values())
-    zygote.wait()
     state = State(course, assignments, zygote)
     for name in chapters if diagnose else ():
         with suppress(_Unmade):
@@ -149,6 +165,7 @@ def start_warm(root: str, chapters: Sequence[str], sandboxed: bool, diagnose: bo
         if state.known.get(name):
             for question in state.known[name].places:
                 state.known[name].block(question)
+    zygote.wait()
     return state
 
 
@@ -157,7 +174,8 @@ def warm_up(assignments: Iterable["Assignment"]) -> None:
     from autograder.engine.worker import prepare
 
     assignments = list(assignments)
-    for name in sorted({name for assignment in assignments for name in imports(assignment)}):
+    modules = {name for assignment in assignments for name in imports(assignment)}
+    for name in sorted(modules | {"resource"}):  # the last for `bound_memory`
         with suppress(ImportError):  # the notebook's own line will say it
             importlib.import_module(name)
     for assignment in assignments:
@@ -189,10 +207,10 @@ def try_known_mistakes(root: Path, chapters: Iterable[str], jobs: int, sandboxed
     todo = [chapter for chapter in chapters if not _is_made(Course(root), chapter)]
     if not todo:
         return
+    firsts = [zygote_order([read(Course(root), chapter) for chapter in todo], sandboxed)]
+    arguments = [str(root), todo, False]
     with (
-        Pool(
-            min(jobs, len(todo)), start_warm, try_one, [str(root), todo, sandboxed, False]
-        ) as pool,
+        Pool(min(jobs, len(todo)), start_warm, try_one, arguments, start_bare, firsts) as pool,
         tqdm(total=len(todo), desc="trying known mistakes", unit="chapter", leave=False) as bar,
     ):
         for chapter, outcome in pool.run(iter(todo), REHEARSAL):
@@ -244,21 +262,32 @@ def runner(course: Course, chapter: str) -> Iterator[Callable[..., Mapping[str, 
         yield partial(run_answers, assignment, zygote)
 
 
-def open_zygote(assignments: Sequence["Assignment"], sandboxed: bool, *, wait: bool = True) -> Any:
+def open_zygote(assignments: Sequence["Assignment"], sandboxed: bool) -> Any:
     """The process that students' processes are forked from, with what their notebooks import."""
-    from autograder.engine.sandbox import Limits
     from autograder.engine.zygote import Zygote
 
+    order = zygote_order(assignments, sandboxed)
+    return Zygote(**{**order, "limits": Limits(**order["limits"])})
+
+
+def zygote_order(assignments: Iterable["Assignment"], sandboxed: bool) -> dict[str, Any]:
+    """What a `Zygote` for these assignments is made with, fit for JSON."""
+    assignments = list(assignments)
     modules = sorted({name for assignment in assignments for name in imports(assignment)})
     rules = [assignment.rules for assignment in assignments]
     each = [one for rule in rules for one in (rule.defaults, *rule.questions.values())]
     memory = max([Limits.memory_mb, *(one.memory_mb for one in each)])
     cpu = max([Limits.cpu_seconds, *map(longest, assignments)])
-    limits = Limits(memory_mb=memory, cpu_seconds=cpu)
     notebooks = [notebook for assignment in assignments for notebook in assignment.notebooks]
     # without a sandbox nobody could tell what the head leaves behind
-    head = beginning(notebooks[0]) if sandboxed and len(notebooks) == 1 else ()
-    return Zygote(modules, own_modules(modules), limits, sandboxed, head=head, wait=wait)
+    head = beginning(notebooks[0]) if sandboxed and len(notebooks) == 1 else []
+    return {
+        "modules": modules,
+        "readable": [str(path) for path in own_modules(modules)],
+        "limits": asdict(Limits(memory_mb=memory, cpu_seconds=cpu)),
+        "sandboxed": sandboxed,
+        "head": head,
+    }
 
 
 def beginning(notebook: "Notebook") -> list[tuple[str, str]]:
@@ -328,7 +357,7 @@ def grade_one(state: State, task: Sequence[Any]) -> bytes:
 def bound_memory() -> None:
     """Let a test that an answer has made to ask for too much fail, not the whole machine."""
     with suppress(ImportError, OSError, ValueError):
-        import resource
+        import resource  # `warm_up` has imported it
 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         _, most = resource.getrlimit(resource.RLIMIT_AS)
@@ -351,8 +380,10 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     if not todo:
         return []
     complaints: list[str] = []
-    arguments = [str(course.root), todo, sandbox.probe().namespaces, False]
-    with Pool(cores(), start_warm, rehearse_one, arguments) as pool:
+    able = sandbox.probe().namespaces
+    firsts = [zygote_order([read(course, name) for name in todo], able)]
+    arguments = [str(course.root), todo, False]
+    with Pool(cores(), start_warm, rehearse_one, arguments, start_bare, firsts) as pool:
         for name, outcome in pool.run(iter(todo), REHEARSAL):
             said = json.loads(outcome) if isinstance(outcome, bytes) else [outcome.reason]
             complaints += [one if name in one else f"{name}: {one}" for one in said]

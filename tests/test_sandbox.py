@@ -475,13 +475,13 @@ def test_without_a_sandbox_limits_and_words_stay():
             assert "MemoryError" in run(spawned, "x = b'x' * (400 << 20)")
             assert run(spawned, "import os; os._exit(3)") is None
             assert spawned.ended(GONE) == "exited with status 3"
-        before = below(made._process.pid)
+        before = below(made._processes[0].pid)
         with made.spawn() as spawned:
             assert run(spawned, "while True: pass") is None
             assert spawned.ended(GONE) == "used more than 1 second of CPU"
         with made.spawn() as spawned:
             run(spawned, "import os, time; os.fork() or time.sleep(1000); answer = 1")
-        wait_until(lambda: below(made._process.pid) <= before)
+        wait_until(lambda: below(made._processes[0].pid) <= before)
 
 
 def test_a_platform_without_fork_is_told(monkeypatch: pytest.MonkeyPatch):
@@ -500,7 +500,7 @@ def test_without_namespaces_the_sandbox_is_refused(monkeypatch: pytest.MonkeyPat
 def shut_in(made: Zygote) -> set[int]:
     """The processes that are in sandboxes: two namespaces below ours."""
     found = set()
-    for pid in below(made._process.pid):
+    for pid in below(made._processes[0].pid):
         with suppress(OSError):
             status = Path("/proc", str(pid), "status").read_text()
             levels = status.partition("NSpid:")[2].splitlines()[0].split()

@@ -23,3 +23,8 @@ def late_parts(modules: Iterable[str]) -> Iterator[str]:
     """What these modules, however little is done with them, will import."""
     for library in sorted({name.partition(".")[0] for name in modules} & ALWAYS.keys()):
         yield from ALWAYS[library]
+
+
+def shared(modules: Iterable[str]) -> list[str]:
+    """Those of these modules that are imported once for tests and answers, as long as it takes."""
+    return [name for name in modules if name.partition(".")[0] in ALWAYS]

@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
@@ -49,6 +50,10 @@ class Pool:
     `start(*arguments)` runs once in the warm process, `task(state, item)` in a fork of it for
     each item and returns bytes. Both must be functions at the top of an importable module; items
     and arguments must be fit for JSON. If the state has a method `close`, it is called at the end.
+
+    The warm process begins as a new Python that knows nothing of its caller, in a bare
+    environment (`sandbox.clean_environment`). If given, `first(*firsts)` runs in it as it is then,
+    and what it returns is `start`'s first argument; the caller's environment and paths come after.
     """
 
     def __init__(
@@ -57,6 +62,8 @@ class Pool:
         start: Callable[..., Any],
         task: Callable[[Any, Any], bytes],
         arguments: Sequence[Any] = (),
+        first: Callable[..., Any] | None = None,
+        firsts: Sequence[Any] = (),
     ) -> None:
         if not hasattr(os, "fork"):
             raise CourseError(
@@ -64,20 +71,22 @@ class Pool:
                 "cannot; grade on Linux, for example in WSL or in a virtual machine."
             )
         self._jobs = max(1, jobs)
-        self._order = {
-            "start": _dotted(start),
-            "task": _dotted(task),
-            "arguments": list(arguments),
-            "path": sys.path,
-            "found": asdict(sandbox.probe()),
-        }
+        self._orders = (
+            {
+                "first": first and _dotted(first),
+                "arguments": list(firsts),
+                "found": asdict(sandbox.probe()),
+                "keeps": not sys.dont_write_bytecode,  # the bare environment says no
+            },
+            {"start": _dotted(start), "task": _dotted(task), "arguments": list(arguments)},
+        )
         self._warm: _Warm | None = None
         self._deaths = 0
 
     def start(self) -> None:
         """Begin to make ready; `run` waits until it is done."""
         if self._warm is None:
-            self._warm = _Warm(self._order, self._jobs)
+            self._warm = _Warm(self._orders)
 
     def run(self, tasks: Iterable[T], seconds: float) -> Iterator[tuple[T, bytes | Lost]]:
         """Each task with its result, in the order in which they are done.
@@ -265,23 +274,25 @@ def _ready(control: socket.socket, batch: _Batch[Any]) -> list[int]:
 class _Warm:
     """The caller's handle on the warm process."""
 
-    def __init__(self, order: dict[str, Any], jobs: int) -> None:
+    def __init__(self, orders: tuple[dict[str, Any], dict[str, Any]]) -> None:
         self.control, theirs = socket.socketpair()
         self.ready = False
         self._heard = b""
-        threads = {name: str(os.environ.get(name, 1)) for name in _THREADS}
         with theirs:
             self.process = subprocess.Popen(
                 sandbox.python_command("pool", "main", str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, **threads},
+                env=sandbox.clean_environment(),
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,  # a Ctrl-C is for the caller, who then closes the socket
             )
         # A thread that ends takes along the process it started; only the main one lasts.
         lasts = threading.current_thread() is threading.main_thread()
+        parent = os.getpid() if lasts else 0
+        mine = {"parent": parent, "path": sys.path, "environment": dict(os.environ)}
         with suppress(ConnectionError):  # then `wait` says so
-            self._send(b"o", 0, {**order, "jobs": jobs, "lasts": lasts})
+            self._send(b"f", 0, {**orders[0], "parent": parent})
+            self._send(b"o", 0, {**orders[1], **mine})
 
     def wait(self) -> None:
         """Return once it is warm."""
@@ -348,9 +359,6 @@ class _Warm:
         self.control.sendall(data)
 
 
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
 def _dotted(function: Callable[..., Any]) -> tuple[str, str]:
     module, name = function.__module__, function.__qualname__
     if module == "__main__" or "." in name or "<" in name:
@@ -364,22 +372,11 @@ def _dotted(function: Callable[..., Any]) -> tuple[str, str]:
 def main(control_fd: str) -> None:
     """What the new Python runs: make ready once, then fork a worker for each task."""
     control = socket.socket(fileno=int(control_fd))
-    frame = _receive(control)
-    if frame is None:
-        return
-    order = json.loads(frame[2])
-    sys.path[:] = order["path"]
-    sandbox.remember(order["found"])
-    if order["lasts"]:
-        sandbox.die_with_parent()
     gc.disable()  # imports make no garbage, only work for its collector
-    try:
-        state = _function(order["start"])(*order["arguments"])
-        task = _function(order["task"])
-    except Exception as error:  # noqa: BLE001 - whatever it is, the caller has to say it
-        said = str(error) if isinstance(error, CourseError) else f"{type(error).__name__}: {error}"
-        control.sendall(json.dumps(said or "it failed").encode() + b"\n")
+    made = _make(control)
+    if made is None:
         return
+    state, task = made
     gc.freeze()
     gc.enable()
     gc.set_threshold(*sandbox.RARELY)
@@ -393,6 +390,38 @@ def main(control_fd: str) -> None:
         nursery.end()
         if hasattr(state, "close"):
             state.close()
+
+
+def _make(control: socket.socket) -> tuple[Any, Callable[[Any, Any], bytes]] | None:
+    """The state and the task; None if the caller is gone, or was told what went wrong."""
+    try:
+        if (frame := _receive(control)) is None:
+            return None
+        early = json.loads(frame[2])
+        if early["parent"]:
+            sandbox.die_with_parent(early["parent"])
+        sandbox.remember(early["found"])
+        sys.dont_write_bytecode = not early["keeps"]
+        first = [_function(early["first"])(*early["arguments"])] if early["first"] else []
+        if (frame := _receive(control)) is None:
+            return None
+        order = json.loads(frame[2])
+        _be_the_callers(order["environment"], order["path"])
+        state = _function(order["start"])(*first, *order["arguments"])
+        return state, _function(order["task"])
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller has to say it
+        said = str(error) if isinstance(error, CourseError) else f"{type(error).__name__}: {error}"
+        control.sendall(json.dumps(said or "it failed").encode() + b"\n")
+        return None
+
+
+def _be_the_callers(environment: dict[str, str], path: list[str]) -> None:
+    """From a bare environment into the caller's, but for what counts threads: forks have one."""
+    kept = {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
+    os.environ.clear()
+    os.environ.update({**environment, **kept})
+    sys.path[:] = path
+    tempfile.tempdir = None  # it was looked for in the bare one
 
 
 class _Nursery:
@@ -444,6 +473,7 @@ class _Nursery:
             one.close()
 
     def _fork(self, number: int, item: Any, pipe: int) -> None:
+        here = os.getpid()
         worker = os.fork()
         if worker:
             self.workers[worker] = number
@@ -453,7 +483,7 @@ class _Nursery:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setpgid(0, 0)
-            sandbox.die_with_parent()
+            sandbox.die_with_parent(here)
             for one in (self.control, self.woken, self.waker):
                 one.close()
             _work(self.task, self.state, item, pipe)

@@ -1,8 +1,9 @@
 """The walls around a student's process: what it sees, what it may use, what it may ask the kernel.
 
-The heavy part, a small root directory without the course and without a network, is built once, by
-the warm process (`build_jail`). Each student's process then gets namespaces, a scratch disk and
-limits of its own (`enter`, `lock`), which takes milliseconds.
+The heavy part, a small root directory without the course and without a network, is built once
+(`build_jail`). Each student then gets namespaces and a scratch disk of its own (`enter`), which
+takes milliseconds, and the student's process is brought into them (`join`), without any right
+(`give_up_rights`) and with limits (`limit`).
 """
 
 import ctypes
@@ -262,14 +263,13 @@ def use_large_pages() -> None:
             _libc().madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _MADV_COLLAPSE)
 
 
-# ---- for each student's process ---------------------------------------------------------------
+# ---- for each student ---------------------------------------------------------------
 
 
 def enter(found: Capabilities, limits: Limits, slot: int) -> None:
     """Enter a student's own namespaces; the next child that is forked is their process 1."""
     uid = _FIRST_UID + slot % _UIDS
-    with suppress(OSError):  # if the machine runs out of memory, this goes first
-        Path("/proc/self/oom_score_adj").write_text("1000")
+    go_first()
     if found.own_uid and found.user_namespaces:
         _become(uid)
     flags = _REST | _NEWUSER if found.user_namespaces else _REST
@@ -284,22 +284,63 @@ def enter(found: Capabilities, limits: Limits, slot: int) -> None:
     _mount("tmpfs", str(PACKAGE), "tmpfs", _RDONLY | _NOSUID | _NODEV, "size=4k,mode=555")
 
 
-def lock(found: Capabilities, slot: int, seccomp: bytes) -> None:
-    """In process 1: the last mount, then give up every right for good."""
+def hide_processes() -> None:
+    """In process 1: /proc shows from now on what is in its namespaces, or nothing."""
     try:
         _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     except OSError:
         _mount("tmpfs", "/proc", "tmpfs", _RDONLY | _NOSUID | _NODEV, "size=4k,mode=555")
+
+
+def own_namespaces(*, user: bool) -> list[int]:
+    """This process's namespaces as open files: that of users, if wanted, and of processes first."""
+    names = [*(["user"] if user else []), "pid", "mnt", "net", "ipc", "uts"]
+    return [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in names]
+
+
+def fork_into(processes: int, back: int | None) -> int:
+    """Fork a child into a namespace of processes; `back` is this process's own, if more follow."""
+    _set_namespace(processes)
+    child = -1
+    try:
+        child = os.fork()
+    finally:
+        if child and back is not None:
+            _set_namespace(back)
+    return child
+
+
+def join(spaces: Sequence[int]) -> None:
+    """Enter these namespaces, that of users first."""
+    with suppress(PermissionError):  # an ordinary user's groups are what they are
+        os.setgroups([])
+    for space in spaces:
+        _set_namespace(space)
+
+
+def take_user(found: Capabilities, slot: int) -> None:
+    """Become the user of a student's namespaces, after `join`."""
+    if found.own_uid:
+        _become(_INSIDE if found.user_namespaces else _FIRST_UID + slot % _UIDS)
+
+
+def give_up_rights(found: Capabilities, slot: int, seccomp: bytes) -> None:
+    """Keep none of the rights that the namespaces gave, for good."""
     os.chdir(HOME)
     for capability in range(64):
         if _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
             break
-    if not found.user_namespaces:
-        _become(_FIRST_UID + slot % _UIDS)
+    take_user(found, slot)
     _drop_capabilities()
     _check(_libc().prctl(_PR_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     if seccomp:
         _load_filter(seccomp)
+
+
+def go_first() -> None:
+    """If the machine runs out of memory, this process goes first."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def limit(limits: Limits, found: Capabilities | None) -> None:
@@ -332,10 +373,16 @@ def _set_limit(which: int, soft: int, hard: int | None = None) -> None:
     resource.setrlimit(which, (min(soft, wanted), wanted))
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends; nothing where it cannot."""
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent ends; nothing where it cannot.
+
+    Where the parent, given by its number, has ended meanwhile, end now. A parent outside of a
+    process's namespace has no number in it.
+    """
     if sys.platform == "linux":
         _libc().prctl(_PR_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() not in (parent, 0):
+            os._exit(1)
 
 
 def ending(status: int) -> str:
@@ -514,6 +561,10 @@ def _check(result: int, what: str) -> None:
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
+def _set_namespace(space: int) -> None:
+    _check(_libc().setns(space, 0), "setns")
+
+
 def _unshare(flags: int) -> None:
     _check(_libc().unshare(flags), "unshare")
 
@@ -541,7 +592,8 @@ def _map_ids(uid: tuple[int, int], gid: tuple[int, int]) -> None:
 
 
 def _become(uid: int) -> None:
-    os.setgroups([])
+    if os.getgroups():
+        os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     # Changing the user makes /proc/self root's; its uid_map has to be written yet.
