@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from autograder import pages
 from autograder.diagnose import MISSING, UNANSWERED, claim_of, clean
 from autograder.pages import inert_page
 from autograder.results import NotebookResult, Verdict
@@ -98,6 +99,12 @@ class Section:
     def points(self) -> float:
         """Points of its automatic tests."""
         return sum(verdict.points for verdict in self.verdicts)
+
+
+def prepare() -> None:
+    """Have ready what every page needs."""
+    pages.prepare("feedback.html")
+    _styles()
 
 
 def page(result: NotebookResult, notebook: PageNotebook, student: str, book: str = "") -> str:

@@ -16,6 +16,11 @@ def page(template: str, **values: object) -> str:
     return _environment().get_template(template).render(**values)
 
 
+def prepare(template: str) -> None:
+    """Read a template now, when there is time, and not with the first page."""
+    _environment().get_template(template)
+
+
 def inert_page(template: str, **values: object) -> str:
     """A page that a browser shows without running or fetching anything."""
     return page(template, **values).replace("<head>", f"<head>\n{POLICY}", 1)

@@ -76,6 +76,10 @@ class Store:
         """
         self._taught = taught
         self._pages = pages
+        if pages:
+            from autograder import feedback
+
+            feedback.prepare()
         api.get_alembic_version = _newest_version
         self._book = api.Gradebook(taught.database, taught.course_id)
         if self._book.engine.dialect.name == "sqlite":

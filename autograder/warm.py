@@ -46,6 +46,10 @@ class State:
     zygote: Any
     known: dict[str, Any] = field(default_factory=dict)
 
+    def close(self) -> None:
+        """End what was started for it."""
+        self.zygote.close()
+
 
 class Warm:
     """Processes with everything imported, one forked for each submission; a context manager.
@@ -137,7 +141,8 @@ def grader_version() -> str:
 def start_bare(order: Mapping[str, Any]) -> Any:
     """Make the process for students' code out of this one, while it knows nothing of the course.
 
-    What takes long to import, and no setting of the instructor's changes, is imported once for both.
+    What takes long to import, and depends on no setting of the instructor's, is imported once for
+    both.
     """
     from autograder.engine.late import shared
     from autograder.engine.zygote import Zygote

@@ -335,11 +335,15 @@ class _Warm:
 
     def close(self) -> None:
         """End it."""
-        self.control.close()
         try:
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(OSError, subprocess.TimeoutExpired):
+                self.control.shutdown(socket.SHUT_WR)
+                self.control.settimeout(_GRACE)
+                while self.control.recv(1 << 16):  # until the other end is closed as well
+                    pass
                 self.process.wait(_GRACE)
         finally:  # it hangs, or Ctrl-C was pressed again
+            self.control.close()
             self.process.kill()
             self.process.wait()
 
@@ -390,6 +394,7 @@ def main(control_fd: str) -> None:
         nursery.end()
         if hasattr(state, "close"):
             state.close()
+        gc.freeze()  # what was imported need not be looked through before the end
 
 
 def _make(control: socket.socket) -> tuple[Any, Callable[[Any, Any], bytes]] | None:

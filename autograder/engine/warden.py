@@ -101,11 +101,10 @@ class Launch:
         return outer
 
     def go_in_apart(self, said: int) -> int:
-        """Fork a process that goes in; its number."""
-        parent = os.getpid()
+        """Fork a process that goes in; its number. It ends after the jail, with what that holds."""
         apart = os.fork()
         if apart == 0:
-            _never_return(lambda: self._be_apart(parent, said))
+            _never_return(lambda: self._be_apart(said))
         for one in (self.ready, self.spaces, *self.answers):
             one.close()
         return apart
@@ -169,8 +168,7 @@ class Launch:
         self.tells.close()
         _Warden(self.order, self.asks).serve(self.control)
 
-    def _be_apart(self, parent: int, said: int) -> int:
-        sandbox.die_with_parent(parent)
+    def _be_apart(self, said: int) -> int:
         _keep_only([self.ready, self.spaces, *self.answers], said)
         return self.go_in()
 
