@@ -3,7 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 
-ALWAYS = {"numpy": ("numpy.random",), "torch": ("torch.utils._device",)}  # random states need them
+ALWAYS = {  # by what is told of the state of random numbers; torch brings NumPy along
+    "numpy": ("numpy.random",),
+    "torch": ("numpy.random", "torch.utils._device"),
+}
 LATE = {
     r"\boptim\b": ("torch._dynamo", "torch.fx.experimental.symbolic_shapes"),
     r"\bbackward\b|\bautograd\b|\.grad\b|\brequires_grad": (
