@@ -1,5 +1,6 @@
 """Workers side by side: what comes back, what is lost, and that nothing stays behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -211,6 +212,42 @@ def test_a_platform_without_fork_is_told(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(os, "fork")
     with pytest.raises(CourseError, match="fork"):
         Pool(1, start, task)
+
+
+def look() -> list[str]:
+    """What a warm process finds before it is the caller's."""
+    return [*os.environ, *sys.path]
+
+
+def start_after(seen: list[str]) -> "Seen":
+    """Make ready with what was found."""
+    return Seen(seen)
+
+
+class Seen:
+    """What was found, first and then."""
+
+    def __init__(self, seen: list[str]) -> None:
+        self.told = json.dumps([seen, [*os.environ, *sys.path], os.environ.get("OMP_NUM_THREADS")])
+
+
+def tell(state: Seen, item: None) -> bytes:
+    """What was found."""
+    return state.told.encode()
+
+
+def test_what_is_made_first_knows_nothing_of_the_caller(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SECRET_OF_THE_TEACHER", "x")
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.syspath_prepend("/teachers/own/folder")
+    with Pool(1, start_after, tell, first=look) as made:
+        [(_, told)] = made.run([None], LONG)
+    assert isinstance(told, bytes)
+    first, then, threads = json.loads(told)
+    both = {"SECRET_OF_THE_TEACHER", "/teachers/own/folder"}
+    assert both.isdisjoint(first)
+    assert both <= set(then)
+    assert threads == "1"  # libraries have counted already
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -2,11 +2,13 @@
 
 import dataclasses
 import functools
+import importlib
 import json
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -461,6 +463,78 @@ def hold() -> None:
     assert run(spawned, DAEMON) == "ready"
     print("ready", flush=True)
     time.sleep(1000)
+
+
+def test_a_warm_process_made_out_of_a_clean_one(who: str):
+    found = json.dumps(dataclasses.asdict(sandbox.probe()))
+    code = f"""
+        import sys; sys.path.insert(0, {str(ROOT)!r})
+        from tests import test_sandbox
+        test_sandbox.make_here({found!r})
+    """
+    program = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(
+        program,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=sandbox.clean_environment(),
+    ) as maker:
+        assert maker.stdout
+        told = json.loads(maker.stdout.readline())
+        mine = below(maker.pid)
+        assert len(mine) >= 6  # around the jail two, warden, warm process, keeper, process 1, ...
+        maker.kill()
+    assert told["before"] is True
+    assert told["after"] is False
+    assert told["open"] == 5  # its own socket, three times nothing, the folder that is listed
+    assert told["rights"] == "0" * 16
+    assert told["processes"] == ["1", "2"]
+    assert told["course"] == []
+    assert told["folder"] == f"{sandbox.SCRATCH}/tmp"
+    wait_until(lambda: not any(Path("/proc", str(pid)).exists() for pid in mine))
+
+
+def make_here(found: str) -> None:
+    """Be a program that makes a warm process out of itself, then learns more; until killed."""
+    sandbox.remember(json.loads(found))
+    tempfile.gettempdir()  # where the machine has it
+    with Path(__file__).open():  # the warm process must not have it open
+        made = Zygote([], [HERE], student="tests.test_sandbox", here=True)
+        importlib.import_module("fractions")
+        made.go_in()
+    importlib.import_module("statistics")
+    made.wait()
+    with made.spawn() as first:
+        assert run(first, "answer = 1") == 1
+    spawned = made.spawn()
+    code = f"""
+        import os, sys, tempfile
+        status = dict(line.split(":\t") for line in open("/proc/self/status") if ":\t" in line)
+        answer = dict(
+            before="fractions" in sys.modules,
+            after="statistics" in sys.modules,
+            open=len(os.listdir("/proc/self/fd")),
+            rights=status["CapBnd"].strip(),
+            processes=[name for name in os.listdir("/proc") if name.isdigit()],
+            course=os.listdir({str(ROOT / "autograder")!r}),
+            folder=tempfile.gettempdir(),
+        )
+    """
+    print(json.dumps(run(spawned, code)), flush=True)
+    time.sleep(1000)
+
+
+def test_a_warm_process_made_out_of_a_clean_one_is_closed_with_it():
+    if not sandbox.probe().namespaces:
+        pytest.skip("no namespaces")
+    with Zygote([], [HERE], student="tests.test_sandbox", here=True) as made:
+        made.go_in()
+        made.wait()
+        with made.spawn() as spawned:
+            assert run(spawned, "answer = 1") == 1
+        started = [process.pid for process in made._processes]
+    assert not any(Path("/proc", str(pid)).exists() for pid in started)
 
 
 def test_a_module_that_cannot_be_imported_is_named(who: str):
