@@ -35,7 +35,7 @@ MIXED = tuple(maker for maker in demo.MAKERS if maker is not demo.doubled_cell)
 # On these both have to agree to the point. The others stock nbgrader cannot grade, or cannot help
 # losing a test that was deleted.
 CLEAN = (demo.reference, demo.variant, demo.one_mistake, demo.two_mistakes, demo.nothing, demo.half)
-POLL = 5.0  # seconds between two looks at the memory; each look takes time from the run
+POLL = 2.0  # seconds between two looks at the memory; each look takes time from the run
 
 
 @dataclass

@@ -144,13 +144,16 @@ def start_bare(order: Mapping[str, Any]) -> Any:
     What takes long to import, and depends on no setting of the instructor's, is imported once for
     both.
     """
+    from autograder.engine import sandbox
     from autograder.engine.late import shared
     from autograder.engine.zygote import Zygote
 
     zygote = Zygote(**{**order, "limits": Limits(**order["limits"])}, here=True)
-    for name in shared(order["modules"]):
+    ours = ["autograder.engine.student", "autograder.engine.tensors"]  # if they can be
+    for name in (*shared(order["modules"]), *ours):
         with suppress(ImportError):  # it is imported again where it is needed
             importlib.import_module(name)
+    sandbox.use_large_pages()  # here once, not in either after the fork
     zygote.go_in()
     return zygote
 
