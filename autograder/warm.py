@@ -149,8 +149,7 @@ def start_bare(order: Mapping[str, Any]) -> Any:
     from autograder.engine.zygote import Zygote
 
     zygote = Zygote(**{**order, "limits": Limits(**order["limits"])}, here=True)
-    ours = ["autograder.engine.student", "autograder.engine.tensors"]  # if they can be
-    for name in (*shared(order["modules"]), *ours):
+    for name in shared(order["modules"]):
         with suppress(ImportError):  # it is imported again where it is needed
             importlib.import_module(name)
     sandbox.use_large_pages()  # here once, not in either after the fork

@@ -29,5 +29,8 @@ def late_parts(modules: Iterable[str]) -> Iterator[str]:
 
 
 def shared(modules: Iterable[str]) -> list[str]:
-    """Those of these modules that are imported once for tests and answers, as long as it takes."""
-    return [name for name in modules if name.partition(".")[0] in ALWAYS]
+    """What takes long to import, of these modules and ours, and serves tests and answers alike."""
+    heavy = [name for name in modules if name.partition(".")[0] in ALWAYS]
+    ours = ["autograder.engine.student"]
+    ours += ["autograder.engine.tensors"] if "torch" in heavy else []
+    return heavy + ours
