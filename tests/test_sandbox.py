@@ -558,6 +558,17 @@ def test_without_a_sandbox_limits_and_words_stay():
         wait_until(lambda: below(made._processes[0].pid) <= before)
 
 
+def test_without_a_sandbox_what_libraries_keep_at_home_is_gone_afterwards():
+    with (
+        Zygote(["matplotlib.pyplot"], sandboxed=False, student="tests.test_sandbox") as made,
+        made.spawn() as spawned,
+    ):
+        home = run(spawned, "import matplotlib; answer = matplotlib.get_configdir()")
+        assert Path(home).is_dir()
+        assert not home.startswith(sandbox.SCRATCH)
+    wait_until(lambda: not Path(home).parent.exists())
+
+
 def test_a_platform_without_fork_is_told(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(os, "fork")
     with pytest.raises(CourseError, match="fork"):

@@ -113,8 +113,7 @@ def python_command(module: str, function: str, *arguments: str) -> list[str]:
 
 def clean_environment() -> dict[str, str]:
     """The environment of a student's process: nothing of the instructor's."""
-    ours = {
-        "HOME": HOME,
+    ours = environment_at(HOME) | {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "TMPDIR": f"{SCRATCH}/tmp",
@@ -123,8 +122,6 @@ def clean_environment() -> dict[str, str]:
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MPLBACKEND": "agg",
-        "MPLCONFIGDIR": f"{HOME}/.matplotlib",
-        "IPYTHONDIR": f"{HOME}/.ipython",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",  # a regrade meets sets in the same order
         "PYTHONIOENCODING": "utf-8",
@@ -132,6 +129,15 @@ def clean_environment() -> dict[str, str]:
     if site.ENABLE_USER_SITE:
         ours["PYTHONUSERBASE"] = site.getuserbase()
     return ours
+
+
+def environment_at(home: str) -> dict[str, str]:
+    """The part of an environment that says where a person's files are."""
+    return {
+        "HOME": home,
+        "MPLCONFIGDIR": f"{home}/.matplotlib",
+        "IPYTHONDIR": f"{home}/.ipython",
+    }
 
 
 # ---- once, in the warm process ----------------------------------------------------------------

@@ -115,17 +115,22 @@ class Launch:
         parent = os.getpid()
         if jail is None:
             return 1
+        folder = ""
         if self.order.found is None:
+            folder = tempfile.mkdtemp(prefix="warm-")
             inner = os.fork()
         else:
             if not self.order.found.own_uid:
                 sandbox.join([jail.pop(0)])
             inner = sandbox.fork_into(jail.pop(0), None)
         if inner == 0:
-            _never_return(lambda: self._be_warm(parent, jail))
+            _never_return(lambda: self._be_warm(parent, jail, folder))
         for one in (self.ready, *self.answers):
             one.close()
-        return os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]) & 255
+        status = os.waitpid(inner, 0)[1]
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+        return os.waitstatus_to_exitcode(status) & 255
 
     def _jail(self) -> list[int] | None:
         """The namespaces of the jail, once it is built; None if that failed."""
@@ -172,8 +177,10 @@ class Launch:
         _keep_only([self.ready, self.spaces, *self.answers], said)
         return self.go_in()
 
-    def _be_warm(self, parent: int, spaces: Sequence[int]) -> None:
+    def _be_warm(self, parent: int, spaces: Sequence[int], folder: str) -> None:
         sandbox.die_with_parent(parent)
+        if folder:  # there is no jail in which the home that libraries want to write to could be
+            os.environ.update(sandbox.environment_at(folder))
         if self.order.found:
             sandbox.join(spaces)
             for space in spaces:
@@ -181,6 +188,7 @@ class Launch:
             sandbox.die_with_parent(parent)  # a change of namespaces may make the kernel forget
             os.chdir("/")
         tempfile.tempdir = None  # what was found on the machine is not in the jail
+        sys.dont_write_bytecode = True  # most of what is there cannot be written
         _Warm(self.order, self.answers, self.ready).run()
 
 
@@ -213,15 +221,22 @@ class _Warden:
         except ConnectionError:
             return False
         if len(fds) == 2 and request in (SPAWN, BEGUN, TEST):
-            slot = self._free_slot()
-            here = os.getpid()
-            keeper = os.fork()
-            if keeper == 0:
-                _never_return(lambda: self._keep(here, control, request, slot, *fds))
-            self.slots[keeper] = slot
+            self._fork(control, request, *fds)
         for fd in fds:
             os.close(fd)
         return bool(request)
+
+    def _fork(self, control: socket.socket, request: bytes, sock_fd: int, leash_fd: int) -> None:
+        slot = self._free_slot()
+        here = os.getpid()
+        try:
+            keeper = os.fork()
+        except OSError as error:  # of this request alone
+            _tell(leash_fd, failed=str(error))
+            return
+        if keeper == 0:
+            _never_return(lambda: self._keep(here, control, request, slot, sock_fd, leash_fd))
+        self.slots[keeper] = slot
 
     def _keep(
         self,
