@@ -66,8 +66,6 @@ class Warm:
         sandboxed: bool = True,
     ):
         """Say what will be graded; nothing is started yet."""
-        if sandboxed:
-            require_sandbox()
         self._root, self._assignments, self._sandboxed = course.root, assignments, sandboxed
         self._jobs = jobs or cores()
         self._pool: Any = None
@@ -95,6 +93,8 @@ class Warm:
             pool = Pool(self._jobs, start_warm, grade_one, arguments, start_bare, firsts)
             self._pool = self._open.enter_context(pool)
             self._pool.start()
+            if self._sandboxed:  # the pool finds out the same meanwhile, but not what to do then
+                require_sandbox()
 
     def run(self, tasks: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
         """Grade; what came of each, in the order in which they are done."""
@@ -214,6 +214,8 @@ def try_known_mistakes(root: Path, chapters: Iterable[str], jobs: int, sandboxed
     todo = [chapter for chapter in chapters if not _is_made(Course(root), chapter)]
     if not todo:
         return
+    if sandboxed:
+        require_sandbox()
     firsts = [zygote_order([read(Course(root), chapter) for chapter in todo], sandboxed)]
     arguments = [str(root), todo, False]
     with (

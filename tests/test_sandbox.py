@@ -497,7 +497,7 @@ def test_a_warm_process_made_out_of_a_clean_one(who: str):
 
 def make_here(found: str) -> None:
     """Be a program that makes a warm process out of itself, then learns more; until killed."""
-    sandbox.remember(json.loads(found))
+    sandbox.remember(sandbox.Capabilities(**json.loads(found)))
     tempfile.gettempdir()  # where the machine has it
     with Path(__file__).open():  # the warm process must not have it open
         made = Zygote([], [HERE], student="tests.test_sandbox", here=True)

@@ -21,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
@@ -75,7 +75,6 @@ class Pool:
             {
                 "first": first and _dotted(first),
                 "arguments": list(firsts),
-                "found": asdict(sandbox.probe()),
                 "keeps": not sys.dont_write_bytecode,  # the bare environment says no
             },
             {"start": _dotted(start), "task": _dotted(task), "arguments": list(arguments)},
@@ -405,7 +404,7 @@ def _make(control: socket.socket) -> tuple[Any, Callable[[Any, Any], bytes]] | N
         early = json.loads(frame[2])
         if early["parent"]:
             sandbox.die_with_parent(early["parent"])
-        sandbox.remember(early["found"])
+        sandbox.remember(sandbox.capabilities())
         sys.dont_write_bytecode = not early["keeps"]
         first = [_function(early["first"])(*early["arguments"])] if early["first"] else []
         if (frame := _receive(control)) is None:

@@ -15,11 +15,10 @@ import signal
 import site
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 SCRATCH = "/scratch"  # not below /home or /tmp: Python itself may lie there
 HOME = f"{SCRATCH}/home"
@@ -80,9 +79,9 @@ class Capabilities:
 _told: list[Capabilities] = []  # by the process that started this one
 
 
-def remember(found: Mapping[str, Any]) -> None:
-    """Take over what another process found out; `probe` gives it from now on."""
-    _told[:] = [Capabilities(**{**found, "missing": tuple(found["missing"])})]
+def remember(found: Capabilities) -> None:
+    """`probe` gives this from now on."""
+    _told[:] = [found]
 
 
 @functools.cache
@@ -91,7 +90,7 @@ def probe() -> Capabilities:
     if _told:
         return _told[0]
     if sys.platform != "linux":
-        return Capabilities(False, False, False, missing=("A sandbox needs Linux.",))
+        return capabilities()
     done = subprocess.run(
         python_command("sandbox", "tell_capabilities"), capture_output=True, text=True, check=False
     )
@@ -503,29 +502,31 @@ def _load_filter(program: bytes) -> None:
 
 def tell_capabilities() -> None:
     """Print what `probe` wants to know, as JSON."""
+    print(json.dumps(asdict(capabilities())))
+
+
+def capabilities() -> Capabilities:
+    """What this machine offers for a sandbox, found out by forks of this process: a small one."""
+    if sys.platform != "linux":
+        return Capabilities(False, False, False, missing=("A sandbox needs Linux.",))
     root = os.geteuid() == 0 and _works(lambda: _try_namespaces(_REST))
     own_uid = root and _works(lambda: _become(_FIRST_UID))
     users = _works(lambda: _try_namespaces(_REST | _NEWUSER, _FIRST_UID if own_uid else None))
-    found = {
-        "namespaces": own_uid or users,
-        "own_uid": own_uid,
-        "user_namespaces": users,
-        "seccomp": bool(compile_filter()),
-        "missing": [],
-    }
-    if not found["namespaces"]:
-        found["missing"].append(
+    filtered = bool(compile_filter())
+    missing = []
+    if not own_uid and not users:
+        missing.append(
             "The kernel refuses namespaces to this user: allow unprivileged user namespaces "
             "(sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu "
             "kernel.apparmor_restrict_unprivileged_userns=0), run as root, or start the "
             "container with --privileged."
         )
-    if not found["seccomp"]:
-        found["missing"].append(
+    if not filtered:
+        missing.append(
             "libseccomp.so.2 is not installed: the sandbox works without its filter of system "
             "calls; install the package libseccomp2 to have it."
         )
-    print(json.dumps(found))
+    return Capabilities(own_uid or users, own_uid, filtered, users, tuple(missing))
 
 
 def _try_namespaces(flags: int, uid: int | None = None) -> None:
