@@ -30,7 +30,7 @@ from autograder.course import Course, CourseError, use_own_tools
 from autograder.grade import Grader
 from autograder.store import graded_notebooks, moment
 from autograder.taught import Class, read
-from autograder.warm import Warm
+from autograder.warm import Warm, require_sandbox
 
 
 class Collected(CourseDirectory):
@@ -108,6 +108,7 @@ class _Run:
         self._taught = _Here(Course(root), root, coursedir)
         name = coursedir.assignment_id
         self._assignments = {name: read(self._taught.course, name)}
+        require_sandbox()
         self._warm = Warm(self._taught.course, self._assignments, jobs=1)
         self.close = weakref.finalize(self, self._warm.close)
         self._last: tuple[str, str] = ("", "")

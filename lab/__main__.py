@@ -6,24 +6,28 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.assemble import assemble, write
-from lab.commands import average, bench, evaluate, plot, train, translate
 from lab.corpus import sentence_pairs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; return its exit status: 2 if an argument is wrong, 130 after Ctrl-C."""
-    options = _parser().parse_args(arguments)
+    who = "python -m lab"
     try:
+        options = _parser().parse_args(arguments)
+        who += f" {options.command}"
         return options.run(options)
     except ValueError as error:
-        print(f"python -m lab {options.command}: {error}", file=sys.stderr)
+        print(f"{who}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"python -m lab {options.command}: stopped", file=sys.stderr)
+        print(f"{who}: stopped", file=sys.stderr)
         return 130
 
 
 def _parser() -> argparse.ArgumentParser:
+    # Here, where Ctrl-C ends in one line: they import torch, which takes seconds.
+    from lab.commands import average, bench, evaluate, plot, train, translate
+
     parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_corpus(commands)
