@@ -184,6 +184,8 @@ def _command(
     """Run a command; how long it took, and the most memory that its processes used at a time."""
     # Neither with settings that the person at this machine has for nbgrader.
     environment = os.environ | {"OMP_NUM_THREADS": "1", "JUPYTER_NO_CONFIG": "1"}
+    if hasattr(os, "sync"):
+        os.sync()  # neither waits for the disk to take what the run before it has written
     with log_path.open("wb") as log:
         began = time.monotonic()
         process = subprocess.Popen(
