@@ -252,7 +252,7 @@ class _Warden:
         leash = socket.socket(fileno=leash_fd)
         keeper = _Keeper(self.order, slot, leash, self.asks[request == BEGUN])
         try:
-            keeper.start(b"t" if request == TEST else b"s", sock_fd)
+            keeper.start(TEST if request == TEST else SPAWN, sock_fd)
             report = {"ended": keeper.watch()}
         except OSError as error:
             report = {"failed": str(error)}
@@ -441,8 +441,8 @@ class _Warm:
 
     def _serve(self, student: Any, line: socket.socket) -> None:
         jobs: dict[bytes, Serve] = {
-            b"s": student.serve,
-            b"t": getattr(student, "selftest", _say_ok),
+            SPAWN: student.serve,
+            TEST: getattr(student, "selftest", _say_ok),
         }
         if self.order.found:
             self.own = os.open("/proc/self/ns/pid", os.O_RDONLY)
@@ -554,7 +554,7 @@ def in_words(status: int, seconds: float, kilobytes: int, limits: Limits) -> str
 
 
 def _tell(status_fd: int, **what: Any) -> None:
-    """One line to a keeper, if it is there yet."""
+    """One line to whoever waits for it, if anybody does yet."""
     with suppress(OSError):
         os.write(status_fd, json.dumps(what).encode() + b"\n")
 
