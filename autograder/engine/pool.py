@@ -288,7 +288,7 @@ class _Warm:
         # A thread that ends takes along the process it started; only the main one lasts.
         lasts = threading.current_thread() is threading.main_thread()
         parent = os.getpid() if lasts else 0
-        mine = {"parent": parent, "path": sys.path, "environment": dict(os.environ)}
+        mine = {"path": sys.path, "environment": dict(os.environ)}
         with suppress(ConnectionError):  # then `wait` says so
             self._send(b"f", 0, {**orders[0], "parent": parent})
             self._send(b"o", 0, {**orders[1], **mine})

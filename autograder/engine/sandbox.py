@@ -323,19 +323,14 @@ def join(spaces: Sequence[int]) -> None:
         _set_namespace(space)
 
 
-def take_user(found: Capabilities, slot: int) -> None:
-    """Become the user of a student's namespaces, after `join`."""
-    if found.own_uid:
-        _become(_INSIDE if found.user_namespaces else _FIRST_UID + slot % _UIDS)
-
-
 def give_up_rights(found: Capabilities, slot: int, seccomp: bytes) -> None:
-    """Keep none of the rights that the namespaces gave, for good."""
+    """Become the student's user, with none of the rights that the namespaces gave, for good."""
     os.chdir(HOME)
     for capability in range(64):
         if _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
             break
-    take_user(found, slot)
+    if found.own_uid:
+        _become(_INSIDE if found.user_namespaces else _FIRST_UID + slot % _UIDS)
     _drop_capabilities()
     _check(_libc().prctl(_PR_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     if seccomp:
