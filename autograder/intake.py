@@ -61,6 +61,7 @@ class ScriptCell:
     grade_id: str
     source: str  # empty for a test: tests never come near the student's process
     cell_type: str
+    place: int = -1  # of the instructor's cell in its notebook; -1 for one of the student's own
 
 
 @dataclass(frozen=True)
@@ -754,13 +755,13 @@ class _Match:
     def _step(self, place: int, cell: Cell) -> ScriptCell:
         index = self.place.get(place)
         if cell.kind == "test":
-            return ScriptCell("test", cell.grade_id, "", cell.cell_type)
+            return ScriptCell("test", cell.grade_id, "", cell.cell_type, place)
         if cell.answerable:
             source = self.cells[index].source if index is not None else ""
-            return ScriptCell("answer", cell.grade_id, source, cell.cell_type)
+            return ScriptCell("answer", cell.grade_id, source, cell.cell_type, place)
         if cell.grade_id or index is None or self.cells[index].damage:
-            return ScriptCell("skeleton", cell.grade_id, cell.stub, cell.cell_type)
-        return ScriptCell("skeleton", "", self.cells[index].source, cell.cell_type)
+            return ScriptCell("skeleton", cell.grade_id, cell.stub, cell.cell_type, place)
+        return ScriptCell("skeleton", "", self.cells[index].source, cell.cell_type, place)
 
     def _extra_after(self) -> dict[int, list[int]]:
         """Place -> the student's own cells that follow it, by the matched cell above them."""
