@@ -120,6 +120,8 @@ def _text(told: Any, longest: int = LONGEST) -> str:
 
 
 def _texts(told: Any, names: Iterable[str], longest: int) -> dict[str, str]:
+    if not isinstance(told, dict):
+        raise TypeError("a table was expected")
     return {name: _text(told[name], longest) for name in names if name and name in told}
 
 

@@ -1,0 +1,141 @@
+"""Work that does not lie where it should is found, or named: none is 0 in silence."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from autograder.places import Places
+
+NOTEBOOKS = {
+    "03_attention": ["03_attention"],
+    "04_multi_head_attention": ["04_multi_head_attention"],
+    "ps1": ["problem1", "problem2"],
+}
+
+
+@pytest.fixture
+def submitted(tmp_path: Path) -> Path:
+    """A class's folder, still empty."""
+    folder = tmp_path / "submitted"
+    folder.mkdir()
+    return folder
+
+
+def put(folder: Path, *names: str) -> Places:
+    """The places of a class in which ada has these files."""
+    for name in names:
+        path = folder / "ada" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    return Places(folder, NOTEBOOKS)
+
+
+def test_work_in_its_place_is_taken_from_there(submitted: Path):
+    places = put(submitted, "03_attention/03_attention.ipynb")
+    place = places.of("ada", "03_attention")
+    assert place is not None
+    assert (place.folder, place.note, place.reason) == (submitted / "ada" / "03_attention", "", "")
+    assert places.of("ada", "ps1") is None
+    assert list(places.strays(["ada"])) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "03_Attention/03_attention.ipynb",
+        "03-attention/x.ipynb",
+        "03 attention (1)/x.ipynb",
+        "3_attention/03_attention.ipynb",
+        "03_atention/03_attention.ipynb",
+        "03_attention - Copy/03_attention.ipynb",
+        "attention/03_attention.ipynb",
+    ],
+)
+def test_a_misspelt_folder_is_found_and_named(submitted: Path, name: str):
+    places = put(submitted, name)
+    place = places.of("ada", "03_attention")
+    assert place is not None
+    assert place.folder == submitted / "ada" / name.partition("/")[0]
+    assert name.partition("/")[0] in place.note
+    assert places.of("ada", "04_multi_head_attention") is None
+    assert list(places.strays(["ada"])) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["03_attention.ipynb", "03_attention (2).ipynb", "03_ATTENTION.ipynb"]
+)
+def test_a_notebook_beside_its_folder_is_found_and_named(submitted: Path, name: str):
+    place = put(submitted, name, "notes.txt").of("ada", "03_attention")
+    assert place is not None
+    assert (place.folder, place.above, place.only) == (submitted / "ada", 1, {name})
+    assert name in place.note
+
+
+def test_all_notebooks_of_an_assignment_beside_its_folder(submitted: Path):
+    place = put(submitted, "problem1.ipynb", "problem2.ipynb").of("ada", "ps1")
+    assert place is not None
+    assert place.only == {"problem1.ipynb", "problem2.ipynb"}
+
+
+def test_several_that_could_be_meant_are_named(submitted: Path):
+    place = put(submitted, "03_Attention/a.ipynb", "03-attention/a.ipynb").of("ada", "03_attention")
+    assert place is not None
+    assert "03-attention, 03_Attention could each be meant" in place.reason
+
+
+def test_the_true_folder_counts_before_any_other(submitted: Path):
+    places = put(submitted, "03_attention/a.ipynb", "03_Attention/a.ipynb", "03_attention.ipynb")
+    place = places.of("ada", "03_attention")
+    assert place is not None
+    assert (place.folder.name, place.note) == ("03_attention", "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["homework.ipynb", "04_attention/a.ipynb", "week 3/a.ipynb", "all.zip", "13_attention.ipynb"],
+)
+def test_what_is_meant_for_nothing_is_named(submitted: Path, name: str):
+    places = put(submitted, name)
+    assert all(places.of("ada", assignment) is None for assignment in NOTEBOOKS)
+    (words,) = places.strays(["ada"])
+    assert words == f"ada/{name.partition('/')[0]} belongs to no assignment"
+
+
+def test_what_is_no_work_is_not_named(submitted: Path):
+    put(submitted, ".ipynb_checkpoints/a.ipynb", "__MACOSX/a.ipynb", "pictures/a.png", "read.me")
+    (submitted / "ada" / "empty").mkdir()
+    assert list(Places(submitted, NOTEBOOKS).strays(["ada"])) == []
+
+
+def test_a_notebook_in_nobodys_folder_is_named(submitted: Path):
+    (submitted / "bob.ipynb").write_text("{}")
+    (words,) = Places(submitted, NOTEBOOKS).strays([])
+    assert "bob.ipynb lies in no student's folder" in words
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
+def test_no_link_is_followed(submitted: Path):
+    put(submitted, "03_attention/03_attention.ipynb")
+    (submitted / "mallory").symlink_to(submitted / "ada")
+    (submitted / "eve").mkdir()
+    (submitted / "eve" / "03_Attention").symlink_to(submitted / "ada" / "03_attention")
+    (submitted / "eve" / "03_attention.ipynb").symlink_to(submitted / "ada" / "03_attention")
+    places = Places(submitted, NOTEBOOKS)
+    place = places.of("mallory", "03_attention")
+    assert place is not None
+    assert "link" in place.reason
+    assert places.of("eve", "03_attention") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has other names")
+@pytest.mark.parametrize(
+    "name", ["03_attention\udcfc", "\x1b[2J", "a\nb", "x" * 250, "03_attention'"]
+)
+def test_any_name_that_a_disk_can_hold(submitted: Path, name: str):
+    places = put(submitted, f"{name}/a.ipynb")
+    place = places.of("ada", "03_attention")
+    words = "".join([place.note if place else "", *places.strays(["ada"])])
+    words.encode("utf-8")
+    assert words.isprintable()
+    assert words
