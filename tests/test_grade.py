@@ -1,10 +1,12 @@
 """Grading a class: what is done again and what is not, how it stops, and what it refuses."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder import __main__ as command_line
+from autograder import grade as grading_module
 from autograder import warm
 from autograder.course import Course, CourseError
 from autograder.engine import sandbox
@@ -62,6 +65,79 @@ def test_a_changed_test_is_enough_to_grade_again(taught: Class):
     path.write_text(text.replace("square(-5) == 25", "square(-5) == 26"), encoding="utf-8")
     assert grade(taught, [NAME], students=["ada"], progress=False).graded == 1
     assert scores(taught)["ada"] == 4
+
+
+@linux
+def test_work_that_lies_elsewhere_is_graded_or_named(taught: Class):
+    submitted = taught.submitted
+    (submitted / "ada" / NAME).rename(submitted / "ada" / "PS_1")
+    notebook = submitted / "bela" / NAME / "numbers.ipynb"
+    notebook.rename(submitted / "bela" / "numbers (1).ipynb")
+    notebook.parent.rmdir()
+    (submitted / "chidi" / NAME).rename(submitted / "chidi" / "homework")
+    shutil.copytree(submitted / "dana" / NAME, submitted / "dana" / "ps 1")
+    (submitted / "dana" / NAME).rename(submitted / "dana" / "ps-1")
+    summary = grade(taught, [NAME], progress=False)
+    assert scores(taught) == {"ada": 6, "bela": 4, "dana": 0, "noor": 0}
+    assert "not graded: chidi/homework belongs to no assignment" in summary.words()
+    found = read_journal(taught)
+    assert "PS_1 was graded as ps1" in " ".join(found["ada", NAME].notebooks[0].notes)
+    assert "beside" in " ".join(found["bela", NAME].notebooks[0].notes)
+    assert "ps 1, ps-1 could each be meant" in found["dana", NAME].reason
+    assert {flag.kind for who in ("ada", "bela") for flag in found[who, NAME].flags} == {"file"}
+    assert grade(taught, [NAME], progress=False).graded == 0
+
+
+@linux
+def test_a_finished_notebook_beside_an_empty_one_is_graded(taught: Class):
+    empty = taught.submitted / "noor" / NAME / "numbers.ipynb"
+    finished = taught.submitted / "ada" / NAME / "numbers.ipynb"
+    shutil.copy(finished, empty.with_name("numbers_done.ipynb"))
+    shutil.copy(finished, taught.submitted / "bela" / NAME / "numbers_new.ipynb")
+    grade(taught, [NAME], students=["noor", "bela"], progress=False)
+    assert scores(taught) == {"noor": 6, "bela": 4}
+    found = read_journal(taught)
+    assert "numbers_done.ipynb was graded" in " ".join(found["noor", NAME].notebooks[0].notes)
+    assert "left out: numbers_new.ipynb" in " ".join(found["bela", NAME].notebooks[0].notes)
+
+
+@linux
+def test_a_students_folder_that_is_a_link_is_0_with_the_reason(taught: Class):
+    (taught.submitted / "mallory").symlink_to(taught.submitted / "ada")
+    grade(taught, [NAME], students=["ada", "mallory"], progress=False)
+    assert scores(taught) == {"ada": 6, "mallory": 0}
+    assert "is a link" in read_journal(taught)["mallory", NAME].reason
+
+
+@linux
+def test_names_and_times_that_no_text_can_hold_stop_nobody(taught: Class):
+    odd = os.fsencode(taught.submitted) + b"/M\xfcller"
+    shutil.copytree(os.fsencode(taught.submitted / "ada"), odd)
+    late = taught.submitted / "bela" / NAME
+    for path in (late / "numbers.ipynb", late):
+        with suppress(OSError):  # not every disk can hold it
+            os.utime(path, (2**41, 2**41))
+    assert grade(taught, [NAME], progress=False).graded == len(ANSWERS) + 1
+    found = scores(taught)
+    assert sorted(found.values()) == [0, 0, 3, 4, 6, 6]
+    assert grade(taught, [NAME], progress=False).graded == 0
+    assert command_line.main(["report", "--folder", str(taught.folder)]) == 0
+
+
+@linux
+def test_a_result_that_cannot_be_read_costs_its_own_submission(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
+    real = grading_module.received
+
+    def forged(data: bytes, student: str, *rest: Any) -> Any:
+        return real(b"{}" if student == "ada" else data, student, *rest)
+
+    monkeypatch.setattr(grading_module, "received", forged)
+    summary = grade(taught, [NAME], progress=False)
+    assert (summary.graded, summary.zero) == (len(ANSWERS), 1)
+    assert scores(taught) == {"ada": 0, "bela": 4, "chidi": 3, "dana": 0, "noor": 0}
+    assert "cannot be read" in read_journal(taught)["ada", NAME].reason
 
 
 @linux
