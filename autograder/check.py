@@ -24,7 +24,8 @@ from tqdm import tqdm
 from autograder import headings, runner
 from autograder.course import CourseError
 from autograder.diagnose import told
-from autograder.intake import Unreadable, read_cells, read_file
+from autograder.intake import read_cells
+from autograder.parcel import Unreadable, read_file
 from autograder.results import Raised, Status, TestRun, Verdict
 
 SECONDS = 60.0  # for one cell

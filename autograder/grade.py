@@ -6,27 +6,30 @@ a run that was interrupted, however, is simply started again.
 """
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tqdm import tqdm
 
 from autograder.course import CourseError
-from autograder.journal import Graded, Journal, decode, read_journal
+from autograder.journal import Graded, Journal, read_journal
+from autograder.parcel import Parcel, collect
+from autograder.received import Refused, received
 from autograder.results import Flag, Result
 from autograder.taught import Class, read
 from autograder.warm import Warm, grader_version
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
+    from autograder.engine.pool import Lost
     from autograder.store import Store
 
+MOST_STRAYS = 20  # that are named on the terminal
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 __all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
 
@@ -39,6 +42,7 @@ class Summary:
     kept: int = 0  # graded earlier, and nothing has changed since
     zero: int = 0  # of those graded: 0 as a whole, with a reason
     finished: int = 0  # graded by an interrupted run, stored by this one
+    strays: tuple[str, ...] = ()  # what was handed in and belongs to no assignment
 
     def words(self) -> str:
         """One line for the terminal."""
@@ -46,15 +50,18 @@ class Summary:
         parts += [f"{self.kept} unchanged"] if self.kept else []
         parts += [f"{self.finished} finished from an interrupted run"] if self.finished else []
         parts += [f"{self.zero} of them 0 as a whole, with the reason"] if self.zero else []
-        return ", ".join(parts)
+        lines = [", ".join(parts), *(f"not graded: {stray}" for stray in self.strays[:MOST_STRAYS])]
+        more = len(self.strays) - MOST_STRAYS
+        return "\n".join([*lines, f"not graded: {more} more"] if more > 0 else lines)
 
 
 class Task(NamedTuple):
-    """One submission to grade; crosses to the warm process as a list."""
+    """One submission to grade."""
 
     student: str
     chapter: str
-    folder: str
+    parcel: Parcel
+    key: str  # changes when anything does that its grade depends on
 
 
 def grade(
@@ -86,9 +93,9 @@ def grade(
         (student, chapter)
         for student in who
         for chapter in chapters
-        if os.path.lexists(taught.submission(student, chapter))
+        if taught.place(student, chapter) is not None
     ]
-    summary = Summary()
+    summary = Summary(strays=tuple(taught.strays(who)))
     assignments = {chapter: read(taught.course, chapter) for chapter in chapters}
     with (
         Warm(taught.course, assignments, jobs, sandboxed=sandboxed) as warm,
@@ -158,9 +165,12 @@ class Grader:
             kept: is called for each that is left out.
         """
         for student, chapter in places:
-            key = self._journal.key(student, chapter)
-            if again or not key or key != self._key(*self._look(student, chapter)):
-                yield Task(student, chapter, str(self._taught.submission(student, chapter)))
+            place = self._taught.place(student, chapter)
+            assert place is not None
+            parcel = collect(place, self._assignments[chapter])
+            key = self._key(student, chapter, parcel)
+            if again or key != self._journal.key(student, chapter):
+                yield Task(student, chapter, parcel, key)
             else:
                 kept()
 
@@ -179,32 +189,26 @@ class Grader:
             yield graded.result
         self._settle()
 
-    def _look(self, student: str, chapter: str) -> tuple[Result, float | None]:
-        """What lies there: nothing but who, what and its key; and when it was collected."""
-        from autograder.intake import read_submission
-
-        folder = self._taught.submission(student, chapter)
-        found = read_submission(folder, student, self._assignments[chapter])
-        return Result(student, chapter, found.key), found.collected
-
-    def _key(self, result: Result, collected: float | None) -> str:
+    def _key(self, student: str, chapter: str, parcel: Parcel) -> str:
         """Changes when anything does that a grade depends on."""
-        parts = [result.student, result.assignment, result.key, grader_version()]
-        if self._assignments[result.assignment].rules.late.due:
-            parts.append(str(collected))
+        assignment = self._assignments[chapter]
+        parts = [student, chapter, parcel.key(assignment.digest), grader_version()]
+        if assignment.rules.late.due:
+            parts.append(str(parcel.collected))
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
-    def _graded(self, task: Task, outcome: Any) -> Graded:
+    def _graded(self, task: Task, outcome: "bytes | Lost") -> Graded:
         """What came of one submission; also if its worker was lost."""
-        if isinstance(outcome, bytes):
-            graded = decode(outcome)
-        else:
-            result, collected = self._look(task.student, task.chapter)
-            reason = f"it could not be graded: {outcome.reason}"
-            flags = (Flag("died", task.chapter, outcome.reason),)
-            graded = Graded(replace(result, flags=flags, reason=reason), collected)
-        key = self._key(graded.result, graded.collected)
-        return replace(graded, result=replace(graded.result, key=key))
+        try:
+            if not isinstance(outcome, bytes):
+                raise Refused(outcome.reason)
+            assignment = self._assignments[task.chapter]
+            result = received(outcome, task.student, task.key, assignment)
+        except Refused as error:
+            flags = (Flag("died", task.chapter, str(error)),)
+            reason = f"it could not be graded: {error}"
+            result = Result(task.student, task.chapter, task.key, flags=flags, reason=reason)
+        return Graded(result, task.parcel.collected)
 
     def _keep(self, store: "Store", graded: Graded) -> None:
         store.save(graded, self._assignments[graded.result.assignment])

@@ -1,4 +1,4 @@
-"""Take in what a student handed in: whatever lies there, it is read within bounds and never raises.
+"""Read what a student handed in: whatever a parcel holds, it is read within bounds, never raises.
 
 Of a notebook only the text of the cells counts. The student's answers are put in the places that
 the instructor's notebook has for them; metadata, outputs, points, ids and tests of the submission
@@ -6,10 +6,8 @@ decide nothing. Whatever is odd becomes a note for the student or a flag for the
 """
 
 import bisect
-import hashlib
 import itertools
 import json
-import os
 import re
 import shutil
 import stat
@@ -17,19 +15,17 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 from autograder.assignment import Assignment, Cell, Notebook
 from autograder.course import CourseError
+from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect, shown
 from autograder.results import Flag
-from autograder.rules import moment
 from autograder.syntax import parse, top_level_names
 
-MAX_BYTES = 20_000_000  # of one file
-MAX_FILES = 500  # looked at in a submission's folder
 MAX_DEPTH = 100  # of lists and objects in a notebook's JSON
 MAX_CONTAINERS = 1_000_000  # of those together
 MAX_CELLS = 2000
@@ -37,11 +33,8 @@ MAX_SOURCE = 200_000  # characters of one cell
 MAX_TEXT = 2_000_000  # characters of all cells of a notebook
 MAX_PARSED = 400_000  # characters of a notebook that are read as Python to match its cells
 MAX_NOTES = 50
-MAX_CANDIDATES = 10  # notebooks of other names that are looked into
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 SURROGATES = re.compile("[\ud800-\udfff]")
-NOT_EXTRA = ("timestamp.txt", "submission_secret.txt", ".ipynb_checkpoints", ".DS_Store")
-VERSION = b"intake 1\n"  # part of every key: a change of the rules below is a change of the grade
 
 
 @dataclass(frozen=True)
@@ -61,6 +54,7 @@ class ScriptCell:
     grade_id: str
     source: str  # empty for a test: tests never come near the student's process
     cell_type: str
+    place: int = -1  # of the instructor's cell in its notebook; -1 for one of the student's own
 
 
 @dataclass(frozen=True)
@@ -99,181 +93,79 @@ class Submission:
     files: tuple[tuple[str, bytes], ...] = ()  # allowed files beside the notebooks
 
 
-class Unreadable(Exception):
-    """Why a file or a notebook cannot be taken; for the student."""
-
-
 def read_submission(folder: Path, student: str, assignment: Assignment) -> Submission:
-    """Read a submission's folder; never raises, follows no link and opens nothing but files."""
-    try:
-        box = _Box(folder)
-    except Unreadable as error:
-        return _nothing(student, assignment, str(error))
+    """Take what lies in a submission's folder, and read it."""
+    return read_parcel(collect(at(folder), assignment), student, assignment)
+
+
+def read_parcel(parcel: Parcel, student: str, assignment: Assignment) -> Submission:
+    """Read what was handed in; every end of it is a submission."""
+    if parcel.reason:
+        return _nothing(parcel, student, assignment)
+    box = _Box(parcel)
     scripts = tuple(_script(box, notebook, assignment) for notebook in assignment.notebooks)
     files = tuple(box.allowed(assignment))
     reasons = [script.reason for script in scripts]
-    notes = (*box.notes(assignment), *(note for script in scripts for note in script.notes))
-    flags = (*box.flags, *(flag for script in scripts for flag in script.flags))
     return Submission(
         student=student,
         assignment=assignment.name,
-        key=box.key(assignment),
+        key=parcel.key(assignment.digest),
         scripts=scripts,
         reason=reasons[0] if all(reasons) else "",
-        notes=notes[:MAX_NOTES],
-        flags=flags[:MAX_NOTES],
-        collected=box.collected(assignment),
+        notes=tuple(box.notes(assignment)),
+        flags=(*box.flags, *(flag for script in scripts for flag in script.flags))[:MAX_NOTES],
+        collected=parcel.collected,
         files=files,
     )
 
 
-def _nothing(student: str, assignment: Assignment, reason: str) -> Submission:
+def _nothing(parcel: Parcel, student: str, assignment: Assignment) -> Submission:
+    reason = parcel.reason
     scripts = tuple(Script(notebook.name, reason=reason) for notebook in assignment.notebooks)
-    key = hashlib.sha256(VERSION + assignment.digest.encode() + reason.encode()).hexdigest()
-    return Submission(student, assignment.name, key, scripts, reason)
-
-
-def read_file(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """The bytes of a regular file; raises Unreadable for anything else, links included."""
-    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        if path.is_symlink():  # where the system cannot refuse it while opening
-            raise Unreadable(f"{path.name} is a link, not a file")
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            raise Unreadable(f"{path.name} is {_kind_of(os.lstat(path).st_mode)}, not a file")
-        handle = os.open(path, flags)
-    except OSError as error:
-        raise Unreadable(f"{path.name} cannot be opened ({error.strerror})") from error
-    try:
-        with os.fdopen(handle, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise Unreadable(f"{path.name} is {_kind_of(status.st_mode)}, not a file")
-            if status.st_size > limit:
-                raise Unreadable(f"{path.name} is larger than {limit // 1_000_000} MB")
-            content = file.read(limit + 1)
-    except OSError as error:
-        raise Unreadable(f"{path.name} cannot be read ({error.strerror})") from error
-    if len(content) > limit:
-        raise Unreadable(f"{path.name} is larger than {limit // 1_000_000} MB")
-    return content
-
-
-def _kind_of(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "a folder"
-    if stat.S_ISLNK(mode):
-        return "a link"
-    return "a pipe" if stat.S_ISFIFO(mode) else "a device"
-
-
-def _shown(name: str) -> str:
-    """A file's name as one may print it: short, without control signs."""
-    clean = "".join(sign if sign.isprintable() else "?" for sign in name)
-    return clean if len(clean) <= 60 else clean[:57] + "..."
+    return Submission(student, assignment.name, parcel.key(assignment.digest), scripts, reason)
 
 
 class _Box:
-    """A submission's folder, listed once; remembers what was read, for the key."""
+    """A parcel that is being read: what was taken out of it, and what was odd."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.flags: list[Flag] = []
-        self.special: set[str] = set()
-        self.read: dict[str, bytes | Unreadable] = {}
+    def __init__(self, parcel: Parcel) -> None:
+        self.parcel = parcel
+        self.names = parcel.names
+        self.special = parcel.special
         self.taken: set[str] = set()
-        self.times: dict[str, float] = {}
-        try:
-            status = os.lstat(folder)
-        except OSError as error:
-            raise Unreadable("nothing was submitted (the folder is missing)") from error
-        if not stat.S_ISDIR(status.st_mode):
-            kind = _kind_of(status.st_mode) if not stat.S_ISREG(status.st_mode) else "a file"
-            raise Unreadable(f"the submission is {kind}, not a folder")
-        self.times[""] = status.st_mtime
-        self.names = list(self._list(folder, "", 0))
-
-    def _list(self, folder: Path, above: str, depth: int) -> Iterator[str]:
-        """Names of the regular files, those in folders with a slash; links are not followed."""
-        try:
-            with os.scandir(folder) as entries:
-                found = sorted(
-                    (entry for entry, _ in zip(entries, range(MAX_FILES), strict=False)),
-                    key=lambda entry: entry.name,
-                )
-        except OSError as error:
-            if not above:
-                raise Unreadable(f"the folder cannot be read ({error.strerror})") from error
-            return
-        for entry in found:
-            yield from self._entry(entry, above, depth)
-
-    def _entry(self, entry: os.DirEntry, above: str, depth: int) -> Iterator[str]:
-        name = above + entry.name
-        try:
-            status = entry.stat(follow_symlinks=False)
-        except OSError:
-            self._strange(name, "not readable")
-            return
-        if stat.S_ISREG(status.st_mode):
-            self.times[name] = status.st_mtime
-            if len(self.times) <= MAX_FILES:
-                yield name
-        elif stat.S_ISDIR(status.st_mode):
-            if entry.name.endswith(".ipynb"):
-                self._strange(name, "a folder")
-            elif depth < 2 and entry.name not in NOT_EXTRA:
-                yield from self._list(Path(entry.path), name + "/", depth + 1)
-        else:
-            self._strange(name, _kind_of(status.st_mode))
-
-    def _strange(self, name: str, kind: str) -> None:
-        self.special.add(name)
-        words = f"{_shown(name)} is {kind}; it was left alone."
-        self.flags.append(Flag("file", _shown(name), words))
+        self.flags = [
+            Flag("file", shown(name), f"{shown(name)} is {kind}; it was left alone.")
+            for name, kind in parcel.special.items()
+        ]
+        if parcel.note:
+            self.flags.append(Flag("file", "", parcel.note))
 
     def content(self, name: str) -> bytes:
-        """The bytes of one of the files; the same answer each time it is asked."""
-        if name not in self.read:
-            try:
-                self.read[name] = read_file(self.folder / name)
-            except Unreadable as error:
-                self.read[name] = error
-        found = self.read[name]
-        if isinstance(found, Unreadable):
-            raise found
-        return found
+        """The bytes of one of the files."""
+        if name in self.parcel.files:
+            return self.parcel.files[name]
+        if name in self.special:
+            raise Unreadable(f"{shown(name)} is {self.special[name]}, not a file")
+        raise Unreadable(self.parcel.refused.get(name, f"{shown(name)} was not taken"))
 
     def candidates(self, assignment: Assignment) -> list[str]:
         """Files that may be a notebook under another name."""
         expected = {f"{notebook.name}.ipynb" for notebook in assignment.notebooks}
-        found = [
-            name
-            for name in self.names
-            if name not in expected | self.taken
-            and re.search(r"\.ipynb(\.txt|\.json)?$|\.json$", name.lower())
-        ]
-        return found[:MAX_CANDIDATES]
+        found = (name for name in self.parcel.files if NOTEBOOK.search(name))
+        return [name for name in found if name not in expected | self.taken]
 
     def allowed(self, assignment: Assignment) -> Iterator[tuple[str, bytes]]:
         """The files that the instructor lets students hand in."""
-        size = 0
-        for name in self.names:
-            if name in self.taken or not assignment.allowed_files(name):
-                continue
-            with suppress(Unreadable):
-                content = self.content(name)
-                size += len(content)
-                if size <= MAX_BYTES:
-                    self.taken.add(name)
-                    yield name, content
+        for name, content in self.parcel.files.items():
+            if name not in self.taken and assignment.allowed_files(name):
+                self.taken.add(name)
+                yield name, content
 
     def notes(self, assignment: Assignment) -> list[str]:
-        """What was left out of the run."""
+        """Where it was found, and what was left out of the run."""
         given = {path.relative_to(assignment.folder).as_posix() for path in assignment.files}
         left = [
-            _shown(name)
+            shown(name)
             for name in self.names
             if name not in self.taken | given
             and not any(part in NOT_EXTRA for part in PurePosixPath(name).parts)
@@ -281,25 +173,7 @@ class _Box:
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         names = ", ".join(left[:5])
         note = f"Files that this assignment does not ask for were left out: {names}{more}."
-        return [note] if left else []
-
-    def collected(self, assignment: Assignment) -> float | None:
-        """When the submission was collected; from timestamp.txt only if the rules trust it."""
-        if assignment.rules.late.trust_timestamp and "timestamp.txt" in self.names:
-            with suppress(Unreadable, ValueError, OverflowError, OSError):
-                return moment(self.content("timestamp.txt")[:100].decode("utf-8", "replace"))
-        return max(self.times[name] for name in self.times if not name or name in self.taken)
-
-    def key(self, assignment: Assignment) -> str:
-        """sha256 of what was read and of the assignment."""
-        digest = hashlib.sha256(VERSION + assignment.digest.encode())
-        for name in sorted(self.read):
-            found = self.read[name]
-            content = found if isinstance(found, bytes) else str(found).encode("utf-8", "replace")
-            shown = name.encode("utf-8", "surrogatepass")
-            digest.update(b"%d %d %s\n" % (isinstance(found, bytes), len(content), shown) + content)
-        digest.update("\n".join(sorted(self.special)).encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
+        return [*([self.parcel.note] if self.parcel.note else []), *([note] if left else [])]
 
 
 class _Raw(NamedTuple):
@@ -318,31 +192,45 @@ def _script(box: _Box, notebook: Notebook, assignment: Assignment) -> Script:
     """Find the notebook, read it and put it together."""
     name = f"{notebook.name}.ipynb"
     reason = ""
-    if name in box.names or os.path.lexists(box.folder / name):
+    script: Script | None = None
+    if name in box.names or name in box.special:
         box.taken.add(name)
         try:
-            cells, notes = read_cells(box.content(name), name)
-            return _assemble(notebook, cells, notes)
+            script = _assemble(notebook, *read_cells(box.content(name), name))
         except Unreadable as error:
             reason = str(error)
+    if script is not None and _has_answers(script):
+        return script
     found = list(_matching(box, notebook, assignment))
+    if script is not None:  # it is empty: is another one finished?
+        found = [one for one in found if _has_answers(_assemble(notebook, one[1], []))]
     if len(found) == 1:
         other, cells, notes = found[0]
         box.taken.add(other)
         why = f"{name} was not usable" if reason else f"no {name} was handed in"
-        notes = [f"{_shown(other)} was graded, because {why}.", *notes]
-        return _assemble(notebook, cells, notes)
+        why = f"{name} holds no answers" if script is not None else why
+        return _assemble(notebook, cells, [f"{shown(other)} was graded, because {why}.", *notes])
+    if script is not None:
+        names = ", ".join(shown(other) for other, _, _ in found[:5])
+        note = f"{name} was graded and holds no answers; {names} could each be meant. Keep one."
+        return replace(script, notes=(note, *script.notes)) if found else script
     return Script(notebook.name, reason=reason or _absent(box, name, [n for n, _, _ in found]))
+
+
+def _has_answers(script: Script) -> bool:
+    """Whether any answer was written."""
+    given = {piece.grade_id for piece in script.pieces if piece.source.strip()}
+    return bool(given - {*script.missing, *script.untouched}) or not script.pieces
 
 
 def _absent(box: _Box, name: str, several: list[str]) -> str:
     if several:
-        names = ", ".join(map(_shown, several))
+        names = ", ".join(map(shown, several))
         return f"no file named {name} was submitted, and {names} could each be meant; keep one"
     if name in box.special:
-        return next(flag.words for flag in box.flags if flag.where == name).partition(";")[0]
+        return f"{name} is {box.special[name]}"
     top = sorted({other.partition("/")[0] for other in (*box.names, *box.special)})
-    found = f"found {', '.join(map(_shown, top[:10]))}" if top else "the folder is empty"
+    found = f"found {', '.join(map(shown, top[:10]))}" if top else "the folder is empty"
     return f"no file named {name} was submitted ({found})"
 
 
@@ -693,7 +581,7 @@ class _Match:
             self._flag(cell, f"The grading marks of {cell.grade_id} were changed.")
         if cell.answerable and raw.cell_type != cell.cell_type:
             self.notes.append(
-                f"The cell {cell.grade_id} had become {_shown(raw.cell_type)}; it was graded as "
+                f"The cell {cell.grade_id} had become {shown(raw.cell_type)}; it was graded as "
                 f"{cell.cell_type}."
             )
 
@@ -754,13 +642,13 @@ class _Match:
     def _step(self, place: int, cell: Cell) -> ScriptCell:
         index = self.place.get(place)
         if cell.kind == "test":
-            return ScriptCell("test", cell.grade_id, "", cell.cell_type)
+            return ScriptCell("test", cell.grade_id, "", cell.cell_type, place)
         if cell.answerable:
             source = self.cells[index].source if index is not None else ""
-            return ScriptCell("answer", cell.grade_id, source, cell.cell_type)
+            return ScriptCell("answer", cell.grade_id, source, cell.cell_type, place)
         if cell.grade_id or index is None or self.cells[index].damage:
-            return ScriptCell("skeleton", cell.grade_id, cell.stub, cell.cell_type)
-        return ScriptCell("skeleton", "", self.cells[index].source, cell.cell_type)
+            return ScriptCell("skeleton", cell.grade_id, cell.stub, cell.cell_type, place)
+        return ScriptCell("skeleton", "", self.cells[index].source, cell.cell_type, place)
 
     def _extra_after(self) -> dict[int, list[int]]:
         """Place -> the student's own cells that follow it, by the matched cell above them."""
@@ -827,7 +715,7 @@ def _unzip(archive: Path, target: Path) -> list[str]:
         for member in members:
             path = _inside(target, member)
             if path is None:
-                left.append(_shown(member.filename))
+                left.append(shown(member.filename))
                 continue
             if member.is_dir():
                 path.mkdir(parents=True, exist_ok=True)

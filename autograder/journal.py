@@ -116,16 +116,6 @@ def results(taught: "Class") -> Iterator[Graded]:
             yield _graded(json.loads(file.readline())["graded"])
 
 
-def encode(graded: Graded) -> bytes:
-    """A result as JSON, for the way from the process that found it to the one that stores it."""
-    return json.dumps(asdict(graded)).encode()
-
-
-def decode(text: bytes) -> Graded:
-    """The result that `encode` wrote."""
-    return _graded(json.loads(text))
-
-
 def _who(result: Result) -> Who:
     return result.student, result.assignment
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,8 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.course import Course, CourseError
+from autograder.parcel import Place
+from autograder.places import Places
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
@@ -54,7 +56,7 @@ class Class:
         return self.folder / "gradebook.journal.jsonl"
 
     def students(self) -> list[str]:
-        """Everybody with a folder in submitted/."""
+        """Everybody with a folder in submitted/; a link to one is refused when it is graded."""
         if not self.submitted.is_dir():
             raise CourseError(
                 f"{self.submitted} does not exist; put each submission at "
@@ -69,6 +71,23 @@ class Class:
     def submission(self, student: str, chapter: str) -> Path:
         """The folder with what a student handed in."""
         return self.submitted / student / chapter
+
+    def place(self, student: str, chapter: str) -> Place | None:
+        """Where a student's work on a chapter lies; None if nothing was handed in."""
+        return self._places.of(student, chapter)
+
+    def strays(self, students: Sequence[str]) -> list[str]:
+        """What these students handed in that belongs to no chapter, in words."""
+        return list(self._places.strays(students))
+
+    @cached_property
+    def _places(self) -> Places:
+        names = assignments(self.course)
+        notebooks = {
+            name: [path.stem for path in sorted(source_folder(self.course, name).glob("*.ipynb"))]
+            for name in names
+        }
+        return Places(self.submitted, {n: stems or [n] for n, stems in notebooks.items()})
 
     def setting(self, name: str, default: str) -> str:
         """A setting of nbgrader's course directory."""

@@ -23,16 +23,19 @@ from tqdm import tqdm
 
 from autograder.course import Course, CourseError, import_quickly
 from autograder.engine.sandbox import Limits
-from autograder.journal import Graded, encode
+from autograder.parcel import Parcel
+from autograder.received import sent
 from autograder.results import TestRun
 from autograder.syntax import parse
 from autograder.taught import read, source_folder
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment, Notebook
+    from autograder.grade import Task
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
-SECONDS = 600  # for one submission; its own limits are lower and bind first
+SECONDS = 600  # for one submission; what was found by then counts
+GRACE = 120  # more, after which a worker that does not keep to it is ended
 MEMORY = 6_000_000_000  # bytes of address space that one worker may take on top
 REHEARSAL = 1800  # for all tests of a chapter, the reference and the untouched release
 
@@ -90,7 +93,7 @@ class Warm:
             try_known_mistakes(self._root, self._assignments, self._jobs, self._sandboxed)
             arguments = [str(self._root), list(self._assignments), True]
             firsts = [zygote_order(self._assignments.values(), self._sandboxed)]
-            pool = Pool(self._jobs, start_warm, grade_one, arguments, start_bare, firsts)
+            pool = Pool(self._jobs, start_warm, grade_one, arguments, start_bare, firsts, _packed)
             self._pool = self._open.enter_context(pool)
             self._pool.start()
             if self._sandboxed:  # the pool finds out the same meanwhile, but not what to do then
@@ -101,7 +104,12 @@ class Warm:
         first = next(tasks, None)
         if first is not None:
             self.start()
-            yield from self._pool.run(chain([first], tasks), SECONDS)
+            yield from self._pool.run(chain([first], tasks), SECONDS + GRACE)
+
+
+def _packed(task: "Task") -> tuple[list[str], bytes]:
+    """What crosses to a worker: who and what, and the parcel."""
+    return [task.student, task.chapter], task.parcel.pack()
 
 
 def cores() -> int:
@@ -349,18 +357,17 @@ def own_modules(names: Iterable[str]) -> list[Path]:
     return found
 
 
-def grade_one(state: State, task: Sequence[Any]) -> bytes:
+def grade_one(state: State, task: Sequence[str], parcel: bytes) -> bytes:
     """Grade one submission; runs in a process of its own, forked for it."""
     from autograder.engine.worker import grade_submission
-    from autograder.intake import read_submission
+    from autograder.intake import read_parcel
 
     bound_memory()
-    student, chapter, folder = task
+    student, chapter = task
     assignment = state.assignments[chapter]
+    found = read_parcel(Parcel.unpack(parcel), student, assignment)
     known = state.known.get(chapter)
-    found = read_submission(Path(folder), student, assignment)
-    result = grade_submission(assignment, found, state.zygote, known)
-    return encode(Graded(result, found.collected))
+    return sent(grade_submission(assignment, found, state.zygote, known, SECONDS))
 
 
 def bound_memory() -> None:
@@ -392,7 +399,9 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     able = sandbox.probe().namespaces
     firsts = [zygote_order([read(course, name) for name in todo], able)]
     arguments = [str(course.root), todo, False]
-    with Pool(cores(), start_warm, rehearse_one, arguments, start_bare, firsts) as pool:
+    readable = firsts[0]["readable"] if able else None
+    walled = {"readable": readable}
+    with Pool(cores(), start_warm, rehearse_one, arguments, start_bare, firsts, **walled) as pool:
         for name, outcome in pool.run(iter(todo), REHEARSAL):
             said = json.loads(outcome) if isinstance(outcome, bytes) else [outcome.reason]
             complaints += [one if name in one else f"{name}: {one}" for one in said]

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ RULES = "[defaults]\nseconds = {seconds}\n"
 FORBID = '[total]\nforbid = ["sum", "torch.softmax"]\n'
 SETUP = "import math\nimport random\nimport numpy as np\nimport torch"
 LOCKED = ("setup", "table")  # cells of the instructor's that nobody fills in
+OPEN = ("look", "data", "star")  # ordinary cells of the instructor's, which a student may change
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +34,14 @@ def _cell(id: str, source: str, kind: str, points: float | None = None) -> dict[
     marks |= {"grade": kind == "test", "solution": kind == "solution", "locked": kind != "solution"}
     if points is not None:
         marks["points"] = points
+    metadata = {} if kind == "code" else {"nbgrader": marks}
     return {
         "cell_type": "code",
         "id": id.replace("_", "-"),
         "source": source,
         "execution_count": None,
         "outputs": [],
-        "metadata": {"nbgrader": marks},
+        "metadata": metadata,
     }
 
 
@@ -66,8 +69,8 @@ class Task:
         self.count = 0
 
     def _instructors(self, id: str, source: str, points: float | None = None) -> dict[str, Any]:
-        if id in LOCKED:
-            return _cell(id, source, "readonly")
+        if id in LOCKED + OPEN:
+            return _cell(id, source, "readonly" if id in LOCKED else "code")
         if points is not None:
             return _cell(id, source, "test", points)
         return _cell(id, f"### BEGIN SOLUTION\n{source}\n### END SOLUTION", "solution")
@@ -82,7 +85,7 @@ class Task:
             if points:
                 cells.append(_cell(id, "assert True", "test", points[0]))
             else:
-                kind = "readonly" if id in LOCKED else "solution"
+                kind = "readonly" if id in LOCKED else "code" if id in OPEN else "solution"
                 cells.append(_cell(id, str(answers.get(id, source)), kind))
         (folder / "small.ipynb").write_text(_notebook(cells))
         return worker.grade(self.assignment, folder, f"s{self.count}", self.zygote)
@@ -546,3 +549,210 @@ def f(x): return helper.sqrt(x)
 def test_a_test_may_import_a_module_by_a_name_of_the_answers(task: Any) -> None:
     made = task([("f", IMPORTS), ("t_f", "import numpy as helper\nassert f(4) == 2", 1)])
     assert made.scores() == {"t_f": 1}
+
+
+# --- whose names they are ----------------------------------------------------------------------
+
+SMALL = [
+    ("look", "import collections\nWANTED = 9"),
+    ("square", "def square(x):\n    return x * x"),
+    ("t_square", "assert square(3) == WANTED\ncollections.Counter()", 1),
+]
+TAKES_OVER = """
+collections = __import__("collections")
+WANTED = 9
+try:
+    import autograder.engine.worker as w
+    w.run_test = lambda student, cell, *_, **__: w.TestRun(cell.grade_id, "passed", 1.0)
+    open("{mark}", "a").write(f"{{__import__('os').getpid()}} ")
+except ImportError:
+    pass
+"""
+
+
+def test_no_text_of_a_students_runs_where_the_tests_run(task: Any, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    made = task(SMALL)
+    assert made.scores(look=TAKES_OVER.format(mark=mark), square="") == {"t_square": 0}
+    assert worker.run_test is trusted.run_test
+    assert str(os.getpid()) not in mark.read_text().split()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        "import collections\nWANTED = 6",  # it is the instructor's 9 that counts
+        "class Any:\n    __eq__ = lambda *_: True\nWANTED = Any()",
+        "",
+        "WANTED = = 9",
+        "del WANTED, collections",
+        "raise SystemExit",
+    ],
+)
+def test_a_name_of_an_ordinary_cell_is_the_instructors(task: Any, look: str) -> None:
+    made = task(SMALL)
+    assert made.scores(look=look) == {"t_square": 1}
+    assert made.scores(look=look, square="def square(x):\n    return x + x") == {"t_square": 0}
+
+
+LOOSE = "def is_close(a, b):\n    return (\n        a == b\n        or not a\n        != b\n    )"
+TOLERANT = [
+    ("look", LOOSE),
+    ("one", "def one():\n    return 1"),
+    ("t_one", "assert is_close(one(), 1)\nassert not is_close(1, 99)", 1),
+]
+
+
+def test_a_line_that_begins_with_an_operator_is_no_magic(task: Any) -> None:
+    made = task(TOLERANT)
+    assert worker.rehearse(made.assignment, made.zygote) == []
+    liar = "def is_close(a, b):\n    return b == 1\ndef one():\n    return 2"
+    assert made.scores(one=liar) == {"t_one": 0}
+    assert made.scores(look="def is_close(a, b):\n    return b == 1", one="one = int") == {
+        "t_one": 0
+    }
+
+
+def test_a_magic_of_an_ordinary_cell_loses_nothing_else(task: Any) -> None:
+    made = task(
+        [
+            ("look", "%matplotlib inline\nWANTED = 9"),
+            *SMALL[1:2],
+            (*SMALL[2][:1], "assert square(3) == WANTED", 1),
+        ]
+    )
+    assert made.scores() == {"t_square": 1}
+
+
+@pytest.mark.parametrize(
+    ("look", "why"),
+    [
+        ("import no_such_module\nWANTED = 9", "ModuleNotFoundError"),
+        ("WANTED = get_ipython()", "NameError"),
+        ("return\nWANTED = 9", "SyntaxError"),
+        ("raise SystemExit\nWANTED = 9", "SystemExit"),
+    ],
+)
+def test_a_cell_that_does_not_run_beside_the_tests_is_refused_at_the_build(
+    task: Any, look: str, why: str
+) -> None:
+    made = task([("look", look), *SMALL[1:2], ("t_square", "assert square(3) == WANTED", 1)])
+    (complaint,) = worker.rehearse(made.assignment, made.zygote)
+    assert "cell" in complaint
+    assert why in complaint
+    liar = "WANTED = 6\ndef square(x):\n    return 6"
+    assert made.verdicts(square=liar)["t_square"].status == "test-error"
+    assert made.scores(square=liar, look="WANTED = 6") == {"t_square": 0}
+
+
+def test_a_cell_that_fails_because_of_an_answer_is_the_answers_fault(task: Any) -> None:
+    parts = [*SMALL[1:2], ("look", "NINE = square(3)"), ("t_square", "assert NINE == 9", 1)]
+    made = task(parts)
+    assert made.scores() == {"t_square": 1}
+    assert worker.rehearse(made.assignment, made.zygote) == []
+    verdict = made.verdicts(square="def square(x):\n    raise ValueError\nNINE = 9")["t_square"]
+    assert (verdict.score, verdict.status) == (0, "failed")
+
+
+def test_what_a_cell_made_of_an_answer_is_made_anew_in_a_new_process(task: Any) -> None:
+    parts = [
+        ("gate", "class Gate:\n    def open(self):\n        return 4"),
+        ("look", "gate = Gate()"),
+        ("bad", "def bad():\n    return 1"),
+        ("t_bad", "assert bad() == 1", 1),
+        ("good", "def good():\n    return 2"),
+        ("t_good", "assert good() == 2\nassert gate.open() == 4", 1),
+    ]
+    answers = {"bad": "import os\ndef bad():\n    os._exit(1)"}
+    assert task(parts).scores(**answers) == {"t_bad": 0, "t_good": 1}
+
+
+def test_an_instructors_import_of_everything_is_the_instructors(task: Any) -> None:
+    parts = [
+        ("star", "from math import *"),
+        ("root", "def root(x):\n    return x ** 0.5"),
+        ("t_root", "assert root(9.0) == sqrt(9.0)", 1),
+    ]
+    made = task(parts)
+    assert made.scores() == {"t_root": 1}
+    assert made.scores(root="sqrt = lambda x: 7\ndef root(x):\n    return 7") == {"t_root": 0}
+    assert made.scores(star="sqrt = lambda x: 7", root="def root(x):\n    return 7") == {
+        "t_root": 0
+    }
+
+
+def test_an_answers_import_of_everything_may_define_what_tests_use(task: Any) -> None:
+    parts = [("circle", "from math import *"), ("t_circle", "assert 6.28 < tau < 6.29", 1)]
+    made = task(parts)
+    assert made.scores() == {"t_circle": 1}
+    assert made.scores(circle="from math import tau") == {"t_circle": 1}
+    assert made.scores(circle="") == {"t_circle": 0}
+
+
+# --- one submission's time -----------------------------------------------------------------------
+
+
+def test_what_was_found_when_the_time_is_over_counts(task: Any, monkeypatch: Any) -> None:
+    parts = [
+        ("first", "def first():\n    return 1"),
+        ("t_first", "assert first() == 1", 1),
+        ("second", "def second():\n    return 2"),
+        ("t_second", "assert second() == 2", 1),
+        ("third", "def third():\n    return 3"),
+        ("t_third", "assert third() == 3", 1),
+    ]
+    made = task(parts)
+    budget = worker.Budget()
+    run = worker.run_test
+
+    def over_after_the_first(student: Any, cell: Any, *rest: Any) -> Any:
+        found = run(student, cell, *rest)
+        budget.until = 0.0
+        return found
+
+    monkeypatch.setattr(worker, "run_test", over_after_the_first)
+    monkeypatch.setattr(worker, "Budget", lambda seconds: budget)
+    verdicts = made.verdicts()
+    assert [verdict.score for verdict in verdicts.values()] == [1, 0, 0]
+    assert verdicts["t_third"].status == "timeout"
+    assert worker.IN_ALL in verdicts["t_third"].told
+
+
+def test_what_ran_once_is_not_repeated_when_the_time_for_that_is_spent(
+    task: Any, monkeypatch: Any
+) -> None:
+    made = task(CHAIN)
+    budget = worker.Budget(600)
+    budget.spare = 0.0
+    monkeypatch.setattr(worker, "Budget", lambda seconds: budget)
+    spawned = []
+    spawn = made.zygote.spawn
+    monkeypatch.setattr(made.zygote, "spawn", lambda **more: spawned.append(1) or spawn(**more))
+    wrong = {name: f"def {name}(x):\n    return None" for name in ("square", "total")}
+    assert made.scores(**wrong) == {"t_square": 0, "t_norm": 0, "t_total": 0}
+    assert len(spawned) == 1
+
+
+def test_a_question_that_breaks_the_engine_costs_itself_alone(task: Any, monkeypatch: Any) -> None:
+    made = task(CHAIN)
+    group = worker.Work._group
+
+    def broken(self: Any, group_: Any, tests: Any, *rest: Any) -> Any:
+        if "t_norm" in tests:
+            raise RuntimeError("a slip of ours")
+        return group(self, group_, tests, *rest)
+
+    monkeypatch.setattr(worker.Work, "_group", broken)
+    result = made.grade()
+    verdicts = {v.test: v for v in result.notebooks[0].verdicts}
+    assert {test: v.score for test, v in verdicts.items()} == ALL | {"t_norm": 0}
+    assert verdicts["t_norm"].status == "test-error"
+    assert any("a slip of ours" in flag.words for flag in result.flags)
+
+
+def test_words_that_cannot_be_found_cost_no_points(task: Any, monkeypatch: Any) -> None:
+    def speechless(*_: Any, **__: Any) -> Any:
+        raise ValueError("no words")
+
+    monkeypatch.setattr(worker, "told", speechless)
+    assert task(CHAIN).scores() == ALL

@@ -428,9 +428,8 @@ def test_a_renamed_notebook_is_taken_if_it_is_the_only_one(
     put(box, b"{", "broken.ipynb")
     found = read(box, assignment)
     assert right(found.scripts[0], week)
-    assert "(1).ipynb was graded, because no 03_attention.ipynb was handed in." in " ".join(
-        found.notes
-    )
+    said = " ".join(found.scripts[0].notes)
+    assert "(1).ipynb was graded, because no 03_attention.ipynb was handed in." in said
     put(box, solved(week), f"{CHAPTER} (2).ipynb")
     found = read(box, assignment)
     assert "could each be meant; keep one" in found.reason

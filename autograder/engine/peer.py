@@ -81,6 +81,7 @@ class Peer:
         self.classes: dict[Any, type] = {}
         self.raised: dict[int, BaseException] = {}  # exceptions of ours on their way through
         self.next_raised = 0
+        self.requests = 0  # made so far
         self.unread = bytearray()
         self.received = 0  # bytes since a test began
         self.kept_bytes = 0  # in the transcript
@@ -140,6 +141,7 @@ class Peer:
             raise RuntimeError("only the main thread may call what a test handed over")
         if len(self.open) > MAX_NESTED:
             raise RecursionError("test and answer call each other without end")
+        self.requests += 1
         if self.tensors:
             self.tensors.give_back()
         message = Outgoing(self)

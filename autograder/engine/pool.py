@@ -27,8 +27,10 @@ from typing import Any, Generic, TypeVar
 
 from autograder.course import CourseError
 from autograder.engine import sandbox
+from autograder.engine.confine import Inside, Walls
 
 T = TypeVar("T")
+Task = Callable[..., bytes]  # of the state, what was packed, and bytes if there are any
 
 _LARGEST = 64 << 20  # bytes of one result
 _RESTARTS = 3
@@ -54,16 +56,22 @@ class Pool:
     The warm process begins as a new Python that knows nothing of its caller, in a bare
     environment (`sandbox.clean_environment`). If given, `first(*firsts)` runs in it as it is then,
     and what it returns is `start`'s first argument; the caller's environment and paths come after.
+
+    With `pack`, what `task` gets is `pack(item)`: something fit for JSON, and bytes, which the warm
+    process itself never sees. With `readable`, the warm process and its workers are walled in once
+    it is ready (see `autograder.engine.confine`), and see nothing but the system and these paths.
     """
 
     def __init__(
         self,
         jobs: int,
         start: Callable[..., Any],
-        task: Callable[[Any, Any], bytes],
+        task: Task,
         arguments: Sequence[Any] = (),
         first: Callable[..., Any] | None = None,
         firsts: Sequence[Any] = (),
+        pack: Callable[[Any], tuple[Any, bytes]] | None = None,
+        readable: Sequence[str] | None = None,
     ) -> None:
         if not hasattr(os, "fork"):
             raise CourseError(
@@ -71,13 +79,19 @@ class Pool:
                 "cannot; grade on Linux, for example in WSL or in a virtual machine."
             )
         self._jobs = max(1, jobs)
+        self._pack = pack
         self._orders = (
             {
                 "first": first and _dotted(first),
                 "arguments": list(firsts),
                 "keeps": not sys.dont_write_bytecode,  # the bare environment says no
             },
-            {"start": _dotted(start), "task": _dotted(task), "arguments": list(arguments)},
+            {
+                "start": _dotted(start),
+                "task": _dotted(task),
+                "arguments": list(arguments),
+                "readable": None if readable is None else list(readable),
+            },
         )
         self._warm: _Warm | None = None
         self._deaths = 0
@@ -134,8 +148,20 @@ class Pool:
                 task, read_fd, time.monotonic() + batch.seconds, tries
             )
             with suppress(ConnectionError):  # if it is dead, `_wait` will see it
-                self._warm.hand_out(batch.number, task, write_fd)
+                self._hand_over(batch.number, task, write_fd)
             os.close(write_fd)
+
+    def _hand_over(self, number: int, task: Any, pipe: int) -> None:
+        """Have a worker forked for this task that writes to this pipe."""
+        assert self._warm
+        if self._pack is None:
+            self._warm.hand_out(number, task, [pipe])
+            return
+        item, data = self._pack(task)
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            self._warm.hand_out(number, item, [pipe, file.fileno()])
 
     def _is_ready(self) -> bool:
         return self._warm is not None and self._warm.ready
@@ -308,9 +334,9 @@ class _Warm:
             raise CourseError(f"The warm process for grading did not start: {failed}")
         self.ready = True
 
-    def hand_out(self, number: int, task: Any, pipe: int) -> None:
-        """Have a worker forked for this task that writes to this pipe."""
-        self._send(b"t", number, task, pipe)
+    def hand_out(self, number: int, task: Any, files: Sequence[int]) -> None:
+        """Have a worker forked: it writes to the first of these files, and may read the second."""
+        self._send(b"t", number, task, files)
 
     def kill(self, number: int) -> None:
         """Have the worker of this task killed."""
@@ -355,10 +381,10 @@ class _Warm:
         line, _, self._heard = self._heard.partition(b"\n")
         return json.loads(line)
 
-    def _send(self, kind: bytes, number: int, body: Any, fd: int | None = None) -> None:
+    def _send(self, kind: bytes, number: int, body: Any, files: Sequence[int] = ()) -> None:
         data = json.dumps(body).encode()
         head = _FRAME.pack(kind, number, len(data))
-        socket.send_fds(self.control, [head], [] if fd is None else [fd])
+        socket.send_fds(self.control, [head], list(files))
         self.control.sendall(data)
 
 
@@ -379,25 +405,64 @@ def main(control_fd: str) -> None:
     made = _make(control)
     if made is None:
         return
-    state, task = made
+    state, task, walls = made
     gc.freeze()
     gc.enable()
     gc.set_threshold(*sandbox.RARELY)
     sandbox.use_large_pages()
-    control.sendall(b'""\n')
-    nursery = _Nursery(control, state, task)
     try:
-        while nursery.step():
-            pass
+        if walls is None:
+            _run(control, state, task, None)
+        else:
+            _run_within(walls, control, state, task)
     finally:
-        nursery.end()
         if hasattr(state, "close"):
             state.close()
         gc.freeze()  # what was imported need not be looked through before the end
 
 
-def _make(control: socket.socket) -> tuple[Any, Callable[[Any, Any], bytes]] | None:
-    """The state and the task; None if the caller is gone, or was told what went wrong."""
+def _run(control: socket.socket, state: Any, task: Task, inside: Inside | None) -> None:
+    """Fork a worker for each task until nobody gives any more."""
+    control.sendall(b'""\n')
+    nursery = _Nursery(control, state, task, inside)
+    try:
+        while nursery.step():
+            pass
+    finally:
+        nursery.end()
+
+
+def _run_within(walls: Walls, control: socket.socket, state: Any, task: Task) -> None:
+    """The same in a child that is walled in; this process waits for its end."""
+    here = os.getpid()
+    try:
+        walls.leave()
+        inner = os.fork()
+    except OSError as error:
+        _refuse(control, f"it could not be walled in: {error}")
+        return
+    if inner:
+        control.close()
+        os.waitpid(inner, 0)
+        return
+    code = 1
+    try:
+        sandbox.die_with_parent(here)
+        _run(control, state, task, walls.go_in())
+        code = 0
+    except OSError as error:
+        _refuse(control, f"it could not be walled in: {error}")
+    finally:
+        os._exit(code)
+
+
+def _refuse(control: socket.socket, why: str) -> None:
+    with suppress(OSError):
+        control.sendall(json.dumps(why).encode() + b"\n")
+
+
+def _make(control: socket.socket) -> tuple[Any, Task, Walls | None] | None:
+    """State, task and walls; None if the caller is gone, or was told what went wrong."""
     try:
         if (frame := _receive(control)) is None:
             return None
@@ -412,10 +477,11 @@ def _make(control: socket.socket) -> tuple[Any, Callable[[Any, Any], bytes]] | N
         order = json.loads(frame[2])
         _be_the_callers(order["environment"], order["path"])
         state = _function(order["start"])(*first, *order["arguments"])
-        return state, _function(order["task"])
+        walls = None if order["readable"] is None else Walls.around(order["readable"])
+        return state, _function(order["task"]), walls
     except Exception as error:  # noqa: BLE001 - whatever it is, the caller has to say it
         said = str(error) if isinstance(error, CourseError) else f"{type(error).__name__}: {error}"
-        control.sendall(json.dumps(said or "it failed").encode() + b"\n")
+        _refuse(control, said or "it failed")
         return None
 
 
@@ -431,7 +497,8 @@ def _be_the_callers(environment: dict[str, str], path: list[str]) -> None:
 class _Nursery:
     """Forks workers, kills them when told, and reports how they ended."""
 
-    def __init__(self, control: socket.socket, state: Any, task: Callable[[Any, Any], bytes]):
+    def __init__(self, control: socket.socket, state: Any, task: Task, inside: Inside | None):
+        self.inside = inside
         self.control = control
         self.state = state
         self.task = task
@@ -459,8 +526,9 @@ class _Nursery:
             return False
         kind, number, body, fds = frame
         if kind == b"t":
-            self._fork(number, json.loads(body), fds[0])
-            os.close(fds[0])
+            self._fork(number, json.loads(body), *fds)
+            for fd in fds:
+                os.close(fd)
         else:
             for worker in [pid for pid, task in self.workers.items() if task == number]:
                 _kill_group(worker)
@@ -476,9 +544,9 @@ class _Nursery:
         for one in (self.woken, self.waker):
             one.close()
 
-    def _fork(self, number: int, item: Any, pipe: int) -> None:
+    def _fork(self, number: int, item: Any, pipe: int, data: int | None = None) -> None:
         here = os.getpid()
-        worker = os.fork()
+        worker = self.inside.fork() if self.inside else os.fork()
         if worker:
             self.workers[worker] = number
             return
@@ -490,7 +558,9 @@ class _Nursery:
             sandbox.die_with_parent(here)
             for one in (self.control, self.woken, self.waker):
                 one.close()
-            _work(self.task, self.state, item, pipe)
+            if self.inside:
+                self.inside.give_up()
+            _work(self.task, self.state, item, pipe, data)
             code = 0
         finally:
             os._exit(code)
@@ -505,10 +575,11 @@ class _Nursery:
                     self.control.sendall(json.dumps(report).encode() + b"\n")
 
 
-def _work(task: Callable[[Any, Any], bytes], state: Any, item: Any, pipe: int) -> None:
+def _work(task: Task, state: Any, item: Any, pipe: int, data: int | None) -> None:
     """Do the task and write what came of it."""
     try:
-        kind, body = b"R", task(state, item)
+        more = [] if data is None else [_read_all(data)]
+        kind, body = b"R", task(state, item, *more)
         if len(body) > _LARGEST:
             kind, body = b"E", f"gave a result of more than {_LARGEST >> 20} MB".encode()
     except BaseException as error:  # noqa: BLE001 - the caller goes on with the other tasks
@@ -521,10 +592,15 @@ def _work(task: Callable[[Any, Any], bytes], state: Any, item: Any, pipe: int) -
         file.write(body)
 
 
+def _read_all(fd: int) -> bytes:
+    with os.fdopen(fd, "rb") as file:
+        return file.read()
+
+
 def _receive(control: socket.socket) -> tuple[bytes, int, bytes, list[int]] | None:
-    """One frame and the file that came with it; None if nobody is there any more."""
+    """One frame and the files that came with it; None if nobody is there any more."""
     try:
-        head, fds, _, _ = socket.recv_fds(control, _FRAME.size, 1)
+        head, fds, _, _ = socket.recv_fds(control, _FRAME.size, 2)
         head += _exactly(control, _FRAME.size - len(head))
         kind, number, length = _FRAME.unpack(head)
         return kind, number, _exactly(control, length), fds

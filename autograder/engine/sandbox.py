@@ -320,6 +320,39 @@ def fork_into(processes: int, back: int | None) -> int:
     return child
 
 
+def fork_apart(own: int) -> int:
+    """Fork a child that is process 1 of a new namespace; `own` is this process's own."""
+    _unshare(_NEWPID)
+    child = -1
+    try:
+        child = os.fork()
+    finally:
+        if child:
+            _set_namespace(own)
+    return child
+
+
+def own_mounts() -> None:
+    """From now on what this process mounts is seen by it alone."""
+    _unshare(_NEWNS)
+
+
+def say_nothing() -> None:
+    """What this process writes to its standard streams goes nowhere from now on."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.close(null)
+
+
+def limit_files(megabytes: int) -> None:
+    """Let no file that this process writes grow beyond this, nor its end leave one."""
+    import resource
+
+    _set_limit(resource.RLIMIT_CORE, 0)
+    _set_limit(resource.RLIMIT_FSIZE, megabytes << 20)
+
+
 def join(spaces: Sequence[int]) -> None:
     """Enter these namespaces, that of users first."""
     with suppress(PermissionError):  # an ordinary user's groups are what they are
@@ -331,11 +364,17 @@ def join(spaces: Sequence[int]) -> None:
 def give_up_rights(found: Capabilities, slot: int, seccomp: bytes) -> None:
     """Become the student's user, with none of the rights that the namespaces gave, for good."""
     os.chdir(HOME)
+    uid = _INSIDE if found.user_namespaces else _FIRST_UID + slot % _UIDS
+    keep_no_right(uid if found.own_uid else None, seccomp)
+
+
+def keep_no_right(uid: int | None, seccomp: bytes) -> None:
+    """Become this user, if one is given, and be able to do nothing that any program may not."""
     for capability in range(64):
         if _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
             break
-    if found.own_uid:
-        _become(_INSIDE if found.user_namespaces else _FIRST_UID + slot % _UIDS)
+    if uid is not None:
+        _become(uid)
     _drop_capabilities()
     _check(_libc().prctl(_PR_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     if seccomp:

@@ -15,11 +15,13 @@ import types
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from autograder.engine.peer import FORWARDED, Gone, Policy, remote_of
 from autograder.engine.session import Student
 from autograder.results import Raised, TestRun
+from autograder.syntax import facts, parse
 
 HOME = "__main__"  # what tests and answers both take for their module's name
 FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
@@ -88,13 +90,22 @@ def _is_holders_method(value: Any) -> bool:
 class Space(dict):
     """The names of the tests: their own, the instructor's, and behind them the student's.
 
-    A name that an answer defines is looked up, set and deleted in the student's process.
+    A name that an answer defines is looked up, set and deleted in the student's process. No other
+    name ever is: what the instructor's cells define is defined here, or nowhere.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_open: bool = False) -> None:
+        """Begin with no names.
+
+        Args:
+            is_open: whether answers may define names that nobody can foresee (an import of *).
+        """
         super().__init__(__name__=HOME, __builtins__=builtins)
         self.student: Student | None = None
+        self.is_open = is_open
         self.answered: set[str] = set()  # names that the answers so far should define
+        self.given: set[str] = set()  # names that the instructor's cells should define
+        self.lost: dict[str, str] = {}  # those whose cell did not run here, and why
         self.instead: dict[str, Any] = {}  # names for which the reference stands in
         self.known: dict[str, Any] = {}  # stand-ins looked up already
         self.version = -1
@@ -104,24 +115,37 @@ class Space(dict):
         """From now on these names are the student's."""
         for name in names:
             self.answered.add(name)
+            self.given.discard(name)
+            self.lost.pop(name, None)
             self.pop(name, None)
+
+    def take_over(self, names: Iterable[str]) -> None:
+        """From now on these names are the instructor's."""
+        self.given |= set(names)
+        self.answered -= self.given
+        for name in names:
+            self.lost.pop(name, None)
 
     def __missing__(self, name: str) -> Any:
         if name in self.instead:
             return self.instead[name]
-        if name not in self.answered and hasattr(builtins, name):
+        if name in self.lost:
+            raise BrokenCell(self.lost[name])
+        if self.student is None or not self._is_students(name):
             raise KeyError(name)
-        student = self.student
-        if student is None:
-            raise KeyError(name)
-        if self.version != student.version:
-            self.known, self.version = {}, student.version
+        if self.version != self.student.version:
+            self.known, self.version = {}, self.student.version
         if name in self.known:
             return self.known[name]
-        value = self._look_up(student, name)
+        value = self._look_up(self.student, name)
         if remote_of(value) is not None:
             self.known[name] = value
         return value
+
+    def _is_students(self, name: str) -> bool:
+        if name in self.answered:
+            return True
+        return self.is_open and name not in self.given and not hasattr(builtins, name)
 
     def _look_up(self, student: Student, name: str) -> Any:
         try:
@@ -150,16 +174,39 @@ class Space(dict):
         self.clear()
         self.update(names)
 
-    def prepare(self, source: str, where: str, seconds: float = 60.0) -> bool:
-        """Run one of the instructor's cells, for the names it defines; whether all went on."""
+    def prepare(self, source: str, where: str, seconds: float = 60.0) -> "Prepared":
+        """Run one of the instructor's cells here, for the names it defines.
+
+        Args:
+            source: the instructor's own text; a student's never comes here.
+            where: the cell's name, for messages.
+            seconds: that it may take.
+        """
+        bound = facts(source).bound
+        self.take_over(bound)
+        peer = None if self.student is None else self.student.peer
+        before = 0 if peer is None else peer.requests
         clock = nullcontext() if self.student is None else self.student.clock(seconds)
-        code = functools.partial(_compiled_cell, source, where)
+        failed, gone = "", False
         try:
-            with contextlib.suppress(Exception), clock, alarm(seconds), _silence():
-                exec(code(), self, self)
+            with clock, alarm(seconds), _silence():
+                exec(_compiled_cell(source, where), self, self)
         except Gone:
-            return False
-        return True
+            gone = True
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
+            failed = f"the instructor's cell {where} did not run ({type(error).__name__}: {error})"
+        crossed = peer is not None and peer.requests > before
+        if failed and not crossed:  # no answer had a part in it
+            self.lost |= {name: failed[:MAX_MESSAGE] for name in bound if name not in self}
+        return Prepared(gone, crossed)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """How running one of the instructor's cells went."""
+
+    gone: bool  # whether the student's process was lost meanwhile
+    crossed: bool  # whether the cell asked it for anything
 
 
 def _is_local(value: Any) -> bool:
@@ -169,7 +216,10 @@ def _is_local(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=2000)
 def _compiled_cell(source: str, where: str) -> Any:
-    return compile(_without_magics(source), f"<instructor {where}>", "exec")
+    tree = parse(source)
+    if tree is None:
+        raise SyntaxError("it is no Python")
+    return compile(tree, f"<instructor {where}>", "exec")
 
 
 def run_test(
@@ -215,6 +265,10 @@ def run_test(
 
 class BadScore(Exception):
     """A test cell's last value is no score."""
+
+
+class BrokenCell(BadScore):
+    """A name that a test needs should come from a cell of the instructor's that does not run."""
 
 
 class NoNumber(BadScore):
@@ -308,8 +362,3 @@ def _silence() -> Iterator[None]:
     ):
         warnings.simplefilter("ignore")
         yield
-
-
-def _without_magics(source: str) -> str:
-    lines = source.splitlines()
-    return "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)

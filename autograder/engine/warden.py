@@ -369,7 +369,7 @@ class _Keeper:
         assert found
         sandbox.die_with_parent(parent)
         os.setsid()
-        _null_streams()
+        sandbox.say_nothing()
         try:
             spaces = sandbox.own_namespaces(user=found.user_namespaces)
             sandbox.hide_processes()
@@ -513,7 +513,7 @@ class _Warm:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
-            _null_streams()
+            sandbox.say_nothing()
             self._enter(slot, status_fd, places)
             sandbox.die_with_parent(parent)
             sandbox.limit(self.order.limits, self.order.found)
@@ -606,13 +606,6 @@ def _keep_only(lines: Sequence[socket.socket], said: int) -> None:
         os.closerange(last, fd)
         last = fd + 1
     os.closerange(last, os.sysconf("SC_OPEN_MAX"))
-
-
-def _null_streams() -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    os.close(null)
 
 
 def _read_all(sock: socket.socket) -> bytes:

@@ -2,11 +2,13 @@
 
 import ast
 import importlib
+import math
 import random
 import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +20,7 @@ from autograder.differences import kept
 from autograder.differences import same as alike
 from autograder.engine.peer import Gone, open_packages
 from autograder.engine.session import CellRun, Student
-from autograder.engine.trusted import Guard, Space, compiled, run_test
+from autograder.engine.trusted import BrokenCell, Guard, Prepared, Space, compiled, run_test
 from autograder.intake import Script, ScriptCell, Submission, read_submission
 from autograder.results import (
     Flag,
@@ -32,8 +34,6 @@ from autograder.results import (
 )
 from autograder.rules import broken_rules
 from autograder.syntax import facts, parse
-
-NOT_RUN = "this question was not run"
 
 
 class Zygote(Protocol):
@@ -70,20 +70,24 @@ def grade(
 
 
 def grade_submission(
-    assignment: Assignment, submission: Submission, zygote: Zygote, known: Shelf | None = None
+    assignment: Assignment,
+    submission: Submission,
+    zygote: Zygote,
+    known: Shelf | None = None,
+    seconds: float = math.inf,
 ) -> Result:
-    """Grade what was read of a submission."""
+    """Grade what was read of a submission; in all in about so many seconds."""
     start = time.monotonic()
-    graded = [
-        _grade_script(assignment, script, zygote, known)
-        for script in submission.scripts
-        if not submission.reason
-    ]
+    budget = Budget(seconds)
+    graded: list[tuple[NotebookResult, tuple[Flag, ...]]]
     if submission.reason:
-        graded = [
-            (_all_lost(assignment.notebook(notebook.name), submission.reason), ())
-            for notebook in assignment.notebooks
-        ]
+        graded = [(_all_lost(one, submission.reason), ()) for one in assignment.notebooks]
+    else:
+        scripts = submission.scripts
+        graded = [_grade_script(assignment, one, zygote, known, budget) for one in scripts]
+    if graded and submission.notes:
+        first, flags = graded[0]
+        graded[0] = replace(first, notes=(*submission.notes, *first.notes)), flags
     flags = [*submission.flags, *(flag for _, flags in graded for flag in flags)]
     return Result(
         student=submission.student,
@@ -142,11 +146,7 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> list[str]:
             if run.error == "NoNumber":
                 continue  # nbgrader gives full points then, and so do we
             if run.status != "passed" or run.score != notebook.cell(run.test).points:
-                first = run.message.partition("\n")[0] or run.error
-                complaints.append(
-                    f"{assignment.name}/{notebook.name}, test {run.test}: the reference does not "
-                    f"pass it when tests and answers run in two processes ({run.error}: {first})."
-                )
+                complaints.append(f"{assignment.name}/{notebook.name}, {_complaint(run)}")
         stubs = {id: notebook.cell(id).stub for id in solutions}
         for run in runs(assignment, stubs, zygote, solutions).values():
             if run.score:
@@ -157,11 +157,22 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> list[str]:
     return complaints
 
 
+def _complaint(run: TestRun) -> str:
+    """Why a test cannot be used, for the instructor."""
+    first = run.message.partition("\n")[0] or run.error
+    if run.error == BrokenCell.__name__:
+        return f"test {run.test}: {first}; tests run in a process of their own, so mend the cell."
+    return (
+        f"test {run.test}: the reference does not pass it when tests and answers run in two "
+        f"processes ({run.error}: {first})."
+    )
+
+
 def _grade_script(
-    assignment: Assignment, script: Script, zygote: Zygote, known: Shelf | None
+    assignment: Assignment, script: Script, zygote: Zygote, known: Shelf | None, budget: "Budget"
 ) -> tuple[NotebookResult, tuple[Flag, ...]]:
     try:
-        return _graded(assignment, script, zygote, known)
+        return _graded(assignment, script, zygote, known, budget)
     except (Gone, Exception) as error:  # noqa: BLE001  (no submission may stay without a grade)
         words = f"it could not be graded ({type(error).__name__}); the instructor has to look"
         flag = Flag("died", script.name, f"{words}: {error}"[:500])
@@ -169,16 +180,15 @@ def _grade_script(
 
 
 def _graded(
-    assignment: Assignment, script: Script, zygote: Zygote, known: Shelf | None
+    assignment: Assignment, script: Script, zygote: Zygote, known: Shelf | None, budget: "Budget"
 ) -> tuple[NotebookResult, tuple[Flag, ...]]:
     notebook = assignment.notebook(script.name)
     if script.reason:
         lost = _all_lost(notebook, script.reason)
         answers = {piece.grade_id: piece.source for piece in script.pieces}
         return replace(lost, answers=answers, notes=script.notes), script.flags
-    work = Work(assignment, notebook, script, zygote, known)
-    found = work.run()
-    found = _in_private(work, found)
+    work = Work(assignment, notebook, script, zygote, known, budget)
+    found = _in_private(work, work.run())
     verdicts = [_verdict(work, run, found, known) for run in found]
     result = NotebookResult(
         name=script.name,
@@ -201,25 +211,34 @@ def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
     doubtful = [run for run in doubtful if run.test in work.met_hidden]
     if not doubtful and not work.printed_late:
         return found
-    private = Work(work.assignment, work.notebook, work.script, work.zygote, None, private=True)
-    again = {run.test: run for run in private.run_visible({run.test: run for run in doubtful})}
+    private = Work(
+        work.assignment, work.notebook, work.script, work.zygote, None, work.budget, private=True
+    )
+    wanted = {run.test: run for run in doubtful}
+    again = {run.test: run for run in private.run_visible(wanted)}
     work.cells = private.cells
-    return [_told_in_private(run, again[run.test]) if run.test in again else run for run in found]
+    return [
+        _told_in_private(run, again.get(run.test)) if run.test in wanted else run for run in found
+    ]
 
 
-def _told_in_private(run: TestRun, again: TestRun) -> TestRun:
-    """The same end of a test, with the words and values of its private run."""
-    if again.status not in ("failed", "error"):
+def _told_in_private(run: TestRun, again: TestRun | None) -> TestRun:
+    """The same end of a test, with the words and values of its private run, if there was one."""
+    if again is None or again.status not in ("failed", "error"):
         return replace(run, status="failed", error="", message="", raised=None, transcript=())
     run = replace(run, status=again.status, error=again.error, message=again.message)
     return replace(run, raised=again.raised, transcript=again.transcript)
 
 
 def _verdict(work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf | None) -> Verdict:
-    reference, mistakes = known.of(run.test) if known is not None else (None, ())
-    answers = work.script.answers
     cell = work.notebook.cell(run.test)
-    return told(run, cell, reference, mistakes, answers=answers, runs=found)
+    try:
+        reference, mistakes = known.of(run.test) if known is not None else (None, ())
+        return told(run, cell, reference, mistakes, answers=work.script.answers, runs=found)
+    except Exception as error:  # noqa: BLE001  (words that cannot be found cost no points)
+        said = f"{run.status}: it could not be explained ({type(error).__name__}: {error})"[:500]
+        words = "" if run.status == "passed" else "A test failed."
+        return Verdict(run.test, run.status, run.score, cell.points, words, said, run.in_hidden)
 
 
 def _all_lost(notebook: Notebook, reason: str) -> NotebookResult:
@@ -234,15 +253,56 @@ def _all_lost(notebook: Notebook, reason: str) -> NotebookResult:
 def _own_script(notebook: Notebook, answers: Mapping[str, str], tests: set[str]) -> Script:
     """The instructor's own notebook as a submission, some answers replaced."""
     cells = []
-    for cell in notebook.cells:
+    for place, cell in enumerate(notebook.cells):
         if cell.kind == "test":
             if cell.grade_id in tests:
-                cells.append(ScriptCell("test", cell.grade_id, "", "code"))
+                cells.append(ScriptCell("test", cell.grade_id, "", "code", place))
         elif cell.cell_type == "code":
             kind = "answer" if cell.kind in ("solution", "manual") else "skeleton"
             source = answers.get(cell.grade_id, cell.source) if cell.grade_id else cell.source
-            cells.append(ScriptCell(kind, cell.grade_id, source, "code"))
+            cells.append(ScriptCell(kind, cell.grade_id, source, "code", place))
     return Script(notebook.name, tuple(cells))
+
+
+class Budget:
+    """The time that one submission may take in all, and how much of it may go into repetitions.
+
+    What was found when it is over counts. A first look at every question comes before a second one
+    at any, so half of the time is kept for it.
+    """
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        """Start the clock."""
+        self.until = time.monotonic() + seconds
+        self.spare = seconds / 2  # for what was run already
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self.until - time.monotonic())
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether there is time for a second look."""
+        return self.spare > 0 and self.left > 0
+
+    @contextmanager
+    def repeating(self) -> Iterator[None]:
+        """What happens inside was run once already."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spare -= time.monotonic() - start
+
+
+@dataclass
+class Done:
+    """A cell that has run, and runs again where a new process takes the place of an old one."""
+
+    name: str
+    source: str
+    given: Cell | None = None  # the instructor's, if it was prepared here and asked the answers
 
 
 @dataclass
@@ -254,15 +314,16 @@ class Work:
     script: Script
     zygote: Zygote
     known: Shelf | None
+    budget: Budget = field(default_factory=Budget)
     own: bool = False  # whether these are the instructor's own answers
     private: bool = False  # whether hidden tests are left out
     met_hidden: set[str] = field(default_factory=set)  # tests run after a hidden one had run
     hidden_ran: bool = False
     printed_late: bool = False  # whether a cell printed something after that
     checking: bool = False  # whether the reference is tried as a student's answer
-    space: Space = field(default_factory=Space)
+    space: Space = field(init=False)
     cells: dict[str, CellRun] = field(default_factory=dict)  # how each answer's cell went
-    done: list[tuple[str, str]] = field(default_factory=list)  # cells to run again after a loss
+    done: list[Done] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)  # names that failed their own tests
     notes: list[str] = field(default_factory=list)
     flags: list[Flag] = field(default_factory=list)
@@ -276,6 +337,8 @@ class Work:
 
     def __post_init__(self) -> None:
         """Find out whether the submission begins as most do."""
+        answers = self.notebook.of_kind("solution", "manual")
+        self.space = Space(is_open=any(facts(cell.source).star for cell in answers))
         own = [(c.grade_id or YOURS, c.source) for c in self.script.cells if _is_run(c)]
         head = self.zygote.head
         if own[: len(head)] == [(name, source) for name, source, _ in head]:
@@ -292,9 +355,10 @@ class Work:
             found: list[TestRun] = []
             for test in [test for test in batch if test in wanted]:
                 group = next(g for g in self.notebook.groups if test in g.tests)
-                instead = self._reference(set(wanted[test].stood_in))
-                runs = self._group(group, [test], instead)
-                found += [self._explained(group, run) for run in runs]
+                with suppress(Gone, Exception):  # what cannot be told in private is not told
+                    instead = self._reference(set(wanted[test].stood_in))
+                    runs = self._group(group, [test], instead)
+                    found += [self._explained(group, run) for run in runs]
             return found
 
         return self._in_order(tests)
@@ -307,7 +371,7 @@ class Work:
         try:
             for batch, cells in _batches(self.script):
                 for cell in cells:
-                    self._step(cell, needed)
+                    self._attempt_step(cell, needed)
                 found += tests(batch)
         finally:
             if self.process is not None:
@@ -321,14 +385,28 @@ class Work:
         while self.process is None:
             if self.losses > MOST_LOSSES:
                 raise Gone("died", "its process ended again and again")
+            if not self.budget.left:
+                raise Gone("timeout", IN_ALL)
             spawned = self.zygote.spawn(begun=bool(self.begun))
             self.process = Student(spawned, Guard(_operators(self.notebook)))
-            for place, (name, source) in list(enumerate(self.done))[len(self.begun) :]:
-                if self.process.run(name, source, self._seconds(name)).gone:
+            for step in self.done[len(self.begun) :]:
+                if not self._run_again(self.process, step):
                     self._lose()
-                    del self.done[place]
                     break
         return self.process
+
+    def _run_again(self, student: Student, step: Done) -> bool:
+        """Run a cell once more; False if that ended the process, and the cell is then left out."""
+        self.space.student = student
+        given, step.given = step.given, None
+        if given is not None:
+            if self._prepare(given).gone:
+                return False
+            step.given = given
+        if student.run(step.name, step.source, self._seconds(step.name)).gone:
+            self.done.remove(step)
+            return False
+        return True
 
     def _lose(self) -> None:
         """Give up a process that was killed or tampered with."""
@@ -342,47 +420,80 @@ class Work:
         self.process = None
         self.used = self.hidden_ran = False
 
+    def _attempt_step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
+        """Run one cell; whatever happens, the others run as well."""
+        try:
+            self._step(cell, needed)
+        except (Gone, Exception) as error:  # noqa: BLE001  (this cell alone is left out)
+            self._lose()
+            words = str(error) if isinstance(error, Gone) else f"{type(error).__name__}: {error}"
+            self._leave_out(cell, CellRun(False, gone="died", words=words[:200]))
+
     def _step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
         """Run one cell on the student's side; the instructor's also here, if tests need it."""
-        if not _is_run(cell):
-            return
-        student = self._student()
-        wanted = cell.kind == "skeleton" and needed & facts(cell.source).bound
-        if wanted or _is_locked(self, cell):
-            self.space.student = student
-            source, name = self._instructors(cell), cell.grade_id or "cell"
-            if not self.space.prepare(source, name, self._seconds(cell.grade_id)):
+        given = self._given(cell, needed)
+        prepared = None
+        if given is not None:
+            self.space.student = self._student()
+            prepared = self._prepare(given)
+            if prepared.gone:
                 self._lose()
-                student = self._student()
         if cell.kind == "answer":
             self.space.hand_over(self.notebook.defines.get(cell.grade_id, ()))
-        name = cell.grade_id or YOURS
-        if len(self.done) < len(self.begun):
-            outcome = CellRun(True, self.begun[len(self.done)])
-        else:
-            outcome = student.run(name, cell.source, self._seconds(cell.grade_id))
-            if self.used and not outcome.ok:  # what tests have called may be to blame
-                self._renew()
-                student = self._student()
-                outcome = student.run(name, cell.source, self._seconds(cell.grade_id))
+        if not _is_run(cell):
+            return
+        step = Done(cell.grade_id or YOURS, cell.source)
+        if prepared is not None and prepared.crossed and not prepared.gone:
+            step.given = given
+        outcome = self._first_run(step)
         self.printed_late |= self.hidden_ran and bool(outcome.printed)
         if cell.grade_id:
             self.cells[cell.grade_id] = outcome
         if outcome.gone:
             self._lose()
-            where = f"{self.notebook.name}/{cell.grade_id or 'a cell of the student'}"
-            kind = "timeout" if outcome.gone == "timeout" else "died"
-            self.flags.append(Flag(kind, where, outcome.words))
-            self.notes.append(f"A cell was left out when the notebook was run: {outcome.words}.")
+            self._leave_out(cell, outcome)
         else:
-            self.done.append((name, cell.source))
+            self.done.append(step)
 
-    def _instructors(self, cell: ScriptCell) -> str:
-        """The instructor's own text of a cell that came with the assignment."""
-        return self.notebook.cell(cell.grade_id).source if cell.grade_id else cell.source
+    def _first_run(self, step: Done) -> CellRun:
+        """How a cell goes; where tests may be to blame for its end, in a new process."""
+        if len(self.done) < len(self.begun):
+            return CellRun(True, self.begun[len(self.done)])
+        seconds = self._seconds(step.name)
+        outcome = self._student().run(step.name, step.source, seconds)
+        if self.used and not outcome.ok and self.budget.may_repeat:
+            self._renew()
+            with self.budget.repeating():
+                outcome = self._student().run(step.name, step.source, seconds)
+        return outcome
+
+    def _leave_out(self, cell: ScriptCell, outcome: CellRun) -> None:
+        """Say that a cell was left out, and why."""
+        if cell.grade_id:
+            self.cells[cell.grade_id] = outcome
+        where = f"{self.notebook.name}/{cell.grade_id or 'a cell of the student'}"
+        kind = "timeout" if outcome.gone == "timeout" else "died"
+        self.flags.append(Flag(kind, where, outcome.words))
+        self.notes.append(f"A cell was left out when the notebook was run: {outcome.words}.")
+
+    def _given(self, cell: ScriptCell, needed: frozenset[str]) -> Cell | None:
+        """The instructor's cell in this place, if tests need it.
+
+        Its text alone is run here, whatever the student has made of it.
+        """
+        if cell.kind != "skeleton" or cell.cell_type != "code":
+            return None
+        given = self.notebook.cells[cell.place]
+        found = facts(given.source)
+        wanted = given.kind == "readonly" or found.star or needed & found.bound
+        return given if wanted and given.source.strip() else None
+
+    def _prepare(self, given: Cell) -> Prepared:
+        seconds = self._seconds(given.grade_id)
+        return self.space.prepare(given.source, given.grade_id or "without a name", seconds)
 
     def _seconds(self, grade_id: str) -> float:
-        return self.assignment.rules.for_question(grade_id).seconds
+        return min(self.assignment.rules.for_question(grade_id).seconds, self.budget.left)
 
     # --- tests --------------------------------------------------------------------------------
 
@@ -393,18 +504,35 @@ class Work:
             tests = [test for test in group.tests if test in batch]
             if not tests:
                 continue
-            ended = self._forbidden(group, tests)
-            if ended is None:
-                ended = self._again(group, self._group(group, tests, {}))
-                ended = [self._asked_twice(group, run) for run in ended]
-                ended = [self._without_score(group, run) for run in ended]
-            ended = [self._explained(group, run) for run in ended]
-            ended = self._without_forbidden(group, ended)
+            ended = self._attempt_question(group, tests)
             found += ended
             if any(run.score < self.notebook.cell(run.test).points for run in ended):
                 for solution in group.solutions:
                     self.broken |= set(self.notebook.defines.get(solution, ()))
         return found
+
+    def _attempt_question(self, group: Group, tests: Sequence[str]) -> list[TestRun]:
+        """How a question's tests end; what goes wrong with it goes wrong with it alone."""
+        if not self.budget.left:
+            ended = [TestRun(test, "timeout", 0.0, message=IN_ALL) for test in tests]
+            return [self._explained(group, run) for run in ended]
+        try:
+            return self._question(group, tests)
+        except (Gone, Exception) as error:  # noqa: BLE001  (the other questions go on)
+            self._lose()
+            words = f"the question could not be graded ({type(error).__name__}: {error})"[:500]
+            self.flags.append(Flag("died", f"{self.notebook.name}/{tests[0]}", words))
+            kind = type(error).__name__
+            return [TestRun(test, "test-error", 0.0, kind, words) for test in tests]
+
+    def _question(self, group: Group, tests: Sequence[str]) -> list[TestRun]:
+        ended = self._forbidden(group, tests)
+        if ended is None:
+            ended = self._again(group, self._group(group, tests, {}))
+            ended = [self._asked_twice(group, run) for run in ended]
+            ended = [self._without_score(group, run) for run in ended]
+        ended = [self._explained(group, run) for run in ended]
+        return self._without_forbidden(group, ended)
 
     def _group(
         self, group: Group, tests: Sequence[str], instead: Mapping[str, Any], protect: bool = False
@@ -420,7 +548,8 @@ class Work:
             was_used = self.used
             runs, changes, words = self._attempt(group, left, instead, protect)
             if was_used and self._doubtful(group, runs, left):
-                runs = self._found_again(group, runs, left, instead, protect)
+                with self.budget.repeating():
+                    runs = self._found_again(group, runs, left, instead, protect)
                 if not runs:
                     self._renew()
                     continue
@@ -432,6 +561,8 @@ class Work:
 
     def _doubtful(self, group: Group, runs: Sequence[TestRun], tests: Sequence[str]) -> bool:
         """Whether tests of other questions may be to blame for how these ended."""
+        if not self.budget.may_repeat:
+            return False
         if self.private or self.notebook.shared_names:  # points were found; tests share things
             return not runs or runs[0].status == "died"
         empty = set(group.solutions) <= {*self.script.untouched, *self.script.missing}
@@ -619,10 +750,11 @@ class Work:
         if self.own or not (self.assignment.stand_in and self.broken and failed):
             return found
         used = self._used(group) & self.broken
-        if not used:
+        if not used or not self.budget.may_repeat:
             return found
         instead = self._reference(used)
-        again = {run.test: run for run in self._group(group, failed, instead)}
+        with self.budget.repeating():
+            again = {run.test: run for run in self._group(group, failed, instead)}
         better = {t: r for t, r in again.items() if r.status == "passed" or r.status == "failed"}
         return [better.get(run.test, run) if run.status != "passed" else run for run in found]
 
@@ -645,7 +777,7 @@ class Work:
                 cells.append(cell)
                 wanted |= known.needed
         for cell in reversed(cells):
-            space.prepare(cell.source, cell.grade_id or "cell")
+            space.prepare(cell.source, cell.grade_id or "without a name")
         return {name: space[name] for name in sorted(names) if name in space}
 
     def _stand_in(self, student: Student, instead: Mapping[str, Any]) -> None:
@@ -679,7 +811,7 @@ class Work:
         words = []
         for solution in group.solutions:
             rules = self.assignment.rules.for_question(solution)
-            others = [cell.source for cell in self.script.cells if cell.kind == "extra"]
+            others = [cell.source for cell in self.script.cells if self._is_own(cell)]
             given = [cell.source for cell in self.notebook.of_kind("readonly", "code")]
             answer = self.script.answers.get(solution, "")
             words += [broken.words for broken in broken_rules(answer, rules, others, given)]
@@ -688,6 +820,11 @@ class Work:
         where = f"{self.notebook.name}/{group.solutions[0]}"
         self.flags.append(Flag("forbidden", where, words[0]))
         return [TestRun(test, "forbidden", 0.0, message=words[0]) for test in tests]
+
+    def _is_own(self, cell: ScriptCell) -> bool:
+        """Whether a cell's text is the student's, but no answer."""
+        changed = cell.kind == "skeleton" and cell.source != self.notebook.cells[cell.place].stub
+        return cell.kind == "extra" or changed
 
     def _watch(self, student: Student, group: Group) -> bool:
         """Have operations that are not allowed noted while the answer runs."""
@@ -761,6 +898,7 @@ MOST_CALLS = 100
 MOST_LOSSES = 30
 START_SECONDS = 20.0
 TAMPERED = "its process was changed"
+IN_ALL = "the whole notebook took longer than it may; what was found by then counts"
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
 
@@ -770,12 +908,6 @@ def _is_missing(run: TestRun) -> bool:
 
 def _is_run(cell: ScriptCell) -> bool:
     return cell.kind != "test" and cell.cell_type == "code" and bool(cell.source.strip())
-
-
-def _is_locked(work: Work, cell: ScriptCell) -> bool:
-    if cell.kind != "skeleton" or not cell.grade_id:
-        return False
-    return work.notebook.cell(cell.grade_id).kind == "readonly"
 
 
 def _operators(notebook: Notebook) -> frozenset[str]:

@@ -1,0 +1,306 @@
+"""What lies in a submission's folder, as bytes: taken by the one process that may see every folder.
+
+Nothing is parsed here. No link is followed at any level, nothing is opened but plain files, and
+size, number and depth are bounded. A parcel goes as it is to the process that reads and grades it,
+which sees no folder at all.
+"""
+
+import hashlib
+import json
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from autograder.assignment import Assignment
+from autograder.rules import moment
+
+MAX_BYTES = 20_000_000  # of one file
+MAX_ALL = 60_000_000  # of all files that are taken
+MAX_FILES = 500  # looked at in a submission's folder
+MAX_FOLDERS = 200
+MAX_CANDIDATES = 10  # notebooks of other names that are taken along
+MAX_DEPTH = 2  # of folders in the submission's
+LATEST = 253_402_214_400.0  # the last day of the year 9999; what is later cannot be written down
+NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$|\.json$", re.IGNORECASE)
+NOT_EXTRA = ("timestamp.txt", "submission_secret.txt", ".ipynb_checkpoints", ".DS_Store")
+HEAD = struct.Struct("!I")
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_FILE |= getattr(os, "O_BINARY", 0)
+BY_HANDLE = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+
+
+class Unreadable(Exception):
+    """Why a file or a notebook cannot be taken; for the student."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a student's work on an assignment lies."""
+
+    folder: Path
+    above: int = 2  # folders at the end of the path that the student may have made
+    only: frozenset[str] | None = None  # names in it that are meant, if not all
+    note: str = ""  # for the student, where it does not lie where it should
+    reason: str = ""  # why nothing is taken
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What was handed in."""
+
+    names: tuple[str, ...] = ()  # of the plain files, those in folders with a slash
+    files: Mapping[str, bytes] = field(default_factory=dict)  # those that may matter
+    refused: Mapping[str, str] = field(default_factory=dict)  # of these, why they were not taken
+    special: Mapping[str, str] = field(default_factory=dict)  # what is no plain file, and its kind
+    collected: float | None = None  # when, by the collector's clock; seconds since 1970
+    reason: str = ""  # why there is nothing at all
+    note: str = ""  # where it was found, if not where it should have been
+
+    def key(self, digest: str) -> str:
+        """sha256 of what was taken, together with the digest of what it is graded by."""
+        found = hashlib.sha256(digest.encode())
+        said = self.refused, self.special, self.reason, self.note
+        found.update(json.dumps(said, sort_keys=True).encode())
+        for name, content in sorted(self.files.items()):
+            found.update(json.dumps([name, len(content)]).encode() + content)
+        return found.hexdigest()
+
+    def pack(self) -> bytes:
+        """As bytes, for the way to another process."""
+        head = json.dumps(
+            {
+                "names": self.names,
+                "sizes": {name: len(content) for name, content in self.files.items()},
+                "refused": dict(self.refused),
+                "special": dict(self.special),
+                "collected": self.collected,
+                "reason": self.reason,
+                "note": self.note,
+            }
+        ).encode()
+        return b"".join([HEAD.pack(len(head)), head, *self.files.values()])
+
+    @classmethod
+    def unpack(cls, data: bytes) -> "Parcel":
+        """What `pack` made."""
+        (size,) = HEAD.unpack_from(data)
+        at = HEAD.size + size
+        head = json.loads(data[HEAD.size : at])
+        files = {}
+        for name, length in head.pop("sizes").items():
+            files[name] = data[at : at + length]
+            at += length
+        return cls(**{**head, "names": tuple(head["names"]), "files": files})
+
+
+def shown(name: str) -> str:
+    """A file's name as one may print it: short, without control signs."""
+    clean = "".join(sign if sign.isprintable() else "?" for sign in name)
+    return clean if len(clean) <= 60 else clean[:57] + "..."
+
+
+def collect(place: Place, assignment: Assignment) -> Parcel:
+    """Take what lies in a place; every end of it is a parcel."""
+    if place.reason:
+        return Parcel(reason=place.reason)
+    with ExitStack() as opened:
+        try:
+            return _Taker(place, assignment, opened).parcel()
+        except Unreadable as error:
+            return Parcel(reason=str(error), note=place.note)
+
+
+class _Taker:
+    """A submission's folder, listed once and read by handles: nothing is swapped meanwhile."""
+
+    def __init__(self, place: Place, assignment: Assignment, opened: ExitStack) -> None:
+        self.place = place
+        self.assignment = assignment
+        self.opened = opened
+        self.folders: dict[str, int | Path] = {"": self._root(place)}
+        self.special: dict[str, str] = {}
+        self.times: dict[str, float] = {}
+        self.looked_at = 0
+
+    def parcel(self) -> Parcel:
+        """What is there."""
+        self.times[""] = self._stat("").st_mtime
+        names = list(self._list("", 0))
+        files: dict[str, bytes] = {}
+        refused: dict[str, str] = {}
+        left = MAX_ALL
+        for name in self._wanted(names):
+            try:
+                files[name] = self._read(name, min(MAX_BYTES, left))
+                left -= len(files[name])
+            except Unreadable as error:
+                refused[name] = str(error)
+        return Parcel(
+            names=tuple(names),
+            files=files,
+            refused=refused,
+            special=self.special,
+            collected=self._collected(names, files),
+            note=self.place.note,
+        )
+
+    def _wanted(self, names: list[str]) -> list[str]:
+        """The notebooks, files that may be notebooks under other names, and what is allowed."""
+        expected = [f"{notebook.name}.ipynb" for notebook in self.assignment.notebooks]
+        found = [name for name in expected if name in names]
+        others = [name for name in names if name not in expected and NOTEBOOK.search(name)]
+        allowed = [name for name in names if self.assignment.allowed_files(name)]
+        return list(dict.fromkeys([*found, *others[:MAX_CANDIDATES], *allowed]))
+
+    def _collected(self, names: list[str], files: Mapping[str, bytes]) -> float | None:
+        """When it was handed in; from timestamp.txt only if the rules trust it."""
+        if self.assignment.rules.late.trust_timestamp and "timestamp.txt" in names:
+            with suppress(Unreadable, ValueError, OverflowError, OSError):
+                told = self._read("timestamp.txt", 1000)[:100].decode("utf-8", "replace")
+                return min(max(moment(told), 0.0), LATEST)
+        when = max(self.times[name] for name in ("", *files))
+        return min(max(when, 0.0), LATEST)
+
+    def _root(self, place: Place) -> int | Path:
+        """The submission's folder, reached without a link among what the student has made."""
+        kinds = ("the submission", "the student's folder", "the folder above")
+        made = [place.folder, *place.folder.parents][: place.above]
+        for folder, kind in zip(made[::-1], kinds[: len(made)][::-1], strict=True):
+            try:
+                status = os.lstat(folder)
+            except OSError as error:
+                raise Unreadable("nothing was submitted (the folder is missing)") from error
+            if not stat.S_ISDIR(status.st_mode):
+                raise Unreadable(f"{kind} is {_kind_of(status.st_mode)}, not a folder")
+        if not BY_HANDLE:
+            return place.folder
+        handle = self._open(made[-1].parent, None, os.O_RDONLY)
+        for folder in made[::-1]:
+            handle = self._open(folder.name, handle, _FOLDER)
+        return handle
+
+    def _open(self, name: str | Path, above: int | None, flags: int) -> int:
+        try:
+            handle = os.open(name, flags | getattr(os, "O_CLOEXEC", 0), dir_fd=above)
+        except OSError as error:
+            raise Unreadable(f"the folder cannot be read ({error.strerror})") from error
+        self.opened.callback(os.close, handle)
+        return handle
+
+    def _list(self, above: str, depth: int) -> Iterator[str]:
+        """Names of the plain files, those in folders with a slash."""
+        try:
+            with os.scandir(self.folders[above]) as entries:
+                found = []
+                for entry in entries:
+                    self.looked_at += 1
+                    if self.looked_at > MAX_FILES:
+                        break
+                    found.append(entry.name)
+        except OSError as error:
+            if not above:
+                raise Unreadable(f"the folder cannot be read ({error.strerror})") from error
+            return
+        for name in sorted(found):
+            if above or self.place.only is None or name in self.place.only:
+                yield from self._entry(above, name, depth)
+
+    def _entry(self, above: str, last: str, depth: int) -> Iterator[str]:
+        name = above + last
+        try:
+            status = self._stat(name)
+        except OSError:
+            self.special[name] = "not readable"
+            return
+        if stat.S_ISREG(status.st_mode):
+            self.times[name] = status.st_mtime
+            yield name
+        elif not stat.S_ISDIR(status.st_mode):
+            self.special[name] = _kind_of(status.st_mode)
+        elif last.endswith(".ipynb"):
+            self.special[name] = "a folder"
+        elif depth < MAX_DEPTH and last not in NOT_EXTRA and len(self.folders) < MAX_FOLDERS:
+            yield from self._folder(name + "/", depth + 1)
+
+    def _folder(self, name: str, depth: int) -> Iterator[str]:
+        above, last = self._split(name.rstrip("/"))
+        if isinstance(above, Path):
+            self.folders[name] = above / last
+        else:
+            try:
+                self.folders[name] = self._open(last, above, _FOLDER)
+            except Unreadable:
+                self.special[name] = "not readable"
+                return
+        yield from self._list(name, depth)
+
+    def _split(self, name: str) -> tuple[int | Path, str]:
+        """The folder that holds this, as it can be opened, and the last part of the name."""
+        above, slash, last = name.rpartition("/")
+        return self.folders[above + slash], last
+
+    def _stat(self, name: str) -> os.stat_result:
+        above, last = self._split(name)
+        if isinstance(above, Path):
+            return os.lstat(above / last)
+        if not last:
+            return os.fstat(above)
+        return os.stat(last, dir_fd=above, follow_symlinks=False)
+
+    def _read(self, name: str, limit: int) -> bytes:
+        above, last = self._split(name)
+        if isinstance(above, Path):
+            return read_file(above / last, limit)
+        return read_file(Path(last), limit, above)
+
+
+def read_file(path: Path, limit: int = MAX_BYTES, above: int | None = None) -> bytes:
+    """The bytes of a plain file; raises Unreadable for anything else, links included.
+
+    Args:
+        path: the file; its name alone if `above` is given.
+        limit: bytes that it may hold.
+        above: a handle on the folder that holds it.
+    """
+    try:
+        status = os.stat(path, dir_fd=above, follow_symlinks=False)
+        if not stat.S_ISREG(status.st_mode):  # also where the system cannot refuse it below
+            raise Unreadable(f"{shown(path.name)} is {_kind_of(status.st_mode)}, not a file")
+        handle = os.open(path, _FILE | getattr(os, "O_CLOEXEC", 0), dir_fd=above)
+    except OSError as error:
+        raise Unreadable(f"{shown(path.name)} cannot be opened ({error.strerror})") from error
+    too_large = Unreadable(f"{shown(path.name)} is larger than {limit // 1_000_000} MB")
+    try:
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Unreadable(f"{shown(path.name)} is {_kind_of(status.st_mode)}, not a file")
+            if status.st_size > limit:
+                raise too_large
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise Unreadable(f"{shown(path.name)} cannot be read ({error.strerror})") from error
+    if len(content) > limit:
+        raise too_large
+    return content
+
+
+def _kind_of(mode: int) -> str:
+    if stat.S_ISREG(mode):
+        return "a file"
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if stat.S_ISLNK(mode):
+        return "a link"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device"
+
+
+def at(folder: Path) -> Place:
+    """The place that is this folder."""
+    return replace(Place(folder), above=1)

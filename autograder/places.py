@@ -1,0 +1,155 @@
+"""Find where each student's work lies, also where it does not lie where it should.
+
+nbgrader wants submitted/<student>/<assignment>/<notebook>.ipynb. A folder whose name is misspelt
+and a notebook beside its folder are found if only one thing can be meant; what is meant for nothing
+is named, so that no work is 0 in silence. Nothing is opened but folders, and no link is followed.
+"""
+
+import difflib
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograder.parcel import NOT_EXTRA, Place, shown
+
+MOST = 500  # entries of one folder that are looked at
+ALIKE = 0.8  # how near a misspelt name has to be
+COPY = re.compile(r"([ _-]*\(\d+\)|[ _-]+(copy|kopie|final|done|solved)\d*)+$", re.IGNORECASE)
+NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
+HIDDEN = (*NOT_EXTRA, "__MACOSX")
+
+
+@dataclass
+class Places:
+    """Where a class's work lies.
+
+    Args:
+        submitted: the folder with a folder for each student.
+        notebooks: the course's assignments, each with the names of its notebooks.
+    """
+
+    submitted: Path
+    notebooks: Mapping[str, Sequence[str]]
+    _meant: dict[str, dict[str, list[tuple[str, bool]]]] = field(default_factory=dict)
+
+    def of(self, student: str, assignment: str) -> Place | None:
+        """Where this work lies; None if there is none."""
+        folder = self.submitted / student
+        above = _kind(folder)
+        if above == "link":
+            return Place(folder, reason="the student's folder is a link, which is not followed")
+        if above != "folder" or os.path.lexists(folder / assignment):
+            return Place(folder / assignment) if above == "folder" else None
+        found = self._of_student(student).get(assignment, [])
+        if not found:
+            return None
+        names = ", ".join(shown(name) for name, _ in found[:5])
+        if self._are_parts(assignment, found):
+            note = f"{names} was graded; it should lie in the folder {assignment}, not beside it."
+            return Place(folder, 1, frozenset(name for name, _ in found), note)
+        if len(found) > 1:
+            reason = f"there is no folder {assignment}, and {names} could each be meant; keep one"
+            return Place(folder, reason=reason)
+        note = f"The folder {names} was graded as {assignment}, the name that it should have."
+        return Place(folder / found[0][0], note=note)
+
+    def _are_parts(self, assignment: str, found: Sequence[tuple[str, bool]]) -> bool:
+        """Whether these are notebooks, each another one of the assignment's."""
+        if len(found) == 1:
+            return not found[0][1]
+        stems = [_plain(NOTEBOOK.sub("", name)) for name, is_folder in found if not is_folder]
+        true = {_plain(name) for name in self.notebooks[assignment]}
+        return len(stems) == len(found) == len(set(stems)) and set(stems) <= true
+
+    def strays(self, students: Sequence[str]) -> Iterator[str]:
+        """Work that nobody will grade, in words: where it lies, and where it should."""
+        known = set(students)
+        for name, is_folder in _entries(self.submitted):
+            if not is_folder and name not in known and _may_hold_work(name):
+                yield f"{shown(name)} lies in no student's folder"
+        for student in students:
+            claimed = {n for found in self._of_student(student).values() for n, _ in found}
+            for name, is_folder in _entries(self.submitted / student):
+                if name in claimed or name in self.notebooks or name in HIDDEN:
+                    continue
+                if _may_hold_work(name) if not is_folder else self._holds(student, name):
+                    yield f"{shown(student)}/{shown(name)} belongs to no assignment"
+
+    def _of_student(self, student: str) -> dict[str, list[tuple[str, bool]]]:
+        """Assignment -> entries of a student's folder that are meant for it, and if folders."""
+        if student not in self._meant:
+            meant: dict[str, list[tuple[str, bool]]] = {}
+            entries = _entries(self.submitted / student)
+            for name, is_folder in entries if _kind(self.submitted / student) == "folder" else ():
+                assignment = self._assignment(name, is_folder)
+                if assignment and (not is_folder or self._holds(student, name)):
+                    meant.setdefault(assignment, []).append((name, is_folder))
+            self._meant = {student: meant}  # they are asked for one student after another
+        return self._meant[student]
+
+    def _holds(self, student: str, name: str) -> bool:
+        """Whether a folder of a student's holds a notebook."""
+        inside = _entries(self.submitted / student / name)
+        return any(not is_folder and _may_hold_work(entry) for entry, is_folder in inside)
+
+    def _assignment(self, name: str, is_folder: bool) -> str:
+        """The assignment that a name is meant for; empty if it is none or one of the true names."""
+        if name in self.notebooks or name in HIDDEN or name.startswith("."):
+            return ""
+        if not is_folder:
+            if not NOTEBOOK.search(name):
+                return ""
+            name = NOTEBOOK.sub("", name)
+        wanted = _plain(name)
+        known = {_plain(one): one for one in self.notebooks}
+        if not is_folder:
+            pairs = [(n, one) for one, names in self.notebooks.items() for n in names]
+            known |= {_plain(n): one for n, one in pairs}
+        if wanted in known:
+            return known[wanted]
+        near = [one for one in known if _same_number(one, wanted)]
+        close = difflib.get_close_matches(wanted, near, 2, ALIKE)
+        return known[close[0]] if len({known[one] for one in close}) == 1 else ""
+
+
+def _same_number(one: str, other: str) -> bool:
+    """Whether two names begin with the same number, if both begin with one."""
+    numbers = [re.match(r"\d*", name) for name in (one, other)]
+    digits = [match.group().lstrip("0") for match in numbers if match]
+    return "" in digits or digits[0] == digits[1]
+
+
+def _plain(name: str) -> str:
+    """A name without what people change in it: case, spaces, dashes, "(1)", "copy"."""
+    return re.sub(r"[^a-z0-9]", "", COPY.sub("", name[:200]).casefold())
+
+
+def _kind(path: Path) -> str:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return ""
+    if stat.S_ISLNK(mode):
+        return "link"
+    return "folder" if stat.S_ISDIR(mode) else "file"
+
+
+def _entries(folder: Path) -> list[tuple[str, bool]]:
+    """Names in a folder and whether they are folders; links and pipes are neither, and left out."""
+    try:
+        with os.scandir(folder) as entries:
+            found = [
+                (entry.name, entry.is_dir(follow_symlinks=False))
+                for entry, _ in zip(entries, range(MOST), strict=False)
+                if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
+    return sorted(found)
+
+
+def _may_hold_work(name: str) -> bool:
+    return bool(NOTEBOOK.search(name)) or name.lower().endswith(".zip")
