@@ -648,9 +648,9 @@ def capabilities() -> Capabilities:
         )
     if not filtered:
         missing.append(
-            "libseccomp.so.2 is not installed: the sandbox works without its filter of system "
-            "calls, and memory that no process maps (memfd_create, shmget) is not bounded; "
-            "install the package libseccomp2 to have both."
+            "libseccomp.so.2 is not installed, so the sandbox works without its filter of system "
+            "calls: memory that no process maps (memfd_create, shmget) is not bounded, nor, in a "
+            "container, what is used in further namespaces; install the package libseccomp2."
         )
     return Capabilities(own_uid or users, own_uid, filtered, users, tuple(missing))
 
