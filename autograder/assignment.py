@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -192,7 +192,7 @@ def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
         if cell.cell_type == "code"
     ]
     files = tuple(_other_files(folder))
-    digest = _digest(markers, [*paths, *_around(markers), *files], rules)
+    digest = _digest(markers, folder, [*paths, *_around(markers), *files], rules)
     read = read_rules(rules, folder.name, questions)
     return Assignment(folder.name, notebooks, digest, read, files, folder, markers.stand_in)
 
@@ -244,11 +244,14 @@ def _other_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _digest(markers: Markers, paths: Sequence[Path], rules: Path) -> str:
-    digest = hashlib.sha256(repr(markers).encode())
+def _digest(markers: Markers, folder: Path, paths: Sequence[Path], rules: Path) -> str:
+    """The same wherever the course lies."""
+    settings = replace(markers, header=None, footer=None)  # their content is among the files
+    digest = hashlib.sha256(repr(settings).encode())
     for path in [*paths, rules]:
         content = path.read_bytes() if path.is_file() else b""
-        digest.update(f"{path.name} {len(content)}\n".encode() + content)
+        name = path.relative_to(folder) if path.is_relative_to(folder) else path.name
+        digest.update(f"{name} {len(content)}\n".encode("utf-8", "surrogateescape") + content)
     return digest.hexdigest()
 
 

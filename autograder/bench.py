@@ -23,7 +23,7 @@ from autograder import demo
 from autograder.course import Course, CourseError
 from autograder.release import build_instructor
 from autograder.source import read_source
-from autograder.taught import Class
+from autograder.taught import Class, read
 from autograder.warm import try_known_mistakes
 
 CONFIG = """c = get_config()
@@ -59,7 +59,7 @@ def bench(
 ) -> float:
     """Grade a class with both, say how it went, and return how many times faster ours is."""
     runs: list[Run] = []
-    try_known_mistakes(course.root, [chapter], jobs, sandboxed=True)
+    try_known_mistakes(course, {chapter: read(course, chapter)}, jobs, sandboxed=True)
     clean = make_class(course, chapter, students, _folder(course))
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}: {students} submissions of {chapter}")
@@ -78,7 +78,7 @@ def bench(
 def bench_sizes(course: Course, chapter: str, sizes: Sequence[int], jobs: int = 2) -> list[Run]:
     """Grade a small and a large class with ours: cost and memory of both."""
     runs: list[Run] = []
-    try_known_mistakes(course.root, [chapter], jobs, sandboxed=True)
+    try_known_mistakes(course, {chapter: read(course, chapter)}, jobs, sandboxed=True)
     for students in sizes:
         make_class(course, chapter, students, _folder(course))
         runs.append(run_ours(course, chapter, students, jobs))

@@ -5,10 +5,12 @@ import importlib.util
 import os
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 
 class CourseError(Exception):
@@ -17,7 +19,7 @@ class CourseError(Exception):
 
 @dataclass(frozen=True)
 class Course:
-    """A course directory: sources in `solutions/`, releases in `exercises/`, the rest built."""
+    """A course directory: sources in `solutions/`, notebooks where nbgrader's settings say."""
 
     root: Path
 
@@ -66,15 +68,32 @@ class Course:
 
     def instructor(self, chapter: str) -> Path:
         """The instructor's notebook, built from the source."""
-        return self.root / "build" / "source" / chapter / f"{chapter}.ipynb"
+        folder = self.setting("source_directory", "source")
+        return self.root / folder / chapter / f"{chapter}.ipynb"
 
     def release(self, chapter: str) -> Path:
         """The student's notebook, committed."""
-        return self.root / "exercises" / chapter / f"{chapter}.ipynb"
+        folder = self.setting("release_directory", "release")
+        return self.root / folder / chapter / f"{chapter}.ipynb"
+
+    def setting(self, name: str, default: str) -> str:
+        """What nbgrader_config.py says of nbgrader's `CourseDirectory`."""
+        path = self.root / "nbgrader_config.py"
+        changed = path.stat().st_mtime_ns if path.is_file() else 0
+        return str(_settings(str(self.root), changed).get(name, default))
 
     def show(self, path: Path) -> str:
         """A path as a person in the course's root would write it."""
         return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
+
+
+@lru_cache(maxsize=8)
+def _settings(root: str, changed: int) -> Mapping[str, Any]:
+    if not changed:
+        return {}
+    from traitlets.config.loader import PyFileConfigLoader
+
+    return PyFileConfigLoader("nbgrader_config.py", path=root).load_config().CourseDirectory
 
 
 def use_own_tools() -> None:

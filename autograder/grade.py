@@ -5,7 +5,6 @@ writes: first the journal, then files and gradebook. What was graded already is 
 a run that was interrupted, however, is simply started again.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,13 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tqdm import tqdm
 
+from autograder import fingerprint
 from autograder.course import CourseError
 from autograder.journal import Graded, Journal, read_journal
 from autograder.parcel import Parcel, collect
 from autograder.received import Refused, received
 from autograder.results import Flag, Result
 from autograder.taught import Class, read
-from autograder.warm import Warm, grader_version
+from autograder.warm import Warm
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
@@ -192,10 +192,9 @@ class Grader:
     def _key(self, student: str, chapter: str, parcel: Parcel) -> str:
         """Changes when anything does that a grade depends on."""
         assignment = self._assignments[chapter]
-        parts = [student, chapter, parcel.key(assignment.digest), grader_version()]
-        if assignment.rules.late.due:
-            parts.append(str(parcel.collected))
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+        key = parcel.key(assignment.digest)
+        course = self._taught.course
+        return fingerprint.of_submission(course, assignment, student, key, parcel.collected)
 
     def _graded(self, task: Task, outcome: "bytes | Lost") -> Graded:
         """What came of one submission; also if its worker was lost."""

@@ -25,7 +25,6 @@ from autograder.source import Source, read_source
 # Runs a notebook with some of its answers replaced ({solution's id: source}) and gives how these
 # tests went.
 Run = Callable[[Mapping[str, str], Sequence[str]], Mapping[str, TestRun]]
-OWN_FILES = "answers.py", "differences.py", "known.py", "results.py"
 LONGEST_HEAD = 10_000_000
 
 
@@ -65,23 +64,14 @@ class Shelf:
         return self.blocks[question]
 
 
-def engine_version() -> str:
-    """Changes when the code that makes transcripts does."""
-    digest = hashlib.sha256()
-    here = Path(__file__).parent
-    for path in (*sorted((here / "engine").glob("*.py")), *(here / name for name in OWN_FILES)):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
 def shelf(course: Course, chapter: str, version: str, run: Run) -> Shelf | None:
     """What is known of a chapter, made now if the file is missing or stale.
 
     Args:
         course: the course.
         chapter: name of a chapter.
-        version: of everything but the chapter's own files that transcripts depend on, see
-            `engine_version`.
+        version: of everything but the chapter's text sources that transcripts depend on, see
+            `fingerprint.of`.
         run: runs the chapter's notebook with some answers replaced.
 
     Returns:

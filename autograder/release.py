@@ -32,10 +32,10 @@ def release(course: Course, chapter: str, directory: Path | None = None) -> Path
     Args:
         course: the course.
         chapter: name of a chapter.
-        directory: where to write instead of `exercises/`.
+        directory: where to write instead of the course's folder of releases.
     """
     build_instructor(course, chapter)
-    target = directory or course.root / "exercises"
+    target = directory or course.release(chapter).parents[1]
     settings = Config()
     settings.CourseDirectory.release_directory = str(target)
     settings.GenerateAssignment.no_database = True

@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from traitlets.config import Config
-from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.course import Course, CourseError
 from autograder.parcel import Place
@@ -91,13 +88,12 @@ class Class:
 
     def setting(self, name: str, default: str) -> str:
         """A setting of nbgrader's course directory."""
-        return str(nbgrader_settings(self.course).CourseDirectory.get(name, default))
+        return self.course.setting(name, default)
 
 
 def source_folder(course: Course, chapter: str) -> Path:
     """Where the instructor's notebooks of an assignment lie, as nbgrader_config.py says."""
-    folder = nbgrader_settings(course).CourseDirectory.get("source_directory", "source")
-    return course.root / str(folder) / chapter
+    return course.root / course.setting("source_directory", "source") / chapter
 
 
 def assignments(course: Course, names: Sequence[str] = ()) -> list[str]:
@@ -129,16 +125,3 @@ def read(course: Course, chapter: str) -> "Assignment":
     if source.is_file() and made_from(course.instructor(chapter)) != digest_of(source):
         build_instructor(course, chapter)
     return read_assignment(source_folder(course, chapter))
-
-
-def nbgrader_settings(course: Course) -> Config:
-    """What nbgrader_config.py says."""
-    path = course.root / "nbgrader_config.py"
-    return _settings(str(course.root), path.stat().st_mtime_ns if path.is_file() else 0)
-
-
-@lru_cache(maxsize=8)
-def _settings(root: str, changed: int) -> Config:
-    return (
-        PyFileConfigLoader("nbgrader_config.py", path=root).load_config() if changed else Config()
-    )

@@ -5,8 +5,7 @@ sandbox is forked. Nothing is computed in either, so that a fork of them can do 
 """
 
 import ast
-import hashlib
-import importlib.util
+import importlib
 import json
 import math
 import os
@@ -14,13 +13,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from autograder import fingerprint
 from autograder.course import Course, CourseError, import_quickly
 from autograder.engine.sandbox import Limits
 from autograder.parcel import Parcel
@@ -47,6 +47,7 @@ class State:
     course: Course
     assignments: Mapping[str, "Assignment"]
     zygote: Any
+    prints: Mapping[str, str]  # by chapter: what its grades depend on, see `fingerprint`
     known: dict[str, Any] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -69,7 +70,7 @@ class Warm:
         sandboxed: bool = True,
     ):
         """Say what will be graded; nothing is started yet."""
-        self._root, self._assignments, self._sandboxed = course.root, assignments, sandboxed
+        self._course, self._assignments, self._sandboxed = course, assignments, sandboxed
         self._jobs = jobs or cores()
         self._pool: Any = None
         self._open = ExitStack()
@@ -90,8 +91,9 @@ class Warm:
         if self._pool is None:
             from autograder.engine.pool import Pool
 
-            try_known_mistakes(self._root, self._assignments, self._jobs, self._sandboxed)
-            arguments = [str(self._root), list(self._assignments), True]
+            try_known_mistakes(self._course, self._assignments, self._jobs, self._sandboxed)
+            prints = fingerprints(self._course, self._assignments)
+            arguments = [str(self._course.root), prints, True]
             firsts = [zygote_order(self._assignments.values(), self._sandboxed)]
             pool = Pool(self._jobs, start_warm, grade_one, arguments, start_bare, firsts, _packed)
             self._pool = self._open.enter_context(pool)
@@ -137,15 +139,6 @@ def require_sandbox() -> None:
         )
 
 
-@lru_cache(maxsize=1)
-def grader_version() -> str:
-    """Changes when the grader itself does."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
 def start_bare(order: Mapping[str, Any]) -> Any:
     """Make the process for students' code out of this one, while it knows nothing of the course.
 
@@ -165,18 +158,18 @@ def start_bare(order: Mapping[str, Any]) -> Any:
     return zygote
 
 
-def start_warm(zygote: Any, root: str, chapters: Sequence[str], diagnose: bool) -> State:
+def start_warm(zygote: Any, root: str, prints: Mapping[str, str], diagnose: bool) -> State:
     """Make ready what every submission needs; runs once, in the process that is kept warm."""
     from autograder.assignment import read_assignment
 
     import_quickly()
     course = Course(Path(root))
-    assignments = {name: read_assignment(source_folder(course, name)) for name in chapters}
+    assignments = {name: read_assignment(source_folder(course, name)) for name in prints}
     warm_up(assignments.values())
-    state = State(course, assignments, zygote)
-    for name in chapters if diagnose else ():
+    state = State(course, assignments, zygote, prints)
+    for name in prints if diagnose else ():
         with suppress(_Unmade):
-            state.known[name] = known_mistakes(course, name)
+            state.known[name] = known_mistakes(course, name, prints[name])
         if state.known.get(name):
             for question in state.known[name].places:
                 state.known[name].block(question)
@@ -201,31 +194,39 @@ class _Unmade(Exception):
     """What the known mistakes give has not been found out yet."""
 
 
-def known_mistakes(course: Course, chapter: str) -> Any:
+def known_mistakes(course: Course, chapter: str, version: str) -> Any:
     """What the known mistakes of a chapter give in its tests; raises _Unmade, None without any."""
-    from autograder.known import engine_version, shelf
+    from autograder.known import shelf
 
-    return shelf(course, chapter, engine_version(), _not_now)
+    return shelf(course, chapter, version, _not_now)
 
 
 def _not_now(*_: object) -> Mapping[str, TestRun]:
     raise _Unmade
 
 
-def try_known_mistakes(root: Path, chapters: Iterable[str], jobs: int, sandboxed: bool) -> None:
+def fingerprints(course: Course, assignments: Mapping[str, "Assignment"]) -> dict[str, str]:
+    """What the grades of each assignment depend on."""
+    return {name: fingerprint.of(course, one) for name, one in assignments.items()}
+
+
+def try_known_mistakes(
+    course: Course, assignments: Mapping[str, "Assignment"], jobs: int, sandboxed: bool
+) -> None:
     """Find out what known mistakes give in the tests, if that was not done for this grader yet.
 
     Where it fails, submissions are graded all the same, and mistakes are not named.
     """
     from autograder.engine.pool import Lost, Pool
 
-    todo = [chapter for chapter in chapters if not _is_made(Course(root), chapter)]
+    prints = fingerprints(course, assignments)
+    todo = {name: made for name, made in prints.items() if not _is_made(course, name, made)}
     if not todo:
         return
     if sandboxed:
         require_sandbox()
-    firsts = [zygote_order([read(Course(root), chapter) for chapter in todo], sandboxed)]
-    arguments = [str(root), todo, False]
+    firsts = [zygote_order([assignments[name] for name in todo], sandboxed)]
+    arguments = [str(course.root), todo, False]
     with (
         Pool(min(jobs, len(todo)), start_warm, try_one, arguments, start_bare, firsts) as pool,
         tqdm(total=len(todo), desc="trying known mistakes", unit="chapter", leave=False) as bar,
@@ -236,9 +237,9 @@ def try_known_mistakes(root: Path, chapters: Iterable[str], jobs: int, sandboxed
                 bar.write(f"{chapter}: mistakes will not be named ({outcome.reason})", sys.stderr)
 
 
-def _is_made(course: Course, chapter: str) -> bool:
+def _is_made(course: Course, chapter: str, version: str) -> bool:
     try:
-        known_mistakes(course, chapter)
+        known_mistakes(course, chapter, version)
     except _Unmade:
         return False
     return True
@@ -246,10 +247,10 @@ def _is_made(course: Course, chapter: str) -> bool:
 
 def try_one(state: State, chapter: str) -> bytes:
     """Try the known mistakes of one chapter; runs in a process of its own."""
-    from autograder.known import engine_version, shelf
+    from autograder.known import shelf
 
     run = partial(run_answers, state.assignments[chapter], state.zygote)
-    shelf(state.course, chapter, engine_version(), run)
+    shelf(state.course, chapter, state.prints[chapter], run)
     return b""
 
 
@@ -345,16 +346,8 @@ def _imported(tree: ast.AST) -> Iterator[str]:
 
 def own_modules(names: Iterable[str]) -> list[Path]:
     """Where those of these modules lie that were not installed; students' processes read them."""
-    places = {Path(path).resolve() for path in (sys.prefix, sys.base_prefix)}
-    found = []
-    for name in sorted({name.partition(".")[0] for name in names}):
-        spec = importlib.util.find_spec(name)
-        if spec is None or not (spec.origin or spec.submodule_search_locations):
-            continue
-        folders = spec.submodule_search_locations or [spec.origin or ""]
-        paths = [Path(folder).resolve() for folder in folders]
-        found += [path for path in paths if path.exists() and not places & {*path.parents}]
-    return found
+    tops = sorted({name.partition(".")[0] for name in names})
+    return [path for top in tops for path in fingerprint.own_places(top)]
 
 
 def grade_one(state: State, task: Sequence[str], parcel: bytes) -> bytes:
@@ -383,21 +376,23 @@ def bound_memory() -> None:
 def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     """Grade the reference and the untouched release; what does not come out as it should.
 
-    What was rehearsed once is not again until the chapter or the grader changes.
+    What was rehearsed once is not again until something changes that grades depend on.
     """
     from autograder.engine import sandbox
     from autograder.engine.pool import Pool
 
     if not can_fork():
         return []  # nothing can be graded here, so nothing can be tried
-    digests = {name: f"{read(course, name).digest} {grader_version()}" for name in chapters}
+    assignments = {name: read(course, name) for name in chapters}
+    prints = fingerprints(course, assignments)
     marks = {name: course.root / "build" / "rehearsed" / name for name in chapters}
-    todo = [n for n in chapters if not marks[n].is_file() or marks[n].read_text() != digests[n]]
+    new = [n for n in chapters if not marks[n].is_file() or marks[n].read_text() != prints[n]]
+    todo = {name: prints[name] for name in new}
     if not todo:
         return []
     complaints: list[str] = []
     able = sandbox.probe().namespaces
-    firsts = [zygote_order([read(course, name) for name in todo], able)]
+    firsts = [zygote_order([assignments[name] for name in todo], able)]
     arguments = [str(course.root), todo, False]
     readable = firsts[0]["readable"] if able else None
     walled = {"readable": readable}
@@ -407,7 +402,7 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
             complaints += [one if name in one else f"{name}: {one}" for one in said]
             if not said:
                 marks[name].parent.mkdir(parents=True, exist_ok=True)
-                marks[name].write_text(digests[name])
+                marks[name].write_text(prints[name])
     return complaints
 
 

@@ -211,3 +211,21 @@ def test_what_a_cell_needs_is_told_in_the_order_it_runs():
     assert facts("def f(a: T = d) -> R: return a").needed == {"T", "d", "R"}
     assert facts("x: int = 1").bound == {"x"}
     assert facts("no python at all").needed == frozenset()
+
+
+def test_the_digest_tells_folders_apart_but_not_where_the_course_lies(tmp_path: Path):
+    digests = []
+    for name, folder in (("one", "a"), ("two", "a"), ("two", "b")):
+        root = tmp_path / name / folder
+        week = root / "source" / "week"
+        week.mkdir(parents=True)
+        settings = (
+            f"c = get_config()\nc.IncludeHeaderFooter.header = {str(root / 'head.ipynb')!r}\n"
+        )
+        (root / "nbgrader_config.py").write_text(settings, encoding="utf-8")
+        for path in (root / "head.ipynb", week / "week.ipynb"):
+            path.write_text('{"cells": [], "metadata": {}}', encoding="utf-8")
+        (week / folder).mkdir()
+        (week / folder / "data.csv").write_text("1", encoding="utf-8")
+        digests.append(read_assignment(week).digest)
+    assert digests[0] == digests[1] != digests[2]

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from autograder.source import (
     Source,
     read_source,
 )
+from autograder.taught import read
 from tests.conftest import CHAPTERS
 
 
@@ -94,7 +96,8 @@ def test_every_answer_is_a_stub_that_says_so(course: Course, chapter: str):
 
 def test_a_stale_release_is_refused(course: Course, chapter: str, tmp_path: Path):
     copy = Course(tmp_path)
-    for path in (course.source(chapter), course.release(chapter)):
+    settings = course.root / "nbgrader_config.py"
+    for path in (settings, course.source(chapter), course.release(chapter)):
         target = tmp_path / path.relative_to(course.root)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
@@ -117,3 +120,16 @@ def test_an_unchanged_instructor_notebook_is_not_written_again(course: Course, c
 def test_an_unknown_chapter_is_named_with_those_that_exist(course: Course):
     with pytest.raises(CourseError, match=r"no chapter '99_nothing'.*01_embedding"):
         course.select(["99_nothing"])
+
+
+def test_nbgraders_folders_are_where_it_says(course: Course, tmp_path: Path):
+    chapter = CHAPTERS[0]
+    copy = Course(tmp_path)
+    copy.source(chapter).parent.mkdir(parents=True)
+    shutil.copy(course.source(chapter), copy.source(chapter))
+    settings = [("source", "made"), ("release", "out")]
+    lines = [f"c.CourseDirectory.{kind}_directory = {name!r}" for kind, name in settings]
+    config = "\n".join(["c = get_config()", *lines])
+    (tmp_path / "nbgrader_config.py").write_text(config, encoding="utf-8")
+    assert read(copy, chapter).folder == tmp_path / "made" / chapter
+    assert copy.release(chapter) == tmp_path / "out" / chapter / f"{chapter}.ipynb"

@@ -15,10 +15,12 @@ import signal
 import site
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 SCRATCH = "/scratch"  # not below /home or /tmp: Python itself may lie there
 HOME = f"{SCRATCH}/home"
@@ -61,6 +63,9 @@ class Limits:
     file_mb: int = 64  # one file
     disk_mb: int = 128  # home and /tmp, which lie in memory
 
+
+LONGEST_PAUSE, SHORTEST_PAUSE = 0.5, 0.02  # seconds between two looks at a sandbox
+FILLED = 4 << 20  # kilobytes of memory that one core fills in a second, at most
 
 RARELY = (20_000, 20, 20)  # thresholds of the garbage collector in processes that end soon
 
@@ -442,35 +447,113 @@ def too_long(limits: Limits) -> str:
     return f"used more than {seconds} of CPU"
 
 
-def used(limits: Limits) -> str:
-    """What the processes in /proc, together, used too much of; empty if nothing."""
-    memory: list[tuple[Path, int]] = []
-    ticks = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it may end meanwhile
-            pages = (process / "statm").read_text().split()
-            times = (process / "stat").read_text().rpartition(")")[2].split()[11:15]
-            memory.append((process, int(pages[1]) - int(pages[2])))
-            ticks += sum(int(time) for time in times)
-    if ticks > limits.cpu_seconds * os.sysconf("SC_CLK_TCK"):
-        return too_long(limits)
-    allowed = limits.memory_mb << 20
-    page = os.sysconf("SC_PAGE_SIZE")
-    roughly = sum(pages for _, pages in memory) * page
-    # Pages that forks share were counted more than once; only if it matters, count exactly.
-    if roughly > allowed and sum(_own_memory(*each, page) for each in memory) > allowed:
-        return "used more memory than allowed"
-    return ""
+class Watch:
+    """Looks at what the processes of one sandbox use, all taken together.
+
+    What it reads is the /proc from before it was hidden, which shows others too: so it also works
+    where the kernel refuses a sandbox a /proc of its own, as in most containers. A process belongs
+    to the sandbox if it is in its network namespace, which none can leave and none can conceal: the
+    files of each in /proc have inode numbers of their own. One that has ended and was not waited
+    for is in no namespace any more; it belongs where its parent does.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        """Make it in the sandbox's namespaces, before `hide_processes`."""
+        self._limits = limits
+        self.pause = self._pause(0, 0.0)  # seconds until the next look
+        self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC)
+        self._me = os.readlink("self", dir_fd=self._proc)
+        self._network = self._network_of("self") or -1
+
+    def look(self) -> str:
+        """What they used too much of; empty if nothing."""
+        started = time.perf_counter()
+        own = self.processes()
+        words = self._too_much(own)
+        used = sum(one.kilobytes for one in own)
+        self.pause = self._pause(used, time.perf_counter() - started)
+        return words
+
+    def _pause(self, used: int, took: float) -> float:
+        """So short that all cores together can't fill what is left, and ten times what it costs."""
+        room = self._limits.memory_mb * 1024 - used
+        soon = max(room / ((os.cpu_count() or 1) * FILLED), SHORTEST_PAUSE)
+        return min(max(soon, 10 * took), LONGEST_PAUSE)
+
+    def processes(self) -> list["Process"]:
+        """The sandbox's processes, also those that have ended and were not waited for."""
+        own: list[Process] = []
+        ended: list[Process] = []
+        for number in filter(str.isdigit, self._names(".")):
+            if number != self._me:
+                with suppress(OSError):  # it may be gone meanwhile
+                    thread = self._living(number)
+                    network = self._network_of(thread)
+                    if network in (0, self._network):
+                        (own if network else ended).append(self._read(number, thread))
+        inside = {self._me, *(one.number for one in own)}
+        return own + [one for one in ended if one.parent in inside]
+
+    def _living(self, number: str) -> str:
+        """A thread of the process that has not ended: the first may have, before the others."""
+        if self._network_of(number):
+            return number
+        threads = (f"{number}/task/{name}" for name in self._names(f"{number}/task"))
+        return next(filter(self._network_of, threads), number)
+
+    def _network_of(self, thread: str) -> int:
+        """Differs for each namespace; 0 once the thread has ended."""
+        with suppress(OSError):
+            return os.stat(f"{thread}/net/dev", dir_fd=self._proc).st_ino
+        return 0
+
+    def _read(self, number: str, thread: str) -> "Process":
+        # What the process calls itself stands in brackets, and may hold any sign.
+        fields = self._text(f"{number}/stat").rpartition(")")[2].split()
+        memory = _kilobytes(self._text(f"{thread}/status"), "RssAnon", "RssShmem")
+        return Process(number, fields[1], sum(map(int, fields[11:15])), memory)
+
+    def _names(self, folder: str) -> list[str]:
+        opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
+        try:
+            return os.listdir(opened)  # noqa: PTH208  (a path would lead to what hides it)
+        finally:
+            os.close(opened)
+
+    def _text(self, name: str) -> str:
+        opened = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
+        with os.fdopen(opened, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def _too_much(self, own: Sequence["Process"]) -> str:
+        if sum(one.ticks for one in own) > self._limits.cpu_seconds * os.sysconf("SC_CLK_TCK"):
+            return too_long(self._limits)
+        allowed = self._limits.memory_mb * 1024
+        # Pages that forks share were counted more than once; only if it matters, count exactly.
+        if sum(one.kilobytes for one in own) > allowed and sum(map(self._share, own)) > allowed:
+            return "used more memory than allowed"
+        return ""
+
+    def _share(self, process: "Process") -> int:
+        """Kilobytes of a process, shared pages divided among those who share them."""
+        with suppress(OSError):
+            return _kilobytes(self._text(f"{process.number}/smaps_rollup"), "Pss_Anon", "Pss_Shmem")
+        return process.kilobytes
 
 
-def _own_memory(process: Path, pages: int, page: int) -> int:
-    """Bytes of memory of a process, shared pages divided among those who share them."""
-    try:
-        lines = (process / "smaps_rollup").read_text().splitlines()
-    except OSError:
-        return pages * page
-    sizes = {line.split(":")[0]: line.split()[1] for line in lines[1:]}
-    return (int(sizes.get("Pss_Anon", 0)) + int(sizes.get("Pss_Shmem", 0))) * 1024
+class Process(NamedTuple):
+    """What a process has used, as /proc tells it."""
+
+    number: str
+    parent: str
+    ticks: int  # of CPU time, its own and of the children it waited for
+    kilobytes: int  # of memory that is no file's
+
+
+def _kilobytes(text: str, *names: str) -> int:
+    """The sum of these lines of a file of /proc."""
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return sum(int(fields[name].split()[0]) for name in names if name in fields)
 
 
 # ---- seccomp ----------------------------------------------------------------------------------
@@ -545,7 +628,9 @@ def capabilities() -> Capabilities:
         return Capabilities(False, False, False, missing=("A sandbox needs Linux.",))
     root = os.geteuid() == 0 and _works(lambda: _try_namespaces(_REST))
     own_uid = root and _works(lambda: _become(_FIRST_UID))
-    users = _works(lambda: _try_namespaces(_REST | _NEWUSER, _FIRST_UID if own_uid else None))
+    uid = _FIRST_UID if own_uid else None
+    users = _works(lambda: _try_namespaces(_REST | _NEWUSER, uid))
+    watched = _works(lambda: _try_watching(_REST | _NEWUSER if users else _REST, uid))
     filtered = bool(compile_filter())
     missing = []
     if not own_uid and not users:
@@ -555,10 +640,17 @@ def capabilities() -> Capabilities:
             "kernel.apparmor_restrict_unprivileged_userns=0), run as root, or start the "
             "container with --privileged."
         )
+    elif not watched:
+        missing.append(
+            "/proc does not show the processes of a sandbox: CPU time and memory are bounded for "
+            f"each process and not for all {Limits.processes} together; mount /proc without "
+            "hidepid, or start the container with --privileged."
+        )
     if not filtered:
         missing.append(
-            "libseccomp.so.2 is not installed: the sandbox works without its filter of system "
-            "calls; install the package libseccomp2 to have it."
+            "libseccomp.so.2 is not installed, so the sandbox works without its filter of system "
+            "calls: memory that no process maps (memfd_create, shmget) is not bounded, nor, in a "
+            "container, what is used in further namespaces; install the package libseccomp2."
         )
     return Capabilities(own_uid or users, own_uid, filtered, users, tuple(missing))
 
@@ -573,6 +665,25 @@ def _try_namespaces(flags: int, uid: int | None = None) -> None:
     _mount("", "/", "", _REC | _PRIVATE)
     _mount("tmpfs", "/tmp", "tmpfs")
     _pivot_root_number()
+
+
+def _try_watching(flags: int, uid: int | None) -> None:
+    """Be to a child what a keeper is to the process 1 of a sandbox."""
+    if not flags & _NEWUSER:
+        uid = None  # where all are in one namespace of users, the keeper stays root
+    _try_namespaces(flags, uid)
+    watch = Watch(Limits())
+    here = os.getpid()
+    child = os.fork()
+    if child == 0:
+        die_with_parent(here)
+        hide_from_siblings()
+        signal.pause()
+    seen = len(watch.processes())
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    if seen != 1:
+        raise OSError(f"{seen} processes seen, not 1")
 
 
 def _works(attempt: Callable[[], None]) -> bool:

@@ -286,6 +286,7 @@ class _Keeper:
         self.process = 0  # process 1 of the sandbox, or the student's without one
         self.status_fd = -1
         self.heard = b""
+        self.used: sandbox.Watch | None = None  # without a sandbox nobody looks
 
     def start(self, request: bytes, sock_fd: int) -> None:
         """Have made what is to be kept."""
@@ -295,6 +296,7 @@ class _Keeper:
             above = os.getppid()
             sandbox.enter(self.order.found, self.order.limits, self.slot)
             sandbox.die_with_parent(above)  # a change of user has made the kernel forget
+            self.used = sandbox.Watch(self.order.limits)
             self.process = os.fork()
             if self.process == 0:
                 _never_return(lambda: self._be_first(here, request, sock_fd, write_fd))
@@ -315,14 +317,14 @@ class _Keeper:
         told = ""
         report: dict[str, Any] | None = None
         while report is None:
-            ready = dict(poll.poll(500))
+            ready = dict(poll.poll(self.used.pause * 1000 if self.used else None))
             if self.status_fd in ready:
                 report = self._listen()
             elif self.leash.fileno() in ready:
                 told = _KILLED
                 poll.unregister(self.leash)
-            elif self.order.found and not told:
-                told = sandbox.used(self.order.limits)
+            elif self.used and not told:
+                told = self.used.look()
             if told or report is not None:
                 self._kill()
         if self.order.found:
@@ -374,15 +376,19 @@ class _Keeper:
             sandbox.give_up_rights(found, self.slot, self.order.seccomp)
             sandbox.die_with_parent(parent)
             sandbox.hide_from_siblings()
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
-                signal.signal(number, signal.SIG_IGN)  # the last: the dead bury themselves
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
             self._ask(request, sock_fd, write_fd, spaces)
         except OSError as error:
             _tell(write_fd, failed=str(error))
             return
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-        while True:
-            signal.pause()
+        while True:  # bury them: the time of those who bury themselves is nobody's
+            signal.sigwait([signal.SIGCHLD])
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
 
 
 class _Warm:
