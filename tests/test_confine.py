@@ -65,7 +65,8 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
 def run(pool: Pool, *codes: str) -> list[Any]:
     """What `answer` is after each code, one worker each."""
     found: dict[int, Any] = {}
-    for item, outcome in pool.run(([n, code] for n, code in enumerate(codes)), LONG):
+    tasks: list[list[Any]] = [[n, code] for n, code in enumerate(codes)]
+    for item, outcome in pool.run(tasks, LONG):
         assert not isinstance(outcome, Lost) or "killed" in outcome.reason, outcome
         found[item[0]] = None if isinstance(outcome, Lost) else json.loads(outcome)
     return [found[n] for n in range(len(codes))]
