@@ -6,6 +6,7 @@ else it is written stands `plain`, which is an ordinary text and another one for
 """
 
 import hashlib
+import logging
 import os
 import re
 import sys
@@ -59,6 +60,17 @@ def say(text: str, file: TextIO | None = None) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     safe = visible(text).encode(encoding, "backslashreplace").decode(encoding)
     print(safe, file=stream)
+
+
+def clean_log(log: logging.Logger) -> None:
+    """Have a log say nothing that commands a terminal, whoever writes it."""
+    if _visible not in log.filters:
+        log.addFilter(_visible)
+
+
+def _visible(record: logging.LogRecord) -> bool:
+    record.msg, record.args = visible(record.getMessage()), ()
+    return True
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from autograder.assignment import Cell, Notebook
 from autograder.results import NotebookResult, Verdict
 
+NOTES = "autograder-notes"  # id of the cell that says what was odd about a submission
 MAX_OUTPUT = 10_000  # characters printed by one cell that are kept
 MAX_EXTRA = 500  # cells of the student's own that are kept
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", re.DOTALL)
@@ -159,7 +160,7 @@ def _extra(result: NotebookResult, follows: str) -> list[dict]:
             kind if kind in ("code", "raw") else "markdown",
             f"extra-{number:03d}",
             harmless(source),
-            {},
+            {"autograder": {"extra": True}},
             [],
         )
         for number, (after, kind, source) in enumerate(result.extra[:MAX_EXTRA], 1)
@@ -174,7 +175,7 @@ def _said(result: NotebookResult) -> list[dict]:
     if not lines:
         return []
     text = "\n".join(escape(harmless(line).replace("\n", " ")) for line in lines)
-    return [_node("markdown", "autograder-notes", f"<pre>\n{text}\n</pre>", {}, [])]
+    return [_node("markdown", NOTES, f"<pre>\n{text}\n</pre>", {}, [])]
 
 
 def _node(cell_type: str, id: str, source: str, metadata: dict, outputs: list[dict]) -> dict:
