@@ -37,3 +37,7 @@ c.GenerateFeedback.preprocessors = [
     "autograder.nbgrader_page.ForStudents",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
+
+# `nbgrader zip_collect` leaves out what is bad in an archive and collects everybody else's work.
+c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
+c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"
