@@ -21,7 +21,8 @@ UNSEEN = (
     "\u00ad\u200b\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # nothing to be seen
     "\ud800-\udfff"  # no file in UTF-8 can hold them
 )
-ESCAPED = re.compile(f"[{UNSEEN}]|\\\\(?=[xuU#])")  # with backslashes that look like an escape
+LIKE_AN_ESCAPE = r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|\#"
+ESCAPED = re.compile(rf"[{UNSEEN}]|\\(?={LIKE_AN_ESCAPE})")
 CONTROL = re.compile(f"[{UNSEEN}]")
 LINE = "\n\t"  # what a text for people may hold
 

@@ -147,6 +147,8 @@ class Store:
         except OSError as error:
             self._only_this(error)
             self._tell(graded, "not all of its files could be written", error)
+        except Exception as error:  # noqa: BLE001 - the gradebook gets its scores all the same
+            self._tell(graded, f"its pages could not be made ({type(error).__name__})", error)
 
     def _only_this(self, error: OSError) -> None:
         """Raise CourseError if nobody else's files could be written either."""
