@@ -34,6 +34,7 @@ TRY_IT = "Run this cell in your notebook to see the details."
 LONGEST_MESSAGE = 300  # characters of an exception's text
 LOADING = ("script", "link", "base", "iframe", "object", "embed", "form")
 NOTED = re.compile(r"<pre>\n[^<>]*\n</pre>")  # as rebuild writes it
+SPECIAL = frozenset("<>&\"'[](){}!*_`#|~:$^\\\n\r")
 STYLES = """<style>
 .highlight .comment { color: #5a6472; font-style: italic; } .highlight .string { color: #1b7f5c; }
 .highlight .number { color: #9a6700; } .highlight .word { color: #2f5fa8; font-weight: 600; }
@@ -189,8 +190,7 @@ def _marks(marks: Any) -> dict[str, Any]:
 
 def _escaped(text: str) -> str:
     """Text that neither HTML nor Markdown nor a formula's reader takes for its own; one line."""
-    special = "[](){}!*_`#|~:$^\\\n\r"
-    return "".join(f"&#{ord(sign)};" if sign in special else sign for sign in escape(text))
+    return "".join(f"&#{ord(sign)};" if sign in SPECIAL else sign for sign in text)
 
 
 def _more(cell: NotebookNode) -> str:
