@@ -30,9 +30,14 @@ c.ExecutePreprocessor.extra_arguments = ["--log-level=ERROR"]  # kernels talk on
 # A wrong answer costs its own question: in later ones that use it the reference stands in.
 c.Autograder.reference_stands_in = True
 
-# What a student reads: no source, input or expected value of a hidden test.
+# What a student reads: no source, input or expected value of a hidden test, nothing that runs.
+c.GenerateFeedback.exporter_class = "autograder.nbgrader_page.StudentPage"
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
-    "autograder.feedback.ForStudents",
+    "autograder.nbgrader_page.ForStudents",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
+
+# `nbgrader zip_collect` leaves out what is bad in an archive and collects everybody else's work.
+c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
+c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.course import Course, CourseError, import_quickly, use_own_tools
+from autograder.failures import WHOLE_CLASS, sentence_of
+from autograder.names import say
 
 if TYPE_CHECKING:
     from autograder.taught import Class
@@ -25,24 +27,37 @@ INTERRUPTED = 130  # what shells use for Ctrl-C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; errors that a person can mend are one sentence on stderr."""
+    """Run one command; errors that a person can mend are one sentence on stderr.
+
+    Whatever is printed commands no terminal, however a student's folder is named.
+    """
     options = _parser().parse_args(arguments)
     use_own_tools()
     import_quickly()
     pressed: list[int] = []
     try:
         with _noting_ctrl_c(pressed):
-            status = options.run(options)
+            status = _run(options)
     except CourseError as error:
         if not pressed:  # else it only says that what Ctrl-C ended has ended
-            print(f"error: {error}", file=sys.stderr)
+            say(f"error: {error}", sys.stderr)
         status = 2
     except KeyboardInterrupt:
         status = INTERRUPTED
     if pressed:
-        print(f"\nStopped. {options.stopped}", file=sys.stderr)
+        say(f"\nStopped. {options.stopped}", sys.stderr)
         return INTERRUPTED
     return status
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the command; a disk that is full or may not be written is for a person to mend."""
+    try:
+        return options.run(options)
+    except OSError as error:
+        if error.errno not in WHOLE_CLASS:
+            raise
+        raise CourseError(sentence_of(error, "what this command makes")) from error
 
 
 @contextmanager
@@ -95,7 +110,7 @@ def build(options: argparse.Namespace) -> int:
         source = read_source(course.source(chapter))
         points = sum(cell.points for cell in source.cells)
         minutes = sum(question.minutes for question in source.questions())
-        print(f"{course.show(path)}: {points} points, about {minutes} minutes")
+        say(f"{course.show(path)}: {points} points, about {minutes} minutes")
     _rehearse(course, chapters)
     return 0
 
@@ -111,7 +126,7 @@ def release(options: argparse.Namespace) -> int:
     _rehearse(course, chapters)
     for chapter in chapters:
         path = releasing.release(course, chapter)
-        print(f"{course.show(path)}: {path.stat().st_size // 1024} kB")
+        say(f"{course.show(path)}: {path.stat().st_size // 1024} kB")
     return 0
 
 
@@ -207,7 +222,7 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
         sandboxed=not options.without_sandbox,
         again=options.again,
     )
-    print(summary.words())
+    say(summary.words())
     if not options.no_report:
         _report(taught)
 
@@ -221,9 +236,9 @@ def _report(taught: "Class") -> None:
     found = reporting.collect(taught, graded)
     reporting.print_table(found.rows, graded)
     table, page = reporting.write_report(found, taught.folder)
-    print(f"\ngrades:       {course.show(table)}")
-    print(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")
-    print(f"class report: {course.show(page)}")
+    say(f"\ngrades:       {course.show(table)}")
+    say(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")
+    say(f"class report: {course.show(page)}")
 
 
 def _rehearse(course: Course, chapters: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ there; without one nbgrader's own table of students does.
 """
 
 import csv
+import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,8 @@ from nbgrader.api import (
 from nbgrader.plugins.export import ExportPlugin
 
 from autograder.course import Course, CourseError
+from autograder.failures import in_words, write_whole
+from autograder.names import say, visible
 from autograder.results import NotebookResult, Result, Verdict
 
 if TYPE_CHECKING:
@@ -46,8 +49,11 @@ COLUMNS = {  # field -> headings that mean it, lower case
     "section": ("section", "group"),
 }
 NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
-FORMULA = tuple("=+-@\t\r＝＋－＠")
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+# Where a field begins for somebody: at the start, or after what separates fields in some country,
+# with quotes and blanks between; and the sign that would make a formula of it. A gap is taken
+# whole, so that looking for them is linear.
+BEGINNING = re.compile(r"([\s\"“”„,;|，；｜]+)([=+\-@＝＋－＠﹦﹢﹣﹫]?)")
+SEPARATOR = re.compile(r"[\n\r\v\f\t,;|，；｜]")
 
 
 @dataclass(frozen=True)
@@ -88,19 +94,21 @@ class Grades:
 
 def run(taught: "Class", kind: str, out: Path | None = None) -> int:
     """Write one kind of export for a class and say where it lies."""
+    from autograder.store import open_book, shown_database
+
     writers = {"canvas": write_canvas, "moodle": write_moodle}
     if kind == "gradescope":
         return _run_gradescope(taught, out or taught.folder / "gradescope")
     if kind not in writers:
         raise CourseError(f"There is no export {kind!r}; write canvas, moodle or gradescope.")
     path = out or taught.folder / f"{kind}.csv"
-    with Gradebook(taught.database) as book:
+    with in_words(shown_database(taught)), open_book(taught) as book:
         grades = read_grades(book)
     said = enrol(grades, roster_of(taught.folder, taught.course.root))
     _open_and_write(path, writers[kind], grades)
-    print(f"{kind}: {taught.course.show(path)}")
+    say(f"{kind}: {taught.course.show(path)}")
     for sentence in said:
-        print(sentence)
+        say(sentence)
     return 0
 
 
@@ -272,11 +280,16 @@ def gradescope(result: Result, cells: Mapping[tuple[str, str], "Cell"]) -> dict[
 
 
 def safe(value: str) -> str:
-    """A cell that no spreadsheet takes for a formula; numbers stay numbers."""
-    text = CONTROL.sub("", value)
-    if NUMBER.fullmatch(text) or not text.lstrip(" \n").startswith(FORMULA):
+    """A cell that no spreadsheet takes for a formula, wherever it is cut; numbers stay numbers."""
+    text = visible(value)
+    if NUMBER.fullmatch(text):
         return text
-    return f"'{text}"
+    return BEGINNING.sub(_quoted, f"\n{text}")[1:]
+
+
+def _quoted(found: re.Match[str]) -> str:
+    gap, sign = found.groups()
+    return f"{gap}'{sign}" if sign and SEPARATOR.search(gap) else found[0]
 
 
 def number(value: float) -> str:
@@ -322,7 +335,7 @@ def _export(plugin: ExportPlugin, book: Gradebook, writer: Any, default: str) ->
     _open_and_write(path, writer, grades)
     plugin.log.info("Exporting grades to %s", path)
     for sentence in said:
-        plugin.log.warning(sentence)
+        plugin.log.warning(visible(sentence))
 
 
 def _run_gradescope(
@@ -344,13 +357,13 @@ def _run_gradescope(
                 if cell.grade_id
             }
         path = folder / student / name / "results.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(gradescope(result, known[name]), indent=1, ensure_ascii=False)
-        path.write_text(text.encode("utf-8", "replace").decode("utf-8"), encoding="utf-8")
+        with in_words(path):
+            write_whole(path, text)
         written += 1
     shown = taught.course.show(folder)
-    print(f"gradescope: {shown}/<student>/<assignment>/results.json, {written} submissions")
-    print("Answers graded by hand are not in them; Gradescope has its own place for those.")
+    say(f"gradescope: {shown}/<student>/<assignment>/results.json, {written} submissions")
+    say("Answers graded by hand are not in them; Gradescope has its own place for those.")
     return 0
 
 
@@ -432,9 +445,10 @@ def _scores(grades: Grades, person: Person) -> Iterable[str]:
 
 
 def _open_and_write(path: Path, writer: Any, grades: Grades) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8", errors="replace") as file:
-        writer(grades, file)
+    text = io.StringIO(newline="")
+    writer(grades, text)
+    with in_words(path):
+        write_whole(path, text.getvalue())
 
 
 def _count(many: int, one: str, more: str) -> str:

@@ -13,10 +13,12 @@ that ends in .ipynb is the one thing that nbgrader refuses before any of this is
 """
 
 import fnmatch
+import shutil
 import weakref
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import nbformat
@@ -28,6 +30,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from autograder.course import Course, CourseError, use_own_tools
 from autograder.grade import Grader
+from autograder.names import clean_log, shown, visible
+from autograder.nbgrader_page import take_out_odd_names
 from autograder.store import graded_notebooks, moment
 from autograder.taught import Class, read
 from autograder.warm import Warm, require_sandbox
@@ -75,7 +79,7 @@ class Rebuild(NbGraderPreprocessor):
         self, nb: NotebookNode, resources: dict[str, Any]
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Nothing of `nb` is used."""
-        return _run(self).notebook(resources["nbgrader"]), resources
+        return _graded(self, resources["nbgrader"]), resources
 
 
 class Grade(NbGraderPreprocessor):
@@ -85,7 +89,7 @@ class Grade(NbGraderPreprocessor):
         self, nb: NotebookNode, resources: dict[str, Any]
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Nothing of `nb` is used."""
-        return _run(self).notebook(resources["nbgrader"]), resources
+        return _graded(self, resources["nbgrader"]), resources
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,13 @@ class _Run:
             self._last = student, assignment
         return nbformat.reads(self._texts[where["notebook"]], as_version=4)
 
+    def grade_apart(self, student: str) -> None:
+        """Grade a submission that nbgrader cannot name, unless it is graded as it is."""
+        (assignment,) = self._assignments
+        with Grader(self._taught, self._assignments, self._warm) as grader:
+            for _ in grader.grade(grader.todo([(student, assignment)])):
+                pass
+
     def names(self) -> list[str]:
         """The assignment's notebooks."""
         (assignment,) = self._assignments.values()
@@ -142,10 +153,34 @@ class _Run:
 _runs: "weakref.WeakKeyDictionary[BaseConverter, _Run]" = weakref.WeakKeyDictionary()
 
 
-def _run(preprocessor: NbGraderPreprocessor) -> _Run:
-    """The run that a preprocessor is part of: nbgrader is the parent of its exporter."""
+class _Stop(BaseException):
+    """Ends a run of nbgrader, which would go on with the next submission after an exception."""
+
+
+def _graded(preprocessor: NbGraderPreprocessor, where: dict[str, str]) -> NotebookNode:
+    """The graded notebook; nbgrader is the parent of the preprocessor's exporter."""
     exporter: Any = preprocessor.parent
-    return _run_of(exporter.parent)
+    converter: Any = exporter.parent
+    try:
+        return _run_of(converter).notebook(where)
+    except CourseError as error:  # a full disk, a locked gradebook: the next would end the same way
+        begun = Path(converter._format_dest(where["assignment"], where["student"]))
+        if not list(begun.glob("*.ipynb")):  # else nbgrader would take it for graded
+            shutil.rmtree(begun, ignore_errors=True)
+        raise _Stop(str(error)) from error
+
+
+def _convert(converter: BaseConverter) -> None:
+    """As nbgrader does, but what ends it all ends it with one sentence."""
+    try:
+        type(converter).convert_notebooks(converter)
+    except _Stop as stop:
+        raise _said(converter, stop) from stop
+
+
+def _said(converter: BaseConverter, error: BaseException) -> NbGraderException:
+    converter.log.error(visible(str(error)))
+    return NbGraderException(str(error))
 
 
 def _run_of(converter: BaseConverter) -> _Run:
@@ -155,8 +190,7 @@ def _run_of(converter: BaseConverter) -> _Run:
         try:
             _runs[converter] = _Run(_safe(converter))
         except CourseError as error:
-            converter.log.error(str(error))
-            raise NbGraderException(str(error)) from error
+            raise _said(converter, error) from error
     return _runs[converter]
 
 
@@ -172,10 +206,18 @@ def _safe(converter: BaseConverter) -> Collected:
 
 def _prepare(converter: BaseConverter) -> None:
     """Let nbgrader see every submission, under the names that the instructor gave the notebooks."""
+    clean_log(converter.log)
     run = _run_of(converter)
     converter.coursedir = _safe(converter)
+    converter.convert_notebooks = MethodType(_convert, converter)
     chosen = fnmatch.filter(run.names(), converter.coursedir.notebook_id)
     here = converter.coursedir
     where = Path(here.submitted_directory) / here.student_id / here.assignment_id
     for folder in Path(here.root).glob(str(where)):
         converter.assignments[str(folder)] = [str(folder / f"{name}.ipynb") for name in chosen]
+    for folder in take_out_odd_names(converter):
+        converter.log.info("Grading %s", shown(folder))
+        try:
+            run.grade_apart(Path(folder).parent.name)
+        except CourseError as error:
+            raise _said(converter, error) from error

@@ -9,20 +9,15 @@ import bisect
 import itertools
 import json
 import re
-import shutil
-import stat
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 from autograder.assignment import Assignment, Cell, Notebook
-from autograder.course import CourseError
-from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect, shown
+from autograder.names import shown
+from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
 from autograder.results import Flag
 from autograder.syntax import parse, top_level_names
 
@@ -674,79 +669,3 @@ def _forged(marks: dict, true: dict) -> bool:
     if points != given and given is not None:
         return True
     return marks.get("schema_version", 3) not in (1, 2, 3)
-
-
-MAX_ZIP_FILES = 1000
-MAX_UNZIPPED = 200_000_000
-MAX_RATIO = 100
-
-
-def safe_unzip(archive: Path, target: Path) -> list[str]:
-    """Unpack a zip of submissions; returns what was left out.
-
-    Links and names that lead out of the target are left out. An archive that would unfold to more
-    than 200 MB, 1000 files or 100 times its size is refused with CourseError, and nothing stays.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():
-        raise CourseError(f"{target} exists; name a folder that does not.")
-    partial = target.with_name(target.name + ".part")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir()
-        left = _unzip(archive, partial)
-        partial.replace(target)
-    except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, NotImplementedError) as error:
-        raise CourseError(f"{archive} is no zip that can be read ({error}).") from error
-    except (OSError, RuntimeError, ValueError) as error:
-        raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return left
-
-
-def _unzip(archive: Path, target: Path) -> list[str]:
-    left, total = [], 0
-    limit = min(MAX_UNZIPPED, max(1_000_000, archive.stat().st_size * MAX_RATIO))
-    with zipfile.ZipFile(archive) as file:
-        members = file.infolist()
-        if len(members) > MAX_ZIP_FILES:
-            raise CourseError(f"{archive} holds more than {MAX_ZIP_FILES} files; it was refused.")
-        for member in members:
-            path = _inside(target, member)
-            if path is None:
-                left.append(shown(member.filename))
-                continue
-            if member.is_dir():
-                path.mkdir(parents=True, exist_ok=True)
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            total += _copy(file, member, path, limit - total)
-            if total > limit:
-                raise CourseError(
-                    f"{archive} would unfold to more than {limit // 1_000_000} MB; it was refused."
-                )
-    return left
-
-
-def _inside(target: Path, member: zipfile.ZipInfo) -> Path | None:
-    """Where a member goes; None if that is not below the target or it is no plain file."""
-    name = member.filename.replace("\\", "/")
-    parts = PurePosixPath(name).parts
-    mode = member.external_attr >> 16
-    plain = not stat.S_IFMT(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
-    odd = not parts or name.startswith("/") or ".." in parts or len(parts) > 20
-    if odd or not plain or any(":" in part or "\0" in part or len(part) > 200 for part in parts):
-        return None
-    path = target.joinpath(*parts)
-    return None if path.is_file() else path
-
-
-def _copy(file: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, limit: int) -> int:
-    """Write one member in pieces; stops when it passes the limit."""
-    size = 0
-    with file.open(member) as source, path.open("xb") as copy:
-        while size <= limit and (piece := source.read(1 << 16)):
-            size += len(piece)
-            copy.write(piece)
-    return size

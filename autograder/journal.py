@@ -2,18 +2,22 @@
 
 One line of JSON for each step, only ever appended: "graded" with the whole result, and "stored"
 once gradebook and files hold it. A grader that is stopped at any moment leaves at worst a torn last
-line; the next one stores what was graded and not yet stored, and grades the rest.
+line; the next one stores what was graded and not yet stored, and grades the rest. A line that
+cannot be read, for whatever reason, counts as not written: what it said is graded again.
 """
 
 import json
+import math
 import os
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, get_args
 
 from autograder.course import CourseError
-from autograder.results import Flag, NotebookResult, Result, Verdict
+from autograder.failures import in_words
+from autograder.results import Flag, NotebookResult, Result, Status, Verdict
 
 if TYPE_CHECKING:
     from autograder.taught import Class
@@ -24,6 +28,15 @@ except ImportError:  # Windows
     fcntl = None
 
 Who = tuple[str, str]  # student, assignment
+MAX_LINE = 100_000_000  # bytes of one step
+MAX_NAME = 300  # characters of an id, a place, a name
+MAX_SAID = 4000  # characters of one sentence
+MAX_NOTES = 100  # sentences of one kind
+MAX_SOURCE = 200_000  # characters of one answer
+MAX_PRINTED = 20_000  # characters that one cell printed
+MAX_EXTRA = 500  # cells of the student's own
+MAX_EXTRA_TEXT = 1_000_000  # characters of those together
+STATUSES = frozenset(get_args(Status))
 
 _held: set[Path] = set()  # locks of this process: the system's locks do not bind within one
 
@@ -51,11 +64,16 @@ class Journal:
 
     def __init__(self, taught: "Class"):
         """Take the lock, drop what is outdated, and go on at the end."""
-        taught.folder.mkdir(parents=True, exist_ok=True)
         self._path = taught.journal
-        self._lock = _Lock(self._path.with_suffix(".lock"), taught.folder)
-        self._index = _compact(self._path)
-        self._file = self._path.open("ab")
+        with in_words(self._path):
+            taught.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _Lock(self._path.with_suffix(".lock"), taught.folder)
+            try:
+                self._index = _compact(self._path)
+                self._file = self._path.open("ab", buffering=0)
+            except BaseException:
+                self._lock.release()
+                raise
 
     def __enter__(self) -> "Journal":
         return self
@@ -76,12 +94,13 @@ class Journal:
     def graded(self, graded: Graded) -> None:
         """Write a result down, where the end of this process cannot lose it."""
         offset = self._file.tell()
-        self._append({"graded": asdict(graded)})
+        self._append({"graded": asdict(bounded(graded))})
         self._index[_who(graded.result)] = _Line(graded.result.key, offset)
 
     def settle(self) -> None:
         """See that what was written is on the disk, where a power cut cannot lose it."""
-        os.fsync(self._file.fileno())
+        with in_words(self._path):
+            os.fsync(self._file.fileno())
 
     def stored(self, result: Result) -> None:
         """Note that gradebook and files hold this result."""
@@ -94,11 +113,18 @@ class Journal:
         with self._path.open("rb") as file:
             for offset in waiting:
                 file.seek(offset)
-                yield _graded(json.loads(file.readline())["graded"])
+                yield _of_line(file.readline())
 
     def _append(self, content: dict[str, Any]) -> None:
-        self._file.write(_line(content))
-        self._file.flush()
+        """Write a whole line or, where there is no room for it, nothing."""
+        end, rest = self._file.tell(), memoryview(_line(content))
+        with in_words(self._path):
+            try:
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+            except OSError:
+                self._file.truncate(end)
+                raise
 
 
 def read_journal(taught: "Class") -> dict[Who, Result]:
@@ -113,34 +139,142 @@ def results(taught: "Class") -> Iterator[Graded]:
     with taught.journal.open("rb") as file:
         for line in sorted(_read_index(file).values(), key=lambda line: line.offset):
             file.seek(line.offset)
-            yield _graded(json.loads(file.readline())["graded"])
+            yield _of_line(file.readline())
+
+
+def bounded(graded: Graded) -> Graded:
+    """The same of a size that every file and page can hold; an ordinary result stays as it is."""
+    result = graded.result
+    collected = graded.collected
+    if collected is not None and not math.isfinite(collected):
+        collected = None
+    flags = tuple(
+        replace(flag, where=_cut(flag.where, MAX_NAME), words=_cut(flag.words, MAX_SAID))
+        for flag in result.flags[:MAX_NOTES]
+    )
+    smaller = replace(
+        result,
+        notebooks=tuple(map(_bounded_notebook, result.notebooks)),
+        flags=flags,
+        reason=_cut(result.reason, MAX_SAID),
+        seconds=_finite(result.seconds),
+    )
+    return Graded(smaller, collected)
+
+
+def _bounded_notebook(notebook: NotebookResult) -> NotebookResult:
+    return replace(
+        notebook,
+        verdicts=tuple(map(_bounded_verdict, notebook.verdicts)),
+        answers={name: _cut(text, MAX_SOURCE) for name, text in notebook.answers.items()},
+        outputs={name: _cut(text, MAX_PRINTED) for name, text in notebook.outputs.items()},
+        extra=tuple(_bounded_extra(notebook.extra)),
+        notes=tuple(_cut(note, MAX_SAID) for note in notebook.notes[:MAX_NOTES]),
+        reason=_cut(notebook.reason, MAX_SAID),
+    )
+
+
+def _bounded_verdict(verdict: Verdict) -> Verdict:
+    return replace(
+        verdict,
+        score=_finite(verdict.score),
+        told=_cut(verdict.told, MAX_SAID),
+        said=_cut(verdict.said, MAX_SAID),
+        misconception=_cut(verdict.misconception, MAX_NAME),
+        read=_cut(verdict.read, MAX_NAME),
+        stood_in=tuple(_cut(name, MAX_NAME) for name in verdict.stood_in[:MAX_NOTES]),
+        seconds=_finite(verdict.seconds),
+    )
+
+
+def _bounded_extra(extra: Sequence[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
+    left = MAX_EXTRA_TEXT
+    for follows, kind, source in extra[:MAX_EXTRA]:
+        if left <= 0:
+            return
+        yield follows, kind, _cut(source, min(left, MAX_SOURCE))
+        left -= len(source)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
 
 
 def _who(result: Result) -> Who:
     return result.student, result.assignment
 
 
-def _graded(content: dict[str, Any]) -> Graded:
-    return Graded(_result(content["result"]), content["collected"])
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("this JSON is nested too deeply") from error
+
+
+def _of_line(text: bytes) -> Graded:
+    return _graded(_json(text)["graded"])
+
+
+def _graded(content: Any) -> Graded:
+    """A result from what JSON gives; ValueError if a field is missing, odd or of another type."""
+    try:
+        collected = content["collected"]
+        _require(collected is None or _is_number(collected))
+        return bounded(Graded(_result(content["result"]), collected))
+    except (AttributeError, KeyError, OverflowError, TypeError) as error:
+        raise ValueError(f"this is not what a grader of today writes: {error}") from error
 
 
 def _result(content: dict[str, Any]) -> Result:
     notebooks = tuple(_notebook(notebook) for notebook in content["notebooks"])
     flags = tuple(Flag(**flag) for flag in content["flags"])
-    return Result(**content | {"notebooks": notebooks, "flags": flags})
+    result = Result(**content | {"notebooks": notebooks, "flags": flags})
+    for flag in flags:
+        _require_text(flag.kind, flag.where, flag.words)
+    _require_text(result.student, result.assignment, result.key, result.reason)
+    _require(_is_number(result.seconds))
+    return result
 
 
 def _notebook(content: dict[str, Any]) -> NotebookResult:
-    verdicts = tuple(
-        Verdict(**verdict | {"stood_in": tuple(verdict["stood_in"])})
-        for verdict in content["verdicts"]
-    )
-    lists = {
-        "verdicts": verdicts,
+    lists: dict[str, Any] = {
+        "verdicts": tuple(_verdict(verdict) for verdict in content["verdicts"]),
         "extra": tuple(tuple(cell) for cell in content["extra"]),
         "notes": tuple(content["notes"]),
     }
-    return NotebookResult(**content | lists)
+    notebook = NotebookResult(**content | lists)
+    _require(all(len(cell) == 3 for cell in notebook.extra))
+    _require_text(*(part for cell in notebook.extra for part in cell), *notebook.notes)
+    _require_text(*notebook.answers.values(), *notebook.outputs.values())
+    _require_text(notebook.name, notebook.reason)
+    return notebook
+
+
+def _verdict(content: dict[str, Any]) -> Verdict:
+    names: dict[str, Any] = {"stood_in": tuple(content["stood_in"])}
+    verdict = Verdict(**content | names)
+    _require(verdict.status in STATUSES and isinstance(verdict.hidden, bool))
+    _require(all(map(_is_number, (verdict.score, verdict.points, verdict.seconds))))
+    _require_text(verdict.test, verdict.told, verdict.said, verdict.misconception, verdict.read)
+    _require_text(*verdict.stood_in)
+    return verdict
+
+
+def _require_text(*values: object) -> None:
+    _require(all(isinstance(value, str) for value in values))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise TypeError("a field has another type")
 
 
 def _line(content: dict[str, Any]) -> bytes:
@@ -148,28 +282,32 @@ def _line(content: dict[str, Any]) -> bytes:
 
 
 def _read_index(file: BinaryIO) -> dict[Who, _Line]:
-    """Where the newest result of each submission stands."""
+    """Where the newest readable result of each submission stands."""
     index: dict[Who, _Line] = {}
     offset = 0
-    for text in file:
-        _note(index, text, offset)
+    whole = True  # whether the text begins where a line does
+    while text := file.readline(MAX_LINE):
+        ends = text.endswith(b"\n")
+        if whole and ends:
+            _note(index, text, offset)
+        whole = ends
         offset += len(text)
     return index
 
 
 def _note(index: dict[Who, _Line], text: bytes, offset: int) -> None:
     try:
-        content = json.loads(text) if text.endswith(b"\n") else {}
-    except ValueError:  # torn by a power cut; what it said is done again
+        content = _json(text)
+        if "graded" in content:
+            result = _graded(content["graded"]).result
+            index[_who(result)] = _Line(result.key, offset)
+        elif "stored" in content:
+            student, assignment, key = content["stored"]
+            line = index.get((student, assignment))
+            if line and line.key == key:
+                line.stored = True
+    except (TypeError, ValueError):  # torn by a power cut, or of another version
         return
-    if "graded" in content:
-        result = content["graded"]["result"]
-        index[result["student"], result["assignment"]] = _Line(result["key"], offset)
-    elif "stored" in content:
-        student, assignment, key = content["stored"]
-        line = index.get((student, assignment))
-        if line and line.key == key:
-            line.stored = True
 
 
 def _compact(path: Path) -> dict[Who, _Line]:
@@ -198,16 +336,16 @@ class _Lock:
         self._path = path.resolve()
         if self._path in _held:
             raise _taken(folder, os.getpid())
-        self._file = self._path.open("a+b")
+        self._file = self._path.open("a+b", buffering=0)
         if not _locked(self._file):
             self._file.seek(0)
             holder = self._file.read().decode(errors="replace").strip()
             self._file.close()
             raise _taken(folder, holder)
         _held.add(self._path)
-        self._file.truncate(0)
-        self._file.write(str(os.getpid()).encode())
-        self._file.flush()
+        with suppress(OSError):  # a full disk: it is locked all the same, without saying by whom
+            self._file.truncate(0)
+            self._file.write(str(os.getpid()).encode())
 
     def release(self) -> None:
         self._file.close()

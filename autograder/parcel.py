@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autograder.assignment import Assignment
+from autograder.names import shown
 from autograder.rules import moment
 
 MAX_BYTES = 20_000_000  # of one file
@@ -97,12 +98,6 @@ class Parcel:
             files[name] = data[at : at + length]
             at += length
         return cls(**{**head, "names": tuple(head["names"]), "files": files})
-
-
-def shown(name: str) -> str:
-    """A file's name as one may print it: short, without control signs."""
-    clean = "".join(sign if sign.isprintable() else "?" for sign in name)
-    return clean if len(clean) <= 60 else clean[:57] + "..."
 
 
 def collect(place: Place, assignment: Assignment) -> Parcel:

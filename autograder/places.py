@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.parcel import NOT_EXTRA, Place, shown
+from autograder.names import shown
+from autograder.parcel import NOT_EXTRA, Place
 
 MOST = 500  # entries of one folder that are looked at
 ALIKE = 0.8  # how near a misspelt name has to be

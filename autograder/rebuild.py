@@ -16,7 +16,9 @@ from typing import Any
 from autograder.assignment import Cell, Notebook
 from autograder.results import NotebookResult, Verdict
 
+NOTES = "autograder-notes"  # id of the cell that says what was odd about a submission
 MAX_OUTPUT = 10_000  # characters printed by one cell that are kept
+MAX_BY_LINES = 20_000  # characters of a cell that are written line by line
 MAX_EXTRA = 500  # cells of the student's own that are kept
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", re.DOTALL)
 UNSAFE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
@@ -149,7 +151,7 @@ def _printed(text: str) -> list[dict]:
         clean = clean[:MAX_OUTPUT] + "\n... (the rest was cut off)\n"
     if not clean:
         return []
-    return [{"output_type": "stream", "name": "stdout", "text": clean.splitlines(keepends=True)}]
+    return [{"output_type": "stream", "name": "stdout", "text": _lines(clean)}]
 
 
 def _extra(result: NotebookResult, follows: str) -> list[dict]:
@@ -159,7 +161,7 @@ def _extra(result: NotebookResult, follows: str) -> list[dict]:
             kind if kind in ("code", "raw") else "markdown",
             f"extra-{number:03d}",
             harmless(source),
-            {},
+            {"autograder": {"extra": True}},
             [],
         )
         for number, (after, kind, source) in enumerate(result.extra[:MAX_EXTRA], 1)
@@ -174,7 +176,7 @@ def _said(result: NotebookResult) -> list[dict]:
     if not lines:
         return []
     text = "\n".join(escape(harmless(line).replace("\n", " ")) for line in lines)
-    return [_node("markdown", "autograder-notes", f"<pre>\n{text}\n</pre>", {}, [])]
+    return [_node("markdown", NOTES, f"<pre>\n{text}\n</pre>", {}, [])]
 
 
 def _node(cell_type: str, id: str, source: str, metadata: dict, outputs: list[dict]) -> dict:
@@ -182,9 +184,14 @@ def _node(cell_type: str, id: str, source: str, metadata: dict, outputs: list[di
         "cell_type": cell_type,
         "id": id,
         "metadata": metadata,
-        "source": source.splitlines(keepends=True),
+        "source": _lines(source),
     }
     return node | {"execution_count": None, "outputs": outputs} if cell_type == "code" else node
+
+
+def _lines(text: str) -> str | list[str]:
+    """A text as notebooks hold it: by lines, or whole if a list of them would be all overhead."""
+    return text.splitlines(keepends=True) if len(text) <= MAX_BY_LINES else text
 
 
 def _number(cells: list[dict]) -> None:

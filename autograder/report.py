@@ -5,6 +5,7 @@ long it took, from the journal.
 """
 
 import csv
+import io
 import os
 import statistics
 from collections import Counter, defaultdict
@@ -19,8 +20,10 @@ from nbgrader.api import Gradebook
 
 from autograder import headings, similar
 from autograder.answers import read_answers
-from autograder.course import Course, CourseError
+from autograder.course import Course
 from autograder.exports import Line, book_lines, number, safe
+from autograder.failures import in_words, write_whole
+from autograder.names import link, plain, say
 from autograder.pages import page
 from autograder.results import Flag, Result, Verdict
 from autograder.source import read_source
@@ -77,9 +80,10 @@ class Score:
 class Row:
     """One student in the report."""
 
-    student: str
+    student: str  # the plain name
     scores: dict[str, Score]  # by chapter
     wrong: tuple[str, ...]  # what went wrong, one sentence each
+    folder: str = ""  # the name of the student's folders, if it is another one
 
     @property
     def total(self) -> float:
@@ -190,9 +194,10 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
     """Everything there is to report on a class."""
     from autograder.grade import read
     from autograder.journal import read_journal
+    from autograder.store import open_book, shown_database
 
     assignments = {name: read(taught.course, name) for name in chapters}
-    with Gradebook(taught.database) as book:
+    with in_words(shown_database(taught)), open_book(taught) as book:
         lines = {name: book_lines(book, name) for name in chapters}
     known = catalogue(taught.course, chapters)
     found = compose(taught.students(), assignments, lines, read_journal(taught), known)
@@ -216,7 +221,11 @@ def compose(
         known: the name, place to read and link of each misconception, by id.
     """
     results = {
-        name: [r for (_, chapter), r in sorted(journal.items()) if chapter == name]
+        name: [
+            replace(result, student=plain(result.student))
+            for (_, chapter), result in sorted(journal.items())
+            if chapter == name
+        ]
         for name in assignments
     }
     asked = {name: _questions(found) for name, found in assignments.items()}
@@ -289,11 +298,9 @@ def render(report: Report, folder: Path) -> str:
 
     def book(mistake: Mistake) -> str:
         path, _, label = mistake.link.partition("#")
-        if not path:
-            return ""
-        return f"{quote(Path(os.path.relpath(path, folder)).as_posix())}#{quote(label)}"
+        return f"{link(*_way(folder, Path(path)))}#{quote(label)}" if path else ""
 
-    pages = quote(Path(os.path.relpath(folder / report.feedback, folder)).as_posix())
+    pages = _way(folder, folder / report.feedback)
     return page(
         "report.html",
         report=report,
@@ -302,8 +309,8 @@ def render(report: Report, folder: Path) -> str:
         tests=[(chapter, _by_question(report, chapter)) for chapter in report.chapters],
         kinds=_kinds(report.looks),
         named=[(mistake, book(mistake)) for mistake in report.mistakes],
-        feedback=lambda student, chapter: [
-            (name, f"{pages}/{quote(student)}/{quote(chapter)}/{quote(name)}.html")
+        feedback=lambda row, chapter: [
+            (name, link(*pages, row.folder or row.student, chapter, f"{name}.html"))
             for name in report.notebooks[chapter]
         ],
         number=number,
@@ -316,18 +323,21 @@ def render(report: Report, folder: Path) -> str:
     )
 
 
+def _way(folder: Path, path: Path) -> tuple[str, ...]:
+    """The names on the way from a folder to a path."""
+    return Path(os.path.relpath(path, folder)).parts
+
+
 def print_table(table: Sequence[Row], chapters: Sequence[str]) -> None:
     """The class as a short table: student, score by chapter, what went wrong."""
-    width = max([7, *(len(row.student) for row in table)])
+    width = max([7, *(min(len(row.student), WIDEST) for row in table)])
     short = [chapter[:2] for chapter in chapters]
-    print(
-        f"{'student':<{width}}  " + "  ".join(f"{name:>7}" for name in short) + "  what went wrong"
-    )
+    say(f"{'student':<{width}}  " + "  ".join(f"{name:>7}" for name in short) + "  what went wrong")
     for row in table:
         scores = "  ".join(f"{_points(row.scores[chapter]):>7}" for chapter in chapters)
         more = f" (+{len(row.wrong) - 1})" if len(row.wrong) > 1 else ""
         first = _cut(row.wrong[0] if row.wrong else "", WIDEST)
-        print(f"{row.student:<{width}}  {scores}  {first}{more}")
+        say(f"{_cut(row.student, WIDEST):<{width}}  {scores}  {first}{more}")
 
 
 def _points(score: Score) -> str:
@@ -396,11 +406,12 @@ def _rows(
     for name, found in lines.items():
         for line in found:
             own[line.student, name].append(line)
-    for student in sorted(students):
+    for folder in sorted(students):
+        student = plain(folder)
         scores = {name: _score(own[student, name], tests[name]) for name in assignments}
-        results = [found for name in assignments if (found := journal.get((student, name)))]
+        results = [found for name in assignments if (found := journal.get((folder, name)))]
         wrong = dict.fromkeys(sentence for result in results for sentence in _wrong(result))
-        yield Row(student, scores, tuple(wrong))
+        yield Row(student, scores, tuple(wrong), folder)
 
 
 def _score(lines: Sequence[Line], tests: Mapping[tuple[str, str], float]) -> Score:
@@ -735,19 +746,11 @@ def _items_table(report: Report) -> Iterable[list[str]]:
 
 
 def _write_csv(path: Path, table: Iterable[Sequence[str]]) -> None:
-    partial = path.with_name(path.name + ".part")
-    with partial.open("w", newline="", encoding="utf-8", errors="replace") as file:
-        csv.writer(file).writerows([safe(cell) for cell in row] for row in table)
-    partial.replace(path)
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([safe(cell) for cell in row] for row in table)
+    _place(path, text.getvalue())
 
 
 def _place(path: Path, text: str) -> None:
-    """Write a whole file or none."""
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(text, encoding="utf-8", errors="replace")
-    try:
-        partial.replace(path)
-    except PermissionError as error:  # Windows, while a program holds it open
-        raise CourseError(
-            f"{path} cannot be replaced; close it and run the report again."
-        ) from error
+    with in_words(f"{path} (if a program holds it open, close it)"):
+        write_whole(path, text)

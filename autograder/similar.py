@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 
+from autograder import scan
 from autograder.results import Flag
 
 TOKENS = 6  # in one shingle
@@ -26,18 +27,9 @@ ALIKE = 0.8  # of the shorter one's uncommon fingerprints
 COMMON_SHARE, COMMON_COUNT = 0.25, 5  # of the class: what more students have is common
 CROWDED = 30  # a fingerprint in more different answers than this starts no comparison
 LONGEST = 200_000  # characters of an answer that are read
+MOST = 8000  # of its tokens, without comments and line ends
 NAMED = 3  # students named in one flag
 
-TOKEN = re.compile(
-    r"""(?P<comment>\#[^\n]*|\\\n)
-    |(?P<string>[rbfuRBFU]{0,2}(?:'''.*?(?:'''|\Z)|\"\"\".*?(?:\"\"\"|\Z)
-        |'(?:\\.|[^'\\\n])*'?|"(?:\\.|[^"\\\n])*"?))
-    |(?P<number>\d[\w.]*)
-    |(?P<name>[^\W\d]\w*)
-    |(?P<line>\n)
-    |(?P<mark>\*\*=?|//=?|->|:=|[=!<>]=|[-+*/%@&|^]=|[^\s\w])""",
-    re.DOTALL | re.VERBOSE,
-)
 MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)
 NAMING = {"def", "class", "as", "import", "global", "nonlocal"}
 
@@ -99,11 +91,14 @@ def fingerprints(source: str) -> frozenset[int]:
 
 def tokens(source: str) -> list[str]:
     """An answer's tokens without layout, comments, docstrings and the student's own names."""
-    found = [
-        (str(match.lastgroup), match.group())
-        for match in TOKEN.finditer(MAGIC.sub("", source[:LONGEST]))
-        if match.lastgroup != "comment"
-    ]
+    found: list[tuple[str, str]] = []
+    count = 0
+    for kind, text in scan.tokens(MAGIC.sub("", source[:LONGEST])):
+        if kind != "comment":
+            found.append((kind, text))
+            count += kind != "line"
+        if count == MOST:
+            break
     own = _own_names(found)
     kept = []
     for place, (kind, text) in enumerate(found):
@@ -209,7 +204,11 @@ def _own_names(found: Sequence[tuple[str, str]]) -> set[str]:
         elif text in ("in", ":") and looping:
             looping = False
         elif text in ("=", ":=") and line:
-            own.update(line if depth == 0 and text == "=" else line[-1:])
+            if depth == 0 and text == "=":
+                own.update(line)
+                line.clear()
+            else:
+                own.add(line[-1])
     return own
 
 

@@ -2,12 +2,17 @@
 
 Rows are what nbgrader's own SaveAutoGrades would write, in one transaction for each submission.
 What a person entered (manual scores, comments, extra credit) is never touched. Files are renamed
-into place, so that none is ever seen half written. Saving a result twice changes nothing.
+into place, so that none is ever seen half written. Saving a result twice changes nothing. What
+concerns the whole class (a full disk, a gradebook that is locked or gone) is a CourseError; what
+concerns one submission ends with that submission, and is told in `troubles`.
 """
 
 import json
+import math
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,10 +22,12 @@ from sqlalchemy import Connection, Table, bindparam, event, select
 from sqlalchemy.engine import Row
 
 from autograder.assignment import Assignment, Cell, Notebook
-from autograder.course import without_extensions
-from autograder.journal import Graded
+from autograder.course import CourseError, without_extensions
+from autograder.failures import WHOLE_CLASS, in_words, sentence_of, write_whole
+from autograder.journal import Graded, bounded
+from autograder.names import plain
 from autograder.rebuild import checksum, rebuild
-from autograder.results import NotebookResult, Result
+from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late
 
 with without_extensions():
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
 
 _alembics_answer = api.get_alembic_version
 NO_RESPONSE = "No response."  # nbgrader's words
+# Times that every database, time zone and extension can take; what is beyond them counts as them.
+EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1900, 9000))
 
 
 def _table(model: Any) -> Table:
@@ -81,9 +90,10 @@ class Store:
 
             feedback.prepare()
         api.get_alembic_version = _newest_version
-        self._book = api.Gradebook(taught.database, taught.course_id)
+        self._book = open_book(taught)
         if self._book.engine.dialect.name == "sqlite":
             event.listen(self._book.engine, "connect", _write_ahead)
+        self.troubles: list[str] = []  # what could not be written of single submissions
         self._known: dict[tuple[str, str], _Known] = {}  # by names of assignment and notebook
         self._ids: dict[str, str] = {}  # of assignments, by name
 
@@ -103,7 +113,7 @@ class Store:
         Cells may come, go and change between runs. A cell that is gone leaves the gradebook,
         unless a person has graded or commented it.
         """
-        with self._book.engine.begin() as db:
+        with self._writing() as db:
             id = _one(db, ASSIGNMENT, name=assignment.name)
             if id is None:
                 id = _add(db, ASSIGNMENT, name=assignment.name, course_id=self._book.course_id)
@@ -116,13 +126,62 @@ class Store:
             _forget_notebooks(db, id, [notebook.name for notebook in assignment.notebooks])
 
     def save(self, graded: Graded, assignment: Assignment) -> None:
-        """Put one result where everybody looks for it: files first, then the gradebook."""
-        result = graded.result
+        """Put one result where everybody looks for it: files first, then the gradebook.
+
+        Raises CourseError for what concerns the whole class; no submission makes it raise.
+        """
+        graded = bounded(graded)
         if self._pages:
+            self._write(graded, assignment)
+        try:
+            self._enter_result(graded, assignment)
+        except CourseError:
+            raise
+        except Exception as error:  # noqa: BLE001 - no submission may keep the others waiting
+            self._give_up(graded, assignment, error)
+
+    def _write(self, graded: Graded, assignment: Assignment) -> None:
+        """Write the files, unless something stands in the way of these alone."""
+        try:
             write_files(self._taught, graded, assignment)
+        except OSError as error:
+            self._only_this(error)
+            self._tell(graded, "not all of its files could be written", error)
+        except Exception as error:  # noqa: BLE001 - the gradebook gets its scores all the same
+            self._tell(graded, f"its pages could not be made ({type(error).__name__})", error)
+
+    def _only_this(self, error: OSError) -> None:
+        """Raise CourseError if nobody else's files could be written either."""
+        if error.errno in WHOLE_CLASS:
+            raise CourseError(str(sentence_of(error, str(self._taught.folder)))) from error
+        for folder in (self._taught.autograded, self._taught.feedback):
+            with in_words(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                tempfile.TemporaryFile(dir=folder).close()
+
+    def _give_up(self, graded: Graded, assignment: Assignment, error: Exception) -> None:
+        """Store 0 with the reason for a result that cannot be stored."""
+        reason = f"its result could not be stored ({type(error).__name__})"
+        self._tell(graded, f"{reason}; it is 0 until it is graded again", error)
+        nothing = Graded(replace(graded.result, notebooks=(), reason=reason))
+        try:
+            self._enter_result(nothing, assignment)
+        except CourseError:
+            raise
+        except Exception as second:  # noqa: BLE001 - as above
+            self._tell(graded, "not even 0 could be stored for it", second)
+
+    def _tell(self, graded: Graded, what: str, error: Exception) -> None:
+        result = graded.result
+        why = str(error).partition("\n")[0][:200]
+        self.troubles.append(f"{plain(result.student)}, {result.assignment}: {what} ({why}).")
+
+    def _enter_result(self, graded: Graded, assignment: Assignment) -> None:
+        """Put one result into the gradebook, all of it or nothing."""
+        result = graded.result
         found = {notebook.name: notebook for notebook in result.notebooks}
         late = assignment.rules.late
-        with self._book.engine.begin() as db:
+        with self._writing() as db:
             submission = self._submission(db, graded, late)
             seconds = _seconds_late(late, submission)
             for notebook in assignment.notebooks:
@@ -136,51 +195,92 @@ class Store:
     def settle(self) -> None:
         """See that what was saved is on the disk, where a power cut cannot lose it."""
         if self._book.engine.dialect.name == "sqlite":
-            with self._book.engine.connect() as db:
+            with in_words(shown_database(self._taught)), self._book.engine.connect() as db:
                 db.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A transaction; what the database refuses as a whole is a CourseError."""
+        with in_words(shown_database(self._taught)), self._book.engine.begin() as db:
+            yield db
 
     def _submission(self, db: Connection, graded: Graded, late: Late) -> Row:
         """The submission's row, made if it is not there, with the time when it was handed in."""
         result = graded.result
-        if _one(db, STUDENT, id=result.student) is None:
-            _add(db, STUDENT, id=result.student)
-        keys = {"assignment_id": self._ids[result.assignment], "student_id": result.student}
+        student = plain(result.student)
+        if _one(db, STUDENT, id=student) is None:
+            _add(db, STUDENT, id=student)
+        keys = {"assignment_id": self._ids[result.assignment], "student_id": student}
         id = _one(db, SUBMISSION, **keys) or _add(db, SUBMISSION, **keys)
-        when = late.times.get(result.student, graded.collected)
+        when = late.times.get(student, graded.collected)
         if when is not None:
             _update(db, SUBMISSION, [{"id": id, "timestamp": moment(when)}])
         return db.execute(select(SUBMISSION).where(SUBMISSION.c.id == id)).one()
 
 
-def moment(seconds: float) -> datetime:
-    """A time as the gradebook holds it: UTC, without saying so."""
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+def open_book(taught: "Class") -> api.Gradebook:
+    """The class's gradebook; CourseError if it cannot be had."""
+    with in_words(shown_database(taught)):
+        return api.Gradebook(taught.database, taught.course_id)
+
+
+def shown_database(taught: "Class") -> str:
+    """Where the gradebook is, without a password."""
+    path = taught.database.removeprefix("sqlite:///").partition("?")[0]
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", path)
+
+
+def moment(seconds: float) -> datetime | None:
+    """A time as the gradebook holds it: UTC, without saying so; None if it is none."""
+    if math.isnan(seconds):
+        return None
+    within = min(max(seconds, EARLIEST), LATEST)
+    return datetime.fromtimestamp(within, UTC).replace(tzinfo=None)
 
 
 def write_files(taught: "Class", graded: Graded, assignment: Assignment) -> None:
     """Write the graded notebook for the instructor and the page for the student."""
     result = graded.result
     for name, text in graded_notebooks(result, assignment):
-        _place(taught.autograded / result.student / result.assignment / f"{name}.ipynb", text)
+        write_whole(taught.autograded / result.student / result.assignment / f"{name}.ipynb", text)
     for name, text in feedback_pages(result, assignment):
-        _place(taught.feedback / result.student / result.assignment / f"{name}.html", text)
-    if graded.collected is not None:
-        stamp = f"{moment(graded.collected)} UTC\n"
-        _place(taught.autograded / result.student / result.assignment / "timestamp.txt", stamp)
+        write_whole(taught.feedback / result.student / result.assignment / f"{name}.html", text)
+    if graded.collected is not None and (when := moment(graded.collected)):
+        stamp = f"{when} UTC\n"
+        write_whole(taught.autograded / result.student / result.assignment / "timestamp.txt", stamp)
 
 
 def graded_notebooks(result: Result, assignment: Assignment) -> Iterator[tuple[str, str]]:
     """The graded notebooks by name, as text."""
     for notebook, outcome in _outcomes(result, assignment):
-        yield notebook.name, rebuild(notebook, outcome)
+        try:
+            text = rebuild(notebook, outcome)
+        except Exception as error:  # noqa: BLE001 - the gradebook has the scores all the same
+            text = rebuild(notebook, _unshown(outcome, error))
+        yield notebook.name, text
 
 
 def feedback_pages(result: Result, assignment: Assignment) -> Iterator[tuple[str, str]]:
     """What the student gets to read, by notebook."""
     from autograder import feedback
 
+    student = plain(result.student)
     for notebook, outcome in _outcomes(result, assignment):
-        yield notebook.name, feedback.page(outcome, notebook, result.student)
+        try:
+            text = feedback.page(outcome, notebook, student)
+        except Exception as error:  # noqa: BLE001 - as above
+            text = feedback.page(_unshown(outcome, error), notebook, student)
+        yield notebook.name, text
+
+
+def _unshown(outcome: NotebookResult, error: Exception) -> NotebookResult:
+    """A notebook of which only the scores can be shown, without a word of the student's."""
+    verdicts = tuple(
+        Verdict(v.test, v.status, v.score, v.points, hidden=v.hidden) for v in outcome.verdicts
+    )
+    note = f"This could not be written in full ({type(error).__name__}); the scores are right."
+    reason = f"it is 0 and cannot be shown ({type(error).__name__})" if outcome.reason else ""
+    return NotebookResult(outcome.name, verdicts, notes=(note,), reason=reason)
 
 
 def _outcomes(result: Result, assignment: Assignment) -> Iterator[tuple[Notebook, NotebookResult]]:
@@ -265,12 +365,9 @@ def _seconds_late(late: Late, submission: Row) -> float:
     """How late a submission is by the rules, an extension that the gradebook grants included."""
     if submission.timestamp is None:
         return 0.0
-    when = submission.timestamp - (submission.extension or timedelta())
-    return replace(late, times={}).seconds_late(submission.student_id, _seconds(when))
-
-
-def _seconds(when: datetime) -> float:
-    return when.replace(tzinfo=UTC).timestamp()
+    extension = submission.extension or timedelta()
+    when = submission.timestamp.replace(tzinfo=UTC).timestamp() - extension.total_seconds()
+    return replace(late, times={}).seconds_late(submission.student_id, when)
 
 
 def _kinds(cell: Cell) -> list[str]:
@@ -389,14 +486,6 @@ def _update(db: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
     if rows:
         change = table.update().where(table.c.id == bindparam("row"))
         db.execute(change, [{"row": row.pop("id"), **row} for row in rows])
-
-
-def _place(path: Path, text: str) -> None:
-    """Write a file beside its place and rename it into it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.part")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
 
 
 def _write_ahead(connection: Any, _: object) -> None:

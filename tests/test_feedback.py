@@ -8,7 +8,8 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from autograder.feedback import ForStudents, page, verdicts
+from autograder.feedback import page
+from autograder.nbgrader_page import ForStudents, verdicts
 from autograder.results import NotebookResult, Verdict
 
 SOURCE = """\
@@ -79,7 +80,7 @@ def test_nothing_of_a_hidden_test_but_its_claim_is_shown():
 def test_prose_is_cut_to_its_headings_and_a_summary_comes_first():
     prose = new_markdown_cell("## 1.1 Sums\n\nAdd them up.")
     page = shown(prose, cell("AssertionError", "two numbers are added", hidden=True))
-    assert page.index("0 of 1 tests pass") < page.index("## 1.1 Sums")
+    assert page.index("0 of 1 tests pass") < page.index("<h2>1.1 Sums</h2>")
     assert "Add them up" not in page
 
 

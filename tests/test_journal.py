@@ -1,14 +1,18 @@
 """The journal: what was written is found again, whatever happened in between."""
 
+import errno
+import json
+import math
 import multiprocessing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from autograder.course import Course, CourseError
 from autograder.grade import Class
-from autograder.journal import Graded, Journal, decode, encode, read_journal, results
+from autograder.journal import Graded, Journal, read_journal, results
 from autograder.results import Flag, NotebookResult, Result, Verdict
 
 RESULT = Result(
@@ -43,11 +47,6 @@ def write(taught: Class, *results: Result, stored: bool = True) -> None:
             journal.graded(Graded(result, 5.0))
             if stored:
                 journal.stored(result)
-
-
-def test_a_result_comes_back_as_it_was():
-    graded = Graded(RESULT, 5.5)
-    assert decode(encode(graded)) == graded
 
 
 def test_the_newest_result_of_each_submission_counts(taught: Class):
@@ -95,6 +94,99 @@ def test_opening_it_drops_what_is_outdated(taught: Class):
     with Journal(taught):
         pass
     assert taught.journal.read_bytes() == once
+
+
+def of_today() -> dict[str, Any]:
+    """A line as it is written today."""
+    return {"graded": json.loads(json.dumps(asdict(Graded(RESULT, 5.0))))}
+
+
+def changed(**fields: object) -> bytes:
+    """The same with other fields of the result."""
+    line = of_today()
+    line["graded"]["result"] |= fields
+    return json.dumps(line).encode()
+
+
+UNREADABLE = {
+    "no JSON": b"{",
+    "NUL": b"\0" * 5000,
+    "no object": b"7",
+    "no result": b'{"graded": {}}',
+    "nothing": b'{"graded": null}',
+    "deep": b"[" * 200_000,
+    "no UTF-8": b'{"graded": "\xff"}',
+    "huge number": b'{"graded": {"collected": 1' + b"0" * 6000 + b"}}",
+    "a field of another version": changed(colour="red"),
+    "a list where a text should be": changed(student=["ada"]),
+    "a text where a list should be": changed(notebooks="none"),
+    "a number where a text should be": changed(key=3),
+    "a status that is none": json.dumps(of_today()).replace("failed", "splendid").encode(),
+    "a score that is none": json.dumps(of_today()).replace("0.5", '"half"').encode(),
+    "a score beyond all": json.dumps(of_today()).replace("0.5", "1" + "0" * 400).encode(),
+    "a field less": json.dumps(of_today()).replace('"told"', '"tell"').encode(),
+    "torn stored": b'{"stored": ["ada"]}',
+    "odd stored": b'{"stored": [["ada"], {}, null]}',
+}
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("line", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_line_that_cannot_be_read_counts_as_not_written(taught: Class, line: bytes, stored: bool):
+    other = replace(RESULT, student="bela")
+    write(taught, other, stored=stored)
+    with taught.journal.open("ab") as file:
+        file.write(line + b"\n")
+    write(taught, replace(RESULT, student="chidi"))
+    assert {who for who, _ in read_journal(taught)} == {"bela", "chidi"}
+    with Journal(taught) as journal:
+        assert journal.key("ada", "ps1") == ""
+        assert [graded.result for graded in journal.unstored()] == [] if stored else [other]
+
+
+def test_a_name_that_is_no_text_comes_back(taught: Class):
+    write(taught, replace(RESULT, student="M\udcfcller\n\x1b"), stored=False)
+    with Journal(taught) as journal:
+        (graded,) = journal.unstored()
+    assert graded.result.student == "M\udcfcller\n\x1b"
+
+
+@pytest.mark.parametrize("collected", [math.nan, math.inf, -math.inf])
+def test_a_time_that_is_none_is_left_out(taught: Class, collected: float):
+    with Journal(taught) as journal:
+        journal.graded(Graded(replace(RESULT, seconds=collected), collected))
+    (graded,) = results(taught)
+    assert graded.collected is None and graded.result.seconds == 0
+
+
+def test_a_full_disk_leaves_whole_lines_and_lets_the_next_one_in(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
+    write(taught, RESULT)
+
+    class Full:
+        """A file on a disk that takes seven bytes more."""
+
+        def __init__(self, file: Any):
+            self.file, self.left = file, 7
+
+        def write(self, content: memoryview) -> int:
+            if not self.left:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            part, self.left = content[: self.left], 0
+            return self.file.write(part)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+    with Journal(taught) as journal:
+        monkeypatch.setattr(journal, "_file", Full(journal._file))
+        with pytest.raises(CourseError, match=r"The disk is full: .*jsonl could not be written"):
+            journal.graded(Graded(replace(RESULT, student="bela")))
+    whole = taught.journal.read_bytes()
+    assert whole.endswith(b"\n") and whole.count(b"\n") == 2
+    write(taught, replace(RESULT, student="bela"))
+    assert len(read_journal(taught)) == 2
 
 
 def test_a_class_never_graded_has_an_empty_journal(taught: Class):

@@ -1,19 +1,23 @@
 """The class report: right numbers, everything escaped, and of a size one can open for any class."""
 
 import csv
+import os
 import random
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import pytest
 from bs4 import BeautifulSoup
 
 from autograder import report as reporting
 from autograder.exports import Line
+from autograder.names import plain
 from autograder.report import Report, compose, print_table, render, write_report
 from autograder.results import Flag, NotebookResult, Result, Verdict
+from tests.hostile.pages import FOLDERS
 
 EVIL = '<img src=x onerror="alert(1)">'
 KNOWN = {
@@ -314,3 +318,25 @@ def test_the_terminal_table_has_a_line_for_each_student(capsys: pytest.CaptureFi
     print_table(report.rows, report.chapters)
     assert "ada" in (said := capsys.readouterr().out)
     assert "0/3  01: rows sum to 1" in said
+
+
+def test_a_student_of_any_name_has_one_row_a_clean_text_and_a_link_to_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    names = list(FOLDERS.values())
+    made = [graded(Verdict("q1-a", "passed", 2, 2), student=name) for name in names]
+    lines = [replace(line, student=plain(line.student)) for r in made for line in lines_of(r)]
+    journal = {(result.student, "01_one"): result for result in made}
+    report = compose(names, {"01_one": assignment("01_one", 1)}, {"01_one": lines}, journal, {})
+    assert [row.total for row in report.rows] == [2] * len(names)
+    write_report(report, tmp_path)
+    soup = BeautifulSoup((tmp_path / "report.html").read_text(encoding="utf-8"), "html.parser")
+    links = {str(tag["href"]) for tag in soup.find_all("a") if str(tag["href"])[0] != "#"}
+    ends = b"/01_one/01_one.html"
+    assert {unquote_to_bytes(link) for link in links} == {
+        b"feedback/" + os.fsencode(name) + ends for name in names
+    }
+    print_table(report.rows, report.chapters)
+    written = [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()]
+    for text in (*written, capsys.readouterr().out):
+        assert not re.search(r"[\x00-\x08\x0b\x1b\x9b\u202e\u200b]", text)

@@ -1,5 +1,6 @@
 """The store writes what nbgrader itself would write, and nothing over what a person wrote."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,12 +13,14 @@ from nbgrader import api
 from nbgrader.api import Gradebook
 
 from autograder.assignment import Assignment, read_assignment
-from autograder.course import Course
+from autograder.course import Course, CourseError
 from autograder.grade import Class
 from autograder.journal import Graded
+from autograder.names import plain
 from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late, Rules
-from autograder.store import Store
+from autograder.store import Store, moment, write_files
+from tests.hostile.pages import FOLDERS
 from tests.small_course import ANSWERS, NAME, hand_in, make_course, nbgrader
 
 VERSION = cache(api.get_alembic_version)
@@ -239,3 +242,128 @@ def test_an_extension_in_the_gradebook_counts(taught: Class, store: Store, assig
         book.grant_extension(NAME, "ada", hours=6)
     store.save(graded, strict)
     assert rows_of(taught.database, "ada")["penalty"] is None
+
+
+ODD_NAMES = [*FOLDERS.values(), "\ud800", "x" * 3000]
+
+
+def students(url: str) -> set[str]:
+    """Everybody in a gradebook."""
+    with Gradebook(url) as book:
+        return {str(student.id) for student in book.students}
+
+
+def test_a_student_may_have_any_name(taught: Class, store: Store, assignment: Assignment):
+    for name in ODD_NAMES:
+        made = replace(result("ada", assignment, everything(assignment)), student=name)
+        store.save(Graded(made, NOON.timestamp()), assignment)
+    assert students(taught.database) == {plain(name) for name in ODD_NAMES}
+    assert rows_of(taught.database, plain("M\udcfcller"))["score"] == 6
+    assert store.troubles == []
+
+
+@pytest.mark.parametrize("name", FOLDERS.values())
+def test_files_lie_in_folders_of_the_students_own_name(
+    taught: Class, assignment: Assignment, name: str
+):
+    made = replace(result("ada", assignment, everything(assignment)), student=name)
+    write_files(taught, Graded(made, NOON.timestamp()), assignment)
+    for folder, file in ((taught.autograded, "numbers.ipynb"), (taught.feedback, "numbers.html")):
+        (only,) = folder.iterdir()
+        assert only.name == name
+        text = (only / NAME / file).read_text(encoding="utf-8")
+        assert not re.search("[\x00-\x08\x1b\x9b\u202e]", text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "year"),
+    [
+        (2.0**41, 9000),
+        (1e300, 9000),
+        (float("inf"), 9000),
+        (-1e18, 1900),
+        (float("-inf"), 1900),
+        (0.0, 1970),
+        (253402300799.9, 9000),
+    ],
+)
+def test_a_time_beyond_the_calendar_is_its_end(
+    taught: Class, store: Store, assignment: Assignment, seconds: float, year: int
+):
+    when = moment(seconds)
+    assert when is not None and when.year == year
+    late = replace(assignment, rules=Rules(late=Late("zero", NOON)))
+    store.enter(late)
+    made = result("ada", late, everything(late))
+    store.save(Graded(made, seconds), late)
+    write_files(taught, Graded(made, seconds), late)
+    assert rows_of(taught.database, "ada")["score"] == 6
+
+
+def test_no_time_is_none(taught: Class, store: Store, assignment: Assignment):
+    assert moment(float("nan")) is None
+    store.save(Graded(result("ada", assignment, everything(assignment)), float("nan")), assignment)
+    assert rows_of(taught.database, "ada")["score"] == 6
+
+
+def test_an_answer_that_breaks_its_page_costs_its_page_only(
+    taught: Class, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(text: str) -> str:
+        if text:
+            raise MemoryError
+        return text
+
+    monkeypatch.setattr("autograder.feedback.coloured", broken)
+    monkeypatch.setattr("autograder.rebuild._extra", lambda *_: 1 / 0 if _[0].extra else [])
+    made = result("ada", assignment, everything(assignment))
+    (notebook,) = made.notebooks
+    extra = replace(notebook, extra=(("square", "code", "1"),))
+    with Store(taught) as store:
+        store.enter(assignment)
+        store.save(Graded(replace(made, notebooks=(extra,))), assignment)
+        assert store.troubles == []
+    assert rows_of(taught.database, "ada")["score"] == 6
+    page = (taught.feedback / "ada" / NAME / "numbers.html").read_text()
+    assert "could not be written in full (MemoryError); the scores are right" in page
+    assert "ZeroDivisionError" in (taught.autograded / "ada" / NAME / "numbers.ipynb").read_text()
+
+
+def test_something_in_the_way_of_ones_files_is_told_and_the_score_is_stored(
+    taught: Class, assignment: Assignment
+):
+    taught.feedback.mkdir()
+    (taught.feedback / "ada").write_text("a file where a folder should be")
+    with Store(taught) as store:
+        store.enter(assignment)
+        for name in ("ada", "bela"):
+            made = replace(result("ada", assignment, everything(assignment)), student=name)
+            store.save(Graded(made), assignment)
+        (trouble,) = store.troubles
+    assert trouble.startswith(f"ada, {NAME}: not all of its files could be written (")
+    assert {rows_of(taught.database, name)["score"] for name in ("ada", "bela")} == {6}
+    assert (taught.feedback / "bela" / NAME / "numbers.html").is_file()
+
+
+def test_something_in_the_way_of_everybodys_files_ends_the_run(
+    taught: Class, assignment: Assignment
+):
+    taught.feedback.write_text("a file where a folder should be")
+    with Store(taught) as store, pytest.raises(CourseError, match="feedback"):
+        store.enter(assignment)
+        store.save(Graded(result("ada", assignment, everything(assignment))), assignment)
+
+
+def test_rows_that_cannot_be_stored_are_0_with_a_sentence(
+    taught: Class, store: Store, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+):
+    from autograder import store as module
+
+    given = module._rows
+    monkeypatch.setattr(
+        module, "_rows", lambda n, o, reason: given(n, o, reason) if reason else 1 / 0
+    )
+    store.save(Graded(result("ada", assignment, everything(assignment))), assignment)
+    (trouble,) = store.troubles
+    assert "could not be stored (ZeroDivisionError); it is 0 until" in trouble
+    assert rows_of(taught.database, "ada")["score"] == 0

@@ -5,9 +5,10 @@ import pytest
 from tests.hostile.attacks import INVENTED
 from tests.hostile.awkward import AWKWARD
 from tests.hostile.klass import VICTIM, Graded, grade_class, make_class
+from tests.hostile.pages import PAGES
 from tests.hostile.rows import LISTED
 
-EVERYBODY = [VICTIM, *LISTED, *INVENTED, *AWKWARD]
+EVERYBODY = [VICTIM, *LISTED, *INVENTED, *AWKWARD, *PAGES]
 
 
 @pytest.fixture(scope="session")

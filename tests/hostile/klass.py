@@ -10,6 +10,7 @@ from pathlib import Path
 from autograder.course import Course
 from autograder.grade import Class, grade
 from autograder.journal import read_journal
+from autograder.names import plain
 from autograder.results import Result
 from tests.hostile.course import CHAPTER, POINTS, Tiny, write_course
 from tests.hostile.steps import FULL, Row, extra, prefix, right, row
@@ -80,7 +81,7 @@ class Graded:
         return {
             test: score
             for who, test, score in self._ask("select student_id, cell_name, auto_score")
-            if who == student and test in POINTS
+            if who == plain(student) and test in POINTS
         }
 
     def manual_scores(self) -> set[float | None]:

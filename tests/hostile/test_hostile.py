@@ -15,10 +15,11 @@ from autograder.engine.trusted import BadScore, partial
 from tests.hostile.attacks import INVENTED
 from tests.hostile.course import POINTS, QUESTIONS, write_course
 from tests.hostile.klass import VICTIM, Graded
+from tests.hostile.pages import PAGES
 from tests.hostile.rows import LISTED
 from tests.hostile.steps import Row
 
-HOSTILE = [*LISTED, *INVENTED]
+HOSTILE = [*LISTED, *INVENTED, *PAGES]
 
 
 def by_id(row: Row) -> str:

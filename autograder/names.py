@@ -1,0 +1,83 @@
+"""How names and texts of a submission are written down: on a terminal, in a table, in a link.
+
+A student's folder may have any name that a file system holds: bytes that are no UTF-8, line ends,
+terminal commands, signs that turn the reading direction. Files go under that very name; wherever
+else it is written stands `plain`, which is an ordinary text and another one for each name.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import sys
+from typing import TextIO
+from urllib.parse import quote
+
+LONGEST = 120  # characters of a plain name; nbgrader's tables hold 128
+SHOWN = 60  # characters of a file's name in a sentence
+UNSEEN = (
+    "\x00-\x1f\x7f-\x9f"  # terminal commands, line ends
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # the reading direction
+    "\u00ad\u200b\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f"  # nothing to be seen
+    "\ud800-\udfff"  # no file in UTF-8 can hold them
+)
+LIKE_AN_ESCAPE = r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|\#"
+ESCAPED = re.compile(rf"[{UNSEEN}]|\\(?={LIKE_AN_ESCAPE})")
+CONTROL = re.compile(f"[{UNSEEN}]")
+LINE = "\n\t"  # what a text for people may hold
+
+
+def plain(name: str) -> str:
+    """A student's name as texts and tables have it; two names never become one.
+
+    Bytes that are no UTF-8 become \\xfc, unseen signs \\x1b or \\u202e; a long name ends in a hash.
+    """
+    text = ESCAPED.sub(_escape, name)
+    if len(text) <= LONGEST:
+        return text
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return f"{text[: LONGEST - len(digest) - 2]}\\#{digest}"
+
+
+def visible(text: str) -> str:
+    """A text that only says something: nothing in it commands a terminal or hides."""
+    return CONTROL.sub(lambda found: found[0] if found[0] in LINE else _escape(found), text)
+
+
+def shown(name: str) -> str:
+    """A file's name in a sentence: one short line."""
+    clean = CONTROL.sub(_escape, name)
+    return clean if len(clean) <= SHOWN else clean[: SHOWN - 3] + "..."
+
+
+def link(*names: str) -> str:
+    """A relative link to the file under these folders, whatever their names are."""
+    return "/".join(quote(os.fsencode(name), safe="") for name in names)
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print a text that may repeat what students wrote or how their folders are named."""
+    stream = file or sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    safe = visible(text).encode(encoding, "backslashreplace").decode(encoding)
+    print(safe, file=stream)
+
+
+def clean_log(log: logging.Logger) -> None:
+    """Have a log say nothing that commands a terminal, whoever writes it."""
+    if _visible not in log.filters:
+        log.addFilter(_visible)
+
+
+def _visible(record: logging.LogRecord) -> bool:
+    record.msg, record.args = visible(record.getMessage()), ()
+    return True
+
+
+def _escape(found: re.Match[str]) -> str:
+    sign = ord(found[0])
+    if 0xDC80 <= sign <= 0xDCFF:
+        return f"\\x{sign - 0xDC00:02x}"
+    if sign < 0x80:
+        return f"\\x{sign:02x}"
+    return f"\\u{sign:04x}" if sign < 0x10000 else f"\\U{sign:08x}"

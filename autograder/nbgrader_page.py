@@ -1,0 +1,252 @@
+"""The page that stock `nbgrader generate_feedback` makes: scores and comments by hand are on it.
+
+nbgrader_config.py names two classes of this module:
+
+    c.GenerateFeedback.exporter_class = "autograder.nbgrader_page.StudentPage"
+    c.GenerateFeedback.preprocessors = [..., "autograder.nbgrader_page.ForStudents", ...]
+
+Nothing that a student wrote is read as Markdown, HTML or a formula there: it is escaped text, and
+the page may neither run nor fetch anything.
+"""
+
+import re
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from bs4 import BeautifulSoup
+from nbconvert.exporters import HTMLExporter
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbgrader.converters.base import BaseConverter
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from autograder.diagnose import MISSING, UNANSWERED, claim_of
+from autograder.feedback import HIDDEN, LONGEST_SOURCE, cut
+from autograder.names import clean_log, plain, shown
+from autograder.pages import POLICY
+from autograder.rebuild import NOTES, harmless
+from autograder.scan import coloured
+from autograder.source import visible_part
+
+PASSED = "Visible tests passed"  # what a notebook prints before its hidden tests begin
+TRY_IT = "Run this cell in your notebook to see the details."
+LONGEST_MESSAGE = 300  # characters of an exception's text
+LOADING = ("script", "link", "base", "iframe", "object", "embed", "form")
+NOTED = re.compile(r"<pre>\n[^<>]*\n</pre>")  # as rebuild writes it
+SPECIAL = frozenset("<>&\"'[](){}!*_`#|~:$^\\\n\r")
+STYLES = """<style>
+.highlight .comment { color: #5a6472; font-style: italic; } .highlight .string { color: #1b7f5c; }
+.highlight .number { color: #9a6700; } .highlight .word { color: #2f5fa8; font-weight: 600; }
+</style>"""
+
+
+class StudentPage(HTMLExporter):
+    """nbgrader's feedback page without anything that runs or is fetched."""
+
+    def __init__(self, **options: Any):
+        """Take our own colours: nbconvert's take a square of an answer's length."""
+        super().__init__(**options)
+        filters: Any = self.filters
+        self.filters = filters | {"highlight_code": _highlighted}
+        if isinstance(self.parent, BaseConverter):
+            clean_log(self.parent.log)
+            for folder in take_out_odd_names(self.parent):
+                self.parent.log.warning("%s: the page that grading wrote stays.", shown(folder))
+
+    def from_notebook_node(
+        self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
+    ) -> tuple[str, dict[str, Any]]:
+        """Convert, then take out what loads something, and forbid it."""
+        html, resources = super().from_notebook_node(nb, resources, **options)
+        return inert(html), resources
+
+
+def inert(html: str) -> str:
+    """A whole page without scripts, links to files and forms, and with our pages' policy."""
+    soup = BeautifulSoup(html, "html.parser")
+    for tag in soup.find_all(LOADING):
+        tag.decompose()
+    return str(soup).replace("<head>", f"<head>\n{POLICY}\n{STYLES}", 1)
+
+
+class ForStudents(NbGraderPreprocessor):
+    """Make a graded notebook into what its student needs: headings, answers, verdicts.
+
+    Runs after nbgrader's GetGrades. Of a hidden test neither source nor input nor value stays, and
+    nothing of what a student displayed.
+    """
+
+    def preprocess(
+        self, nb: NotebookNode, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Shorten the notebook and put a summary first."""
+        said = {_name(cell): verdicts(cell) for cell in nb.cells if _is_test(cell)}
+        by_hand = any(_is_written(cell) for cell in nb.cells)
+        cells = [shown for cell in nb.cells if (shown := _shown(cell)) is not None]
+        nb.cells = [new_markdown_cell(_summary(said, by_hand=by_hand)), *cells]
+        nb.metadata = NotebookNode({"language_info": {"name": "python"}})
+        return nb, resources
+
+
+def verdicts(cell: NotebookNode) -> list[str]:
+    """What a graded test cell says, one sentence for each failure; none if it passed."""
+    told = cell.metadata.get("autograder", {}).get("told")
+    if told is not None:
+        return [harmless(str(told))] if told else []
+    said = []
+    for output in cell.get("outputs", []):
+        if output.output_type == "error":
+            said.append(harmless(_verdict(output, cell.source, _reached_hidden(cell))))
+        elif output.output_type == "stream" and output.name == "stderr":
+            said.append("Your code printed a warning or an error while it was tested.")
+    return said
+
+
+def take_out_odd_names(converter: BaseConverter) -> list[str]:
+    """Folders of students that nbgrader cannot name, taken out of what it is about to convert.
+
+    One of them would stop it for everybody, or be lost.
+    """
+    odd = [
+        folder for folder in converter.assignments if plain(_student(folder)) != _student(folder)
+    ]
+    for folder in odd:
+        del converter.assignments[folder]
+    return odd
+
+
+def _student(folder: str) -> str:
+    return Path(folder).parent.name
+
+
+def _highlighted(source: str, **_: Any) -> str:
+    """A code cell's source as nbconvert's template wants it."""
+    return f'<div class="highlight"><pre>{coloured(source)}</pre></div>'
+
+
+def _name(cell: NotebookNode) -> str:
+    return escape(str(cell.metadata.get("nbgrader", {}).get("grade_id", "")))
+
+
+def _is_test(cell: NotebookNode) -> bool:
+    marks = cell.metadata.get("nbgrader", {})
+    return cell.cell_type == "code" and bool(marks.get("grade")) and not marks.get("solution")
+
+
+def _is_written(cell: NotebookNode) -> bool:
+    marks = cell.metadata.get("nbgrader", {})
+    return bool(marks.get("grade") and marks.get("solution"))
+
+
+def _shown(cell: NotebookNode) -> NotebookNode | None:
+    """What of a cell a student gets back: prose by its heading, a test by its verdict."""
+    if cell.metadata.get("autograder", {}).get("extra"):
+        return None
+    marks = cell.metadata.get("nbgrader", {})
+    if _is_test(cell):
+        more = _more(cell)
+        outputs = [_told(sentence, more) for sentence in verdicts(cell)]
+        return _code(visible_part(cell.source), marks, outputs)
+    if cell.get("id") == NOTES:
+        return _text(cell.source, {}) if NOTED.fullmatch(cell.source) else None
+    if marks.get("solution"):
+        source = cut(harmless(cell.source), LONGEST_SOURCE)
+        # What a code cell printed is left out: it may have printed what a hidden test asked.
+        if cell.cell_type == "code":
+            return _code(source, marks, [])
+        return _text(f"<pre>{_escaped(source)}</pre>", marks)
+    return _heading(cell)
+
+
+def _heading(cell: NotebookNode) -> NotebookNode | None:
+    if cell.cell_type != "markdown":
+        return None
+    for line in cell.source.splitlines():
+        if line.startswith("## "):
+            pieces = harmless(line[3:]).split("`")
+            words = [
+                f"<code>{_escaped(piece)}</code>" if place % 2 else _escaped(piece)
+                for place, piece in enumerate(pieces)
+            ]
+            return _text(f"<h2>{''.join(words)}</h2>", {})
+    return None
+
+
+def _code(source: str, marks: Any, outputs: list[NotebookNode]) -> NotebookNode:
+    return new_code_cell(source, metadata=_marks(marks), outputs=outputs)
+
+
+def _text(source: str, marks: Any) -> NotebookNode:
+    return new_markdown_cell(source, metadata=_marks(marks))
+
+
+def _marks(marks: Any) -> dict[str, Any]:
+    """nbgrader's marks alone: a template prints what else lies in a cell as it is."""
+    if not marks:
+        return {}
+    return {"nbgrader": {**marks, "grade_id": escape(str(marks.get("grade_id", "")))}}
+
+
+def _escaped(text: str) -> str:
+    """Text that neither HTML nor Markdown nor a formula's reader takes for its own; one line."""
+    return "".join(f"&#{ord(sign)};" if sign in SPECIAL else sign for sign in text)
+
+
+def _more(cell: NotebookNode) -> str:
+    """What a student may do about a failure."""
+    marks = cell.metadata.get("autograder", {})
+    hidden = marks.get("hidden", _reached_hidden(cell))
+    return HIDDEN if hidden else TRY_IT
+
+
+def _summary(said: dict[str, list[str]], *, by_hand: bool) -> str:
+    """What went wrong, test by test, each with a link to its place on the page; HTML, one line."""
+    lost = [
+        f'<li><a href="#{name}">{_escaped(name)}</a>: {_escaped(" ".join(sentences))}</li>'
+        for name, sentences in said.items()
+        if sentences
+    ]
+    start = "All tests pass."
+    if lost:
+        passed = len(said) - len(lost)
+        start = f"{passed} of {len(said)} tests pass. What to look at:"
+    hand = "Written answers are graded by hand; until then they count as 0 above."
+    parts = [f"<p>{start}</p>", *([f"<ul>{''.join(lost)}</ul>"] if lost else [])]
+    return f"<div>{''.join(parts)}{f'<p>{hand}</p>' if by_hand else ''}</div>"
+
+
+def _reached_hidden(cell: NotebookNode) -> bool:
+    """Whether the visible tests of a cell passed, as the cell printed."""
+    streams = [output for output in cell.get("outputs", []) if output.output_type == "stream"]
+    return any(PASSED in output.get("text", "") for output in streams)
+
+
+def _verdict(output: NotebookNode, source: str, hidden: bool) -> str:
+    """One failure in words; of a hidden test only what its author wrote is repeated."""
+    name = str(output.get("ename", "error"))
+    if _is_ours(output):
+        return str(output.evalue)[:LONGEST_MESSAGE]
+    message = harmless(str(output.get("evalue", "")))[:LONGEST_MESSAGE].strip()
+    first = message.partition("\n")[0]
+    if claim := claim_of(message, source, hidden=hidden):
+        return claim
+    if name == "NotImplementedError" and "not answered yet" in first:
+        return UNANSWERED
+    if name == "NameError":
+        return MISSING
+    if name == "AssertionError":
+        return "A test failed."
+    return (
+        f"Your code stopped with {name}." if hidden else f"Your code stopped with {name}: {first}"
+    )
+
+
+def _is_ours(output: NotebookNode) -> bool:
+    """Whether this grader wrote the output: what a kernel traces back starts with a ruled line."""
+    trace = output.get("traceback") or [""]
+    return bool(trace[0]) and trace[0] == output.get("evalue")
+
+
+def _told(sentence: str, more: str) -> NotebookNode:
+    return new_output("error", ename="", evalue="", traceback=[sentence, more])

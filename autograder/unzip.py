@@ -1,0 +1,311 @@
+"""Unpack what was downloaded from a learning management system; no archive harms another one.
+
+    c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
+    c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"
+
+`nbgrader zip_collect` would stop for everybody at the first archive with a bad member. Here a bad
+member is left out and named in the log, a bad archive is refused alone, and everybody else's work
+is collected.
+"""
+
+import gzip
+import os
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from nbgrader.plugins.zipcollect import ExtractorPlugin, FileNameCollectorPlugin
+from nbgrader.utils import parse_utc
+
+from autograder.course import CourseError
+from autograder.failures import WHOLE_CLASS, sentence_of
+from autograder.names import clean_log, shown
+
+MAX_FILES = 1000
+MAX_UNPACKED = 200_000_000  # bytes
+MAX_RATIO = 100
+MAX_PATH = 200  # bytes of one name in a path
+MAX_PARTS = 20
+LMS_FILES = 100_000  # in what was downloaded: a whole class may be in one archive
+MAX_NESTED = 50_000_000  # bytes of an archive in an archive
+BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, gzip.BadGzipFile)
+
+
+@dataclass
+class Bounds:
+    """How much may come out of an archive."""
+
+    files: int
+    size: int  # bytes
+
+    def of(self, archive: Path) -> "Bounds":
+        """The same, and not more than 100 times what the archive takes."""
+        return Bounds(
+            self.files, min(self.size, max(1_000_000, archive.stat().st_size * MAX_RATIO))
+        )
+
+
+@dataclass
+class _Member:
+    """One member of an archive, as it calls itself."""
+
+    name: str
+    is_folder: bool
+    is_plain: bool  # a file or a folder, no link or device
+    open: Callable[[], IO[bytes]]
+
+
+def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> list[str]:
+    """Unpack a zip or tar of submissions; returns what was left out.
+
+    Links, names that lead out of the target, doubled names and members that cannot be read are left
+    out. An archive that would unfold to more than the bounds (by default 200 MB, 1000 files or 100
+    times its size) is refused with CourseError, and nothing stays.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(target):
+        raise CourseError(f"{target} exists; name a folder that does not.")
+    partial = target.with_name(".unpacking.part")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir()
+        left = _unpack(archive, partial, (bounds or Bounds(MAX_FILES, MAX_UNPACKED)).of(archive))
+        partial.replace(target)
+    except BROKEN as error:
+        raise CourseError(f"{archive} is no archive that can be read ({error}).") from error
+    except OSError as error:
+        if error.errno in WHOLE_CLASS:
+            raise
+        raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
+    except (NotImplementedError, RuntimeError, ValueError) as error:
+        raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return left
+
+
+def _unpack(archive: Path, target: Path, bounds: Bounds) -> list[str]:
+    left, total = [], 0
+    with _members(archive, target, bounds) as members:
+        for member in members:
+            path = _inside(target, member)
+            if path is None:
+                left.append(shown(member.name))
+                continue
+            try:
+                total += _copy(member, path, bounds.size - total)
+            except OSError as error:
+                if error.errno in WHOLE_CLASS:
+                    raise
+                left.append(f"{shown(member.name)} ({error.strerror or error})")
+            except (*BROKEN, NotImplementedError, RuntimeError, ValueError) as error:
+                left.append(f"{shown(member.name)} ({shown(str(error))})")
+            if total > bounds.size:
+                raise _too_large(archive, bounds)
+    return left
+
+
+def _too_large(archive: Path, bounds: Bounds) -> CourseError:
+    return CourseError(
+        f"{archive} would unfold to more than {bounds.size // 1_000_000} MB; it was refused."
+    )
+
+
+@contextmanager
+def _members(archive: Path, target: Path, bounds: Bounds) -> Iterator[Iterator[_Member]]:
+    """The archive's members, whichever kind of archive it is."""
+    with ExitStack() as stack:
+        if zipfile.is_zipfile(archive):
+            file = stack.enter_context(zipfile.ZipFile(archive))
+            infos: list[Any] = file.infolist()
+            found = (_zipped(file, info) for info in infos)
+        else:
+            plain = stack.enter_context(_uncompressed(archive, target, bounds))
+            tar = stack.enter_context(tarfile.open(plain, "r:"))
+            infos = [info for info, _ in zip(tar, range(bounds.files + 1), strict=False)]
+            found = (_tarred(tar, info) for info in infos)
+        if len(infos) > bounds.files:
+            raise CourseError(f"{archive} holds more than {bounds.files} files; it was refused.")
+        yield found
+
+
+def _zipped(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
+    mode = info.external_attr >> 16
+    plain = not stat.S_IFMT(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    return _Member(info.filename, info.is_dir(), plain, lambda: file.open(info))
+
+
+def _tarred(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
+    def opened() -> IO[bytes]:
+        found = tar.extractfile(info)
+        if found is None:
+            raise ValueError("it has no content")
+        return found
+
+    return _Member(info.name, info.isdir(), info.isreg() or info.isdir(), opened)
+
+
+@contextmanager
+def _uncompressed(archive: Path, target: Path, bounds: Bounds) -> Iterator[Path]:
+    """A tar on the disk, where its headers cannot name more bytes than there are."""
+    if archive.suffix.lower() not in (".gz", ".tgz"):
+        yield archive
+        return
+    plain = target.with_name(f"{target.name}.tar")
+    try:
+        with gzip.open(archive) as source:
+            whole = _Member(archive.name, is_folder=False, is_plain=True, open=lambda: source)  # pyright: ignore[reportArgumentType]
+            if _copy(whole, plain, bounds.size) > bounds.size:
+                raise _too_large(archive, bounds)
+        yield plain
+    finally:
+        plain.unlink(missing_ok=True)
+
+
+def _inside(target: Path, member: _Member) -> Path | None:
+    """Where a member goes; None if that is not below the target or it is no plain file."""
+    name = member.name.replace("\\", "/")
+    parts = PurePosixPath(name).parts
+    if not parts or not member.is_plain or name.startswith("/") or len(parts) > MAX_PARTS:
+        return None
+    if any(part == ".." or not _is_a_name(part) for part in parts):
+        return None
+    path = target.joinpath(*parts)
+    return None if path.is_file() else path
+
+
+def _is_a_name(part: str) -> bool:
+    size = len(part.encode("utf-8", "surrogatepass"))
+    return ":" not in part and "\0" not in part and size <= MAX_PATH
+
+
+def _copy(member: _Member, path: Path, limit: int) -> int:
+    """Write one member in pieces; stops when it passes the limit, keeps whole files only."""
+    if member.is_folder:
+        path.mkdir(parents=True, exist_ok=True)
+        return 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    size = 0
+    try:
+        with member.open() as source, path.open("xb") as copy:
+            while size <= limit and (piece := source.read(1 << 16)):
+                size += len(piece)
+                copy.write(piece)
+    except Exception:
+        if not path.is_dir():
+            path.unlink(missing_ok=True)
+        raise
+    return size
+
+
+class SafeExtractor(ExtractorPlugin):
+    """Unpacks each archive by `safe_unzip`, archives in archives too."""
+
+    def extract(self, archive_path: str, extracted_path: str) -> None:
+        """Unpack every archive below one folder into another, and copy the other files."""
+        clean_log(self.log)
+        source, target = Path(archive_path), Path(extracted_path)
+        for path in sorted(source.rglob("*")):
+            if path.is_symlink() or not path.is_file():
+                continue
+            place = target / path.relative_to(source)
+            try:
+                if self._is_archive(path):
+                    size = max(MAX_UNPACKED, path.stat().st_size * MAX_RATIO)
+                    self._archive(path, _stem(place), Bounds(LMS_FILES, size))
+                else:
+                    self.log.info("Copying %s", path)
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(path, place)
+            except OSError as error:
+                if error.errno in WHOLE_CLASS:
+                    raise SystemExit(sentence_of(error, str(target))) from error
+                self.log.error("%s was left out: %s", path, error)
+
+    def _is_archive(self, path: Path) -> bool:
+        return path.suffix.lower() in self.zip_ext
+
+    def _archive(self, path: Path, target: Path, bounds: Bounds, depth: int = 0) -> None:
+        """Unpack one archive and those in it; each that is bad is refused alone."""
+        while os.path.lexists(target):
+            target = target.with_name(f"{target.name}-2")
+        self.log.info("Unpacking %s", path)
+        try:
+            left = safe_unzip(path, target, bounds)
+        except CourseError as error:
+            self.log.error("%s was left out: %s", path, error)
+            return
+        for name in left:
+            self.log.error("%s: left out %s", path, name)
+        inner = [found for found in sorted(target.rglob("*")) if self._is_archive(found)]
+        for found in inner:
+            if depth:
+                self.log.error("%s was left out: an archive in an archive in an archive", found)
+                continue
+            within = Bounds(min(MAX_FILES, bounds.files), min(MAX_NESTED, bounds.size))
+            before = _size_of(target)
+            self._archive(found, _stem(found), within, depth + 1)
+            bounds = Bounds(bounds.files, bounds.size - (_size_of(target) - before))
+
+
+class SafeCollector(FileNameCollectorPlugin):
+    """Skips what would end zip_collect for everybody: doubled files, names that lead elsewhere."""
+
+    def __init__(self, **options: Any):
+        """Remember what was collected."""
+        super().__init__(**options)
+        clean_log(self.log)
+        self._seen: dict[str, set[str]] = {}  # notebooks, by student
+        self._untimed: set[str] = set()  # students of whom a file says no time
+
+    def collect(self, submitted_file: str) -> dict | None:
+        """Student, notebook and time as the file's name says; None to skip it."""
+        found = super().collect(submitted_file)
+        keys = ("student_id", "file_id")
+        if not found or not all(isinstance(found.get(key), str) for key in keys):
+            return found
+        student, notebook = (found[key] for key in keys)
+        if not _stays_inside(student, notebook):
+            self.log.error("%s was left out: it names %r, %r", submitted_file, student, notebook)
+            return None
+        if not _is_a_time(found.get("timestamp")):
+            found.pop("timestamp", None)
+            self._untimed.add(student)
+        seen = self._seen.setdefault(student, set())
+        if notebook in seen and student in self._untimed:  # nothing says which is the newer one
+            self.log.error("%s was left out: there is another for %r", submitted_file, student)
+            return None
+        seen.add(notebook)
+        return found
+
+
+def _stays_inside(student: str, notebook: str) -> bool:
+    """Whether the names lead to a file in the student's own folder."""
+    *folders, last = notebook.split("/")
+    names = [student, *folders, last]
+    odd = any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
+    return not odd and "/" not in student and not any(name.endswith(".ipynb") for name in folders)
+
+
+def _is_a_time(text: object) -> bool:
+    with suppress(ValueError, OverflowError, TypeError):
+        return isinstance(text, str) and bool(text) and parse_utc(text) is not None
+    return False
+
+
+def _stem(path: Path) -> Path:
+    """Where an archive is unpacked: its own path without the endings."""
+    name = path.name.removesuffix(path.suffix)
+    return path.with_name(name.removesuffix(".tar") or path.name)
+
+
+def _size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

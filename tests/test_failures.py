@@ -1,0 +1,205 @@
+"""A disk that is full, a gradebook that is locked or gone: one sentence, and nothing is lost."""
+
+import contextlib
+import errno
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbgrader.api import Gradebook
+from sqlalchemy import exc
+
+from autograder.course import CourseError
+from autograder.failures import in_words, write_whole
+from autograder.grade import Class
+from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+SCORES = {"ada": 6, "bela": 4, "chidi": 3, "dana": 0, "noor": 0}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Class:
+    """The small class, handed in and not graded."""
+    course = make_course(tmp_path_factory.mktemp("made"))
+    nbgrader(course.root, "generate_assignment", NAME)
+    for student, answers in ANSWERS.items():
+        hand_in(course.root, student, answers)
+    return Class(course, course.root)
+
+
+@pytest.fixture
+def taught(made: Class, tmp_path: Path) -> Class:
+    """The same submissions in a folder of their own."""
+    folder = tmp_path / "class"
+    folder.mkdir()
+    (folder / "submitted").symlink_to(made.submitted)
+    return Class(made.course, folder)
+
+
+def run(taught: Class, *command: str) -> tuple[int, str]:
+    """Run a command on the class; how it ended and what it said as an error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", *command, "--folder", str(taught.folder)],
+        cwd=taught.course.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line for line in done.stderr.splitlines() if not line.startswith(("grading", "\r"))]
+    return done.returncode, "\n".join(line for line in said if line)
+
+
+COMMANDS = (("grade", NAME), ("report",), ("export", "canvas"))
+
+
+def scores(taught: Class) -> dict[str, float]:
+    """Points by student."""
+    with Gradebook(taught.database) as book:
+        found: list[Any] = book.assignment_submissions(NAME)
+        return {one.student.id: one.score for one in found}
+
+
+def one_sentence(ended: tuple[int, str], *words: str) -> None:
+    """The command said what is wrong and nothing else."""
+    status, said = ended
+    assert status == 2, said
+    assert said.startswith("error: ") and "\n" not in said, said
+    assert "Traceback" not in said
+    for word in words:
+        assert word in said, said
+
+
+@linux
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_a_gradebook_that_is_none(taught: Class, command: tuple[str, ...]):
+    (taught.folder / "gradebook.db").write_bytes(b"no database at all " * 100)
+    one_sentence(run(taught, *command), str(taught.folder / "gradebook.db"), "--again")
+
+
+@linux
+def test_a_gradebook_that_another_program_holds(made: Class, tmp_path: Path):
+    course = make_course(tmp_path / "course")
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(f'c.CourseDirectory.db_url = "sqlite:///{tmp_path}/book.db?timeout=0.1"\n')
+    taught = Class(course, course.root)
+    (course.root / "submitted").symlink_to(made.submitted)
+    assert run(taught, "grade", NAME, "--no-report")[0] == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "book.db")) as other:
+        other.execute("PRAGMA locking_mode=EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        one_sentence(run(taught, "grade", NAME, "--again"), "book.db is locked", "formgrader")
+        one_sentence(run(taught, "report"), "book.db is locked")
+        one_sentence(run(taught, "export", "moodle"), "book.db is locked")
+        other.rollback()
+    assert run(taught, "grade", NAME, "--no-report")[0] == 0
+    assert scores(taught) == SCORES
+
+
+@linux
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("nosuchbase://me:secret@localhost/x", ("db_url",)),
+        ("postgresql+pg8000://me:secret@localhost/x", ("pg8000", "pip")),
+        ("sqlite:////nowhere/at/all/book.db", ("/nowhere/at/all/book.db",)),
+    ],
+)
+def test_a_database_that_cannot_be_had(made: Class, tmp_path: Path, url: str, words: tuple):
+    course = make_course(tmp_path / "course")
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(f'c.CourseDirectory.db_url = "{url}"\n')
+    taught = Class(course, course.root)
+    (course.root / "submitted").symlink_to(made.submitted)
+    ended = run(taught, "grade", NAME)
+    one_sentence(ended, *words)
+    assert "secret" not in ended[1]
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """A file system of 3 MB there."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a small file system can only be mounted by root")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@linux
+@pytest.mark.parametrize("left", [0, 200_000])
+def test_a_disk_that_is_full_before_or_while_grading(made: Class, tmp_path: Path, left: int):
+    with small_disk(tmp_path / "disk"):
+        taught = Class(made.course, tmp_path / "disk")
+        (taught.folder / "submitted").symlink_to(made.submitted)
+        with (taught.folder / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError):
+            while True:
+                filler.write(bytes(4096))
+        os.truncate(taught.folder / "filler", (taught.folder / "filler").stat().st_size - left)
+        one_sentence(run(taught, "grade", NAME), "The disk is full", "Make room")
+        (taught.folder / "filler").unlink()
+        assert run(taught, "grade", NAME) == (0, "")
+        assert scores(taught) == SCORES
+        assert len(list(taught.feedback.rglob("*.html"))) == len(SCORES)
+
+
+@linux
+def test_nbgrader_autograde_ends_in_the_same_sentence(made: Class, tmp_path: Path):
+    course = make_course(tmp_path / "course", hooks=True)
+    (course.root / "submitted").symlink_to(made.submitted)
+    (course.root / "gradebook.db").write_bytes(b"no database at all " * 100)
+    assert HOOKS in (course.root / "nbgrader_config.py").read_text()
+    said = nbgrader(course.root, "autograde", NAME, succeeds=False)
+    assert "is no gradebook that can be read" in said and "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "x"), "The disk is full: the page could not be written"),
+        (OSError(errno.EROFS, "x", "/a/b"), "/a/b lies on a disk that only lets itself be read"),
+        (PermissionError(errno.EACCES, "x", "/a/b"), "/a/b may not be written"),
+        (sqlite3.OperationalError("database or disk is full"), "The disk is full"),
+        (sqlite3.OperationalError("attempt to write a readonly database"), "may only be read"),
+        (exc.OperationalError("q", {}, sqlite3.OperationalError("no such table: x")), "upgrade"),
+        (
+            exc.OperationalError("q", {}, Exception("connection refused\nis it running?")),
+            r"cannot be reached \(connection refused\)",
+        ),
+        (ModuleNotFoundError("No module named 'psycopg'"), "database driver .*psycopg"),
+    ],
+)
+def test_each_refusal_has_its_words(error: Exception, words: str):
+    with pytest.raises(CourseError, match=words), in_words("the page"):
+        raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("x"),
+        sqlite3.IntegrityError("x"),
+        exc.IntegrityError("q", {}, sqlite3.IntegrityError("x")),
+        exc.DataError("q", {}, Exception("value too long for type character varying(128)")),
+    ],
+)
+def test_what_concerns_one_row_alone_stays_what_it_is(error: Exception):
+    with pytest.raises(type(error)), in_words("the page"):
+        raise error
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path):
+    write_whole(tmp_path / "a" / "b", "ä\ud800")
+    assert (tmp_path / "a" / "b").read_text(encoding="utf-8") == "ä\\ud800"
+    (tmp_path / "c").mkdir()
+    with pytest.raises(OSError):
+        write_whole(tmp_path / "c", "text")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"]

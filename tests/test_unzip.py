@@ -1,0 +1,212 @@
+"""Archives are unpacked within bounds; what is bad in one never keeps anybody else's work back."""
+
+import gzip
+import io
+import os
+import random
+import shutil
+import stat
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from autograder import unzip
+from autograder.course import CourseError
+from autograder.unzip import SafeCollector, safe_unzip
+from tests.small_course import NAME, make_course, nbgrader
+
+COLLECT = r"""
+c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
+c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"
+c.FileNameCollectorPlugin.named_regexp = r".*/(?P<student_id>[^/_]+)_(?P<file_id>numbers)[^/]*$"
+"""
+
+
+def zipped(path: Path, **members: bytes) -> Path:
+    """A zip with these members."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return path
+
+
+def test_a_zip_is_unpacked(tmp_path: Path):
+    archive = zipped(tmp_path / "a.zip", **{"me/week/a.ipynb": b"{}", "b.txt": b"b"})
+    assert safe_unzip(archive, tmp_path / "out") == []
+    assert (tmp_path / "out/me/week/a.ipynb").read_bytes() == b"{}"
+    with pytest.raises(CourseError, match="exists"):
+        safe_unzip(archive, tmp_path / "out")
+
+
+def test_names_that_lead_out_and_links_stay_in_the_zip(tmp_path: Path):
+    names = ["../up", "/root", "a/../../b", "C:/x", "..\\win", "ok.txt", "n/" * 30 + "x"]
+    archive = zipped(tmp_path / "a.zip", **dict.fromkeys(names, b"x"))
+    with zipfile.ZipFile(archive, "a") as file:
+        link = zipfile.ZipInfo("link")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        file.writestr(link, "/etc/passwd")
+    left = safe_unzip(archive, tmp_path / "out")
+    assert len(left) == 7 and "link" in left
+    assert [path.name for path in (tmp_path / "out").rglob("*")] == ["ok.txt"]
+    assert not (tmp_path / "up").exists()
+
+
+def test_a_zip_bomb_is_refused_and_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    archive = zipped(tmp_path / "a.zip", zeros=bytes(30_000_000))
+    with pytest.raises(CourseError, match="would unfold to more than"):
+        safe_unzip(archive, tmp_path / "out")
+    many = zipped(tmp_path / "many.zip", **{str(number): b"" for number in range(1001)})
+    with pytest.raises(CourseError, match="more than 1000 files"):
+        safe_unzip(many, tmp_path / "out")
+    monkeypatch.setattr(unzip, "MAX_UNPACKED", 1000)
+    with pytest.raises(CourseError, match="would unfold"):
+        safe_unzip(
+            zipped(tmp_path / "b.zip", a=os.urandom(800), b=os.urandom(800)), tmp_path / "out"
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "b.zip", "many.zip"]
+
+
+def test_a_broken_zip_is_refused(tmp_path: Path):
+    drawn = random.Random(3)
+    whole = zipped(tmp_path / "a.zip", a=b"x" * 5000, b=os.urandom(100)).read_bytes()
+    for number in range(60):
+        broken = bytearray(whole)
+        for _ in range(5):
+            broken[drawn.randrange(len(whole))] ^= 1 << drawn.randrange(8)
+        path = tmp_path / "broken.zip"
+        path.write_bytes(bytes(broken[: drawn.randrange(len(whole))] if number % 2 else broken))
+        try:
+            safe_unzip(path, tmp_path / "out")
+        except CourseError as error:
+            assert "broken.zip" in str(error)
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+
+
+def tarred(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    """A tar.gz with these members."""
+    with tarfile.open(path, "w:gz") as file:
+        for info, content in members:
+            info.size = len(content)
+            file.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_a_tar_gives_its_plain_files_alone(tmp_path: Path):
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    hard = tarfile.TarInfo("hard")
+    hard.type, hard.linkname = tarfile.LNKTYPE, "/etc/passwd"
+    names = ["ok.txt", "../up", "/root-file", "a/b.txt"]
+    files = [(tarfile.TarInfo(name), b"x") for name in names]
+    archive = tarred(tmp_path / "a.tar.gz", *files, (link, b""), (hard, b""))
+    assert safe_unzip(archive, tmp_path / "out") == ["../up", "/root-file", "link", "hard"]
+    found = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert found == {"ok.txt", "b.txt"} and len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_gzip_that_unfolds_without_end_is_refused(tmp_path: Path):
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(bytes(30_000_000)))
+    with pytest.raises(CourseError, match="would unfold to more than"):
+        safe_unzip(tmp_path / "a.tar.gz", tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar.gz"]
+
+
+def test_a_member_that_cannot_be_read_is_left_out_alone(tmp_path: Path):
+    names = ("good", "broken", "n" * 250, "dir", "dir/below", "late")
+    archive = zipped(tmp_path / "a.zip", **{name: name.encode() * 9 for name in names})
+    content = bytearray(archive.read_bytes())
+    with zipfile.ZipFile(archive) as file:
+        place = file.getinfo("broken").header_offset + 30 + len("broken")
+    content[place] ^= 0xFF
+    archive.write_bytes(bytes(content))
+    left = safe_unzip(archive, tmp_path / "out")
+    assert len(left) == 3 and left[0].startswith("broken (")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["dir", "good", "late"]
+
+
+@pytest.mark.parametrize(
+    ("student", "notebook"),
+    [("..", "numbers"), ("a/b", "numbers"), ("", "numbers"), ("ada", "../x"), ("ada", "/etc/x")],
+)
+def test_a_name_that_leads_elsewhere_is_not_collected(student: str, notebook: str):
+    assert not unzip._stays_inside(student, notebook)
+
+
+def test_of_doubled_files_the_first_is_collected_unless_times_say_more():
+    collector = SafeCollector(
+        named_regexp=r"(?P<student_id>[a-z]+)_(?P<file_id>[a-z]+)(_(?P<timestamp>[^_.]*))?"
+    )
+    said = [
+        collector.collect(f"{name}.ipynb") is not None
+        for name in ("ada_nb", "ada_nb", "bo_nb_2026-01-01", "bo_nb_2026-01-02", "cy_nb_2026-13-77")
+    ]
+    assert said == [True, False, True, True, True]
+    assert "timestamp" not in (collector.collect("dan_nb_no time.ipynb") or {"timestamp": 1})
+
+
+def bad_archives(folder: Path) -> None:
+    """What students may upload."""
+    with zipfile.ZipFile(folder / "out.zip", "w") as file:
+        file.writestr("../../zip-escaped.ipynb", "{}")
+        file.writestr("/zip-absolute.ipynb", "{}")
+        file.writestr("fay_numbers.ipynb", "{}")
+        link = zipfile.ZipInfo("gil_numbers.ipynb")
+        link.external_attr = (stat.S_IFLNK | 0o777) << 16
+        file.writestr(link, "/etc/passwd")
+    with zipfile.ZipFile(folder / "twice.zip", "w") as file, pytest.warns(UserWarning):
+        file.writestr("hal_numbers.ipynb", "first")
+        file.writestr("hal_numbers.ipynb", "second")
+        file.writestr("again/hal_numbers.ipynb", "third")
+    with zipfile.ZipFile(folder / "windows.zip", "w") as file:
+        file.writestr("Abgabe\\ida_numbers.ipynb", "{}")
+        file.writestr("M\u00fcller_numbers.ipynb", "{}")
+    old = (folder / "windows.zip").read_bytes().replace("M\u00fcller".encode(), b"M\x81\x81ller")
+    (folder / "windows.zip").write_bytes(old.replace(b"\x00\x08", b"\x00\x00"))
+    with zipfile.ZipFile(folder / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        for number in range(6):
+            file.writestr(f"b{number}", bytes(50_000_000))
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as file:
+        file.writestr("jan_numbers.ipynb", "{}")
+    with zipfile.ZipFile(folder / "nested.zip", "w") as file:
+        file.writestr("inner.zip", inner.getvalue())
+        file.writestr("bad.zip", b"PK no zip")
+    locked = bytearray(inner.getvalue().replace(b"jan", b"kim"))
+    for sign in (b"PK\x03\x04", b"PK\x01\x02"):
+        place = locked.find(sign) + (6 if sign[3] == 4 else 8)
+        locked[place] |= 1  # says that it is encrypted
+    (folder / "locked.zip").write_bytes(bytes(locked))
+    (folder / "none.zip").write_bytes(b"this is no zip")
+    (folder / "none.gz").write_bytes(gzip.compress(b"this is no tar"))
+    (folder / "\x1b[31mred.zip").write_bytes(b"")
+
+
+def test_zip_collect_collects_everybody_whatever_somebody_uploads(tmp_path: Path):
+    course = make_course(tmp_path / "course")
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(COLLECT)
+    (course.root / "release" / NAME).mkdir(parents=True)
+    shutil.copy(course.root / "source" / NAME / "numbers.ipynb", course.root / "release" / NAME)
+    folder = course.root / "downloaded" / NAME / "archive"
+    folder.mkdir(parents=True)
+    (folder / "ada_numbers.ipynb").write_text("{}")
+    zipped(folder / "bo.zip", **{"bo_numbers.ipynb": b"{}"})
+    zipped(folder / "zoe.zip", **{"zoe_numbers.ipynb": b"{}"})
+    bad_archives(folder)
+    said = nbgrader(course.root, "zip_collect", NAME)
+    found = {path.name for path in (course.root / "submitted").iterdir()}
+    assert found >= {"ada", "bo", "zoe", "fay", "hal", "ida", "jan"}, said
+    assert len([name for name in found if name.endswith("ller")]) == 1
+    assert not found & {"gil", "kim"}
+    hal = course.root / "submitted" / "hal" / NAME / "numbers.ipynb"
+    assert hal.read_text() in ("first", "third")
+    assert not list(tmp_path.rglob("zip-escaped*")) and not Path("/zip-absolute.ipynb").exists()
+    for words in (
+        "bomb.zip would unfold",
+        "left out ../../zip-escaped.ipynb",
+        "none.zip is no arch",
+    ):
+        assert words in said
+    assert "Traceback" not in said and "\x1b[31mred" not in said
