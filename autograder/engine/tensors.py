@@ -10,16 +10,19 @@ import abc
 import contextlib
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from autograder.engine import rng
 from autograder.engine.arrays import is_shape
-from autograder.engine.wire import WireError
+from autograder.engine.wire import WireError, reading
 
 if TYPE_CHECKING:
     from autograder.engine.peer import Incoming, Outgoing, Peer
@@ -36,6 +39,8 @@ NAMES = {kind: name for name, kind in DTYPES.items()}
 LOOSE = 0  # number of the module that holds loose parameters
 MAX_SPREAD = 16  # how much larger than its entries a tensor's memory may be
 MAX_LAID = 16_000_000  # entries of memory up to which a tensor may be spread at all
+CURE = "give an ordinary (dense) tensor on the CPU"
+DATA = tuple(f"torch.utils.data.{name}" for name in ("dataset", "dataloader", "sampler"))
 MAX_MODULES = 100_000  # in a tree, one that stands in two places counted twice
 
 
@@ -85,13 +90,16 @@ class Tensors:
         if isinstance(ours, torch.Generator):
             ours.set_state(fresh.get_state())
             return
+        if not _is_tensor(fresh):
+            raise WireError("a message puts something else in the place of a tensor")
         is_input = ours.is_leaf and ours.requires_grad
         history = fresh.requires_grad and not fresh.is_leaf and not is_input
         with torch.set_grad_enabled(torch.is_grad_enabled() and history):
-            if ours.shape == fresh.shape and ours.dtype == fresh.dtype:
-                ours.copy_(fresh)
-        fits = fresh.is_leaf and (fresh.grad is None or fresh.grad.shape == ours.shape)
-        if ours.is_leaf and fits:
+            if ours.shape != fresh.shape or ours.dtype != fresh.dtype:
+                _reform(ours, fresh)
+            ours.copy_(fresh)
+        if ours.is_leaf and fresh.is_leaf:
+            ours.requires_grad_(fresh.requires_grad)
             ours.grad = fresh.grad
 
     def double(self, ours: Any) -> Any:
@@ -106,7 +114,9 @@ class Tensors:
         if isinstance(value, Tensor):
             return self._tensor_node(encoder, value)
         if isinstance(value, torch.dtype):
-            return ["TD", NAMES.get(value, "other")]
+            if value not in NAMES:
+                raise WireError(f"{value} cannot be handed over: use a kind of number like float32")
+            return ["TD", NAMES[value]]
         if isinstance(value, torch.device):
             return ["DV", str(value)]
         if isinstance(value, torch.Size):
@@ -121,6 +131,7 @@ class Tensors:
         if place is not None:
             side, number, name = place
             return ["PS", side, number, name]
+        check(value)
         encoder.message.tensors.append(value)
         entry = len(encoder.message.tensors) - 1
         if isinstance(value, nn.Parameter):
@@ -144,17 +155,18 @@ class Tensors:
             module = self._module(1 - parts[0], parts[1])
             return module._parameters[parts[2]]
         if tag == "LP":
-            return self._take_loose(incoming.tensors[parts[1]], str(parts[0]))
+            return self._take_loose(incoming.tensor(parts[1]), str(parts[0]))
         if tag == "TD":
             return DTYPES[parts[0]]
         if tag == "DV":
             return torch.device(str(parts[0])[:20])
         if tag == "TS":
+            if not is_shape(parts):
+                raise WireError("a message holds a shape that is none")
             return torch.Size(parts)
         if tag == "GEN":
             generator = torch.Generator()
-            state = torch.frombuffer(bytearray(incoming.buffer(parts[0])), dtype=torch.uint8)
-            generator.set_state(state)
+            generator.set_state(rng.torch_state(incoming.buffer(parts[0])))
             return incoming.keep(generator)
         raise WireError(f"a message has a part of unknown kind {str(tag)[:20]!r}")
 
@@ -171,24 +183,30 @@ class Tensors:
 
     def write(self, message: "Outgoing", value: Tensor) -> list[Any]:
         """The entry of a tensor in a message's list."""
-        plain = value.detach()
-        if plain.layout is not torch.strided or plain.dtype not in NAMES or plain.is_meta:
-            raise WireError(f"a tensor of kind {plain.layout}, {plain.dtype}, {plain.device}")
-        grad = value.grad if value.is_leaf and value.requires_grad else None
+        check(value)
+        grad = gradient_of(value)
         flags = value.requires_grad + 2 * value.is_leaf + 4 * isinstance(value, nn.Parameter)
         flags += 8 * (self._place(value) is not None)
+        return self._entry(message, value, flags, grad)
+
+    def _entry(
+        self, message: "Outgoing", value: Tensor, flags: int, grad: Tensor | None
+    ) -> list[Any]:
+        plain = value.detach()
         return [
             NAMES[plain.dtype],
             list(plain.shape),
             None if plain.is_contiguous() else list(plain.stride()),
             message.frame.add(_bytes(plain)),
             flags,
-            None if grad is None else self.write(message, grad),
+            None if grad is None else self._entry(message, grad, 2, None),
         ]
 
     def read(self, incoming: "Incoming", entries: Any, graph: Any, message: Any) -> list[Any]:
         """The tensors of a message; those of a reply that carry a history join our graph."""
         read = [self._read(incoming, entry) for entry in entries or []]
+        if graph is not None and (type(graph) is not int or graph <= 0):
+            raise WireError("a message names a graph by no number")
         tensors = [
             _leafed(tensor, entry[4]) for tensor, entry in zip(read, entries or [], strict=True)
         ]
@@ -203,17 +221,34 @@ class Tensors:
         return tensors
 
     def _read(self, incoming: "Incoming", entry: Any) -> Tensor:
-        name, shape, strides, place, flags, grad = entry
-        if name not in DTYPES or not is_shape(shape):
+        *plain, flags, grad = entry
+        if type(flags) is not int or not 0 <= flags < 16:
             raise WireError("a message holds a tensor of unknown kind")
-        made = _tensor(DTYPES[name], shape, strides, incoming.buffer(place))
+        made = self._dense(incoming, *plain)
+        if flags & 1 and not (made.is_floating_point() or made.is_complex()):
+            raise WireError("a message holds a tensor of whole numbers that wants a gradient")
         if flags & 4:
             made = nn.Parameter(made, requires_grad=bool(flags & 1))
-        elif flags & 1 and (made.is_floating_point() or made.is_complex()):
-            made.requires_grad_()
-        if grad is not None and made.requires_grad:
-            made.grad = self._read(incoming, grad).detach()
+        else:
+            made.requires_grad_(bool(flags & 1))
+        if grad is not None:
+            *plain, _, deeper = grad
+            gradient = self._dense(incoming, *plain)
+            fits = (gradient.shape, gradient.dtype) == (made.shape, made.dtype)
+            if deeper is not None or not fits or not made.requires_grad:
+                raise WireError("a message holds a gradient that does not fit its tensor")
+            made.grad = gradient
         return made
+
+    def _dense(
+        self, incoming: "Incoming", name: Any, shape: Any, strides: Any, place: Any
+    ) -> Tensor:
+        """A tensor from its description, every part of which is checked."""
+        if name not in DTYPES or not is_shape(shape):
+            raise WireError("a message holds a tensor of unknown kind")
+        if strides is not None and not is_strides(strides, shape):
+            raise WireError("a message holds a tensor of a layout that is none")
+        return _tensor(DTYPES[name], shape, strides, incoming.buffer(place))
 
     def is_constant(self, value: Any) -> bool:
         """Whether this is a tensor without history."""
@@ -272,7 +307,7 @@ class Tensors:
         if not needed:
             joined: Any = [result.requires_grad_() for result in results]
         else:
-            joined = Crossed.apply(held, len(inputs), names, results, *needed)
+            joined = Crossed.apply(held, names, results, *needed)
         for place, result in zip(lead, joined, strict=True):
             tensors[place] = result
 
@@ -302,7 +337,7 @@ class Tensors:
         own = [kind for kind in kinds[: kinds.index(base)] if kind is not base]
         names = {name: value for kind in reversed(own) for name, value in vars(kind).items()}
         told: dict[str, Any] = {
-            "base": public_name(base),
+            "base": next((public_name(kind) for kind in kinds if may_be_base(kind)), None),
             "training": module.training,
             "methods": sorted(n for n, v in names.items() if not n.startswith("_") and callable(v)),
             "fields": sorted(
@@ -312,6 +347,14 @@ class Tensors:
             "classes": [self.peer.numbers[id(k)] for k in kinds if id(k) in self.peer.numbers],
         }
         self.mine[number] = module
+        try:
+            return told | self._parts(encoder, number, module)
+        except WireError:
+            self.forget(number)  # the other end never hears of it
+            raise
+
+    def _parts(self, encoder: Any, number: int, module: nn.Module) -> dict[str, Any]:
+        told: dict[str, Any] = {}
         told["params"] = [
             [name, self._value(encoder, 0, number, name, parameter)]
             for name, parameter in module._parameters.items()
@@ -334,6 +377,7 @@ class Tensors:
         if value is None:
             self.last[side, number, name] = None
             return None
+        check(value)
         known = self._place(value)
         self.last[side, number, name] = self._now((side, number, name), value)
         if known is not None and known != (side, number, name):
@@ -365,7 +409,7 @@ class Tensors:
             if not persistent:
                 made._non_persistent_buffers_set.add(name)
         for name, node in told["children"]:
-            made._modules[str(name)] = incoming.value(node)
+            made._modules[str(name)] = _child(incoming.value(node))
         _count(made, [], {})
         made.__dict__["training"] = bool(told["training"])
         self.last[1, number, "/"] = self._kids(made)
@@ -388,9 +432,10 @@ class Tensors:
     def _stand_in_value(self, incoming: "Incoming", node: Any) -> Any:
         if node is None:
             return None
-        if node[0] == "X":
-            return incoming.tensors[node[1]]
-        return incoming.value(node)
+        found = incoming.tensor(node[1]) if node[0] == "X" else incoming.value(node)
+        if not _is_tensor(found):
+            raise WireError("a message holds a module with a parameter that is none")
+        return found
 
     def _settle(self, number: int, name: str, value: Any) -> None:
         if isinstance(value, nn.Parameter) and self._place(value) is None:
@@ -401,10 +446,8 @@ class Tensors:
         from autograder.engine.peer import compared, public
 
         base = public(told["base"], False) if told.get("base") else nn.Module
-        if not (isinstance(base, type) and issubclass(base, nn.Module)):
+        if not may_be_base(base):
             raise WireError("a message names a module's class that is none")
-        if type(base) not in (type, abc.ABCMeta):  # making a subclass would run code
-            base = nn.Module
         methods, named = _names(told.get("methods")), _names(told.get("fields"))
         dunders = self.peer.forwarded(told)
         key = (base, methods, named, dunders)
@@ -437,6 +480,14 @@ class Tensors:
 
     def state_out(self, message: "Outgoing") -> dict[str, Any]:
         """What changed here since the other end last heard: parameters, buffers, gradients."""
+        before = self.last.copy(), self.places.copy()
+        try:
+            return self._changed_state(message)
+        except WireError:  # none of it is sent
+            self.last, self.places = before
+            raise
+
+    def _changed_state(self, message: "Outgoing") -> dict[str, Any]:
         news: list[Any] = []
         modes: list[Any] = []
         structure: list[Any] = []
@@ -470,6 +521,8 @@ class Tensors:
     def _now(self, slot: tuple[int, int, str], value: Any) -> Any:
         """What tells whether a place holds something new: its bits, or whose parameter it is."""
         shared = None if value is None else self._place(value)
+        if value is not None:
+            check(value)
         return bits(value) if shared in (None, slot) else shared
 
     def _news(self, message: "Outgoing", slot: tuple[int, int, str], value: Any) -> Any:
@@ -495,8 +548,8 @@ class Tensors:
                 continue
             slot = (1 - side, number, name)
             if side:  # it is ours that the other end changed
-                self.peer.note_change()
-            if not (side and self.peer.protect):
+                self.peer.note_change("Module")
+            if not (side and self.peer.protects(incoming.call, "Module")):
                 self._update(incoming, module, slot, entry)
             table = module._parameters if name in module._parameters else module._buffers
             self.last[slot] = self._now(slot, table.get(name))
@@ -505,8 +558,8 @@ class Tensors:
             if module is None:
                 continue
             if side:
-                self.peer.note_change()
-            if not (side and self.peer.protect):
+                self.peer.note_change("Module")
+            if not (side and self.peer.protects(incoming.call, "Module")):
                 module.__dict__["training"] = bool(training)
             self.last[1 - side, number, ""] = module.training
 
@@ -516,10 +569,10 @@ class Tensors:
             module = self._module(1 - side, number, missing=True)
             if module is None:
                 continue
-            kids = {str(name): incoming.value(node) for name, node in nodes}
+            kids = {str(name): _child(incoming.value(node)) for name, node in nodes}
             if side:
-                self.peer.note_change()
-            if not (side and self.peer.protect):
+                self.peer.note_change("Module")
+            if not (side and self.peer.protects(incoming.call, "Module")):
                 module._modules.clear()
                 module._modules.update(kids)
                 _count(module, [], {})
@@ -618,9 +671,10 @@ class Crossed(torch.autograd.Function):
     """One call that crossed, as a node of the autograd graph."""
 
     @staticmethod
-    def forward(ctx: Any, graph: Graph, count: int, names: list, results: list, *needed: Tensor):
+    def forward(ctx: Any, graph: Graph, names: list, results: list, *needed: Tensor):
         """Give the results that the other end has computed already."""
-        ctx.graph, ctx.count, ctx.names = graph, count, names
+        ctx.graph, ctx.names = graph, names
+        ctx.shapes = [tensor.shape for tensor in needed]
         ctx.set_materialize_grads(False)
         return tuple(results)
 
@@ -628,11 +682,16 @@ class Crossed(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None):
         """Ask the other end for the products."""
-        inputs, named = ctx.graph.peer.gradients(ctx.graph.number, gradients)
-        # sides are named as the other end sees them
-        by_place = {(1 - side, number, name): g for (side, number, name), g in named}
-        rest = [by_place.get(tuple(name)) for name in ctx.names]
-        return (None, None, None, None, *inputs, *rest)
+        answered = ctx.graph.peer.gradients(ctx.graph.number, gradients)
+        with reading():
+            inputs, named = answered
+            # sides are named as the other end sees them
+            by_place = {(1 - side, number, name): g for (side, number, name), g in named}
+            found = [*inputs, *(by_place.get(tuple(name)) for name in ctx.names)]
+            for gradient, shape in zip(found, ctx.shapes, strict=True):
+                if gradient is not None and not (_is_tensor(gradient) and gradient.shape == shape):
+                    raise WireError("a message holds a gradient that does not fit its tensor")
+        return (None, None, None, *found)
 
 
 def may_use(value: Any, name: str | None) -> bool | None:
@@ -654,13 +713,69 @@ def may_give(value: Any) -> bool:
     return isinstance(value, nn.Module) or kind.startswith(("torch.optim", "torch.utils.data"))
 
 
+def check(value: Tensor) -> None:
+    """Refuse a tensor that is no ordinary one, with a gradient that is none, by its name."""
+    words = _oddity(value)
+    if words:
+        raise WireError(f"{words} cannot be handed over: {CURE}")
+    grad = gradient_of(value)
+    words = "" if grad is None else _oddity(grad)
+    if words:
+        raise WireError(f"a tensor whose gradient is {words} cannot be handed over: {CURE}")
+
+
+def _oddity(value: Tensor) -> str:
+    """What is odd about a tensor, in words; empty for entries in memory, of a kind that crosses."""
+    if is_lazy(value):
+        return "a module whose parameters are uninitialised until the first call"
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return "a tensor inside of torch.vmap or torch.func"
+    if type(value).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return f"a tensor of the special class {type(value).__name__[:50]}"
+    if value.is_nested:
+        return "a nested tensor"
+    if value.is_quantized:
+        return "a quantized tensor"
+    if value.layout is not torch.strided:
+        return f"a tensor of the layout {value.layout}"
+    if value.device.type != "cpu":
+        return f"a tensor on the device {value.device}"
+    if value.dtype not in NAMES:
+        return f"a tensor of the kind {value.dtype}"
+    return ""
+
+
+def gradient_of(value: Tensor) -> Tensor | None:
+    """A leaf's gradient, if it has one."""
+    return value.grad if value.is_leaf and value.requires_grad else None
+
+
+def _is_tensor(value: Any) -> bool:
+    """Whether this is a tensor by its memory, not by what it says of itself."""
+    return issubclass(type(value), Tensor)
+
+
+def _reform(ours: Tensor, fresh: Tensor) -> None:
+    """Give a tensor of ours another shape or dtype in place."""
+    alike = ours.dtype == fresh.dtype and ours.numel() == fresh.numel() and ours.is_contiguous()
+    if alike:  # the same memory: others may look at it
+        ours.as_strided_(fresh.shape, _steps(fresh.shape), ours.storage_offset())
+    else:
+        ours.data = fresh.detach().clone()
+
+
+def _steps(shape: Sequence[int]) -> list[int]:
+    """The strides of a tensor of this shape without gaps."""
+    return [prod(size or 1 for size in shape[axis + 1 :]) for axis in range(len(shape))]
+
+
 def bits(value: Any) -> Any:
     """What tells whether a tensor, its gradient or a generator was changed."""
     if value is None:
         return None
     if isinstance(value, torch.Generator):
         return _bytes(value.get_state())
-    grad = value.grad if value.is_leaf and value.requires_grad else None
+    grad = gradient_of(value)
     return (
         value.dtype,
         tuple(value.shape),
@@ -674,7 +789,7 @@ def _bytes(value: Tensor) -> bytes:
     """The entries' bytes in reading order, whatever the layout in memory."""
     if not value.numel():
         return b""
-    flat = value.cpu().contiguous().reshape(-1)
+    flat = value.resolve_conj().resolve_neg().contiguous().reshape(-1)
     if flat.stride(0) != 1:  # a single entry may have any
         flat = flat.as_strided(flat.shape, (1,))
     return flat.view(torch.uint8).numpy().tobytes()
@@ -690,15 +805,24 @@ def _tensor(kind: torch.dtype, shape: list[int], strides: Any, data: Any) -> Ten
             return torch.empty(shape, dtype=kind)
         raw = torch.frombuffer(bytearray(data), dtype=torch.uint8 if kind is torch.bool else kind)
     made = (raw != 0 if kind is torch.bool else raw).reshape(shape)
-    if strides is None or not is_shape(strides) or len(strides) != len(shape):
-        return made
-    return _laid_out(made, strides)
+    return made if strides is None else _laid_out(made, strides)
+
+
+def is_strides(strides: Any, shape: list[int]) -> bool:
+    """Whether this is a list of steps that a tensor of this shape may take through memory."""
+    return (
+        isinstance(strides, list)
+        and len(strides) == len(shape)
+        and all(type(step) is int and 0 <= step < 2**40 for step in strides)
+    )
 
 
 def _laid_out(made: Tensor, strides: list[int]) -> Tensor:
     """The same entries with these strides."""
     room = 1 + sum((size - 1) * step for size, step in zip(made.shape, strides, strict=True))
     if room > MAX_SPREAD * made.numel() + 1024 or room > made.numel() + MAX_LAID:
+        return made
+    if _overlap(made.shape, strides):
         return made
     laid = torch.zeros(room, dtype=made.dtype, device="cpu").as_strided(made.shape, strides)
     target, source = laid, made
@@ -707,6 +831,17 @@ def _laid_out(made: Tensor, strides: list[int]) -> Tensor:
             target, source = target.narrow(axis, 0, 1), source.narrow(axis, 0, 1)
     target.copy_(source)
     return laid
+
+
+def _overlap(shape: Sequence[int], strides: list[int]) -> bool:
+    """Whether two entries may share memory, but for those of a repeated axis."""
+    reach = 0
+    for step, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1 and step:
+            if step <= reach:
+                return True
+            reach += (size - 1) * step
+    return False
 
 
 def _count(module: nn.Module, above: list[nn.Module], known: dict[int, int]) -> int:
@@ -735,9 +870,43 @@ def _names(claimed: Any) -> tuple[str, ...]:
     return tuple(name for name in names if not name.startswith("_"))[:500]
 
 
+def may_be_base(kind: Any) -> bool:
+    """Whether a stand-in of an answer's module may be of this public class.
+
+    The library's layers, which hold nothing but parameters and settings, and the modules of
+    packages that both ends import. None that C++ stands behind, that makes code of what it holds
+    or starts processes, and none whose metaclass runs code when a subclass is made.
+    """
+    from autograder.engine.peer import public_name
+
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+        return False
+    if type(kind) not in (type, abc.ABCMeta) or issubclass(kind, LazyModuleMixin):
+        return False
+    where = kind.__module__
+    return (
+        where.startswith("torch.nn.modules.") or where.partition(".")[0] != "torch"
+    ) and public_name(kind) is not None
+
+
+def may_pass_for(kind: type) -> bool:
+    """Whether a stand-in may pass for an object of this class: optimisers and sets of data.
+
+    These are plain objects of Python. Never a tensor, or anything else that C++ reads by its
+    layout: it would take the stand-in's memory for one.
+    """
+    return kind.__module__.startswith("torch.optim.") or kind.__module__ in DATA
+
+
+def _child(value: Any) -> nn.Module | None:
+    if value is not None and not issubclass(type(value), nn.Module):
+        raise WireError("a message holds a module with a part that is none")
+    return value
+
+
 def _number(told: dict[str, Any]) -> int:
     number = told["n"]
-    if type(number) is not int:
+    if type(number) is not int or not LOOSE < number < 2**63:
         raise WireError("a message names a module by no number")
     return number
 
