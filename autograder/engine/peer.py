@@ -416,23 +416,28 @@ class Peer:
                 self.random.arrive(incoming.frame, tree.get("rng"))
             self._take_tensors(incoming, None)
             values = incoming.value(tree.get("v"))
-            plain = tree.get("p") or []
+            target, *rest = tree.get("p") or []
             op = str(tree.get("op"))
+            if op == "ask":
+                service, values = self.services[target], tuple(values)
         if op == "ask":
-            return self.services[plain[0]](*values)
+            return service(*values)
         if op == "vjp":
-            return self.tensors.vjp(plain[0], values)
-        return self._use(op, plain, values)
+            return self.tensors.vjp(target, values)
+        return self._use(op, target, rest, values)
 
-    def _use(self, op: str, plain: list, values: tuple) -> Any:
-        target = self.given[plain[0]]
-        name: Any = plain[1] if len(plain) > 1 else None
+    def _use(self, op: str, number: Any, rest: list, values: Any) -> Any:
+        with reading():
+            target = self.given[number]
+            name: Any = rest[0] if rest else None
+            if op == "call":
+                args, kwargs = values
+                args, kwargs = tuple(args), dict(kwargs)
         if op == "copy":
             self._permit(target, "__deepcopy__")
             return copy.deepcopy(target)
         self._permit(target, name)
         if op == "call":
-            args, kwargs = values
             function = target if name is None else getattr(target, name)
             return function(*args, **kwargs)
         if op == "get":

@@ -269,9 +269,12 @@ class Tensors:
 
     def vjp(self, graph: int, gradients: tuple) -> list[Any]:
         """Gradients for the tensors that were handed in, then [place, gradient] of parameters."""
-        outputs, inputs, places = self.graphs[graph]
+        with reading():
+            outputs, inputs, places = self.graphs[graph]
+            pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if g is not None]
+        if not all(_is_tensor(gradient) for _, gradient in pairs):
+            raise WireError("a message holds a gradient that is none")
         parameters = [parameter for _, parameter in places]
-        pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if g is not None]
         wanted = [*inputs, *parameters]
         if not pairs or not wanted:
             return [[None] * len(inputs), []]

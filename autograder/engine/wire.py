@@ -285,6 +285,11 @@ def _integer(parts: list[Any]) -> int:
     return int(text, 16)
 
 
+def _complex(decoder: Decoder, parts: list[Any]) -> complex:
+    real, imaginary = parts
+    return complex(real, imaginary)
+
+
 def _fraction(decoder: Decoder, parts: list[Any]) -> fractions.Fraction:
     decoder.mind_the_clock()  # two long numbers take a while to reduce
     above, below = parts
@@ -317,7 +322,7 @@ _READERS: dict[Any, Callable[[Decoder, list[Any]], Any]] = {
     "I": lambda d, p: _integer(p),
     "B": lambda d, p: bytes(d.buffer(p[0])),
     "BA": lambda d, p: bytearray(d.buffer(p[0])),
-    "C": lambda d, p: complex(p[0], p[1]),
+    "C": _complex,
     "FS": lambda d, p: frozenset(_filled(d, set(), p)),
     "G": _range,
     "SL": lambda d, p: slice(*d.values(p)),
