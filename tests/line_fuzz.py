@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from autograder.engine.peer import Gone, Peer
 from autograder.engine.trusted import Guard
-from autograder.engine.wire import MALFORMED, Frame, WireError
+from autograder.engine.wire import Frame, WireError
 from lab.check import assert_close
 
 MEMORY = 8 << 30
@@ -267,6 +267,10 @@ def exchange(frames: list[bytes]) -> Any:
             value = peer.call(1, None, (ours(),), {}, "f")
             use(value)
             return value
+    except Exception as error:
+        if not any(error is own for own in peer.raised.values()):
+            raise
+        return error  # of the test's own code, which the answer passes on
     finally:
         here.close()
         there.close()
@@ -283,9 +287,6 @@ def kind_of(maker: Maker) -> str:
     except Gone as gone:
         assert gone.kind != "timeout", "an exchange hung"
         return "gone"
-    except MALFORMED as error:
-        assert hasattr(error, "raised") or "was lost on its way" in str(error), error
-        return "claimed"
     except Exception as error:
         if not hasattr(error, "raised"):
             raise

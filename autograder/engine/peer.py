@@ -530,8 +530,9 @@ class Peer:
     def _error(self, told: Any) -> BaseException:
         """The exception to raise here for one that the other end raised."""
         if "yours" in told:
-            ours = self.raised.get(told["yours"])
-            return ours if ours is not None else RuntimeError("an exception was lost on its way")
+            if told["yours"] not in self.raised:
+                raise WireError("a message refers to an exception that is gone")
+            return self.raised[told["yours"]]
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
         raised = Raised(name, text, _small(told.get("line")), str(told.get("cell"))[:100], kinds)

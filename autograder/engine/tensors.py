@@ -8,6 +8,7 @@ with the Jacobian.
 
 import abc
 import contextlib
+import ctypes
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -486,9 +487,19 @@ class Tensors:
         before = self.last.copy(), self.places.copy()
         try:
             return self._changed_state(message)
-        except WireError:  # none of it is sent
+        except WireError:  # none of it is sent; what is odd costs this one message
             self.last, self.places = before
+            self.last |= self._odd_places()
             raise
+
+    def _odd_places(self) -> dict[tuple[int, int, str], str]:
+        return {
+            (side, number, name): words
+            for side, number, module in self._shared()
+            for table in (module._parameters, module._buffers)
+            for name, value in table.items()
+            if value is not None and (words := _oddity(value))
+        }
 
     def _changed_state(self, message: "Outgoing") -> dict[str, Any]:
         news: list[Any] = []
@@ -498,6 +509,8 @@ class Tensors:
             for table in (module._parameters, module._buffers):
                 for name, value in table.items():
                     slot = (side, number, name)
+                    if value is not None and self.last.get(slot) == (_oddity(value) or bits):
+                        continue  # the other end was told that it is odd
                     if isinstance(value, nn.Parameter) and self._place(value) is None:
                         self.places[id(value)] = slot
                         news.append([*slot, {"new": self.write(message, value)}])
@@ -741,7 +754,7 @@ def _oddity(value: Tensor) -> str:
         return "a quantized tensor"
     if value.layout is not torch.strided:
         return f"a tensor of the layout {value.layout}"
-    if value.device.type != "cpu":
+    if not value.is_cpu:
         return f"a tensor on the device {value.device}"
     if value.dtype not in NAMES:
         return f"a tensor of the kind {value.dtype}"
@@ -792,10 +805,10 @@ def _bytes(value: Tensor) -> bytes:
     """The entries' bytes in reading order, whatever the layout in memory."""
     if not value.numel():
         return b""
-    flat = value.resolve_conj().resolve_neg().contiguous().reshape(-1)
-    if flat.stride(0) != 1:  # a single entry may have any
-        flat = flat.as_strided(flat.shape, (1,))
-    return flat.view(torch.uint8).numpy().tobytes()
+    flat = value.resolve_conj().resolve_neg().contiguous()
+    if flat.untyped_storage().nbytes() < flat.nbytes:
+        raise WireError("a tensor whose memory was given up cannot be handed over")
+    return ctypes.string_at(flat.data_ptr(), flat.nbytes)  # by `numpy()` it could grow no more
 
 
 def _tensor(kind: torch.dtype, shape: list[int], strides: Any, data: Any) -> Tensor:
@@ -807,7 +820,8 @@ def _tensor(kind: torch.dtype, shape: list[int], strides: Any, data: Any) -> Ten
         if not count:
             return torch.empty(shape, dtype=kind)
         raw = torch.frombuffer(bytearray(data), dtype=torch.uint8 if kind is torch.bool else kind)
-    made = (raw != 0 if kind is torch.bool else raw).reshape(shape)
+    # in memory of its own, which can be resized
+    made = (raw != 0 if kind is torch.bool else raw.clone()).reshape(shape)
     return made if strides is None else _laid_out(made, strides)
 
 
