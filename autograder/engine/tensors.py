@@ -16,7 +16,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.nn import Module, Parameter  # by name: an answer may put something else there
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -45,7 +47,7 @@ DATA = tuple(f"torch.utils.data.{name}" for name in ("dataset", "dataloader", "s
 MAX_MODULES = 100_000  # in a tree, one that stands in two places counted twice
 
 
-Lent = tuple[weakref.ref[nn.Module], Tensor, int]
+Lent = tuple[weakref.ref[Module], Tensor, int]
 
 
 class Tensors:
@@ -53,13 +55,13 @@ class Tensors:
 
     def __init__(self, peer: "Peer") -> None:
         self.peer = peer
-        self.mine: dict[int, nn.Module] = {}  # modules of ours that the other end knows
+        self.mine: dict[int, Module] = {}  # modules of ours that the other end knows
         self.theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.last: dict[tuple[int, int, str], Any] = {}  # what the other end has in each place
         self.places: dict[int, tuple[int, int, str]] = {}  # id of a parameter -> its place
         self.graphs: dict[int, tuple[list[Tensor], list[Tensor], list[Any]]] = {}
         self.classes: dict[Any, type] = {}
-        self.others: nn.Module | None = None  # holds their loose parameters
+        self.others: Module | None = None  # holds their loose parameters
         self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
 
     def mode(self) -> bool:
@@ -135,14 +137,14 @@ class Tensors:
         check(value)
         encoder.message.tensors.append(value)
         entry = len(encoder.message.tensors) - 1
-        if isinstance(value, nn.Parameter):
+        if isinstance(value, Parameter):
             return self._loose(value, entry)
         encoder.keep(value)
         return ["X", entry]
 
-    def _loose(self, value: nn.Parameter, entry: int) -> Any:
+    def _loose(self, value: Parameter, entry: int) -> Any:
         """A parameter that stands in no module is shared as well: optimisers change it later."""
-        own = self.mine.setdefault(LOOSE, nn.Module())
+        own = self.mine.setdefault(LOOSE, Module())
         name = str(len(own._parameters))
         own._parameters[name] = value
         self.places[id(value)] = (0, LOOSE, name)
@@ -171,11 +173,11 @@ class Tensors:
             return incoming.keep(generator)
         raise WireError(f"a message has a part of unknown kind {str(tag)[:20]!r}")
 
-    def _take_loose(self, value: Tensor, name: str) -> nn.Parameter:
-        if not isinstance(value, nn.Parameter):
+    def _take_loose(self, value: Tensor, name: str) -> Parameter:
+        if not isinstance(value, Parameter):
             raise WireError("a message holds a parameter that is none")
         if self.others is None:
-            self.others = nn.Module()
+            self.others = Module()
         self.theirs[LOOSE] = self.others
         self.others._parameters[name] = value
         self._settle(LOOSE, name, value)
@@ -186,7 +188,7 @@ class Tensors:
         """The entry of a tensor in a message's list."""
         check(value)
         grad = gradient_of(value)
-        flags = value.requires_grad + 2 * value.is_leaf + 4 * isinstance(value, nn.Parameter)
+        flags = value.requires_grad + 2 * value.is_leaf + 4 * isinstance(value, Parameter)
         flags += 8 * (self._place(value) is not None)
         return self._entry(message, value, flags, grad)
 
@@ -229,7 +231,7 @@ class Tensors:
         if flags & 1 and not (made.is_floating_point() or made.is_complex()):
             raise WireError("a message holds a tensor of whole numbers that wants a gradient")
         if flags & 4:
-            made = nn.Parameter(made, requires_grad=bool(flags & 1))
+            made = Parameter(made, requires_grad=bool(flags & 1))
         else:
             made.requires_grad_(bool(flags & 1))
         if grad is not None:
@@ -315,7 +317,7 @@ class Tensors:
         for place, result in zip(lead, joined, strict=True):
             tensors[place] = result
 
-    def _parameters(self) -> Iterator[tuple[tuple[int, int, str], nn.Parameter]]:
+    def _parameters(self) -> Iterator[tuple[tuple[int, int, str], Parameter]]:
         """Parameters of all shared modules that want gradients, each once, with their places."""
         seen: set[int] = set()
         for side, number, module in self._shared():
@@ -329,15 +331,15 @@ class Tensors:
 
     def is_module(self, value: Any) -> bool:
         """Whether this is a module."""
-        return isinstance(value, nn.Module)
+        return isinstance(value, Module)
 
-    def describe(self, encoder: Any, module: nn.Module) -> dict[str, Any]:
+    def describe(self, encoder: Any, module: Module) -> dict[str, Any]:
         """What the other end needs to make a stand-in of a module of ours."""
         from autograder.engine.peer import FORWARDED, public_name
 
         number = self.peer.give(module)
         kinds = type(module).__mro__[:-1]
-        base = next((kind for kind in kinds if public_name(kind)), nn.Module)
+        base = next((kind for kind in kinds if public_name(kind)), Module)
         own = [kind for kind in kinds[: kinds.index(base)] if kind is not base]
         names = {name: value for kind in reversed(own) for name, value in vars(kind).items()}
         told: dict[str, Any] = {
@@ -357,7 +359,7 @@ class Tensors:
             self.forget(number)  # the other end never hears of it
             raise
 
-    def _parts(self, encoder: Any, number: int, module: nn.Module) -> dict[str, Any]:
+    def _parts(self, encoder: Any, number: int, module: Module) -> dict[str, Any]:
         told: dict[str, Any] = {}
         told["params"] = [
             [name, self._value(encoder, 0, number, name, parameter)]
@@ -386,7 +388,7 @@ class Tensors:
         self.last[side, number, name] = self._now((side, number, name), value)
         if known is not None and known != (side, number, name):
             return ["PS", *known]
-        if isinstance(value, nn.Parameter):
+        if isinstance(value, Parameter):
             self.places[id(value)] = (side, number, name)
         encoder.message.tensors.append(value)
         return ["X", len(encoder.message.tensors) - 1]
@@ -398,7 +400,7 @@ class Tensors:
         made: Any = known if known is self.theirs.get(_number(told)) else None
         if made is None:
             made = object.__new__(self._class(told))
-            nn.Module.__init__(made)
+            Module.__init__(made)
             made.__dict__["_remote"] = Remote(self.peer, told)
         number = made.__dict__["_remote"].number
         self.theirs[number] = made
@@ -442,14 +444,14 @@ class Tensors:
         return found
 
     def _settle(self, number: int, name: str, value: Any) -> None:
-        if isinstance(value, nn.Parameter) and self._place(value) is None:
+        if isinstance(value, Parameter) and self._place(value) is None:
             self.places[id(value)] = (1, number, name)
         self.last[1, number, name] = self._now((1, number, name), value)
 
     def _class(self, told: dict[str, Any]) -> type:
         from autograder.engine.peer import compared, public
 
-        base = public(told["base"], False) if told.get("base") else nn.Module
+        base = public(told["base"], False) if told.get("base") else Module
         if not may_be_base(base):
             raise WireError("a message names a module's class that is none")
         methods, named = _names(told.get("methods")), _names(told.get("fields"))
@@ -465,7 +467,7 @@ class Tensors:
             self.classes[key] = type(base.__name__, (base,), body)
         return self.classes[key]
 
-    def lend(self, module: nn.Module, number: int, name: str, value: Any) -> None:
+    def lend(self, module: Module, number: int, name: str, value: Any) -> None:
         """Keep an eye on a plain tensor of a module of theirs: a test may change it in place."""
         if isinstance(value, Tensor) and self._place(value) is None and not value.is_inference():
             self.lent[number, name] = weakref.ref(module), value, value._version
@@ -511,7 +513,7 @@ class Tensors:
                     slot = (side, number, name)
                     if value is not None and self.last.get(slot) == (_oddity(value) or bits):
                         continue  # the other end was told that it is odd
-                    if isinstance(value, nn.Parameter) and self._place(value) is None:
+                    if isinstance(value, Parameter) and self._place(value) is None:
                         self.places[id(value)] = slot
                         news.append([*slot, {"new": self.write(message, value)}])
                         self.last[slot] = self._now(slot, value)
@@ -594,7 +596,7 @@ class Tensors:
                 _count(module, [], {})
             self.last[1 - side, number, "/"] = self._kids(module)
 
-    def _kids(self, module: nn.Module) -> tuple[Any, ...]:
+    def _kids(self, module: Module) -> tuple[Any, ...]:
         """What tells which modules stand in a module's places."""
         return tuple((name, id(child)) for name, child in module._modules.items())
 
@@ -615,7 +617,7 @@ class Tensors:
             return
         fresh = None if entry is None else self._read(incoming, entry)
         if old is None or fresh is None:
-            if name not in table and isinstance(fresh, nn.Parameter):
+            if name not in table and isinstance(fresh, Parameter):
                 table = module._parameters
             table[name] = fresh
             return
@@ -714,11 +716,11 @@ def may_use(value: Any, name: str | None) -> bool | None:
     """Of a module only its call and what its own class adds; None for anything else."""
     if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
         return name in (None, "__call__")
-    if not isinstance(value, nn.Module):
+    if not isinstance(value, Module):
         return None
     if name is None or name in ("forward", "__deepcopy__"):
         return True
-    return not name.startswith("_") and not hasattr(nn.Module, name)
+    return not name.startswith("_") and not hasattr(Module, name)
 
 
 def may_give(value: Any) -> bool:
@@ -726,7 +728,7 @@ def may_give(value: Any) -> bool:
     if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
         return True
     kind = type(value).__module__
-    return isinstance(value, nn.Module) or kind.startswith(("torch.optim", "torch.utils.data"))
+    return isinstance(value, Module) or kind.startswith(("torch.optim", "torch.utils.data"))
 
 
 def check(value: Tensor) -> None:
@@ -744,9 +746,9 @@ def _oddity(value: Tensor) -> str:
     """What is odd about a tensor, in words; empty for entries in memory, of a kind that crosses."""
     if is_lazy(value):
         return "a module whose parameters are uninitialised until the first call"
-    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+    if is_functorch_wrapped_tensor(value):
         return "a tensor inside of torch.vmap or torch.func"
-    if type(value).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+    if _dispatch_of(type(value)) is not _dispatch_of(Tensor):
         return f"a tensor of the special class {type(value).__name__[:50]}"
     if value.is_nested:
         return "a nested tensor"
@@ -759,6 +761,10 @@ def _oddity(value: Tensor) -> str:
     if value.dtype not in NAMES:
         return f"a tensor of the kind {value.dtype}"
     return ""
+
+
+def _dispatch_of(kind: Any) -> Any:
+    return kind.__torch_dispatch__
 
 
 def gradient_of(value: Tensor) -> Tensor | None:
@@ -861,12 +867,12 @@ def _overlap(shape: Sequence[int], strides: list[int]) -> bool:
     return False
 
 
-def _count(module: nn.Module, above: list[nn.Module], known: dict[int, int]) -> int:
+def _count(module: Module, above: list[Module], known: dict[int, int]) -> int:
     """How many modules a tree holds; refuses one that holds itself or never seems to end."""
     if any(module is one for one in above) or len(above) > 200:
         raise WireError("a message holds a module that holds itself")
     if id(module) not in known:
-        kids = [kid for kid in module._modules.values() if isinstance(kid, nn.Module)]
+        kids = [kid for kid in module._modules.values() if isinstance(kid, Module)]
         known[id(module)] = 1 + sum(_count(kid, [*above, module], known) for kid in kids)
     if known[id(module)] > MAX_MODULES:
         raise WireError("a message holds a module with too many parts")
@@ -896,7 +902,7 @@ def may_be_base(kind: Any) -> bool:
     """
     from autograder.engine.peer import public_name
 
-    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+    if not (isinstance(kind, type) and issubclass(kind, Module)):
         return False
     if type(kind) not in (type, abc.ABCMeta) or issubclass(kind, LazyModuleMixin):
         return False
@@ -915,8 +921,8 @@ def may_pass_for(kind: type) -> bool:
     return kind.__module__.startswith("torch.optim.") or kind.__module__ in DATA
 
 
-def _child(value: Any) -> nn.Module | None:
-    if value is not None and not issubclass(type(value), nn.Module):
+def _child(value: Any) -> Module | None:
+    if value is not None and not issubclass(type(value), Module):
         raise WireError("a message holds a module with a part that is none")
     return value
 
@@ -968,16 +974,16 @@ def _get_attribute(self: Any, name: str) -> Any:
 
 def _set_attribute(self: Any, name: str, value: Any) -> None:
     known = any(name in self.__dict__[table] for table in ("_parameters", "_buffers", "_modules"))
-    if known or name == "training" or isinstance(value, nn.Module | nn.Parameter):
-        nn.Module.__setattr__(self, name, value)
+    if known or name == "training" or isinstance(value, Module | Parameter):
+        Module.__setattr__(self, name, value)
     if name == "training" or name.startswith("_"):
         self.__dict__[name] = value
         return
     remote = self.__dict__["_remote"]
     if remote.peer.is_free:  # a test's module keeps what is no parameter to itself
-        if not known and not isinstance(value, nn.Module | nn.Parameter):
+        if not known and not isinstance(value, Module | Parameter):
             self.__dict__[name] = value
-    elif not isinstance(value, nn.Parameter) and not (known and isinstance(value, Tensor)):
+    elif not isinstance(value, Parameter) and not (known and isinstance(value, Tensor)):
         remote.peer.put(remote.number, name, value)
 
 

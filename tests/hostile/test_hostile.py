@@ -17,8 +17,9 @@ from tests.hostile.course import POINTS, QUESTIONS, write_course
 from tests.hostile.klass import VICTIM, Graded
 from tests.hostile.rows import LISTED
 from tests.hostile.steps import Row
+from tests.hostile.values import VALUES
 
-HOSTILE = [*LISTED, *INVENTED]
+HOSTILE = [*LISTED, *INVENTED, *VALUES]
 
 
 def by_id(row: Row) -> str:
