@@ -73,6 +73,10 @@ class Allowed:
     this name; one that comes after the reference's last as many as that. A call of a name that
     the reference does not have, of a class of the answer's own, is held against the reference's
     call at the same place in the test.
+
+    To use it: `peer.protect = True`, and `peer.allowed` the reference's `(crossing.what,
+    crossing.changed)` before the test is run; the count begins anew with each `peer.recording()`.
+    Without an entry nothing may be changed. What is kept away is still what the call gives.
     """
 
     def __init__(self, crossings: Iterable[tuple[str, tuple[str, ...]]]) -> None:
@@ -81,15 +85,14 @@ class Allowed:
         for place, (name, kinds) in enumerate(crossings):
             self.places.setdefault(name, []).append(place)
             self.changed.append(collections.Counter(kinds))
-        self.made: list[str] = []
+        self.made: collections.Counter[str] = collections.Counter()  # calls so far, by name
 
     def next(self, name: str) -> collections.Counter[str]:
         """How many values of each kind the call that is made now may change."""
-        own = self.places.get(name, range(len(self.made), len(self.made) + 1))
-        place = own[min(self.made.count(name), len(own) - 1)]
-        self.made.append(name)
-        found = self.changed[place] if place < len(self.changed) else ()
-        return collections.Counter(found)
+        own = self.places.get(name)
+        place = own[min(self.made[name], len(own) - 1)] if own else self.made.total()
+        self.made[name] += 1
+        return collections.Counter(self.changed[place] if place < len(self.changed) else ())
 
 
 class Peer:
@@ -294,9 +297,8 @@ class Peer:
             ours = message.encoder.kept[place]
             names.append(type(ours).__name__)
             self.note_change(names[-1])
-            if self.protects(
-                message, names[-1]
-            ):  # what the call gave may still refer to what it changed
+            if self.protects(message, names[-1]):
+                # what the call gave may still refer to what it changed
                 incoming.kept[place] = self._double(ours)
         for place, node in changes:
             incoming.rewind(count)

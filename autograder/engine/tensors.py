@@ -500,7 +500,7 @@ class Tensors:
             for side, number, module in self._shared()
             for table in (module._parameters, module._buffers)
             for name, value in table.items()
-            if value is not None and (words := _oddity(value))
+            if value is not None and (words := _odd(value))
         }
 
     def _changed_state(self, message: "Outgoing") -> dict[str, Any]:
@@ -511,13 +511,14 @@ class Tensors:
             for table in (module._parameters, module._buffers):
                 for name, value in table.items():
                     slot = (side, number, name)
-                    if value is not None and self.last.get(slot) == (_oddity(value) or bits):
+                    now = self._now(slot, value)
+                    if isinstance(now, str) and self.last.get(slot) == now:
                         continue  # the other end was told that it is odd
                     if isinstance(value, Parameter) and self._place(value) is None:
                         self.places[id(value)] = slot
                         news.append([*slot, {"new": self.write(message, value)}])
-                        self.last[slot] = self._now(slot, value)
-                    elif self.last.get(slot, bits) != (now := self._now(slot, value)):
+                        self.last[slot] = now
+                    elif self.last.get(slot, bits) != now:
                         self.last[slot] = now
                         news.append([*slot, self._news(message, slot, value)])
             kids = self._kids(module)
@@ -537,11 +538,11 @@ class Tensors:
         }
 
     def _now(self, slot: tuple[int, int, str], value: Any) -> Any:
-        """What tells whether a place holds something new: its bits, or whose parameter it is."""
-        shared = None if value is None else self._place(value)
-        if value is not None:
-            check(value)
-        return bits(value) if shared in (None, slot) else shared
+        """What tells whether a place holds something new: bits, whose parameter, or what is odd."""
+        if value is None:
+            return None
+        shared = self._place(value)
+        return shared if shared not in (None, slot) else _odd(value) or bits(value)
 
     def _news(self, message: "Outgoing", slot: tuple[int, int, str], value: Any) -> Any:
         if value is None:
@@ -732,14 +733,19 @@ def may_give(value: Any) -> bool:
 
 
 def check(value: Tensor) -> None:
-    """Refuse a tensor that is no ordinary one, with a gradient that is none, by its name."""
-    words = _oddity(value)
+    """Refuse a tensor that is no ordinary one, or has a gradient that is none, by its name."""
+    words = _odd(value)
     if words:
         raise WireError(f"{words} cannot be handed over: {CURE}")
-    grad = gradient_of(value)
-    words = "" if grad is None else _oddity(grad)
-    if words:
-        raise WireError(f"a tensor whose gradient is {words} cannot be handed over: {CURE}")
+
+
+def _odd(value: Tensor) -> str:
+    """What is odd about a tensor or its gradient, in words."""
+    words = _oddity(value)
+    grad = None if words else gradient_of(value)
+    if grad is not None and (odd := _oddity(grad)):
+        words = f"a tensor whose gradient is {odd}"
+    return words
 
 
 def _oddity(value: Tensor) -> str:
