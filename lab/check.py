@@ -13,6 +13,7 @@ from torch import Tensor
 Number = float | int | bool
 
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+TOLERANCE |= {torch.complex128: 1e-10, torch.complex64: 1e-5}
 
 
 def draw(*shapes: Sequence[int], seed: int = 0, dtype: torch.dtype = torch.float64) -> Any:
@@ -50,21 +51,22 @@ def assert_close(
         actual: the student's tensor (or number).
         expected: a tensor of the same shape, or one number that every entry should equal.
         claim: one sentence that says what should hold; first line of the message.
-        atol: tolerance; by default 1e-10 in float64 and 1e-5 in float32.
+        atol: tolerance; by default 1e-10 in float64 and 1e-5 in float32. Where the two differ in
+            precision the stricter one holds: an answer in less precision than what is expected
+            is no excuse for a larger error.
     """
     __tracebackhide__ = True
-    both_numbers = isinstance(actual, Number) and isinstance(expected, Number)
+    both_numbers = _is_number(actual) and _is_number(expected)
     exact = torch.float64  # a Python number has this precision
-    theirs = torch.tensor(actual, dtype=exact) if both_numbers else _tensor(actual, claim)
-    ours = expected if isinstance(expected, Tensor) else torch.tensor(expected, dtype=exact)
-    ours = ours.to(theirs.device)
+    given = torch.tensor(actual, dtype=exact) if both_numbers else _tensor(actual, claim)
+    wanted = expected if isinstance(expected, Tensor) else torch.tensor(expected, dtype=exact)
+    if atol is None:
+        atol = _tolerance(given.dtype, wanted.dtype, isinstance(expected, Tensor))
+    theirs, ours = _precise(given, wanted)
     if isinstance(expected, Tensor) and theirs.shape != ours.shape:
         shapes = f"Yours has shape {tuple(theirs.shape)}, expected {tuple(ours.shape)}."
         _fail(claim, shapes + _transposed_hint(theirs, ours))
-    if atol is None:
-        atol = TOLERANCE.get(theirs.dtype, 0.0)
-    theirs = theirs.detach().double()
-    ours = ours.detach().double().expand(theirs.shape)
+    ours = ours.expand(theirs.shape)
     nan = torch.isnan(theirs)
     if (nan & ~torch.isnan(ours)).any():
         _fail(claim, f"Yours is NaN (not a number) {_at(nan & ~torch.isnan(ours))}.")
@@ -98,11 +100,32 @@ def visible_passed() -> None:
     print("Visible tests passed. Hidden tests run when your notebook is graded.")
 
 
+def _tolerance(theirs: torch.dtype, ours: torch.dtype, is_tensor: bool) -> float:
+    """How far an answer of one dtype may be from what is expected in another.
+
+    A number, or whole numbers, are expected of answers in double and in single precision alike.
+    """
+    known = is_tensor and ours in TOLERANCE
+    return min(TOLERANCE.get(theirs, 0.0), TOLERANCE[ours if known else torch.float32])
+
+
+def _precise(theirs: Tensor, ours: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in double precision, on one device, without a history."""
+    either = theirs.is_complex() or ours.is_complex()
+    dtype = torch.complex128 if either else torch.float64
+    theirs = theirs.detach().to(dtype)
+    return theirs, ours.detach().to(theirs.device, dtype)
+
+
+def _is_number(value: Any) -> bool:
+    return issubclass(type(value), Number)
+
+
 def _tensor(actual: Any, claim: str) -> Tensor:
     __tracebackhide__ = True
     if actual is None:
         _fail(claim, "Yours is None: is a return statement missing?")
-    if not isinstance(actual, Tensor):
+    if not issubclass(type(actual), Tensor):  # by its memory: `__class__` can say anything
         _fail(claim, f"Yours is a {type(actual).__name__}, expected a torch.Tensor.")
     return actual
 
@@ -132,6 +155,8 @@ def _difference(theirs: Tensor, ours: Tensor, wrong: Tensor) -> str:
 
 def _scale_hint(theirs: Tensor, ours: Tensor) -> str:
     """Name a constant factor between the two, if there is one worth the name."""
+    if theirs.is_complex():  # which have no order
+        return ""
     large = ours.abs() > 1e-6
     if int(large.sum()) < 2:
         return ""
@@ -147,7 +172,6 @@ def _scale_hint(theirs: Tensor, ours: Tensor) -> str:
 def _transposed_hint(theirs: Tensor, ours: Tensor) -> str:
     if theirs.ndim < 2 or theirs.shape != ours.transpose(-2, -1).shape:
         return ""
-    theirs, ours = theirs.detach().double(), ours.detach().double()
     flipped = ours.transpose(-2, -1)
     if ours.shape == flipped.shape and torch.allclose(ours, flipped, atol=1e-6):
         return ""

@@ -42,6 +42,56 @@ def test_double_precision_is_held_to_more_than_single():
     assert_close((x + 1e-8).float(), x.float(), CLAIM)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_less_precision_than_expected_is_no_larger_tolerance(dtype):
+    x = draw((4,))
+    said_by(lambda: assert_close(x.to(dtype), x, CLAIM))
+    said_by(lambda: assert_close(x.to(dtype), x.float(), CLAIM))
+    said_by(lambda: assert_close(torch.full((3,), 0.7).to(dtype), 0.7, CLAIM))
+    said_by(lambda: assert_close(x.float(), x, CLAIM))
+    assert_close(x.to(dtype), x.to(dtype) * 1.001, CLAIM)
+    assert_close(x.to(dtype), x, CLAIM, atol=2e-2)
+    assert_close(torch.ones(3).to(dtype), 1, CLAIM)
+
+
+def test_single_precision_is_held_to_single_where_a_number_is_expected():
+    assert_close(torch.full((3,), 0.7), 0.7, CLAIM)
+    assert_close(torch.tensor([3.0 + 5e-6]), torch.tensor([3]), CLAIM)
+    said_by(lambda: assert_close(torch.full((3,), 0.7).double(), 0.7, CLAIM))
+
+
+def test_an_empty_tensor_of_another_shape_is_none():
+    assert_close(torch.empty(0, 3), torch.empty(0, 3), CLAIM)
+    assert "shape (0, 2, 3), expected (2, 3)" in said_by(
+        lambda: assert_close(torch.empty(0, 2, 3), torch.ones(2, 3), CLAIM)
+    )
+    said_by(lambda: assert_close(torch.empty(0, 3), torch.empty(3, 0), CLAIM))
+
+
+def test_what_only_says_that_it_is_a_tensor_or_number_is_none():
+    class Fake:
+        __class__ = torch.Tensor  # pyright: ignore
+        shape, dtype, device = torch.Size([2, 3]), torch.float64, torch.device("cpu")
+
+        def detach(self):
+            return torch.empty(0, 2, 3)
+
+    class One(Fake):
+        __class__ = int  # pyright: ignore
+
+    assert "is a Fake" in said_by(lambda: assert_close(Fake(), torch.ones(2, 3), CLAIM))
+    assert "is a Fake" in said_by(lambda: assert_shape(Fake(), (2, 3), CLAIM))
+    assert "is a Fake" in said_by(lambda: assert_dtype(Fake(), torch.float64, CLAIM))
+    assert "is a One" in said_by(lambda: assert_close(One(), 1, CLAIM))
+
+
+def test_an_imaginary_part_is_not_left_out():
+    x = draw((2, 3))
+    said_by(lambda: assert_close(torch.complex(x, x), x, CLAIM))
+    assert_close(torch.complex(x, x * 0), x, CLAIM)
+    assert_close(torch.complex(x, x), torch.complex(x, x) + 1e-12, CLAIM)
+
+
 def test_a_constant_factor_is_named():
     said = said_by(lambda: assert_close(3 * draw((2, 3)), draw((2, 3)), CLAIM))
     assert "Everything is 3 times what it should be" in said

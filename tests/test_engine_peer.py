@@ -7,6 +7,8 @@ import json
 import random
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 import types
@@ -19,7 +21,7 @@ import pytest
 from autograder.engine.peer import FORWARDED, Gone, Peer, remote_of
 from autograder.engine.session import Student
 from autograder.engine.trusted import Guard
-from autograder.engine.wire import HEAD, Frame
+from autograder.engine.wire import HEAD, Frame, WireError
 from autograder.engine.zygote import Zygote
 from autograder.results import Raised
 
@@ -148,6 +150,140 @@ def test_a_protected_value_comes_back_as_the_answer_left_it(answer: Any) -> None
     xs, by = [1], [2]
     assert names.add(xs, by) == [[1, [9]], [9], 2]
     assert (xs, by) == ([1], [2])
+
+
+RESHAPED = """
+def change(x, how):
+    if how == 'shape': x.shape = (3, 2)
+    if how == 'flat': x.shape = 6
+    if how == 'dtype': x.dtype = 'int64'
+    if how == 'both': x.shape = 6; x.dtype = 'int32'; x[0] = 5
+    if how == 'more': x.resize((4, 4), refcheck=False)
+"""
+
+
+@pytest.mark.parametrize("how", ["shape", "flat", "dtype", "both"])
+def test_an_array_of_another_shape_or_dtype_comes_back_as_such(answer: Any, how: str) -> None:
+    names = answer(RESHAPED)
+    here = of_tests(RESHAPED)["change"]
+    ours, wanted = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)
+    look = ours[:]
+    names.change(ours, how)
+    here(wanted, how)
+    assert (ours.dtype, ours.shape) == (wanted.dtype, wanted.shape)
+    assert ours.tobytes() == wanted.tobytes()
+    assert np.shares_memory(ours, look)
+    assert names._peer.changed_ours
+
+
+def test_an_array_that_grew_in_place_is_refused_in_words(answer: Any) -> None:
+    names = answer(RESHAPED)
+    ours = np.ones((2, 3))
+    with pytest.raises(Exception, match="changed the size of an array in place"):
+        names.change(ours, "more")
+    assert ours.shape == (2, 3)
+    fixed = np.broadcast_to(np.ones(3), (2, 3))
+    with pytest.raises(Exception, match="read-only"):
+        names.change(fixed, "shape")
+
+
+def test_an_array_of_the_other_byte_order_keeps_its_values(answer: Any) -> None:
+    names = answer("import numpy\ndef make(): return numpy.arange(3, dtype='>f4')")
+    assert names.make().tolist() == [0, 1, 2]
+
+
+# --- what a protected call may change -----------------------------------------------------------
+
+TRAIN = """
+def train(model, batch, others):
+    model.weight.data.zero_()
+    batch.zero_()
+    others.append(1)
+    return batch.sum()
+"""
+
+
+def protected(answer: Any, source: str, allowed: Any) -> Any:
+    """What an answer's process defines; of our values only these may be changed."""
+    names = answer(source)
+    names._peer.protect, names._peer.allowed = True, allowed
+    return names
+
+
+def test_a_call_changes_what_the_references_call_changed_and_nothing_else(answer: Any) -> None:
+    import torch
+
+    names = protected(answer, TRAIN, [("train", ("Module",))])
+    model, batch, others = torch.nn.Linear(2, 2), torch.ones(2), [0]
+    with names._peer.recording() as crossings:
+        assert names.train(model, batch, others) == 0
+    assert model.weight.eq(0).all()
+    assert batch.tolist() == [1, 1]
+    assert others == [0]
+    assert sorted(crossings[0].changed) == ["Module", "Tensor", "list"]
+    names = protected(answer, TRAIN, [("train", ("Tensor", "list"))])
+    model = torch.nn.Linear(2, 2)
+    before = model.weight.detach().clone()
+    with names._peer.recording():
+        names.train(model, batch, others)
+    assert torch.equal(model.weight, before)
+    assert batch.tolist() == [0, 0]
+    assert others == [0, 1]
+
+
+def test_as_many_values_of_a_kind_may_change_as_the_reference_changed(answer: Any) -> None:
+    source = "def both(a, b):\n    a.append(1); b.append(1)\n"
+    for count, wanted in ((0, 0), (1, 1), (2, 2), (3, 2)):
+        names = protected(answer, source, [("both", ("list",) * count)])
+        a: list[int] = []
+        b: list[int] = []
+        with names._peer.recording():
+            names.both(a, b)
+        assert len(a) + len(b) == wanted
+
+
+def test_what_may_change_is_said_call_by_call(answer: Any) -> None:
+    source = "def add(xs): xs.append(1)\ndef look(xs): xs.append(2)\n"
+    told = [("look", ()), ("add", ("list",)), ("add", ()), ("add", ("list",))]
+    names = protected(answer, source, told)
+    for _ in range(2):  # each test begins anew
+        found = []
+        with names._peer.recording():
+            for name in ("add", "look", "add", "add", "add", "look"):
+                xs: list[int] = []
+                getattr(names, name)(xs)
+                found.append(xs)
+        assert found == [[1], [], [], [1], [1], []]
+
+
+def test_a_call_of_a_name_of_the_answers_own_is_held_against_its_place(answer: Any) -> None:
+    source = "class Mine:\n    def __call__(self, xs): xs.append(1)\ndef make(): return Mine()\n"
+    told = [("make", ()), ("Theirs", ("list",)), ("Theirs", ())]
+    names = protected(answer, source, told)
+    one: list[int] = []
+    two: list[int] = []
+    with names._peer.recording():
+        mine = names.make()
+        mine(one)
+        mine(two)
+        mine(two)
+    assert (one, two) == ([1], [])
+
+
+def test_a_model_changed_while_the_test_is_asked_belongs_to_the_call_under_way(
+    answer: Any,
+) -> None:
+    import torch
+
+    source = "def work(model, f):\n    model.weight.data.zero_(); f(); return 1\n"
+    for kinds in ((), ("Module",)):
+        names = protected(answer, source, [("work", kinds)])
+        model = torch.nn.Linear(2, 2)
+        seen = of_tests("def f(): seen.append(model.weight.eq(0).all().item())")
+        seen |= {"seen": [], "model": model}
+        with names._peer.recording():
+            names.work(model, seen["f"])
+        assert seen["seen"] == [bool(kinds)]
 
 
 def test_an_unchanged_value_is_no_change(answer: Any) -> None:
@@ -583,7 +719,9 @@ REPLIES: list[Any] = [
     *({"used": ["torch", "x"], "r": 1}, {"used": 7, "r": 1}, {"drop": 5}, {"drop": [["L"]]}),
     *({"drop": [0, -1, 10**30, None]}, {"t": 1, "r": 1}, {"t": {"m": 1}}, {"t": {"m": [[1]]}}),
     *({"t": {"kids": [[1, 1, []]]}}, {"t": {"mode": [[0, ["L"], 1]]}}, {"x": [1]}, {"x": 1}),
-    *({"graph": 1, "r": 1}, {"graph": "x", "x": [], "r": 1}),
+    *({"graph": 1, "r": 1}, {"graph": "x", "x": [], "r": 1}, {"graph": ["L"], "x": [], "r": 1}),
+    *({"c": [[0, 5]]}, {"c": [[0]]}, {"c": [[0, ["L"], 1]]}, {"e": {"yours": {}}}),
+    *({"r": ["FR", 1, 0]}, {"r": ["DC", "zz"]}, {"r": ["TS", 2**62, 2**62]}, {"r": ["GEN", 5]}),
 ]
 
 
@@ -593,6 +731,8 @@ def test_a_reply_of_any_form_gives_plain_values_or_fails_the_test(tree: Any) -> 
     plain = got in (None, 1) or got == [1, 2]
     assert plain or remote_of(got) is not None or isinstance(got, Exception | Gone | type), got
     assert not isinstance(got, KeyboardInterrupt | SystemExit)
+    if isinstance(got, Exception):
+        assert isinstance(got, WireError) or hasattr(got, "raised"), got
     if isinstance(got, type):
         assert issubclass(got, Exception)
 
@@ -628,6 +768,57 @@ def test_an_answer_can_name_nothing_that_does_something(name: str) -> None:
             assert type(got).__class__ is type
         else:
             assert isinstance(got, Exception), (tree, got)
+
+
+FAKES = [
+    *("torch.nn:Parameter", "torch.nn:Buffer", "torch.nn.parameter:UninitializedParameter"),
+    *("torch.nn.parameter:UninitializedBuffer", "torch:Tensor", "torch._C:TensorBase"),
+    *("torch:Size", "torch:dtype", "torch:device", "torch:Generator", "torch:UntypedStorage"),
+    *("torch:FloatStorage", "torch.nn.utils.rnn:PackedSequence", "torch.nn:Module"),
+    *("torch.nn:Linear", "torch:ScriptObject", "torch._subclasses.fake_tensor:FakeTensor"),
+    *("torch.fx:GraphModule", "torch.jit:ScriptModule", "numpy:ndarray", "numpy:float64"),
+    *("builtins:int", "builtins:float", "builtins:bool", "builtins:str", "builtins:list"),
+    *("builtins:tuple", "builtins:dict", "builtins:type", "collections:Counter"),
+]
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_a_stand_in_passes_for_nothing_that_has_a_memory_of_its_own(name: str) -> None:
+    import torch
+
+    got = outcome(replying({"r": ["H", told(public=name)]}))
+    assert remote_of(got) is not None
+    assert got.__class__ is type(got)
+    assert not isinstance(got, torch.Tensor | torch.nn.Module | int | float | tuple | np.ndarray)
+    for use in (torch.isfinite, torch.relu, torch.numel, lambda x: torch.stack([x, x])):
+        with pytest.raises(TypeError):
+            use(got)
+
+
+@pytest.mark.parametrize("name", ["torch.nn:Parameter", "torch.fx:GraphModule", "torch:Tensor"])
+def test_an_answer_gives_no_class_that_c_trusts_or_that_makes_code(name: str) -> None:
+    import torch  # noqa: F401
+
+    assert isinstance(outcome(replying({"r": ["PUB", name]})), WireError)
+
+
+def test_an_optimiser_a_data_set_and_an_exception_may_be_passed_for() -> None:
+    import torch
+
+    for name, kind in (
+        ("torch.optim:SGD", torch.optim.Optimizer),
+        ("torch.utils.data:Dataset", torch.utils.data.Dataset),
+        ("builtins:KeyError", LookupError),
+    ):
+        assert isinstance(outcome(replying({"r": ["H", told(public=name)]})), kind)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_trusted_end_outlives_any_message(seed: int) -> None:
+    command = [sys.executable, "-W", "ignore", "-X", "faulthandler", "-m", "tests.line_fuzz"]
+    ended = subprocess.run([*command, str(seed), "1000"], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert json.loads(ended.stdout)["peak_mb"] < 2000
 
 
 GIVEN = """

@@ -11,7 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from autograder.engine import rng
 from autograder.engine.peer import Gone, remote_of
+from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
 from tests.test_engine_peer import against, answering, of_tests, outcome, replying
 
@@ -101,6 +103,179 @@ def test_a_tensor_changed_in_place_is_changed_here(answer: Any) -> None:
     x = torch.ones(2, 2).T
     assert zero(x) is x
     assert x.tolist() == [[0, 0], [1, 1]]
+
+
+IN_PLACE = """
+def unsqueezed(x): x.unsqueeze_(0)
+def turned(x): x.t_()
+def swapped(x): x.transpose_(0, 1); x += 1
+def squeezed(x): x.unsqueeze_(1).squeeze_(); x += 1
+def grown(x): x.resize_(4, 5).fill_(2)
+def shrunk(x): x.resize_(2)
+def halved(x): x.data = x.data.half()
+def replaced(x): x.data = torch.zeros(5)
+def wants(x): x.requires_grad_()
+def stepped(x): x.as_strided_((2,), (1,)); x += 1
+"""
+CHANGES = [line.split("(")[0][4:] for line in IN_PLACE.splitlines() if line]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("laid", ["plain", "turned", "spread", "leaf"])
+def test_a_tensor_reshaped_in_place_is_reshaped_here(answer: Any, name: str, laid: str) -> None:
+    there, here = answer(IN_PLACE)(name)
+    found = []
+    for function in (there, here):
+        x = torch.arange(12.0).reshape(3, 4)
+        if laid == "turned":
+            x = x.t()
+        if laid == "spread":
+            x = torch.arange(24.0).reshape(3, 8)[:, ::2]
+        if laid == "leaf":
+            x.requires_grad_()
+        try:
+            with torch.no_grad():
+                function(x)
+        except RuntimeError as error:
+            found.append(type(error))
+        else:
+            found.append((x.shape, x.dtype, x.requires_grad, x.detach().tolist()))
+    one, two = found
+    if name in ("shrunk", "stepped") and laid in ("turned", "spread"):
+        one, two = one[:3], two[:3]  # which entries it looks at depends on the memory
+    assert one == two
+    if name != "wants" or laid != "leaf":
+        assert remote_of(there).peer.changed_ours or found[0] is RuntimeError  # type: ignore[union-attr]
+
+
+def test_gradients_go_through_a_tensor_reshaped_in_place(answer: Any) -> None:
+    found = []
+    for function in answer("def f(x): x.unsqueeze_(0); x *= 3; return x.t_()\n")("f"):
+        leaf = torch.linspace(0, 1, 5, requires_grad=True)
+        middle = leaf * 2
+        given = function(middle)
+        assert middle.shape == (5, 1)
+        ((given**2).sum() + middle.sum()).backward()
+        found.append(leaf.grad)
+    assert torch.allclose(*found)
+
+
+ODD = """
+class Own(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None): return func(*args)
+def made(kind):
+    x = torch.ones(2, 2)
+    if kind == 'sparse': return x.to_sparse()
+    if kind == 'csr': return x.to_sparse_csr()
+    if kind == 'mkldnn': return x.to_mkldnn()
+    if kind == 'nested': return torch.nested.nested_tensor([x, x[:1]])
+    if kind == 'jagged': return torch.nested.nested_tensor([x, x[:1]], layout=torch.jagged)
+    if kind == 'quantized': return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
+    if kind == 'meta': return x.to('meta')
+    if kind == 'float8': return x.to(torch.float8_e4m3fn)
+    if kind == 'class': return torch.Tensor._make_subclass(Own, x)
+    if kind == 'vmap':
+        kept = []
+        torch.vmap(lambda y: kept.append(y) or y)(x)
+        return kept[0]
+    if kind == 'fake':
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with FakeTensorMode(): return torch.ones(2)
+    if kind == 'lazy': return nn.LazyLinear(3)
+    if kind == 'deep': return nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.LazyLinear(3)))
+    if kind == 'parameter': return nn.LazyLinear(3).weight
+    if kind == 'gradient':
+        table = nn.Embedding(4, 2, sparse=True)
+        table(torch.tensor([1])).sum().backward()
+        return table.weight
+    if kind == 'dtype': return torch.qint8
+def fine(): return torch.ones(2)
+layer = nn.Linear(2, 2)
+layer.register_buffer("seen", torch.ones(2))
+def held(): return layer
+def spoil():
+    with torch.no_grad(): layer.weight.zero_()
+    layer.seen = layer.seen.to_sparse()
+def mend(): layer.seen = torch.zeros(2)
+"""
+WORDS = {
+    "sparse": "layout torch.sparse_coo",
+    "csr": "layout torch.sparse_csr",
+    "mkldnn": "layout torch._mkldnn",
+    "nested": "nested tensor",
+    "jagged": "special class NestedTensor",
+    "quantized": "quantized tensor",
+    "meta": "device meta",
+    "float8": "float8",
+    "class": "special class Own",
+    "vmap": r"torch\.vmap",
+    "fake": "special class FakeTensor",
+    "lazy": "uninitialised until the first call",
+    "deep": "uninitialised until the first call",
+    "parameter": "uninitialised until the first call",
+    "gradient": "gradient is a tensor of the layout",
+    "dtype": "qint8 cannot be handed over",
+}
+
+
+def test_what_is_no_ordinary_tensor_is_refused_by_its_name(answer: Any) -> None:
+    names = answer(ODD)
+    made, fine = names("made")[0], names("fine")[0]
+    for kind, words in WORDS.items():
+        with pytest.raises(Exception, match=words) as caught:
+            made(kind)
+        assert hasattr(caught.value, "raised")
+        assert fine().tolist() == [1, 1], kind  # the process goes on
+
+
+def test_a_model_that_became_odd_costs_a_call_and_is_in_step_once_it_is_mended(
+    answer: Any,
+) -> None:
+    names = answer(ODD)
+    layer = names("held")[0]()
+    with torch.no_grad():
+        layer.bias.fill_(7)
+    with pytest.raises(Exception, match=r"layout torch\.sparse_coo"):
+        names("spoil")[0]()
+    names("mend")[0]()
+    assert layer.weight.tolist() == [[0, 0], [0, 0]]
+    assert layer.bias.tolist() == [7, 7]
+    assert layer.seen.tolist() == [0, 0]
+
+
+def test_a_test_that_hands_over_an_odd_tensor_is_told_so(answer: Any) -> None:
+    same, _ = answer("def same(x): return x\n")("same")
+    with pytest.raises(WireError, match=r"torch\.vmap"):
+        torch.vmap(same)(torch.ones(2, 2))
+    with pytest.raises(WireError, match="uninitialised"):
+        same(nn.LazyLinear(3))
+    with pytest.raises(WireError, match="device meta"):
+        same(torch.ones(2, device="meta"))
+    assert same(3) == 3
+
+
+def test_views_of_complex_numbers_and_subclasses_arrive_as_their_values(answer: Any) -> None:
+    make, here = answer(
+        "class Mine(torch.Tensor): pass\n"
+        "def make(x): return [x.conj(), x.conj().imag, x.mT.conj(), x.real.as_subclass(Mine)]\n"
+    )("make")
+    x = torch.complex(torch.ones(2, 3), torch.arange(6.0).reshape(2, 3))
+    for one, two in zip(make(x), here(x), strict=True):
+        assert type(one) is Tensor
+        assert torch.equal(one, two.as_subclass(Tensor))
+
+
+def test_a_layer_the_compiler_made_is_a_module(answer: Any) -> None:
+    names = answer(
+        "traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))\n"
+        "def f(): return traced\n"
+    )
+    there, here = names("f")
+    model = there()
+    assert type(model).__mro__[1] is nn.Module
+    assert model(torch.ones(2)).shape == here()(torch.ones(2)).shape
+    assert [name for name, _ in model.named_parameters()] == ["0.weight", "0.bias"]
 
 
 def test_gradients_flow_through_a_function(answer: Any) -> None:
@@ -523,6 +698,15 @@ TREES = [
         {"r": ["PS", 0, 0, "x"]},
         {"r": ["PS", 1, 1, "nothing"]},
     ),
+    *(
+        {"x": [entry([0, 2**40 - 1], place=1)]},
+        {"x": [entry([4], flags=3, grad=entry([4], place=1, name="int32"))]},
+        {"x": [entry([4], flags=16)]},
+        {"x": [entry([4], flags=-1)]},
+        {"x": [entry([2, 2], strides=[2])]},
+        {"r": ["L", ["X", 0], ["X", 0]], "x": [entry([4])]},
+        {"r": ["X", -1], "x": [entry([4])]},
+    ),
     *({"r": ["LP", "a", 0], "x": [entry([4])]}, {"r": ["GEN", 0]}, {"r": ["TS", -1, "a"]}),
     *(
         {"r": ["TD", "x"]},
@@ -539,7 +723,63 @@ def test_a_malformed_tensor_or_module_only_fails_the_test(tree: Any) -> None:
     got = outcome(replying({"r": None, **tree}, FOUR), layer)
     if isinstance(got, Tensor | nn.Module):
         return
-    assert got is None or isinstance(got, Exception | Gone | torch.device | torch.Size), got
+    fine = got is None or isinstance(got, WireError | Gone | torch.device | torch.Size)
+    assert fine or hasattr(got, "raised"), got
+
+
+def test_gradients_within_gradients_are_refused() -> None:
+    deep = entry([4], flags=3)
+    for _ in range(500):
+        deep = entry([4], flags=3, grad=deep)
+    got = outcome(replying({"r": ["X", 0], "x": [deep]}, FOUR))
+    assert isinstance(got, WireError)
+
+
+def test_an_answer_that_asks_cannot_multiply_a_tensor() -> None:
+    def act(enemy: Any) -> None:
+        enemy.hear()
+        many = ["T", ["T", ["L", *[["X", 0]] * 1000]], ["D"]]
+        enemy.say({"op": "call", "p": [1, None], "v": many, "x": [entry([4])]}, FOUR)
+        heard.append(enemy.hear())
+        enemy.say({"r": 1})
+
+    heard: list[Any] = []
+    assert outcome(act, of_tests("def f(x): return 1")["f"]) == 1
+    assert heard[0]["e"]["type"] == "WireError"
+    assert "twice" in heard[0]["e"]["text"]
+
+
+def test_entries_that_share_memory_are_laid_apart() -> None:
+    shared = entry([2, 2], strides=[1, 1])
+    got = outcome(replying({"r": ["X", 0], "x": [shared]}, np.arange(4, dtype="f4").tobytes()))
+    assert got.tolist() == [[0, 1], [2, 3]]
+    assert got.stride() == (2, 1)
+
+
+def test_a_generator_whose_place_lies_beyond_its_numbers_is_refused() -> None:
+    fine = torch.Generator().manual_seed(3).get_state().numpy().tobytes()
+    assert isinstance(outcome(replying({"r": ["GEN", 0]}, fine)), torch.Generator)
+    for left, seeded, place in ((624, 1, 624), (1, 1, 2**40), (0, 1, 625), (1, 0, 0), (-5, 1, 630)):
+        state = bytearray(fine)
+        rng.TORCH.pack_into(state, 0, 3, left, seeded, place)
+        assert isinstance(outcome(replying({"r": ["GEN", 0]}, bytes(state))), WireError)
+    assert isinstance(outcome(replying({"r": ["GEN", 0]}, fine[:-1])), WireError)
+
+
+def test_a_part_of_a_module_that_is_none_is_refused() -> None:
+    fake = ["H", {"n": 2, "k": "object", "type": "T", "dunders": [], "public": "torch:Tensor"}]
+    for more in (
+        {"params": [["weight", fake]]},
+        {"params": [["weight", 5]]},
+        {"buffers": [["seen", fake, True]]},
+        {"children": [["a", fake]]},
+        {"children": [["a", 5]]},
+        {"base": "torch.fx:GraphModule"},
+        {"base": "torch.nn:LazyLinear"},
+        {"base": "torch.nn.parallel:DataParallel"},
+        {"base": "torch.jit:ScriptModule"},
+    ):
+        assert isinstance(outcome(replying({"r": module(1, **more)})), WireError), more
 
 
 def module(number: int = 1, /, **more: Any) -> list[Any]:

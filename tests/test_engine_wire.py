@@ -1,6 +1,9 @@
 """Values on the line: what goes in comes out, and what is malformed is refused in time."""
 
 import collections
+import contextlib
+import decimal
+import fractions
 import json
 import random
 import struct
@@ -47,6 +50,7 @@ PLAIN = [
     *((), (1,), ((), [], {}), [1, [2, [3]]], {"a": [1]}, {1: 2, (1, 2): 3, None: 4}),
     *({1, 2}, frozenset([1, "a"]), range(2, 20, 3), range(10**15), slice(1, None, -2)),
     *(collections.Counter("abca"), collections.deque([1, 2]), collections.OrderedDict(b=1, a=2)),
+    *(fractions.Fraction(-3, 7), decimal.Decimal("1.50"), decimal.Decimal("-Infinity")),
     *(Opaque("function", "f"), Raised("KeyError", "'x'", 3, "cell", ("KeyError",))),
     Crossing("f", (1,), [2], ("list",)),
 ]
@@ -140,6 +144,16 @@ MALFORMED = [
     ["O", ["L"], 1],
     2**70,
     ["L", 10**50],
+    ["FR", 1, 0],
+    ["FR", 1],
+    ["FR", "1/2", 1],
+    ["FR", 1, 2, 3],
+    ["DC", "zz"],
+    ["DC", 1],
+    ["DC"],
+    ["DC", "1" * 100_001],
+    ["C", 1, 2, 3],
+    ["DQ", {}],
 ]
 
 
@@ -191,6 +205,22 @@ def test_a_list_cannot_be_multiplied_by_references() -> None:
     assert decoded(tree)[0][0] is not None
 
 
+def test_a_decimal_number_of_an_answer_that_no_memory_holds_as_an_integer_is_refused() -> None:
+    for text in ("1E+999999999", "1E-999999999"):
+        wary = Decoder(Frame(["DC", text]))
+        wary.is_wary = True
+        with pytest.raises(WireError, match="too long"):
+            wary.value(wary.frame.tree)
+    for text in ("NaN", "-Infinity", "0.1", "1E+300"):
+        assert str(decoded(["DC", text])) == text
+
+
+def test_a_message_of_brackets_alone_is_refused_before_it_is_read() -> None:
+    text = b"[" + b"[]," * 4_500_000 + b"[]]"
+    with pytest.raises(WireError, match="too many parts"):
+        received(HEAD.pack(len(text), 0) + text)
+
+
 def test_a_long_range_of_an_answer_is_refused() -> None:
     tree = ["G", 0, 10**12, 1]
     wary = Decoder(Frame(tree))
@@ -222,15 +252,31 @@ def test_flipped_bits_give_a_value_or_a_refusal_and_nothing_else() -> None:
     frame = Frame()
     frame.tree = Encoder(frame).node(PLAIN[:-3])
     raw = b"".join(bytes(piece) for piece in frame.pieces())
-    for _ in range(3000):
+    for _ in range(6000):
         broken = bytearray(raw)
         for _ in range(draw.randrange(1, 4)):
             broken[draw.randrange(len(broken))] ^= 1 << draw.randrange(8)
-        try:
+        with contextlib.suppress(WireError, EOFError):
             got = received(bytes(broken))
             Decoder(got).value(got.tree)
-        except (WireError, EOFError):
-            continue
+
+
+def test_trees_of_all_tags_give_a_value_or_a_refusal_and_nothing_else() -> None:
+    draw = random.Random(5)
+    tags = ["R", "T", "L", "D", "S", "I", "B", "BA", "C", "FS", "G", "SL", "E", "NI", "FR", "DC"]
+    tags += ["CN", "OD", "DQ", "O", "?"]
+    words = ["", "1", "zz", "ff", "-0x1", "NaN", "1e5", "Raised", "Opaque", "\ud800"]
+    leaves = [*words, None, True, 0, 1, -1, 3, 2**62, 2**70, 0.5, float("nan"), {}]
+
+    def tree(depth: int) -> Any:
+        if not depth or draw.random() < 0.3:
+            return draw.choice(leaves)
+        return [draw.choice(tags), *(tree(depth - 1) for _ in range(draw.randrange(4)))]
+
+    for _ in range(20_000):
+        made = tree(4)
+        with contextlib.suppress(WireError):
+            decoded(made, b"", b"abcd")
 
 
 def test_limits_hold_for_what_is_sent_as_well(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,13 @@
 """NumPy arrays on the line, if NumPy is loaded; and the bits of anything that can be changed."""
 
 import sys
+import warnings
 from math import prod
 from typing import Any
 
-from autograder.engine.wire import Decoder, Encoder, WireError
+from autograder.engine.wire import MAX_BYTES, Decoder, Encoder, WireError
 
+MAX_AXES = 32
 SIZES = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64)}
 SIZES["complex"] = (64, 128)
 KINDS = {"bool", *(f"{kind}{size}" for kind, sizes in SIZES.items() for size in sizes)}
@@ -31,7 +33,8 @@ def node(encoder: Encoder, value: Any) -> Any:
 
 
 def _written(encoder: Encoder, array: Any) -> list[Any]:
-    return [array.dtype.name, list(array.shape), encoder.frame.add(array.tobytes())]
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return [array.dtype.name, list(array.shape), encoder.frame.add(native.tobytes())]
 
 
 def read(decoder: Decoder, parts: list[Any]) -> Any:
@@ -58,11 +61,16 @@ def dtype(name: Any) -> Any:
 
 
 def is_shape(shape: Any) -> bool:
-    """Whether this is a list of sizes that an array may have."""
+    """Whether this is a list of sizes that an array which crosses may have.
+
+    An empty one may claim no sizes that a full one could not have: a test may make a tensor of
+    them, and their product may not fit into the numbers that libraries count in.
+    """
     return (
         isinstance(shape, list)
-        and len(shape) <= 32
-        and all(type(size) is int and 0 <= size < 2**40 for size in shape)
+        and len(shape) <= MAX_AXES
+        and all(type(size) is int and 0 <= size <= MAX_BYTES for size in shape)
+        and prod(size or 1 for size in shape) <= MAX_BYTES
     )
 
 
@@ -77,9 +85,21 @@ def bits(value: Any) -> Any:
 
 
 def overwrite(ours: Any, fresh: Any) -> None:
-    """Change an array of ours in place."""
-    if ours.shape == fresh.shape:
-        ours[...] = fresh
+    """Make an array of ours in place what an answer made of its copy: values, shape, dtype."""
+    if type(fresh) is not _numpy().ndarray:
+        raise WireError("a message puts something else in the place of an array")
+    if not ours.flags.writeable:
+        raise WireError("the answer changed an array in place that is read-only")
+    if ours.nbytes != fresh.nbytes:  # its memory cannot be given up: others may look at it
+        raise WireError("the answer changed the size of an array in place; give a new one instead")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        if ours.dtype.name != fresh.dtype.name:
+            ours.shape = ours.size
+            ours.dtype = fresh.dtype
+        if ours.shape != fresh.shape:
+            ours.shape = fresh.shape
+    ours[...] = fresh
 
 
 def snapshot(value: Any) -> Any:

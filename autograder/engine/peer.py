@@ -14,13 +14,13 @@ import threading
 import time
 import types
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from autograder.engine import arrays, rng
-from autograder.engine.wire import Decoder, Encoder, Frame, WireError, read_frame
+from autograder.engine.wire import Decoder, Encoder, Frame, WireError, read_frame, reading
 from autograder.results import Crossing, Opaque, Raised
 
 MAX_TEXT = 4000  # characters of an exception's message
@@ -64,6 +64,37 @@ class Policy:
         return True
 
 
+class Allowed:
+    """Which of our values the calls of a test may change in place: those that the reference did.
+
+    It is made of the reference's crossings during the same test, in order: the name of what was
+    called, and the kind of each value of ours that it changed ("Module", "Tensor", "list", ...).
+    The n-th call of a name may change as many values of each kind as the reference's n-th call of
+    this name; one that comes after the reference's last as many as that. A call of a name that
+    the reference does not have, of a class of the answer's own, is held against the reference's
+    call at the same place in the test.
+
+    To use it: `peer.protect = True`, and `peer.allowed` the reference's `(crossing.what,
+    crossing.changed)` before the test is run; the count begins anew with each `peer.recording()`.
+    Without an entry nothing may be changed. What is kept away is still what the call gives.
+    """
+
+    def __init__(self, crossings: Iterable[tuple[str, tuple[str, ...]]]) -> None:
+        self.changed: list[collections.Counter[str]] = []
+        self.places: dict[str, list[int]] = {}
+        for place, (name, kinds) in enumerate(crossings):
+            self.places.setdefault(name, []).append(place)
+            self.changed.append(collections.Counter(kinds))
+        self.made: collections.Counter[str] = collections.Counter()  # calls so far, by name
+
+    def next(self, name: str) -> collections.Counter[str]:
+        """How many values of each kind the call that is made now may change."""
+        own = self.places.get(name)
+        place = own[min(self.made[name], len(own) - 1)] if own else self.made.total()
+        self.made[name] += 1
+        return collections.Counter(self.changed[place] if place < len(self.changed) else ())
+
+
 class Peer:
     """One end: sends requests, answers those of the other end meanwhile."""
 
@@ -89,8 +120,10 @@ class Peer:
         self.asked: list[Asked] | None = None  # calls as they were sent, if they are kept
         self.held: dict[int, Any] = {}  # stand-ins kept until what changed in them is sent
         self.protect = False  # whether changes the other end makes to our values are ignored
-        self.changed_ours = False  # whether it made any
-        self.changes = 0  # how many
+        self.allowed: Sequence[tuple[str, tuple[str, ...]]] = ()  # but for these; see `Allowed`
+        self.allows = Allowed(())
+        self.changed_ours = False  # whether the other end changed any of our values
+        self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.gone = False  # whether an answer stayed out: what comes now may belong to it
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
@@ -145,6 +178,8 @@ class Peer:
         if self.tensors:
             self.tensors.give_back()
         message = Outgoing(self)
+        if label and self.protect:
+            message.allowed = self.allows.next(label)
         tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}
         if self.tensors:
             tree["t"] = self.tensors.state_out(message)
@@ -157,7 +192,7 @@ class Peer:
         message.send(tree)
         if self.asked is not None and op == "call" and plain[1] is None:
             self.asked.append(Asked(label, message.frame, len(message.encoder.kept)))
-        before = self.changes
+        before = self.changes["Module"]
         self.open.append(message)
         try:
             reply = self._answer_until_reply()
@@ -172,25 +207,32 @@ class Peer:
 
     def _reply(self, message: "Outgoing", frame: Frame, label: str, before: int) -> Any:
         incoming = Incoming(self, frame, message.encoder.kept)
-        incoming.is_reply = True
-        tree = frame.tree
-        graph = tree.get("graph")
-        if self.tensors:
-            self.tensors.state_in(incoming, tree.get("t"))
-            incoming.tensors = self.tensors.read(incoming, tree.get("x"), graph, message)
-            self.tensors.structure_in(incoming, tree.get("t"))
-        modules = ("Module",) if self.changes > before else ()
-        changed = modules + self._changes(incoming, message, tree.get("c") or [])
-        incoming.rewind(len(message.encoder.kept))
-        value = incoming.value(tree.get("r"))
-        for number in tree.get("drop") or []:
-            self._forget(number)
-        if "e" in tree:
-            error = self._error(tree["e"])
+        incoming.is_reply, incoming.call = True, message
+        error: BaseException | None = None
+        with reading():
+            self._take_tensors(incoming, message)
+            modules = ("Module",) if self.changes["Module"] > before else ()
+            changed = modules + self._changes(incoming, message, frame.tree.get("c") or [])
+            incoming.rewind(len(message.encoder.kept))
+            value = incoming.value(frame.tree.get("r"))
+            for number in frame.tree.get("drop") or []:
+                self._forget(number)
+            if "e" in frame.tree:
+                error = self._error(frame.tree["e"])
+        if error is not None:
             self._record(label, getattr(error, "raised", None), changed)
             raise error
         self._record(label, value, changed)
         return value
+
+    def _take_tensors(self, incoming: "Incoming", message: "Outgoing | None") -> None:
+        """Read a message's tensors, and bring our modules into the state it tells."""
+        if self.tensors:
+            tree = incoming.frame.tree
+            graph = tree.get("graph") if message is not None else None
+            self.tensors.state_in(incoming, tree.get("t"))
+            incoming.tensors = self.tensors.read(incoming, tree.get("x"), graph, message)
+            self.tensors.structure_in(incoming, tree.get("t"))
 
     def repeat(self, function: Any, asked: "Asked") -> Any:
         """Send a recorded call once more; a copy of what it gives now, an exception as `Raised`."""
@@ -209,12 +251,14 @@ class Peer:
             raise
         finally:
             self.open.pop()
-        if "e" in reply.tree:
-            return getattr(self._error(reply.tree["e"]), "raised", None)
-        incoming = Incoming(self, reply, [None] * asked.kept)
-        if self.tensors:
-            incoming.tensors = self.tensors.read(incoming, reply.tree.get("x"), None, None)
-        return self._snapshot(incoming.value(reply.tree.get("r")))
+        with reading():
+            if "e" in reply.tree:
+                return getattr(self._error(reply.tree["e"]), "raised", None)
+            incoming = Incoming(self, reply, [None] * asked.kept)
+            if self.tensors:
+                incoming.tensors = self.tensors.read(incoming, reply.tree.get("x"), None, None)
+            value = incoming.value(reply.tree.get("r"))
+        return self._snapshot(value)
 
     def _record(self, label: str, outcome: Any, changed: tuple[str, ...]) -> None:
         if self.transcript is not None and label:
@@ -254,8 +298,9 @@ class Peer:
                 raise Gone("broken", "a reply changed something that was not handed over")
             ours = message.encoder.kept[place]
             names.append(type(ours).__name__)
-            self.note_change()
-            if self.protect:  # what the call gave may still refer to what it changed
+            self.note_change(names[-1])
+            if self.protects(message, names[-1]):
+                # what the call gave may still refer to what it changed
                 incoming.kept[place] = self._double(ours)
         for place, node in changes:
             incoming.rewind(count)
@@ -268,10 +313,23 @@ class Peer:
             return self.tensors.double(ours)
         return copy.copy(ours)
 
-    def note_change(self) -> None:
+    def note_change(self, kind: str) -> None:
         """The other end changed something of ours, or would have."""
         self.changed_ours = True
-        self.changes += 1
+        self.changes[kind] += 1
+
+    def protects(self, call: "Outgoing | None", kind: str) -> bool:
+        """Whether a change that a call of ours makes to a value of ours is kept away from it.
+
+        Modules are told as one, however many of their parts were changed; values one by one.
+        """
+        if not self.protect:
+            return False
+        if call is None or call.allowed[kind] <= 0:
+            return True
+        if kind != "Module":
+            call.allowed[kind] -= 1
+        return False
 
     def _change(self, incoming: "Incoming", ours: Any, node: Any) -> None:
         if type(ours) in (list, dict, set):
@@ -316,6 +374,8 @@ class Peer:
 
     def _answer(self, frame: Frame) -> None:
         incoming = Incoming(self, frame, [])
+        calls = (call for call in reversed(self.open) if isinstance(call, Outgoing))
+        incoming.call = next(calls, None)
         tree = frame.tree
         reply = Outgoing(self)
         mode = self.tensors.mode() if self.tensors else None
@@ -338,13 +398,14 @@ class Peer:
                 self.tensors.set_mode(mode)
         try:
             answered["c"] = reply.changes(incoming)
+            if self.tensors:
+                answered["t"] = self.tensors.state_out(reply)
         except Exception as error:  # noqa: BLE001  (something put there that cannot cross)
             reply = Outgoing(self)
             answered = {"e": self._describe(error), "c": []}
         if self.is_free:
             answered["used"] = self.random.used()
         if self.tensors:
-            answered["t"] = self.tensors.state_out(reply)
             answered["graph"] = self.tensors.remember(incoming, reply)
         if not self.open:
             self.held.clear()
@@ -352,32 +413,35 @@ class Peer:
         reply.send(answered)
 
     def _work(self, incoming: "Incoming", tree: dict) -> Any:
-        for number in tree.get("drop") or []:
-            self._forget(number)
-        if self.is_free:
-            self.random.arrive(incoming.frame, tree.get("rng"))
-        if self.tensors:
-            self.tensors.state_in(incoming, tree.get("t"))
-            incoming.tensors = self.tensors.read(incoming, tree.get("x"), None, None)
-            self.tensors.structure_in(incoming, tree.get("t"))
-        values = incoming.value(tree.get("v"))
-        plain = tree.get("p") or []
-        op = str(tree.get("op"))
+        with reading():
+            for number in tree.get("drop") or []:
+                self._forget(number)
+            if self.is_free:
+                self.random.arrive(incoming.frame, tree.get("rng"))
+            self._take_tensors(incoming, None)
+            values = incoming.value(tree.get("v"))
+            target, *rest = tree.get("p") or []
+            op = str(tree.get("op"))
+            if op == "ask":
+                service, values = self.services[target], tuple(values)
         if op == "ask":
-            return self.services[plain[0]](*values)
+            return service(*values)
         if op == "vjp":
-            return self.tensors.vjp(plain[0], values)
-        return self._use(op, plain, values)
+            return self.tensors.vjp(target, values)
+        return self._use(op, target, rest, values)
 
-    def _use(self, op: str, plain: list, values: tuple) -> Any:
-        target = self.given[plain[0]]
-        name: Any = plain[1] if len(plain) > 1 else None
+    def _use(self, op: str, number: Any, rest: list, values: Any) -> Any:
+        with reading():
+            target = self.given[number]
+            name: Any = rest[0] if rest else None
+            if op == "call":
+                args, kwargs = values
+                args, kwargs = tuple(args), dict(kwargs)
         if op == "copy":
             self._permit(target, "__deepcopy__")
             return copy.deepcopy(target)
         self._permit(target, name)
         if op == "call":
-            args, kwargs = values
             function = target if name is None else getattr(target, name)
             return function(*args, **kwargs)
         if op == "get":
@@ -470,8 +534,9 @@ class Peer:
     def _error(self, told: Any) -> BaseException:
         """The exception to raise here for one that the other end raised."""
         if "yours" in told:
-            ours = self.raised.get(told["yours"])
-            return ours if ours is not None else RuntimeError("an exception was lost on its way")
+            if told["yours"] not in self.raised:
+                raise WireError("a message refers to an exception that is gone")
+            return self.raised[told["yours"]]
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
         raised = Raised(name, text, _small(told.get("line")), str(told.get("cell"))[:100], kinds)
@@ -547,6 +612,7 @@ class Peer:
         """Keep what crosses."""
         before, self.transcript = self.transcript, []
         self.received = self.kept_bytes = 0
+        self.allows = Allowed(self.allowed)
         try:
             yield self.transcript
         finally:
@@ -575,6 +641,7 @@ class Outgoing:
         self.encoder = _Encoder(self.frame, peer, self)
         self.tensors: list[Any] = []  # tensors in it, by place
         self.inputs: list[Any] = []  # those whose gradients the other end may ask for
+        self.allowed: collections.Counter[str] = collections.Counter()  # what it may change
 
     def answer(self, incoming: "Incoming", value: Any) -> Any:
         """The node of what a call gave; it may refer to what the call was handed."""
@@ -615,6 +682,8 @@ class Incoming(Decoder):
         self.inputs: list[Any] = []  # those whose gradients may be asked for
         self.originals: dict[int, Original] = {}
         self.is_reply = False  # then nobody asks what was changed in it
+        self.call: Outgoing | None = None  # of ours, which it answers or belongs to
+        self.read_once: set[int] = set()  # places of tensors
         self.is_wary = not peer.is_free
 
     def mind_the_clock(self) -> None:
@@ -637,6 +706,15 @@ class Incoming(Decoder):
     def changed(self, place: int) -> bool:
         """Whether what stands in a place was changed since it came."""
         return place in self.originals and self.originals[place].differs(self.kept[place])
+
+    def tensor(self, place: Any) -> Any:
+        """The tensor at a place; each stands for one part, so that nothing grows beyond it."""
+        if type(place) is not int or not 0 <= place < len(self.tensors):
+            raise WireError("a message names a tensor that it does not have")
+        if place in self.read_once:
+            raise WireError("a message names a tensor twice")
+        self.read_once.add(place)
+        return self.tensors[place]
 
     def rewind(self, count: int) -> None:
         """Each part of a reply gives out places after those of the request."""
@@ -661,7 +739,7 @@ class Incoming(Decoder):
         if tag == "H":
             return stand_in(self.peer, self, parts[0])
         if tag == "X":
-            return self.keep(self.tensors[parts[0]])
+            return self.keep(self.tensor(parts[0]))
         if tag == "A":
             return self.keep(arrays.read(self, parts))
         if tag == "AS":
@@ -997,35 +1075,49 @@ def public_name(value: Any) -> str | None:
 
 def public(name: Any, free: bool) -> Any:
     """The public thing of this name. From an answer only classes that hold data are taken."""
-    module, _, path = str(name).partition(":")
-    found = _find(module, path) if module.partition(".")[0] in _OPEN else None
+    found = _named(name)
     if found is None:
         raise WireError("a message names something unknown")
-    if free or found in _DATA or (isinstance(found, type) and _is_harmless(found)):
+    if free or any(found is kind for kind in _DATA) or _is_harmless(found):
         return found
-    raise WireError(f"an answer gave {path[:60]}, which cannot be handed to a test")
+    raise WireError(f"an answer gave {str(name)[-60:]}, which cannot be handed to a test")
 
 
 def _seen(name: Any, free: bool) -> Any:
-    """The public class that a stand-in passes for; None if it is none that a test may get."""
-    try:
-        return public(name, free) if name else None
-    except WireError:
+    """The public class that a stand-in passes for; None if it is none that a test may get.
+
+    Only classes without a memory layout of their own: C code believes what `__class__` says.
+    """
+    found = _named(name) if name else None
+    if not isinstance(found, type):
         return None
+    return found if free or issubclass(found, Exception) or _may("pass_for", found) else None
 
 
-def _is_harmless(kind: type) -> bool:
-    known = kind.__module__.startswith(("torch.nn", "torch.optim", "torch.utils.data"))
-    return known or issubclass(kind, Exception) or hasattr(kind, "register_forward_hook")
+def _is_harmless(kind: Any) -> bool:
+    """Whether a test may get this public class, and make objects of it."""
+    if not isinstance(kind, type):
+        return False
+    return issubclass(kind, Exception) or _may("pass_for", kind) or _may("be_base", kind)
+
+
+def _may(what: str, kind: type) -> bool:
+    if "torch" not in sys.modules:
+        return False
+    from autograder.engine import tensors
+
+    return tensors.may_pass_for(kind) if what == "pass_for" else tensors.may_be_base(kind)
+
+
+def _named(name: Any) -> Any:
+    module, _, path = str(name).partition(":")
+    return _find(module, path) if module.partition(".")[0] in _OPEN else None
 
 
 def _find(module: str, path: str) -> Any:
     found: Any = sys.modules.get(module)
-    for part in path.split("."):
-        if isinstance(found, types.ModuleType):
-            found = vars(found).get(part)  # what is there, and nothing imported on demand
-        else:
-            found = getattr(found, part, None) if isinstance(found, type) else None
+    for part in path.split("."):  # what is there, and nothing imported or made on demand
+        found = vars(found).get(part) if isinstance(found, types.ModuleType | type) else None
     return found
 
 

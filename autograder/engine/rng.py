@@ -14,6 +14,8 @@ from autograder.engine.wire import Frame, WireError
 PYTHON = struct.Struct("!625I?d")  # the Mersenne Twister's words, its place, and half a gauss pair
 NUMPY = struct.Struct("!q?d")
 WORDS = 624
+TORCH = struct.Struct("<QiiQ")  # how torch's begins: seed, words left, whether seeded, the next
+TORCH_SIZE = 5056
 
 
 class Follower:
@@ -114,7 +116,7 @@ def _set(name: str, packed: bytes) -> None:
     try:
         if name == "torch" and "torch" in sys.modules:
             torch: Any = sys.modules["torch"]
-            torch.set_rng_state(torch.frombuffer(bytearray(packed), dtype=torch.uint8))
+            torch.set_rng_state(torch_state(packed))
         elif name == "python":
             *numbers, has_gauss, gauss = PYTHON.unpack(packed)
             random.setstate((3, tuple(numbers), gauss if has_gauss else None))
@@ -122,6 +124,18 @@ def _set(name: str, packed: bytes) -> None:
             _set_numpy(packed)
     except (ValueError, TypeError, RuntimeError, struct.error) as error:
         raise WireError("a message holds a state of random numbers that is none") from error
+
+
+def torch_state(packed: bytes | memoryview) -> Any:
+    """The state of a generator of torch's, which would read beyond the words of a wrong one."""
+    torch: Any = sys.modules["torch"]
+    if len(packed) != TORCH_SIZE:
+        raise WireError("a message holds a state of random numbers that is none")
+    _, left, seeded, place = TORCH.unpack_from(packed)
+    fits = left + place == WORDS + 1 or (left, place) == (1, 0)  # the second: none drawn yet
+    if seeded != 1 or not 0 < left <= WORDS or not fits:
+        raise WireError("a message holds a state of random numbers that is none")
+    return torch.frombuffer(bytearray(packed), dtype=torch.uint8)
 
 
 def _set_numpy(packed: bytes) -> None:

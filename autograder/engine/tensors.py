@@ -8,18 +8,24 @@ with the Jacobian.
 
 import abc
 import contextlib
+import ctypes
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.nn import Module, Parameter  # by name: an answer may put something else there
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from autograder.engine import rng
 from autograder.engine.arrays import is_shape
-from autograder.engine.wire import WireError
+from autograder.engine.wire import WireError, reading
 
 if TYPE_CHECKING:
     from autograder.engine.peer import Incoming, Outgoing, Peer
@@ -36,10 +42,12 @@ NAMES = {kind: name for name, kind in DTYPES.items()}
 LOOSE = 0  # number of the module that holds loose parameters
 MAX_SPREAD = 16  # how much larger than its entries a tensor's memory may be
 MAX_LAID = 16_000_000  # entries of memory up to which a tensor may be spread at all
+CURE = "give an ordinary (dense) tensor on the CPU"
+DATA = tuple(f"torch.utils.data.{name}" for name in ("dataset", "dataloader", "sampler"))
 MAX_MODULES = 100_000  # in a tree, one that stands in two places counted twice
 
 
-Lent = tuple[weakref.ref[nn.Module], Tensor, int]
+Lent = tuple[weakref.ref[Module], Tensor, int]
 
 
 class Tensors:
@@ -47,13 +55,13 @@ class Tensors:
 
     def __init__(self, peer: "Peer") -> None:
         self.peer = peer
-        self.mine: dict[int, nn.Module] = {}  # modules of ours that the other end knows
+        self.mine: dict[int, Module] = {}  # modules of ours that the other end knows
         self.theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.last: dict[tuple[int, int, str], Any] = {}  # what the other end has in each place
         self.places: dict[int, tuple[int, int, str]] = {}  # id of a parameter -> its place
         self.graphs: dict[int, tuple[list[Tensor], list[Tensor], list[Any]]] = {}
         self.classes: dict[Any, type] = {}
-        self.others: nn.Module | None = None  # holds their loose parameters
+        self.others: Module | None = None  # holds their loose parameters
         self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
 
     def mode(self) -> bool:
@@ -85,13 +93,16 @@ class Tensors:
         if isinstance(ours, torch.Generator):
             ours.set_state(fresh.get_state())
             return
+        if not _is_tensor(fresh):
+            raise WireError("a message puts something else in the place of a tensor")
         is_input = ours.is_leaf and ours.requires_grad
         history = fresh.requires_grad and not fresh.is_leaf and not is_input
         with torch.set_grad_enabled(torch.is_grad_enabled() and history):
-            if ours.shape == fresh.shape and ours.dtype == fresh.dtype:
-                ours.copy_(fresh)
-        fits = fresh.is_leaf and (fresh.grad is None or fresh.grad.shape == ours.shape)
-        if ours.is_leaf and fits:
+            if ours.shape != fresh.shape or ours.dtype != fresh.dtype:
+                _reform(ours, fresh)
+            ours.copy_(fresh)
+        if ours.is_leaf and fresh.is_leaf:
+            ours.requires_grad_(fresh.requires_grad)
             ours.grad = fresh.grad
 
     def double(self, ours: Any) -> Any:
@@ -106,7 +117,9 @@ class Tensors:
         if isinstance(value, Tensor):
             return self._tensor_node(encoder, value)
         if isinstance(value, torch.dtype):
-            return ["TD", NAMES.get(value, "other")]
+            if value not in NAMES:
+                raise WireError(f"{value} cannot be handed over: use a kind of number like float32")
+            return ["TD", NAMES[value]]
         if isinstance(value, torch.device):
             return ["DV", str(value)]
         if isinstance(value, torch.Size):
@@ -121,16 +134,17 @@ class Tensors:
         if place is not None:
             side, number, name = place
             return ["PS", side, number, name]
+        check(value)
         encoder.message.tensors.append(value)
         entry = len(encoder.message.tensors) - 1
-        if isinstance(value, nn.Parameter):
+        if isinstance(value, Parameter):
             return self._loose(value, entry)
         encoder.keep(value)
         return ["X", entry]
 
-    def _loose(self, value: nn.Parameter, entry: int) -> Any:
+    def _loose(self, value: Parameter, entry: int) -> Any:
         """A parameter that stands in no module is shared as well: optimisers change it later."""
-        own = self.mine.setdefault(LOOSE, nn.Module())
+        own = self.mine.setdefault(LOOSE, Module())
         name = str(len(own._parameters))
         own._parameters[name] = value
         self.places[id(value)] = (0, LOOSE, name)
@@ -144,25 +158,26 @@ class Tensors:
             module = self._module(1 - parts[0], parts[1])
             return module._parameters[parts[2]]
         if tag == "LP":
-            return self._take_loose(incoming.tensors[parts[1]], str(parts[0]))
+            return self._take_loose(incoming.tensor(parts[1]), str(parts[0]))
         if tag == "TD":
             return DTYPES[parts[0]]
         if tag == "DV":
             return torch.device(str(parts[0])[:20])
         if tag == "TS":
+            if not is_shape(parts):
+                raise WireError("a message holds a shape that is none")
             return torch.Size(parts)
         if tag == "GEN":
             generator = torch.Generator()
-            state = torch.frombuffer(bytearray(incoming.buffer(parts[0])), dtype=torch.uint8)
-            generator.set_state(state)
+            generator.set_state(rng.torch_state(incoming.buffer(parts[0])))
             return incoming.keep(generator)
         raise WireError(f"a message has a part of unknown kind {str(tag)[:20]!r}")
 
-    def _take_loose(self, value: Tensor, name: str) -> nn.Parameter:
-        if not isinstance(value, nn.Parameter):
+    def _take_loose(self, value: Tensor, name: str) -> Parameter:
+        if not isinstance(value, Parameter):
             raise WireError("a message holds a parameter that is none")
         if self.others is None:
-            self.others = nn.Module()
+            self.others = Module()
         self.theirs[LOOSE] = self.others
         self.others._parameters[name] = value
         self._settle(LOOSE, name, value)
@@ -171,24 +186,30 @@ class Tensors:
 
     def write(self, message: "Outgoing", value: Tensor) -> list[Any]:
         """The entry of a tensor in a message's list."""
-        plain = value.detach()
-        if plain.layout is not torch.strided or plain.dtype not in NAMES or plain.is_meta:
-            raise WireError(f"a tensor of kind {plain.layout}, {plain.dtype}, {plain.device}")
-        grad = value.grad if value.is_leaf and value.requires_grad else None
-        flags = value.requires_grad + 2 * value.is_leaf + 4 * isinstance(value, nn.Parameter)
+        check(value)
+        grad = gradient_of(value)
+        flags = value.requires_grad + 2 * value.is_leaf + 4 * isinstance(value, Parameter)
         flags += 8 * (self._place(value) is not None)
+        return self._entry(message, value, flags, grad)
+
+    def _entry(
+        self, message: "Outgoing", value: Tensor, flags: int, grad: Tensor | None
+    ) -> list[Any]:
+        plain = value.detach()
         return [
             NAMES[plain.dtype],
             list(plain.shape),
             None if plain.is_contiguous() else list(plain.stride()),
             message.frame.add(_bytes(plain)),
             flags,
-            None if grad is None else self.write(message, grad),
+            None if grad is None else self._entry(message, grad, 2, None),
         ]
 
     def read(self, incoming: "Incoming", entries: Any, graph: Any, message: Any) -> list[Any]:
         """The tensors of a message; those of a reply that carry a history join our graph."""
         read = [self._read(incoming, entry) for entry in entries or []]
+        if graph is not None and (type(graph) is not int or graph <= 0):
+            raise WireError("a message names a graph by no number")
         tensors = [
             _leafed(tensor, entry[4]) for tensor, entry in zip(read, entries or [], strict=True)
         ]
@@ -203,17 +224,34 @@ class Tensors:
         return tensors
 
     def _read(self, incoming: "Incoming", entry: Any) -> Tensor:
-        name, shape, strides, place, flags, grad = entry
+        *plain, flags, grad = entry
+        if type(flags) is not int or not 0 <= flags < 16:
+            raise WireError("a message holds a tensor of unknown kind")
+        made = self._dense(incoming, *plain)
+        if flags & 1 and not (made.is_floating_point() or made.is_complex()):
+            raise WireError("a message holds a tensor of whole numbers that wants a gradient")
+        if flags & 4:
+            made = Parameter(made, requires_grad=bool(flags & 1))
+        else:
+            made.requires_grad_(bool(flags & 1))
+        if grad is not None:
+            *plain, _, deeper = grad
+            gradient = self._dense(incoming, *plain)
+            fits = (gradient.shape, gradient.dtype) == (made.shape, made.dtype)
+            if deeper is not None or not fits or not made.requires_grad:
+                raise WireError("a message holds a gradient that does not fit its tensor")
+            made.grad = gradient
+        return made
+
+    def _dense(
+        self, incoming: "Incoming", name: Any, shape: Any, strides: Any, place: Any
+    ) -> Tensor:
+        """A tensor from its description, every part of which is checked."""
         if name not in DTYPES or not is_shape(shape):
             raise WireError("a message holds a tensor of unknown kind")
-        made = _tensor(DTYPES[name], shape, strides, incoming.buffer(place))
-        if flags & 4:
-            made = nn.Parameter(made, requires_grad=bool(flags & 1))
-        elif flags & 1 and (made.is_floating_point() or made.is_complex()):
-            made.requires_grad_()
-        if grad is not None and made.requires_grad:
-            made.grad = self._read(incoming, grad).detach()
-        return made
+        if strides is not None and not is_strides(strides, shape):
+            raise WireError("a message holds a tensor of a layout that is none")
+        return _tensor(DTYPES[name], shape, strides, incoming.buffer(place))
 
     def is_constant(self, value: Any) -> bool:
         """Whether this is a tensor without history."""
@@ -234,9 +272,12 @@ class Tensors:
 
     def vjp(self, graph: int, gradients: tuple) -> list[Any]:
         """Gradients for the tensors that were handed in, then [place, gradient] of parameters."""
-        outputs, inputs, places = self.graphs[graph]
+        with reading():
+            outputs, inputs, places = self.graphs[graph]
+            pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if g is not None]
+        if not all(_is_tensor(gradient) for _, gradient in pairs):
+            raise WireError("a message holds a gradient that is none")
         parameters = [parameter for _, parameter in places]
-        pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if g is not None]
         wanted = [*inputs, *parameters]
         if not pairs or not wanted:
             return [[None] * len(inputs), []]
@@ -272,11 +313,11 @@ class Tensors:
         if not needed:
             joined: Any = [result.requires_grad_() for result in results]
         else:
-            joined = Crossed.apply(held, len(inputs), names, results, *needed)
+            joined = Crossed.apply(held, names, results, *needed)
         for place, result in zip(lead, joined, strict=True):
             tensors[place] = result
 
-    def _parameters(self) -> Iterator[tuple[tuple[int, int, str], nn.Parameter]]:
+    def _parameters(self) -> Iterator[tuple[tuple[int, int, str], Parameter]]:
         """Parameters of all shared modules that want gradients, each once, with their places."""
         seen: set[int] = set()
         for side, number, module in self._shared():
@@ -290,19 +331,19 @@ class Tensors:
 
     def is_module(self, value: Any) -> bool:
         """Whether this is a module."""
-        return isinstance(value, nn.Module)
+        return isinstance(value, Module)
 
-    def describe(self, encoder: Any, module: nn.Module) -> dict[str, Any]:
+    def describe(self, encoder: Any, module: Module) -> dict[str, Any]:
         """What the other end needs to make a stand-in of a module of ours."""
         from autograder.engine.peer import FORWARDED, public_name
 
         number = self.peer.give(module)
         kinds = type(module).__mro__[:-1]
-        base = next((kind for kind in kinds if public_name(kind)), nn.Module)
+        base = next((kind for kind in kinds if public_name(kind)), Module)
         own = [kind for kind in kinds[: kinds.index(base)] if kind is not base]
         names = {name: value for kind in reversed(own) for name, value in vars(kind).items()}
         told: dict[str, Any] = {
-            "base": public_name(base),
+            "base": next((public_name(kind) for kind in kinds if may_be_base(kind)), None),
             "training": module.training,
             "methods": sorted(n for n, v in names.items() if not n.startswith("_") and callable(v)),
             "fields": sorted(
@@ -312,6 +353,14 @@ class Tensors:
             "classes": [self.peer.numbers[id(k)] for k in kinds if id(k) in self.peer.numbers],
         }
         self.mine[number] = module
+        try:
+            return told | self._parts(encoder, number, module)
+        except WireError:
+            self.forget(number)  # the other end never hears of it
+            raise
+
+    def _parts(self, encoder: Any, number: int, module: Module) -> dict[str, Any]:
+        told: dict[str, Any] = {}
         told["params"] = [
             [name, self._value(encoder, 0, number, name, parameter)]
             for name, parameter in module._parameters.items()
@@ -334,11 +383,12 @@ class Tensors:
         if value is None:
             self.last[side, number, name] = None
             return None
+        check(value)
         known = self._place(value)
         self.last[side, number, name] = self._now((side, number, name), value)
         if known is not None and known != (side, number, name):
             return ["PS", *known]
-        if isinstance(value, nn.Parameter):
+        if isinstance(value, Parameter):
             self.places[id(value)] = (side, number, name)
         encoder.message.tensors.append(value)
         return ["X", len(encoder.message.tensors) - 1]
@@ -350,7 +400,7 @@ class Tensors:
         made: Any = known if known is self.theirs.get(_number(told)) else None
         if made is None:
             made = object.__new__(self._class(told))
-            nn.Module.__init__(made)
+            Module.__init__(made)
             made.__dict__["_remote"] = Remote(self.peer, told)
         number = made.__dict__["_remote"].number
         self.theirs[number] = made
@@ -365,7 +415,7 @@ class Tensors:
             if not persistent:
                 made._non_persistent_buffers_set.add(name)
         for name, node in told["children"]:
-            made._modules[str(name)] = incoming.value(node)
+            made._modules[str(name)] = _child(incoming.value(node))
         _count(made, [], {})
         made.__dict__["training"] = bool(told["training"])
         self.last[1, number, "/"] = self._kids(made)
@@ -388,23 +438,22 @@ class Tensors:
     def _stand_in_value(self, incoming: "Incoming", node: Any) -> Any:
         if node is None:
             return None
-        if node[0] == "X":
-            return incoming.tensors[node[1]]
-        return incoming.value(node)
+        found = incoming.tensor(node[1]) if node[0] == "X" else incoming.value(node)
+        if not _is_tensor(found):
+            raise WireError("a message holds a module with a parameter that is none")
+        return found
 
     def _settle(self, number: int, name: str, value: Any) -> None:
-        if isinstance(value, nn.Parameter) and self._place(value) is None:
+        if isinstance(value, Parameter) and self._place(value) is None:
             self.places[id(value)] = (1, number, name)
         self.last[1, number, name] = self._now((1, number, name), value)
 
     def _class(self, told: dict[str, Any]) -> type:
         from autograder.engine.peer import compared, public
 
-        base = public(told["base"], False) if told.get("base") else nn.Module
-        if not (isinstance(base, type) and issubclass(base, nn.Module)):
+        base = public(told["base"], False) if told.get("base") else Module
+        if not may_be_base(base):
             raise WireError("a message names a module's class that is none")
-        if type(base) not in (type, abc.ABCMeta):  # making a subclass would run code
-            base = nn.Module
         methods, named = _names(told.get("methods")), _names(told.get("fields"))
         dunders = self.peer.forwarded(told)
         key = (base, methods, named, dunders)
@@ -418,7 +467,7 @@ class Tensors:
             self.classes[key] = type(base.__name__, (base,), body)
         return self.classes[key]
 
-    def lend(self, module: nn.Module, number: int, name: str, value: Any) -> None:
+    def lend(self, module: Module, number: int, name: str, value: Any) -> None:
         """Keep an eye on a plain tensor of a module of theirs: a test may change it in place."""
         if isinstance(value, Tensor) and self._place(value) is None and not value.is_inference():
             self.lent[number, name] = weakref.ref(module), value, value._version
@@ -437,6 +486,24 @@ class Tensors:
 
     def state_out(self, message: "Outgoing") -> dict[str, Any]:
         """What changed here since the other end last heard: parameters, buffers, gradients."""
+        before = self.last.copy(), self.places.copy()
+        try:
+            return self._changed_state(message)
+        except WireError:  # none of it is sent; what is odd costs this one message
+            self.last, self.places = before
+            self.last |= self._odd_places()
+            raise
+
+    def _odd_places(self) -> dict[tuple[int, int, str], str]:
+        return {
+            (side, number, name): words
+            for side, number, module in self._shared()
+            for table in (module._parameters, module._buffers)
+            for name, value in table.items()
+            if value is not None and (words := _odd(value))
+        }
+
+    def _changed_state(self, message: "Outgoing") -> dict[str, Any]:
         news: list[Any] = []
         modes: list[Any] = []
         structure: list[Any] = []
@@ -444,11 +511,14 @@ class Tensors:
             for table in (module._parameters, module._buffers):
                 for name, value in table.items():
                     slot = (side, number, name)
-                    if isinstance(value, nn.Parameter) and self._place(value) is None:
+                    now = self._now(slot, value)
+                    if isinstance(now, str) and self.last.get(slot) == now:
+                        continue  # the other end was told that it is odd
+                    if isinstance(value, Parameter) and self._place(value) is None:
                         self.places[id(value)] = slot
                         news.append([*slot, {"new": self.write(message, value)}])
-                        self.last[slot] = self._now(slot, value)
-                    elif self.last.get(slot, bits) != (now := self._now(slot, value)):
+                        self.last[slot] = now
+                    elif self.last.get(slot, bits) != now:
                         self.last[slot] = now
                         news.append([*slot, self._news(message, slot, value)])
             kids = self._kids(module)
@@ -468,9 +538,11 @@ class Tensors:
         }
 
     def _now(self, slot: tuple[int, int, str], value: Any) -> Any:
-        """What tells whether a place holds something new: its bits, or whose parameter it is."""
-        shared = None if value is None else self._place(value)
-        return bits(value) if shared in (None, slot) else shared
+        """What tells whether a place holds something new: bits, whose parameter, or what is odd."""
+        if value is None:
+            return None
+        shared = self._place(value)
+        return shared if shared not in (None, slot) else _odd(value) or bits(value)
 
     def _news(self, message: "Outgoing", slot: tuple[int, int, str], value: Any) -> Any:
         if value is None:
@@ -495,8 +567,8 @@ class Tensors:
                 continue
             slot = (1 - side, number, name)
             if side:  # it is ours that the other end changed
-                self.peer.note_change()
-            if not (side and self.peer.protect):
+                self.peer.note_change("Module")
+            if not (side and self.peer.protects(incoming.call, "Module")):
                 self._update(incoming, module, slot, entry)
             table = module._parameters if name in module._parameters else module._buffers
             self.last[slot] = self._now(slot, table.get(name))
@@ -505,8 +577,8 @@ class Tensors:
             if module is None:
                 continue
             if side:
-                self.peer.note_change()
-            if not (side and self.peer.protect):
+                self.peer.note_change("Module")
+            if not (side and self.peer.protects(incoming.call, "Module")):
                 module.__dict__["training"] = bool(training)
             self.last[1 - side, number, ""] = module.training
 
@@ -516,16 +588,16 @@ class Tensors:
             module = self._module(1 - side, number, missing=True)
             if module is None:
                 continue
-            kids = {str(name): incoming.value(node) for name, node in nodes}
+            kids = {str(name): _child(incoming.value(node)) for name, node in nodes}
             if side:
-                self.peer.note_change()
-            if not (side and self.peer.protect):
+                self.peer.note_change("Module")
+            if not (side and self.peer.protects(incoming.call, "Module")):
                 module._modules.clear()
                 module._modules.update(kids)
                 _count(module, [], {})
             self.last[1 - side, number, "/"] = self._kids(module)
 
-    def _kids(self, module: nn.Module) -> tuple[Any, ...]:
+    def _kids(self, module: Module) -> tuple[Any, ...]:
         """What tells which modules stand in a module's places."""
         return tuple((name, id(child)) for name, child in module._modules.items())
 
@@ -546,7 +618,7 @@ class Tensors:
             return
         fresh = None if entry is None else self._read(incoming, entry)
         if old is None or fresh is None:
-            if name not in table and isinstance(fresh, nn.Parameter):
+            if name not in table and isinstance(fresh, Parameter):
                 table = module._parameters
             table[name] = fresh
             return
@@ -618,9 +690,10 @@ class Crossed(torch.autograd.Function):
     """One call that crossed, as a node of the autograd graph."""
 
     @staticmethod
-    def forward(ctx: Any, graph: Graph, count: int, names: list, results: list, *needed: Tensor):
+    def forward(ctx: Any, graph: Graph, names: list, results: list, *needed: Tensor):
         """Give the results that the other end has computed already."""
-        ctx.graph, ctx.count, ctx.names = graph, count, names
+        ctx.graph, ctx.names = graph, names
+        ctx.shapes = [tensor.shape for tensor in needed]
         ctx.set_materialize_grads(False)
         return tuple(results)
 
@@ -628,22 +701,27 @@ class Crossed(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None):
         """Ask the other end for the products."""
-        inputs, named = ctx.graph.peer.gradients(ctx.graph.number, gradients)
-        # sides are named as the other end sees them
-        by_place = {(1 - side, number, name): g for (side, number, name), g in named}
-        rest = [by_place.get(tuple(name)) for name in ctx.names]
-        return (None, None, None, None, *inputs, *rest)
+        answered = ctx.graph.peer.gradients(ctx.graph.number, gradients)
+        with reading():
+            inputs, named = answered
+            # sides are named as the other end sees them
+            by_place = {(1 - side, number, name): g for (side, number, name), g in named}
+            found = [*inputs, *(by_place.get(tuple(name)) for name in ctx.names)]
+            for gradient, shape in zip(found, ctx.shapes, strict=True):
+                if gradient is not None and not (_is_tensor(gradient) and gradient.shape == shape):
+                    raise WireError("a message holds a gradient that does not fit its tensor")
+        return (None, None, None, *found)
 
 
 def may_use(value: Any, name: str | None) -> bool | None:
     """Of a module only its call and what its own class adds; None for anything else."""
     if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
         return name in (None, "__call__")
-    if not isinstance(value, nn.Module):
+    if not isinstance(value, Module):
         return None
     if name is None or name in ("forward", "__deepcopy__"):
         return True
-    return not name.startswith("_") and not hasattr(nn.Module, name)
+    return not name.startswith("_") and not hasattr(Module, name)
 
 
 def may_give(value: Any) -> bool:
@@ -651,7 +729,72 @@ def may_give(value: Any) -> bool:
     if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
         return True
     kind = type(value).__module__
-    return isinstance(value, nn.Module) or kind.startswith(("torch.optim", "torch.utils.data"))
+    return isinstance(value, Module) or kind.startswith(("torch.optim", "torch.utils.data"))
+
+
+def check(value: Tensor) -> None:
+    """Refuse a tensor that is no ordinary one, or has a gradient that is none, by its name."""
+    words = _odd(value)
+    if words:
+        raise WireError(f"{words} cannot be handed over: {CURE}")
+
+
+def _odd(value: Tensor) -> str:
+    """What is odd about a tensor or its gradient, in words."""
+    words = _oddity(value)
+    grad = None if words else gradient_of(value)
+    if grad is not None and (odd := _oddity(grad)):
+        words = f"a tensor whose gradient is {odd}"
+    return words
+
+
+def _oddity(value: Tensor) -> str:
+    """What is odd about a tensor, in words; empty for entries in memory, of a kind that crosses."""
+    if is_lazy(value):
+        return "a module whose parameters are uninitialised until the first call"
+    if is_functorch_wrapped_tensor(value):
+        return "a tensor inside of torch.vmap or torch.func"
+    if _dispatch_of(type(value)) is not _dispatch_of(Tensor):
+        return f"a tensor of the special class {type(value).__name__[:50]}"
+    if value.is_nested:
+        return "a nested tensor"
+    if value.is_quantized:
+        return "a quantized tensor"
+    if value.layout is not torch.strided:
+        return f"a tensor of the layout {value.layout}"
+    if not value.is_cpu:
+        return f"a tensor on the device {value.device}"
+    if value.dtype not in NAMES:
+        return f"a tensor of the kind {value.dtype}"
+    return ""
+
+
+def _dispatch_of(kind: Any) -> Any:
+    return kind.__torch_dispatch__
+
+
+def gradient_of(value: Tensor) -> Tensor | None:
+    """A leaf's gradient, if it has one."""
+    return value.grad if value.is_leaf and value.requires_grad else None
+
+
+def _is_tensor(value: Any) -> bool:
+    """Whether this is a tensor by its memory, not by what it says of itself."""
+    return issubclass(type(value), Tensor)
+
+
+def _reform(ours: Tensor, fresh: Tensor) -> None:
+    """Give a tensor of ours another shape or dtype in place."""
+    alike = ours.dtype == fresh.dtype and ours.numel() == fresh.numel() and ours.is_contiguous()
+    if alike:  # the same memory: others may look at it
+        ours.as_strided_(fresh.shape, _steps(fresh.shape), ours.storage_offset())
+    else:
+        ours.data = fresh.detach().clone()
+
+
+def _steps(shape: Sequence[int]) -> list[int]:
+    """The strides of a tensor of this shape without gaps."""
+    return [prod(size or 1 for size in shape[axis + 1 :]) for axis in range(len(shape))]
 
 
 def bits(value: Any) -> Any:
@@ -660,7 +803,7 @@ def bits(value: Any) -> Any:
         return None
     if isinstance(value, torch.Generator):
         return _bytes(value.get_state())
-    grad = value.grad if value.is_leaf and value.requires_grad else None
+    grad = gradient_of(value)
     return (
         value.dtype,
         tuple(value.shape),
@@ -674,10 +817,10 @@ def _bytes(value: Tensor) -> bytes:
     """The entries' bytes in reading order, whatever the layout in memory."""
     if not value.numel():
         return b""
-    flat = value.cpu().contiguous().reshape(-1)
-    if flat.stride(0) != 1:  # a single entry may have any
-        flat = flat.as_strided(flat.shape, (1,))
-    return flat.view(torch.uint8).numpy().tobytes()
+    flat = value.resolve_conj().resolve_neg().contiguous()
+    if flat.untyped_storage().nbytes() < flat.nbytes:
+        raise WireError("a tensor whose memory was given up cannot be handed over")
+    return ctypes.string_at(flat.data_ptr(), flat.nbytes)  # by `numpy()` it could grow no more
 
 
 def _tensor(kind: torch.dtype, shape: list[int], strides: Any, data: Any) -> Tensor:
@@ -689,16 +832,26 @@ def _tensor(kind: torch.dtype, shape: list[int], strides: Any, data: Any) -> Ten
         if not count:
             return torch.empty(shape, dtype=kind)
         raw = torch.frombuffer(bytearray(data), dtype=torch.uint8 if kind is torch.bool else kind)
-    made = (raw != 0 if kind is torch.bool else raw).reshape(shape)
-    if strides is None or not is_shape(strides) or len(strides) != len(shape):
-        return made
-    return _laid_out(made, strides)
+    # in memory of its own, which can be resized
+    made = (raw != 0 if kind is torch.bool else raw.clone()).reshape(shape)
+    return made if strides is None else _laid_out(made, strides)
+
+
+def is_strides(strides: Any, shape: list[int]) -> bool:
+    """Whether this is a list of steps that a tensor of this shape may take through memory."""
+    return (
+        isinstance(strides, list)
+        and len(strides) == len(shape)
+        and all(type(step) is int and 0 <= step < 2**40 for step in strides)
+    )
 
 
 def _laid_out(made: Tensor, strides: list[int]) -> Tensor:
     """The same entries with these strides."""
     room = 1 + sum((size - 1) * step for size, step in zip(made.shape, strides, strict=True))
     if room > MAX_SPREAD * made.numel() + 1024 or room > made.numel() + MAX_LAID:
+        return made
+    if _overlap(made.shape, strides):
         return made
     laid = torch.zeros(room, dtype=made.dtype, device="cpu").as_strided(made.shape, strides)
     target, source = laid, made
@@ -709,12 +862,23 @@ def _laid_out(made: Tensor, strides: list[int]) -> Tensor:
     return laid
 
 
-def _count(module: nn.Module, above: list[nn.Module], known: dict[int, int]) -> int:
+def _overlap(shape: Sequence[int], strides: list[int]) -> bool:
+    """Whether two entries may share memory, but for those of a repeated axis."""
+    reach = 0
+    for step, size in sorted(zip(strides, shape, strict=True)):
+        if size > 1 and step:
+            if step <= reach:
+                return True
+            reach += (size - 1) * step
+    return False
+
+
+def _count(module: Module, above: list[Module], known: dict[int, int]) -> int:
     """How many modules a tree holds; refuses one that holds itself or never seems to end."""
     if any(module is one for one in above) or len(above) > 200:
         raise WireError("a message holds a module that holds itself")
     if id(module) not in known:
-        kids = [kid for kid in module._modules.values() if isinstance(kid, nn.Module)]
+        kids = [kid for kid in module._modules.values() if isinstance(kid, Module)]
         known[id(module)] = 1 + sum(_count(kid, [*above, module], known) for kid in kids)
     if known[id(module)] > MAX_MODULES:
         raise WireError("a message holds a module with too many parts")
@@ -735,9 +899,43 @@ def _names(claimed: Any) -> tuple[str, ...]:
     return tuple(name for name in names if not name.startswith("_"))[:500]
 
 
+def may_be_base(kind: Any) -> bool:
+    """Whether a stand-in of an answer's module may be of this public class.
+
+    The library's layers, which hold nothing but parameters and settings, and the modules of
+    packages that both ends import. None that C++ stands behind, that makes code of what it holds
+    or starts processes, and none whose metaclass runs code when a subclass is made.
+    """
+    from autograder.engine.peer import public_name
+
+    if not (isinstance(kind, type) and issubclass(kind, Module)):
+        return False
+    if type(kind) not in (type, abc.ABCMeta) or issubclass(kind, LazyModuleMixin):
+        return False
+    where = kind.__module__
+    return (
+        where.startswith("torch.nn.modules.") or where.partition(".")[0] != "torch"
+    ) and public_name(kind) is not None
+
+
+def may_pass_for(kind: type) -> bool:
+    """Whether a stand-in may pass for an object of this class: optimisers and sets of data.
+
+    These are plain objects of Python. Never a tensor, or anything else that C++ reads by its
+    layout: it would take the stand-in's memory for one.
+    """
+    return kind.__module__.startswith("torch.optim.") or kind.__module__ in DATA
+
+
+def _child(value: Any) -> Module | None:
+    if value is not None and not issubclass(type(value), Module):
+        raise WireError("a message holds a module with a part that is none")
+    return value
+
+
 def _number(told: dict[str, Any]) -> int:
     number = told["n"]
-    if type(number) is not int:
+    if type(number) is not int or not LOOSE < number < 2**63:
         raise WireError("a message names a module by no number")
     return number
 
@@ -782,16 +980,16 @@ def _get_attribute(self: Any, name: str) -> Any:
 
 def _set_attribute(self: Any, name: str, value: Any) -> None:
     known = any(name in self.__dict__[table] for table in ("_parameters", "_buffers", "_modules"))
-    if known or name == "training" or isinstance(value, nn.Module | nn.Parameter):
-        nn.Module.__setattr__(self, name, value)
+    if known or name == "training" or isinstance(value, Module | Parameter):
+        Module.__setattr__(self, name, value)
     if name == "training" or name.startswith("_"):
         self.__dict__[name] = value
         return
     remote = self.__dict__["_remote"]
     if remote.peer.is_free:  # a test's module keeps what is no parameter to itself
-        if not known and not isinstance(value, nn.Module | nn.Parameter):
+        if not known and not isinstance(value, Module | Parameter):
             self.__dict__[name] = value
-    elif not isinstance(value, nn.Parameter) and not (known and isinstance(value, Tensor)):
+    elif not isinstance(value, Parameter) and not (known and isinstance(value, Tensor)):
         remote.peer.put(remote.number, name, value)
 
 

@@ -6,11 +6,12 @@ limits before anything is built from it.
 """
 
 import collections
+import contextlib
 import decimal
 import fractions
 import json
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -22,18 +23,32 @@ MAX_BUFFERS = 20_000
 MAX_BYTES = 256_000_000
 MAX_DEPTH = 100
 MAX_NODES = 2_000_000
-MAX_EQUAL = 1000  # keys of one table that share a hash with another
 MAX_SPREAD_OUT = 20_000_000  # parts, when what is referred to twice is counted twice
 MAX_RANGE = 50_000_000  # length of a range from an answer: a test may make a list of it
-MALFORMED = (
-    *(TypeError, ValueError, IndexError, KeyError, AttributeError),
-    *(ArithmeticError, decimal.InvalidOperation),
+MAX_DIGITS = 100_000  # hexadecimal digits of a number
+MAX_EXPONENT = 100_000  # of a decimal number from an answer: an integer of it fills memory
+MALFORMED = (  # what reading may raise where something else stands than should
+    *(TypeError, ValueError, LookupError, AttributeError, ArithmeticError),
+    *(RuntimeError, MemoryError, struct.error),
 )
 RECORDS = {kind.__name__: kind for kind in (Opaque, Raised, Crossing)}
 
 
 class WireError(Exception):
     """What came is malformed or too large; said in one sentence."""
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Whatever is wrong with what is read here is refused as a `WireError`."""
+    try:
+        yield
+    except MALFORMED as error:
+        raise _refused(error) from error
+
+
+def _refused(error: BaseException) -> WireError:
+    return WireError(f"a message has a malformed part ({type(error).__name__})")
 
 
 @dataclass
@@ -66,8 +81,11 @@ def read_frame(read: Callable[[int], bytes]) -> Frame:
     sizes = struct.unpack(f"!{count}Q", read(8 * count)) if count else ()
     if sum(sizes) > MAX_BYTES:
         raise WireError("a message is larger than allowed")
+    text = read(length)
+    if text.count(b"[") + text.count(b"{") > 2 * MAX_NODES:  # each takes memory once it is read
+        raise WireError("a message has too many parts")
     try:
-        tree = json.loads(read(length))
+        tree = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise WireError("a message is no readable text") from error
     return Frame(tree, [read(size) for size in sizes])
@@ -182,15 +200,8 @@ class Decoder:
             raise WireError("a message is nested too deeply or has too many parts")
         try:
             return self._tagged(node)
-        except (
-            TypeError,
-            ValueError,
-            IndexError,
-            KeyError,
-            OverflowError,
-            AttributeError,
-        ) as error:
-            raise WireError(f"a message has a malformed part ({type(error).__name__})") from error
+        except MALFORMED as error:
+            raise _refused(error) from error
         finally:
             self.depth -= 1
 
@@ -250,14 +261,6 @@ class Decoder:
         raise WireError(f"a message has a part of unknown kind {str(tag)[:20]!r}")
 
 
-def _spread(kind: type, parts: list[Any]) -> list[Any]:
-    """The parts, unless so many keys have one hash that a table of them would take for ever."""
-    keys = [key for key, _ in parts] if kind is dict else parts
-    if len(keys) - len({hash(key) for key in keys}) > MAX_EQUAL:
-        raise WireError("a message holds too many keys that look alike")
-    return parts
-
-
 def _pairs(decoder: Decoder, parts: list[Any]) -> list[tuple[Any, Any]]:
     values = decoder.values(parts)
     return list(zip(values[::2], values[1::2], strict=True))
@@ -277,9 +280,30 @@ def _filled(decoder: Decoder, made: Any, parts: list[Any]) -> Any:
 
 def _integer(parts: list[Any]) -> int:
     text = parts[0]
-    if not isinstance(text, str) or len(text) > 100_000:
+    if not isinstance(text, str) or len(text) > MAX_DIGITS:
         raise WireError("a number is too long")
     return int(text, 16)
+
+
+def _complex(decoder: Decoder, parts: list[Any]) -> complex:
+    real, imaginary = parts
+    return complex(real, imaginary)
+
+
+def _fraction(decoder: Decoder, parts: list[Any]) -> fractions.Fraction:
+    decoder.mind_the_clock()  # two long numbers take a while to reduce
+    above, below = parts
+    return fractions.Fraction(decoder.value(above), decoder.value(below))
+
+
+def _decimal(decoder: Decoder, parts: list[Any]) -> decimal.Decimal:
+    (text,) = parts
+    if not isinstance(text, str) or len(text) > MAX_DIGITS:
+        raise WireError("a number is too long")
+    made = decimal.Decimal(text)
+    if decoder.is_wary and made.is_finite() and abs(made.adjusted()) > MAX_EXPONENT:
+        raise WireError("a number is too long")
+    return made
 
 
 def _record(decoder: Decoder, parts: list[Any]) -> Any:
@@ -298,14 +322,14 @@ _READERS: dict[Any, Callable[[Decoder, list[Any]], Any]] = {
     "I": lambda d, p: _integer(p),
     "B": lambda d, p: bytes(d.buffer(p[0])),
     "BA": lambda d, p: bytearray(d.buffer(p[0])),
-    "C": lambda d, p: complex(p[0], p[1]),
+    "C": _complex,
     "FS": lambda d, p: frozenset(_filled(d, set(), p)),
     "G": _range,
     "SL": lambda d, p: slice(*d.values(p)),
     "E": lambda d, p: ...,
     "NI": lambda d, p: NotImplemented,
-    "FR": lambda d, p: fractions.Fraction(d.value(p[0]), d.value(p[1])),
-    "DC": lambda d, p: decimal.Decimal(str(p[0])[:1000]),
+    "FR": _fraction,
+    "DC": _decimal,
     "CN": lambda d, p: collections.Counter(_filled(d, {}, p)),
     "OD": lambda d, p: collections.OrderedDict(_filled(d, {}, p)),
     "DQ": lambda d, p: collections.deque(d.values(p)),
