@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from math import prod
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, WrapperDescriptorType
 from typing import Any
 
 from autograder.results import Crossing, Opaque, Raised, Transcript
@@ -238,9 +238,9 @@ def _text(value: Any) -> str:
 
 def _is_name(kind: type) -> bool:
     """Whether this is the type of what only names something, such as a dtype or a device."""
-    home = kind.__module__.partition(".")[0]
     named = any(word in kind.__name__.lower() for word in ("dtype", "device"))
-    return (home in ("torch", "numpy") and named) or kind is BuiltinFunctionType
+    in_c = type(kind.__repr__) is WrapperDescriptorType and kind.__repr__ is not object.__repr__
+    return (named and in_c) or kind is BuiltinFunctionType
 
 
 def _is_short(value: Any) -> bool:

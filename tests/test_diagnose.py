@@ -460,6 +460,29 @@ def test_a_result_of_the_answers_own_making_is_never_asked():
     assert unknown[3][1].kind == "object"
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (torch.float16, "torch.float16"),
+        (torch.device("cpu"), "device(type='cpu')"),
+        (np.dtype("int8"), "dtype('int8')"),
+        (int, "<class 'int'>"),
+        (Fraction(1, 3), "Fraction(1, 3)"),
+        (range(3), "range(0, 3)"),
+        (slice(None, 2), "slice(None, 2, None)"),
+        (deque([1, "a"]), "deque([1, 'a'])"),
+        (bytearray(b"ab"), "bytearray(b'ab')"),
+        (len, "<built-in function len>"),
+        (..., "Ellipsis"),
+    ],
+)
+def test_what_is_short_and_plain_keeps_its_text(value: object, text: str):
+    assert kept(value).kind == text
+    assert in_words(kept(value), Opaque("another", kept(value).type_name)) == (
+        f"Yours is {text}, expected another."
+    )
+
+
 def test_one_is_not_near_infinity():
     assert not same(1.0, math.inf) and not same(math.inf, 1.0) and not same(1 + 1j, math.inf)
     assert same(math.inf, math.inf) and not same(math.inf, -math.inf)
