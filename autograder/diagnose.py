@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from autograder.differences import call_in_words, keep, same_call
+from autograder.differences import call_in_words, keep, kept, same_call
 from autograder.results import Crossing, Raised, TestRun, Transcript, Verdict
+from autograder.syntax import parse
 
 LONGEST = 300  # characters of a message that is repeated
 LONGEST_LINE = 100  # of a line of source
@@ -99,7 +100,7 @@ def told(
         runs: how all tests of the notebook went; what they say together names a mistake better.
     """
     named = None
-    run = replace(run, transcript=keep(run.transcript))
+    run = replace(run, transcript=keep(run.transcript), raised=kept(run.raised))
     reference = None if reference is None else keep(reference)
     if run.status in ("failed", "error"):
         named = name_misconception(run, known, reference, runs)
@@ -174,9 +175,8 @@ def first_difference(theirs: Transcript, ours: Transcript) -> tuple[Crossing, Cr
 
 def claims(source: str) -> list[list[str]]:
     """First lines of what a test's author says when it fails, cut where values are put in."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
+    tree = parse(source)
+    if tree is None:
         return []
     spoken = [part for node in ast.walk(tree) for part in _spoken(node)]
     bound = _bound(tree)
@@ -191,15 +191,28 @@ def claim_of(message: str, source: str, *, hidden: bool) -> str:
     In a visible test the first line as it is; in a hidden one only the words that are his own.
     """
     first = message.strip().partition("\n")[0]
-    fitting = [
-        parts for parts in claims(source) if re.fullmatch(".*".join(map(re.escape, parts)), first)
-    ]
+    fitting = [parts for parts in claims(source) if _fits(first, parts)]
     if not fitting:
         return ""
     if not hidden:
         return first
     words = "…".join(max(fitting, key=lambda parts: len("".join(parts))))
     return LEADING_GAP.sub("", GAPS.sub("…", words)).strip()
+
+
+def _fits(text: str, parts: Sequence[str]) -> bool:
+    """Whether a text consists of these parts, in this order, with anything between them."""
+    first, *others = parts
+    if not others:
+        return text == first
+    if not text.startswith(first):
+        return False
+    place, last = len(first), others.pop()
+    for part in others:
+        place = text.find(part, place) + len(part)
+        if place < len(part):
+            return False
+    return text.endswith(last) and len(text) - len(last) >= place
 
 
 def _gives(one: Known, run: TestRun, *, by_end_only: bool) -> bool:

@@ -4,9 +4,16 @@ Tensors and arrays are known by what they can do (shape, dtype, tolist), so no l
 none is needed. The words are those of the visible checks in a student's own notebook.
 """
 
-import re
+import cmath
+import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import islice
+from math import prod
+from types import BuiltinFunctionType, WrapperDescriptorType
 from typing import Any
 
 from autograder.results import Crossing, Opaque, Raised, Transcript
@@ -15,7 +22,11 @@ DOUBLE = 1e-6, 1e-9  # relative and absolute tolerance in double precision
 SINGLE = 1e-4, 1e-6
 LONGEST = 60  # characters of a value that is shown
 DEEPEST = 30
-PLAIN = bool, int, float, complex, str, bytes, Opaque, Raised
+MOST_PARTS = 120_000  # of a value that is kept
+MOST_NUMBERS = 50_000_000  # of an array that is kept
+MOST_SHOWN = 20  # parts of a value that are shown
+LONG_NUMBER = 1000  # bits of a whole number that is not shown digit by digit
+PLAIN = bool, int, float, complex, str, bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,31 +45,88 @@ def keep(transcript: Transcript) -> Transcript:
     return tuple(replace(call, arguments=(), outcome=kept(call.outcome)) for call in transcript)
 
 
-def kept(value: Any, depth: int = 0) -> Any:
-    """A value as plain data: arrays as Kept, objects of unknown kinds by their names."""
-    if value is None or type(value) in (*PLAIN, Kept):
-        return value
-    if depth > DEEPEST:
-        return Opaque("object", type(value).__name__)
-    if is_array(value):
+def kept(value: Any) -> Any:
+    """A value as plain data: arrays as Kept, objects of unknown kinds by their names.
+
+    Whatever came from an answer has such a form, which is found without running anything of its
+    own; what is too large, too deep or a part of itself is named by its kind.
+    """
+    return _Keeper().kept(value, 0)
+
+
+class _Keeper:
+    """Makes one value plain; of what has too many parts, the last are left out."""
+
+    def __init__(self) -> None:
+        self.left = MOST_PARTS
+        self.arrays: dict[int, Any] = {}  # by the id of what stands in several places
+
+    def kept(self, value: Any, depth: int) -> Any:
+        """A value, or a part of it this deep in it."""
+        self.left -= 1
+        kind = type(value)  # what a stand-in says of its class is a claim
+        if value is None or kind in (*PLAIN, Kept):
+            return value
+        if kind in (Opaque, Raised):
+            return _record(value)
+        if depth > DEEPEST or self.left < 0:
+            return Opaque("object", kind.__name__)
+        if is_array(value):
+            if id(value) not in self.arrays:
+                self.arrays[id(value)] = _array(value)
+            return self.arrays[id(value)]
+        if issubclass(kind, dict):
+            parts = ((_key(key), self.kept(part, depth + 1)) for key, part in value.items())
+            return dict(self._some(parts))
+        if issubclass(kind, list | tuple):
+            parts = self._some(self.kept(part, depth + 1) for part in value)
+            return list(parts) if issubclass(kind, list) else tuple(parts)
+        if issubclass(kind, set | frozenset):
+            self.left -= len(value)
+            return frozenset(map(_key, value)) if self.left >= 0 else Opaque("object", "set")
+        text = _text(value)
+        return Opaque(text if text and len(text) < 100 else "object", _type_name(value))
+
+    def _some(self, parts: Iterator[Any]) -> Iterator[Any]:
+        """The parts, as long as there may be more."""
+        for part in parts:
+            yield part
+            if self.left < 0:
+                return
+
+
+def _record(value: Any) -> Opaque | Raised:
+    """A record with the parts that it should have, whatever came in their place."""
+    if isinstance(value, Opaque):
+        return Opaque(_word(value.kind), _word(value.type_name))
+    bases = value.bases if isinstance(value.bases, tuple) else ()
+    message = value.message if isinstance(value.message, str) else ""
+    line = value.line if type(value.line) is int and 0 <= value.line < 2**31 else 0
+    names = tuple(map(_word, bases[:MOST_SHOWN]))
+    return Raised(_word(value.type_name), message, line, _word(value.cell), names)
+
+
+def _word(value: Any) -> str:
+    return value[:100] if isinstance(value, str) else ""
+
+
+def _array(value: Any) -> Any:
+    """An array as Kept; by its kind, if it is of one whose numbers cannot be had."""
+    name = _type_name(value)
+    try:
+        shape = tuple(map(int, value.shape))
+        if prod(shape) > MOST_NUMBERS:
+            return Opaque("object", name)
         gradient = bool(getattr(value, "requires_grad", False))
-        form = _type_name(value), str(value.dtype), tuple(map(int, value.shape)), gradient
-        return Kept(*form, _numbers(value))
-    if isinstance(value, dict):
-        return {_key(key): kept(part, depth + 1) for key, part in value.items()}
-    if isinstance(value, list):
-        return [kept(part, depth + 1) for part in value]
-    if isinstance(value, tuple):
-        return tuple(kept(part, depth + 1) for part in value)
-    if isinstance(value, set | frozenset):
-        return frozenset(map(_key, value))
-    text = repr(value)
-    return Opaque(text if len(text) < 100 and " at 0x" not in text else "object", _type_name(value))
+        return Kept(name, str(value.dtype), shape, gradient, _numbers(value))
+    except (TypeError, ValueError, RuntimeError, OverflowError, MemoryError, AttributeError):
+        return Opaque("object", name)
 
 
 def is_array(value: Any) -> bool:
     """Whether a value is a tensor, an array or one number of an array."""
-    return all(hasattr(value, name) for name in ("shape", "dtype", "tolist"))
+    kind = type(value)  # asked of the value, a stand-in would have to ask the answer
+    return all(hasattr(kind, name) for name in ("shape", "dtype", "tolist"))
 
 
 def same(theirs: Any, ours: Any) -> bool:
@@ -94,36 +162,97 @@ def in_words(theirs: Any, ours: Any) -> str:
     for where, one, other in _leaves("", theirs, ours):
         if not same(one, other):
             sentence = _sentence(one, other)
-            return f"In {where} of the result: {sentence}" if where else sentence
+            return f"In {_cut(where, 200)} of the result: {sentence}" if where else sentence
     return ""
 
 
 def call_in_words(theirs: Crossing, ours: Crossing) -> str:
     """How a call went other than it should, in a sentence."""
     if sorted(theirs.changed) != sorted(ours.changed) and theirs.changed:
-        return f"{theirs.what} changed what it was handed ({', '.join(theirs.changed)}) in place."
+        changed = _cut(", ".join(theirs.changed[:MOST_SHOWN]), 100)
+        return f"{theirs.what} changed what it was handed ({changed}) in place."
     return f"{theirs.what}: {in_words(theirs.outcome, ours.outcome)}"
 
 
 def shown(value: Any) -> str:
     """A plain value as a person would write it, cut if it is long."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    text = _type_name(value) if isinstance(value, Kept) else repr(value)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return f"{value:.6g}" if isinstance(value, float) else _cut(_spelled(value), LONGEST)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _spelled(value: Any) -> str:
+    """At least the beginning of a plain value as Python writes it."""
+    if isinstance(value, Opaque):
+        return value.type_name if value.kind == "object" else value.kind
+    if isinstance(value, Kept):
+        return value.type_name
+    if type(value) is int and value.bit_length() > LONG_NUMBER:
+        return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
+    if isinstance(value, str | bytes):
+        return repr(value[:LONGEST])
+    if isinstance(value, tuple | list | frozenset | dict):
+        parts = [_spelled(part) for part in islice(value, MOST_SHOWN)]
+        text = ", ".join([*parts, "…"] if len(value) > len(parts) else parts)
+        if isinstance(value, tuple):
+            return f"({text},)" if len(value) == 1 else f"({text})"
+        return f"[{text}]" if isinstance(value, list) else f"{{{text}}}"
+    return repr(value)
 
 
 def _key(key: Any) -> Any:
     """A key of a dictionary or a member of a set, as something that can be stored."""
-    if key is None or type(key) in PLAIN:
+    kind: type = type(key)
+    if kind is float and key != key:
+        return math.nan  # always the same one: NaN equals nothing, but an object equals itself
+    if key is None or kind in PLAIN:
         return key
-    if type(key) is tuple:
+    if kind in (Opaque, Raised):
+        return _record(key)
+    if issubclass(kind, tuple):
         return tuple(map(_key, key))
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(key))
+    if kind is frozenset:
+        return frozenset(map(_key, key))
+    return _text(key) or _type_name(key)
+
+
+def _text(value: Any) -> str:
+    """How Python writes a value of a kind that runs nothing else for it; empty for all others."""
+    kind = type(value)
+    if kind in (type, type(...), type(NotImplemented)) or _is_name(kind):
+        return repr(value)
+    parts = {
+        Fraction: lambda: (value.numerator, value.denominator),
+        Decimal: lambda: (),
+        range: lambda: (value.start, value.stop, value.step),
+        slice: lambda: (value.start, value.stop, value.step),
+        deque: lambda: islice(value, MOST_SHOWN),
+        bytearray: lambda: (),
+    }.get(kind)
+    short = parts is not None and all(map(_is_short, parts()))
+    fits = len(value) <= MOST_SHOWN if kind in (deque, bytearray) else True
+    return repr(value) if short and fits else ""
+
+
+def _is_name(kind: type) -> bool:
+    """Whether this is the type of what only names something, such as a dtype or a device."""
+    named = any(word in kind.__name__.lower() for word in ("dtype", "device"))
+    in_c = type(kind.__repr__) is WrapperDescriptorType and kind.__repr__ is not object.__repr__
+    return (named and in_c) or kind is BuiltinFunctionType
+
+
+def _is_short(value: Any) -> bool:
+    if type(value) is int:
+        return value.bit_length() <= LONG_NUMBER
+    if type(value) in (str, bytes):
+        return len(value) <= LONGEST
+    return value is None or type(value) in (bool, float, complex)
 
 
 def _type_name(value: Any) -> str:
-    if isinstance(value, Kept):
+    if type(value) is Kept:
         return value.type_name
     home, name = type(value).__module__, type(value).__name__
     return name if home == "builtins" else f"{home}.{name}"
@@ -188,7 +317,7 @@ def _keys_in_words(theirs: dict, ours: dict) -> str:
     for key in ours:
         if key not in theirs:
             return f"Yours lacks the entry {shown(key)}."
-    extra = next(key for key in theirs if key not in ours)
+    extra = next((key for key in theirs if key not in ours), None)
     return f"Yours has an entry {shown(extra)} that should not be there."
 
 
@@ -211,8 +340,12 @@ def _close(theirs: complex, ours: complex) -> bool:
         return theirs == ours
     if theirs != theirs or ours != ours:  # NaN is like NaN
         return theirs != theirs and ours != ours
+    if theirs == ours:
+        return True
     try:
-        return theirs == ours or abs(theirs - ours) <= DOUBLE[0] * abs(ours) + DOUBLE[1]
+        if not (cmath.isfinite(theirs) and cmath.isfinite(ours)):
+            return False  # else everything would be near what is infinite
+        return abs(theirs - ours) <= DOUBLE[0] * abs(ours) + DOUBLE[1]
     except OverflowError:  # an integer too large for a float
         return False
 
@@ -298,7 +431,12 @@ def _transposed(theirs: Kept, ours: Kept) -> str:
     import numpy
 
     one, other = theirs.numbers, ours.numbers
-    if isinstance(one, list) or len(ours.shape) < 2 or one.dtype.kind not in "fc":
+    if (
+        isinstance(one, list)
+        or isinstance(other, list)
+        or len(ours.shape) < 2
+        or one.dtype.kind not in "fc"
+    ):
         return ""
     flipped = numpy.swapaxes(other, -2, -1)
     if one.shape != flipped.shape or (

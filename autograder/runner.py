@@ -7,17 +7,17 @@ needs nothing but Python's own library, and IPython where that is installed.
 import ast
 import asyncio
 import builtins
+import importlib.util
 import inspect
 import io
 import json
 import os
-import re
 import sys
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
 LONGEST = 4000  # characters of a message
-MAGIC = re.compile(r"\s*[%!]")
 NO_INPUT = "input() waits for a person, and nobody is there when a notebook is graded; remove it"
 
 
@@ -130,10 +130,11 @@ def _shell() -> Any:
 def _plain() -> Any:
     """A function that runs a cell in plain Python: magics do nothing, await works."""
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
+    without_magics = _syntax().without_magics
 
     def run(source: str, where: str) -> tuple[Any, BaseException | None]:
         try:
-            tree = ast.parse(_without_magics(source), where)
+            tree = ast.parse(without_magics(source), where)
             last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
             _execute(compile(tree, where, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
             if not isinstance(last, ast.Expr):
@@ -148,16 +149,19 @@ def _plain() -> Any:
     return run
 
 
+def _syntax() -> Any:
+    """The module beside this file, which may belong to no package that this Python knows."""
+    place = Path(__file__).with_name("syntax.py")
+    spec: Any = importlib.util.spec_from_file_location("_syntax_of_cells", place)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its classes look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
 def _execute(code: Any, names: dict[str, Any]) -> Any:
     value = eval(code, names)
     return asyncio.run(value) if inspect.iscoroutine(value) else value
-
-
-def _without_magics(source: str) -> str:
-    lines = source.splitlines()
-    if lines and lines[0].startswith("%%") and not lines[0].startswith(("%%time", "%%capture")):
-        return ""
-    return "\n".join("pass" if MAGIC.match(line) else line for line in lines)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,33 @@
-"""What a cell's text defines and what it needs, found without running it."""
+"""What a cell's text defines and what it needs, found without running it.
+
+The text is often a student's and is read in trusted processes: whatever it is, each function here
+gives one of its documented results, in a time and memory that a cell's length bounds.
+"""
 
 import ast
 import re
-import symtable
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 
 MAGIC = re.compile(r"(?P<indent>\s*+)(?P<target>[\w.,\s]+=\s*)?[%!?](?!=)")
 TIMERS = re.compile(r"\s*+%{1,2}(time|timeit|prun|capture)\b(?P<rest>.*)")
+LINE = re.compile(r"\r\n?|\n")
+LONGEST = 200_000  # characters of a text that is read as Python
+# Python's parser builds "a", "a.b", "a.b.c", ... for an import, which has no bound of its own.
+GAP = r"[ \t\f]*+(?:\\(?:\r\n?|\n)[ \t\f]*+)*+"
+DOTTED = re.compile(rf"(?<!\w)(?:\w++{GAP}\.{GAP})++")
+MOST_DOTS = 200
+PIECE = re.compile(  # of a line, as far as it says whether the next one goes on with it
+    r"""(?P<comment>\#.*)|(?P<triple>\"{3}|'{3})|"(?:\\.|[^"\\])*+"?|'(?:\\.|[^'\\])*+'?"""
+    r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<goes_on>\\$)"""
+)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 INNER = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 @dataclass(frozen=True)
@@ -25,16 +41,71 @@ class Facts:
 
 def parse(source: str) -> ast.Module | None:
     """The cell's syntax tree, its magics taken out; None if it is no Python."""
-    return _parse(source) or _parse(without_magics(source))
+    return _parse(source) or _parse(_stripped(source))
 
 
 def without_magics(source: str) -> str:
-    """The cell with each magic or shell line made a line that Python reads."""
-    lines = source.splitlines()
+    """The cell as Python reads it; its magics and shell lines, if it has any, do nothing.
+
+    What is Python as it stands is given back as it stands, so that a line of an expression or a
+    text that begins with % or ! is no magic.
+    """
+    return source if _parse(source) is not None else _stripped(source)
+
+
+def _stripped(source: str) -> str:
+    lines = LINE.split(source)
     first = next((line.strip() for line in lines if line.strip()), "")
     if first.startswith("%%") and not TIMERS.match(first):
         return ""  # another language, or text for a program
-    return "\n".join(_plain(line) for line in lines)
+    return "\n".join(_plain_lines(lines))
+
+
+def _plain_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Each line as Python, where a statement begins; the others as they are."""
+    before, is_magic = _Before(), False
+    for line in lines:
+        if is_magic:  # which went on
+            is_magic = line.endswith("\\")
+            yield ""
+            continue
+        plain = line if before.goes_on else _plain(line)
+        is_magic = plain != line and line.endswith("\\")
+        if not is_magic:
+            before.read(plain)
+        yield plain
+
+
+@dataclass
+class _Before:
+    """What is open where a line begins."""
+
+    brackets: int = 0
+    quotes: str = ""
+    backslash: bool = False
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the line belongs to the statement before it."""
+        return bool(self.brackets or self.quotes or self.backslash)
+
+    def read(self, line: str) -> None:
+        """Go on to the next line."""
+        place, self.backslash = 0, False
+        while place < len(line):
+            if self.quotes:
+                end = re.compile(rf"(?:\\.|(?!{self.quotes}).)*+{self.quotes}").match(line, place)
+                if not end:
+                    return
+                self.quotes, place = "", end.end()
+                continue
+            piece = PIECE.search(line, place)
+            if not piece:
+                return
+            self.brackets = max(0, self.brackets + bool(piece["open"]) - bool(piece["close"]))
+            self.quotes = piece["triple"] or ""
+            self.backslash = bool(piece["goes_on"])
+            place = piece.end()
 
 
 def _plain(line: str) -> str:
@@ -49,11 +120,15 @@ def _plain(line: str) -> str:
 
 
 def _parse(source: str) -> ast.Module | None:
+    if len(source) > LONGEST:
+        return None
+    if any(name[0].count(".") > MOST_DOTS for name in DOTTED.finditer(source)):
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a doubtful escape is the author's business
             return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError, SystemError):
         return None
 
 
@@ -86,17 +161,13 @@ def _binds(node: ast.AST) -> Iterator[str]:
         yield node.rest
 
 
-@lru_cache(maxsize=5000)
+@lru_cache(maxsize=2000)
 def facts(source: str) -> Facts:
     """What a cell binds and needs; of a cell that is no Python nothing is known."""
-    tree = parse(source)
     reader = _Reader()
-    try:
-        reader.visit(tree or ast.Module([], []))
-    except RecursionError:
-        return Facts(frozenset(), frozenset(), star=True)
+    reader.read(parse(source) or ast.Module([], []))
     needed = reader.needed | (reader.later - reader.bound)
-    return Facts(frozenset(reader.bound), frozenset(needed), reader.star)
+    return Facts(frozenset(reader.bound - {"*"}), frozenset(needed), "*" in reader.bound)
 
 
 def awaits(tree: ast.Module) -> bool:
@@ -111,99 +182,163 @@ def awaits(tree: ast.Module) -> bool:
     return False
 
 
-class _Reader(ast.NodeVisitor):
-    """Goes through a cell in the order in which it runs."""
+@dataclass
+class _Scope:
+    """Where names live: the cell, or a class, function or comprehension in it."""
+
+    kind: Literal["cell", "class", "function", "comprehension"] = "cell"
+    runs_now: bool = True  # when the cell runs, not when a function is called
+    fills_cell: bool = True  # whether := binds a name of the cell here
+    own: set[str] = field(default_factory=set)  # names that it binds
+    outer: set[str] = field(default_factory=set)  # names that it declares global
+    before: dict[str, bool] = field(default_factory=dict)  # what could be seen around it
+
+
+# What is left to do: read a node, go into a scope, leave it (None), bind a name of the cell.
+Step = ast.AST | _Scope | None | str
+
+
+class _Reader:
+    """Goes through a cell in the order in which it runs, however deep it is nested.
+
+    Python's own tables of names are not asked: they refuse what its parser takes, and then would
+    say nothing of the whole cell.
+    """
 
     def __init__(self) -> None:
         self.bound: set[str] = set()
         self.needed: set[str] = set()
         self.later: set[str] = set()  # read by functions, which are called when all is bound
-        self.star = False
+        self.scopes = [_Scope()]
+        self.seen: dict[str, bool] = {}  # names of the functions around this place
 
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Store):
-            self.bound.add(node.id)
-        elif node.id not in self.bound:
-            self.needed.add(node.id)
+    def read(self, tree: ast.Module) -> None:
+        """Read it all."""
+        todo: list[Step] = [tree]
+        while todo:
+            step = todo.pop()
+            if isinstance(step, ast.AST):
+                todo.extend(reversed(list(self._parts(step))))
+            elif isinstance(step, _Scope):
+                self._enter(step)
+            elif isinstance(step, str):
+                self.bound.add(step)
+            else:
+                self.seen |= self.scopes.pop().before
 
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self._in_order(node.value, *node.targets)
+    def _parts(self, node: ast.AST) -> Iterable[Step]:
+        """What is to be done for a node, in the order in which it runs."""
+        at_top = self.scopes[-1].kind == "cell"
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+            self._use(node.id)
+        if isinstance(node, SCOPES):
+            return self._definition(node)
+        if isinstance(node, INNER):
+            return self._comprehension(node)
+        if at_top:
+            self.bound.update(_binds(node))
+        if isinstance(node, ast.Assign):
+            return [node.value, *node.targets]
+        if isinstance(node, ast.AnnAssign):
+            return [node.annotation, *([node.value, node.target] if node.value else [])]
+        if isinstance(node, ast.AugAssign):
+            if isinstance(node.target, ast.Name):
+                self._use(node.target.id)
+            return [node.value, node.target]
+        if isinstance(node, ast.NamedExpr):
+            return [node.value, *([node.target.id] if self.scopes[-1].fills_cell else [])]
+        if isinstance(node, ast.For | ast.AsyncFor):
+            return [node.iter, node.target, *node.body, *node.orelse]
+        return ast.iter_child_nodes(node)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self._in_order(node.annotation, *([node.value, node.target] if node.value else []))
+    def _use(self, name: str) -> None:
+        """A name is read here."""
+        scope = self.scopes[-1]
+        is_own = scope.kind == "class" and name in scope.own
+        if name not in scope.outer and (is_own or self.seen.get(name)):
+            return
+        if name not in self.bound:
+            (self.needed if scope.runs_now else self.later).add(name)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        self.visit(node.value)
-        if isinstance(node.target, ast.Name) and node.target.id not in self.bound:
-            self.needed.add(node.target.id)
-        self.visit(node.target)
+    def _enter(self, scope: _Scope) -> None:
+        """Go on in a scope; what is in it sees its names, unless it is a class."""
+        self.bound |= scope.outer
+        self.scopes.append(scope)
+        if scope.kind != "class":
+            new = dict.fromkeys(scope.own, True) | dict.fromkeys(scope.outer, False)
+            scope.before = {name: self.seen.get(name, False) for name in new}
+            self.seen |= new
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self._in_order(node.value, node.target)
+    def _definition(self, node: Definition) -> Iterable[Step]:
+        """A function or class: what runs where it stands, its body, and its name."""
+        around = self.scopes[-1]
+        is_class = isinstance(node, ast.ClassDef)
+        body = [node.body] if isinstance(node, ast.Lambda) else node.body
+        own, outer = _names_in(body)
+        scope = _Scope("class" if is_class else "function", is_class and around.runs_now, False)
+        scope.own, scope.outer = own | _parameters(node), outer
+        steps: list[Step] = [*_around(node), scope, *body, None]
+        if parameters := getattr(node, "type_params", ()):  # since Python 3.12
+            own = {parameter.name for parameter in parameters}
+            steps = [_Scope("function", around.runs_now, False, own), *parameters, *steps, None]
+        if around.kind == "cell" and not isinstance(node, ast.Lambda):
+            steps.append(node.name)
+        return steps
 
-    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        self._in_order(node.iter, node.target, *node.body, *node.orelse)
-
-    visit_AsyncFor = visit_For
-
-    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> None:
-        self._comprehension(node.generators, node.elt)
-
-    visit_SetComp = visit_GeneratorExp = visit_ListComp
-
-    def visit_DictComp(self, node: ast.DictComp) -> None:
-        self._comprehension(node.generators, node.key, node.value)
-
-    def visit_FunctionDef(
-        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    ) -> None:
-        self._scope(node)
-        self.bound.add(node.name)
-
-    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._scope(node)
-
-    def generic_visit(self, node: ast.AST) -> None:
-        names = set(_binds(node))
-        self.star = self.star or "*" in names
-        self.bound |= names - {"*"}
-        super().generic_visit(node)
-
-    def _in_order(self, *nodes: ast.AST) -> None:
-        for node in nodes:
-            self.visit(node)
-
-    def _comprehension(self, generators: list[ast.comprehension], *results: ast.expr) -> None:
-        outside = set(self.bound)
-        for generator in generators:
-            self._in_order(generator.iter, generator.target, *generator.ifs)
-        self._in_order(*results)
-        self.bound = outside
-
-    def _scope(self, node: ast.AST) -> None:
-        """A function or class: Python's own tables know which of its names are global."""
-        table = symtable.symtable(ast.unparse(node), "cell", "exec")
-        now = {name.get_name() for name in table.get_symbols() if name.is_referenced()}
-        self.needed |= now - self.bound
-        for part in ast.walk(node):
-            if isinstance(part, ast.Global):
-                self.bound.update(part.names)
-        for inner in table.get_children():
-            runs_now = inner.get_type() == "class"
-            for name in _globals(inner):
-                if name not in self.bound:
-                    (self.needed if runs_now else self.later).add(name)
-            for deeper in inner.get_children():
-                self.later |= _all_globals(deeper) - self.bound
-
-
-def _globals(table: symtable.SymbolTable) -> set[str]:
-    return {
-        name.get_name() for name in table.get_symbols() if name.is_global() and name.is_referenced()
-    }
+    def _comprehension(self, node: Comprehension) -> Iterable[Step]:
+        """A comprehension: the first thing that it goes through belongs to what is around it."""
+        around, first = self.scopes[-1], node.generators[0]
+        own, _ = _names_in(generator.target for generator in node.generators)
+        steps: list[Step] = [first.iter]
+        steps.append(_Scope("comprehension", around.runs_now, around.fills_cell, own))
+        for generator in node.generators:
+            steps += [generator.iter] if generator is not first else []
+            steps += [generator.target, *generator.ifs]
+        steps += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        return [*steps, None]
 
 
-def _all_globals(table: symtable.SymbolTable) -> set[str]:
-    return _globals(table).union(*map(_all_globals, table.get_children()))
+def _around(node: Definition) -> Sequence[ast.AST]:
+    """The parts of a definition that run where it stands."""
+    if isinstance(node, ast.ClassDef):
+        return [*node.decorator_list, *node.bases, *node.keywords]
+    values = [*node.args.defaults, *(value for value in node.args.kw_defaults if value)]
+    if isinstance(node, ast.Lambda):
+        return values
+    said = [*(one.annotation for one in _arguments(node)), node.returns]
+    return [*node.decorator_list, *values, *filter(None, said)]
+
+
+def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.arg]:
+    of = node.args
+    named = [*of.posonlyargs, *of.args, *of.kwonlyargs]
+    return [*named, *filter(None, [of.vararg, of.kwarg])]
+
+
+def _parameters(node: Definition) -> set[str]:
+    return set() if isinstance(node, ast.ClassDef) else {one.arg for one in _arguments(node)}
+
+
+def _names_in(body: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
+    """Names that the body of a function or class binds as its own, and those it makes global."""
+    own: set[str] = set()
+    outer: set[str] = set()
+    others: set[str] = set()
+    todo = [(node, True) for node in body]
+    while todo:
+        node, binds = todo.pop()
+        if isinstance(node, ast.NamedExpr):
+            own.add(node.target.id)
+        if binds:
+            own.update(_binds(node))
+        if binds and isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
+            own.add(node.id)
+        if isinstance(node, ast.Global):
+            outer.update(node.names)
+        elif isinstance(node, ast.Nonlocal):
+            others.update(node.names)
+        is_definition = isinstance(node, SCOPES)
+        parts = _around(node) if is_definition else ast.iter_child_nodes(node)
+        inside = binds and not isinstance(node, INNER)  # there only := binds a name for us
+        todo.extend((part, inside) for part in parts)
+    return own - outer - others, outer

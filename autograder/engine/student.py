@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from autograder.engine import said
 from autograder.engine.peer import Free, Peer, open_packages
 from autograder.syntax import awaits
 
@@ -23,6 +24,8 @@ MAX_OUTPUT = 20_000  # characters kept of what a cell prints
 RUN = frozenset(  # magics that do something; all others are left out with a note
     ["time", "timeit", "capture", "precision", "who", "whos", "prun", "lsmagic", "config", "xmode"]
 )
+WRITE = frozenset(["writefile", "file"])  # cell magics that write what later cells import
+QUIET = frozenset(["matplotlib", "load_ext", "reload_ext", "autoreload"])  # no result needs them
 SHELL: Any = None
 
 
@@ -44,8 +47,8 @@ def warm(modules: Sequence[str]) -> None:
 def begin(cells: Sequence[tuple[str, str]]) -> list[dict[str, Any]] | None:
     """Run the cells with which every submission begins; how each went.
 
-    None if a fork could not go on from there as from a beginning of its own: a cell failed, or left
-    behind files, open files, threads or processes.
+    None if a fork could not go on from there as from a beginning of its own: a cell failed, has to
+    be told something, or left behind files, open files, threads or processes.
     """
     line, other = socket.socketpair()
     with line, other:
@@ -55,7 +58,7 @@ def begin(cells: Sequence[tuple[str, str]]) -> list[dict[str, Any]] | None:
             outcomes = [runner.run(*cell) for cell in cells]
         finally:
             sys.stdout, sys.stderr = streams
-        failed = any(outcome["error"] for outcome in outcomes)
+        failed = any(outcome["error"] or outcome["notes"] for outcome in outcomes)
         return None if failed or _left_behind() != before else outcomes
 
 
@@ -74,9 +77,39 @@ def serve(line: socket.socket) -> None:
     """Serve one submission until the line closes."""
     if SHELL is None:
         warm([])
+    here = os.getpid()
+    line = _Line(fileno=line.detach())
+    os.register_at_fork(after_in_child=line.close)
+    sys.path.insert(0, "")  # as in a notebook: what a cell writes beside it can be imported
     runner = Runner(line)
     sys.stdout = sys.stderr = runner.output
-    runner.peer.serve()
+    try:
+        runner.peer.serve()
+    finally:
+        if os.getpid() != here:  # a fork that a cell made, and that went on to the cell's end
+            os._exit(0)
+
+
+class _Line(socket.socket):
+    """The line to the grader, for one process: a fork, however it was made, must not answer."""
+
+    def __init__(self, fileno: int) -> None:
+        super().__init__(fileno=fileno)
+        self.owner = os.getpid()
+
+    def sendall(self, *parts: Any) -> None:
+        """Send all of it."""
+        self._check()
+        super().sendall(*parts)
+
+    def recv(self, *size: int) -> bytes:
+        """Receive some."""
+        self._check()
+        return super().recv(*size)
+
+    def _check(self) -> None:
+        if os.getpid() != self.owner:
+            raise OSError("this process is a fork of the one that answers")
 
 
 def selftest(line: socket.socket) -> None:
@@ -99,6 +132,7 @@ class Runner:
                 "names": self.names,
                 "set": self.set,
                 "delete": self.delete,
+                "notes": self.notes,
                 "watch": self.watch,
                 "seen": self.seen,
             },
@@ -106,19 +140,31 @@ class Runner:
         self.output = Capped()
         self.watching: Any = None
         self.space: dict[str, Any] = SHELL.user_ns
+        self.noted: dict[tuple[str, str], None] = {}
         _tame(SHELL, self.note)
 
-    def note(self, words: str) -> None:
-        """Something that is not done while grading."""
-        self.output.write(f"[{words}]\n")
+    def note(self, code: str, name: str = "") -> None:
+        """Something is not done, or not kept, while grading; the words for it are in `said`."""
+        if len(self.noted) < said.MOST:
+            self.noted[code, name] = None
+
+    def notes(self) -> list[list[str]]:
+        """What was noted since this was asked last: codes, each with a name."""
+        noted, self.noted = self.noted, {}
+        return [list(pair) for pair in noted]
 
     def run(self, cell: str, source: str) -> dict[str, Any]:
-        """Run a cell; what it printed, and how it failed if it did."""
+        """Run a cell; what it printed, how it failed if it did, and what was left out of it."""
         self.output.clear()
         SHELL.compile.get_code_name = lambda raw, code, number: f"<answer {cell}>"
+        _tell_of_cuda(self.note)
+        before = _defaults()
         error = _run(source)
+        for code, value in _defaults().items():
+            if value != before.get(code, value):
+                self.note(code)
         told = None if error is None else self.peer._describe(error)
-        return {"printed": self.output.text(), "error": told}
+        return {"printed": self.output.text(), "error": told, "notes": self.notes()}
 
     def name(self, name: str) -> Any:
         """The value of a global name."""
@@ -231,20 +277,46 @@ def _tame(shell: Any, note: Any) -> None:
     def run_line(name: str, line: str, *rest: Any, **more: Any) -> Any:
         if name in RUN:
             return line_magic(name, line, _stack_depth=2)
-        return note(f"%{name} is left out when the notebook is graded")
+        return None if name in QUIET else note("line-magic", name)
 
     def run_cell(name: str, line: str, cell: str) -> Any:
-        if name in RUN:
-            return cell_magic(name, line, cell)
-        return note(f"%%{name} is left out when the notebook is graded")
+        if name not in RUN | WRITE:
+            return note("cell-magic", name)
+        value = cell_magic(name, line, cell)
+        importlib.invalidate_caches()  # so soon after it was written, a module might not be seen
+        return value
 
     shell.run_line_magic, shell.run_cell_magic = run_line, run_cell
-    shell.system = lambda command: note("shell commands are left out when the notebook is graded")
-    shell.getoutput = lambda command, *rest, **more: []
+    shell.system = lambda command: note("shell")
+    shell.getoutput = lambda command, *rest, **more: note("shell") or []
     shell.showtraceback = lambda *parts, **more: None
     shell.showsyntaxerror = lambda *parts, **more: None
     shell._tee = lambda channel: contextlib.nullcontext()  # what is printed is kept by `Capped`
     builtins.input = _no_input
+
+
+def _defaults() -> dict[str, str]:
+    """What a cell may set for all code after it, and what is set back."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return {}
+    kind, device = str(torch.get_default_dtype()), str(torch.get_default_device())
+    return {"default-dtype": kind, "default-device": device}
+
+
+def _tell_of_cuda(note: Any) -> None:
+    """Have it noted when a GPU is asked for, before torch says that there is none."""
+    cuda: Any = sys.modules.get("torch.cuda")
+    if cuda is None:
+        return
+    first = getattr(cuda._lazy_init, "first", cuda._lazy_init)
+
+    def begin() -> Any:
+        note("cuda")
+        return first()
+
+    begin.first = first  # type: ignore[attr-defined]
+    cuda._lazy_init = begin
 
 
 def _no_input(prompt: object = "") -> str:

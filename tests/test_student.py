@@ -1,0 +1,146 @@
+"""The student's end: one process answers, and what is left out is told in the grader's words."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from autograder import runner
+from autograder.engine.peer import Policy
+from autograder.engine.said import MOST, WORDS, sentences, words_of
+from autograder.engine.session import Student
+from autograder.engine.zygote import Zygote
+
+
+@pytest.fixture
+def student(open_zygote: Zygote) -> Iterator[Student]:
+    """A student's process, and the trusted side's handle on it."""
+    with open_zygote.spawn() as spawned:
+        yield Student(spawned, Policy())
+
+
+def _run(student: Student, source: str) -> dict[str, Any]:
+    with student.clock(60):
+        return student.peer.ask("run", "cell", source)
+
+
+def _said(student: Student, source: str) -> list[str]:
+    outcome = _run(student, source)
+    assert outcome["error"] is None, outcome
+    return sentences(outcome["notes"])
+
+
+@pytest.mark.parametrize(
+    ("source", "begins"),
+    [
+        ("%pip install x", "%pip is left out"),
+        ("%%bash\nexit 1", "%%bash is left out"),
+        ("!ls\n!ls", "Shell commands are left out"),
+        ("files = !ls\nassert files == []", "Shell commands are left out"),
+        ("import torch\ntorch.set_default_dtype(torch.float64)", "torch.set_default_dtype is set"),
+        ("import torch\ntorch.set_default_device('meta')", "torch.set_default_device is set"),
+    ],
+)
+def test_what_is_left_out_of_a_cell_is_told_and_not_printed(
+    student: Student, source: str, begins: str
+):
+    (words,) = _said(student, source)
+    assert words.startswith(begins)
+    assert _run(student, source)["printed"] == ""
+    assert _said(student, "x = 1") == []
+
+
+def test_what_no_result_needs_is_left_out_in_silence(student: Student):
+    assert _said(student, "%matplotlib inline\n%load_ext autoreload\n%time x = 1\nx") == []
+
+
+def test_a_gpu_that_is_asked_for_is_told_of_in_a_cell_and_in_a_call(student: Student):
+    outcome = _run(student, "import torch\ndef f():\n    return torch.ones(1).cuda()\nf()")
+    assert outcome["error"] is not None
+    assert sentences(outcome["notes"]) == [WORDS["cuda"]]
+    with student.clock(60):
+        assert student.peer.ask("notes") == []
+        with pytest.raises(Exception, match=r"CUDA|NVIDIA|GPU"):
+            student.name("f")()
+        assert sentences(student.peer.ask("notes")) == [WORDS["cuda"]]
+        assert student.peer.ask("notes") == []
+
+
+def test_no_more_is_noted_than_is_read(student: Student):
+    outcome = _run(student, "\n".join(f"%magic{n}" for n in range(100)))
+    assert len(outcome["notes"]) == MOST
+
+
+def test_a_file_that_a_cell_writes_can_be_imported(student: Student):
+    assert _said(student, "%%writefile mine_a.py\nx = 1\nif x:\n    y = '%s'\n") == []
+    assert _said(student, "%%writefile -a mine_a.py\nz = 3\n") == []
+    assert _said(student, "import mine_a\nassert (mine_a.y, mine_a.z) == ('%s', 3)") == []
+    for n in range(20):  # files so new that the folder's time tells nothing
+        _said(student, f"%%writefile mine_{n}.py\nx = {n}")
+        assert _said(student, f"import mine_{n}\nassert mine_{n}.x == {n}") == []
+
+
+FORKS = {
+    "fork": "import os\npid = os.fork()",
+    "fork and wait": "import os\npid = os.fork()\nif pid:\n    os.waitpid(pid, 0)",
+    "a terminal's": "import os\npid, _ = os.forkpty()",
+    "the library's": "import ctypes\npid = ctypes.CDLL(None).fork()",
+    "one that fails": "import os\npid = os.fork()\nassert pid",
+    "one that writes": "import os\npid = os.fork()\nprint(pid)",
+    "multiprocessing's": (
+        "import multiprocessing\nmade = multiprocessing.get_context('fork').Process(target=print)\n"
+        "made.start()\nmade.join()\npid = made.pid"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", FORKS)
+def test_only_the_process_that_was_made_for_it_answers(student: Student, way: str):
+    _said(student, "import os\nhere = os.getpid()")
+    assert _said(student, FORKS[way]) == []
+    for n in range(5):
+        assert _said(student, f"assert os.getpid() == here and pid\nx = {n}") == []
+        with student.clock(60):
+            assert student.name("x") == n
+
+
+def test_a_fork_in_a_call_gives_one_answer(student: Student):
+    _said(student, "import os\ndef f(x):\n    os.fork()\n    return x")
+    with student.clock(60):
+        called = student.name("f")
+        assert [called(n) for n in range(4)] == [0, 1, 2, 3]
+
+
+def test_a_fork_does_not_live_on(student: Student):
+    _said(student, FORKS["fork"])
+    with student.clock(60):
+        _said(student, "import os\nassert os.waitpid(pid, 0) == (pid, 0)")
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ([["shell", ""]], [WORDS["shell"]]),
+        ([["shell", "anything of his own"]], [WORDS["shell"]]),
+        ([["line-magic", "pip"], ("line-magic", "pip")], [words_of("line-magic", "pip")]),
+        ([["line-magic", "<b>"], ["line-magic", "a" * 41], ["line-magic", ""]], []),
+        ([["line-magic", "a\n"], ["free words", "x"], ["shell"], ["shell", 3], 5, None], []),
+        ([[["shell"], "x"], [{}, "x"], "ab"], []),
+        ({"shell": ""}, []),
+        ("shell", []),
+        (None, []),
+        ([["shell", ""]] * 10**6, [WORDS["shell"]]),
+    ],
+)
+def test_nothing_but_the_graders_words_is_read(told: object, words: list[str]):
+    assert sentences(told) == words
+
+
+def test_all_words_are_short():
+    assert all(len(words_of(code, "a" * 40)) <= 200 for code in WORDS)
+
+
+def test_the_check_reads_magics_as_the_grader_does():
+    run = runner._plain()
+    assert run("%who\nx = (31\n    % 24)\nx", "<cell a>") == (7, None)
+    assert run("if x:\n    %who\nfiles = !ls\nlen('''\n!ls\n''')", "<cell a>") == (5, None)
