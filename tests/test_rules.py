@@ -132,10 +132,9 @@ def test_a_helper_cell_is_searched_if_the_answer_uses_it():
 
 
 def test_names_for_the_watcher_of_operations():
-    assert QuestionRules(("torch.softmax", "sorted", ".sort", "softmax")).operations_forbidden == (
-        "softmax",
-        "sort",
-    )
+    names = ("torch.softmax", "sorted", ".sort", "softmax", "torch.linalg", "torch.softmax")
+    rules = QuestionRules(names, ("torch.linalg.norm",))
+    assert rules.operations_forbidden == ("torch.softmax", ".sort", "softmax")
 
 
 def test_any_text_ends_in_an_answer():

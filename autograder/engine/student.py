@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.engine.peer import Free, Peer, open_packages
+from autograder.engine.watch import Watch
 from autograder.syntax import awaits
 
 MAX_OUTPUT = 20_000  # characters kept of what a cell prints
@@ -104,7 +105,7 @@ class Runner:
             },
         )
         self.output = Capped()
-        self.watching: Any = None
+        self.watching: Watch | None = None
         self.space: dict[str, Any] = SHELL.user_ns
         _tame(SHELL, self.note)
 
@@ -141,13 +142,17 @@ class Runner:
         del self.space[name]
 
     def watch(self, names: list[str]) -> None:
-        """Note from now on which of these operations the answer runs."""
-        if self.peer.tensors:
-            self.watching = self.peer.tensors.watch(names)
+        """Stop the answer from now on where it does what these names stand for."""
+        self.seen()
+        self.watching = Watch(names)
 
     def seen(self) -> list[str]:
-        """The operations noted."""
-        return sorted(self.watching.seen) if self.watching is not None else []
+        """What was stopped; from now on nothing is."""
+        if self.watching is None:
+            return []
+        watching, self.watching = self.watching, None
+        watching.end()
+        return sorted(watching.seen)
 
 
 def _run(source: str) -> BaseException | None:

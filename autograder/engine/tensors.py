@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.engine.arrays import is_shape
 from autograder.engine.wire import WireError
@@ -63,14 +62,6 @@ class Tensors:
     def set_mode(self, mode: bool) -> None:
         """Record gradients or not."""
         torch.set_grad_enabled(mode)
-
-    def watch(self, names: list[str]) -> "Watch":
-        """From now on note which of these operations are run in this process."""
-        watching = Watch(frozenset(names))
-        watching.__enter__()
-        return watching
-
-    # --- values -------------------------------------------------------------------------------
 
     def knows(self, value: Any) -> bool:
         """Whether this is a tensor or a generator of random numbers."""
@@ -580,22 +571,6 @@ class Tensors:
             del self.places[id(value)]
             return None
         return place
-
-
-class Watch(TorchDispatchMode):
-    """Notes operations by name, however they were called."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        super().__init__()
-        self.names = names
-        self.seen: set[str] = set()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Let the operation run; note it if it is one of those."""
-        name = func.overloadpacket.__name__.lstrip("_").removeprefix("safe_")
-        if name in self.names:
-            self.seen.add(name)
-        return func(*args, **(kwargs or {}))
 
 
 def compute() -> None:

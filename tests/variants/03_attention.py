@@ -93,10 +93,10 @@ def counts_only_visible_keys(scores, mask=None):
 
 
 @variant("masked-softmax")
-def with_the_ready_softmax(scores, mask=None):
+def with_the_log_of_the_sum(scores, mask=None):
     if mask is not None:
         scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
-    return torch.nn.functional.softmax(scores, dim=-1)
+    return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
 
 
 # 3.3 Scaled dot-product attention
