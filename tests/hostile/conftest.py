@@ -6,8 +6,9 @@ from tests.hostile.attacks import INVENTED
 from tests.hostile.awkward import AWKWARD
 from tests.hostile.klass import VICTIM, Graded, grade_class, make_class
 from tests.hostile.rows import LISTED
+from tests.hostile.rules import AROUND, NEAR
 
-EVERYBODY = [VICTIM, *LISTED, *INVENTED, *AWKWARD]
+EVERYBODY = [VICTIM, *LISTED, *INVENTED, *AROUND, *AWKWARD, *NEAR]
 
 
 @pytest.fixture(scope="session")

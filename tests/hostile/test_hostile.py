@@ -16,9 +16,10 @@ from tests.hostile.attacks import INVENTED
 from tests.hostile.course import POINTS, QUESTIONS, write_course
 from tests.hostile.klass import VICTIM, Graded
 from tests.hostile.rows import LISTED
+from tests.hostile.rules import AROUND
 from tests.hostile.steps import Row
 
-HOSTILE = [*LISTED, *INVENTED]
+HOSTILE = [*LISTED, *INVENTED, *AROUND]
 
 
 def by_id(row: Row) -> str:
