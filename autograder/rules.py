@@ -219,13 +219,14 @@ def broken_rules(
     tree = parse(answer)
     if tree is None:
         return ()
+    asked = names or _only_imported(tree)
     own = _used(tree, [other for text in others if (other := parse(text))], names)
     given = [other for text in imports if (other := parse(text))]
     parts = [part.tree for part in own]
     search = _Search(forbid, rules.allow, _aliases([*given, *parts]), _defined(parts))
     found = {}
     for part in own:
-        for name, line in search.of(part.tree):
+        for name, line in [*search.imported(part.tree, asked), *search.of(part.tree)]:
             found.setdefault((name, part.where), _broken(name, line, part.where))
     return tuple(found.values())
 
@@ -419,6 +420,13 @@ def _used(answer: ast.Module, others: Sequence[ast.Module], names: Collection[st
     return [parts[number] for number in sorted(used)]
 
 
+def _only_imported(answer: ast.Module) -> set[str]:
+    """What an answer imports if it does nothing else: then that is the answer."""
+    if any(not isinstance(node, ast.Import | ast.ImportFrom) for node in answer.body):
+        return set()
+    return top_level_names(answer) - {"*"}
+
+
 def _aliases(trees: Sequence[ast.Module]) -> dict[str, set[str]]:
     """What imported names stand for, and names that such a name was assigned to."""
     found: dict[str, set[str]] = {}
@@ -565,6 +573,18 @@ class _Search:
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]
         return sorted(set(found), key=lambda hit: (hit[1], hit[0]))
+
+    def imported(self, tree: ast.Module, asked: Collection[str]) -> Iterator[tuple[str, int]]:
+        """Forbidden things that are imported under a name that the question asks for."""
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if alias.name == "*":
+                        taken = [name for name in asked if name not in self.own.names]
+                    else:
+                        taken = [alias.name] if (alias.asname or alias.name) in asked else []
+                    origins = [f"{node.module}.{name}" for name in taken]
+                    yield from ((one, node.lineno) for one in origins if self._forbidden(one))
 
     def _allowed(self, node: ast.Attribute) -> bool:
         origins = _origins(node, self.aliases) if self.allow else ()

@@ -125,6 +125,8 @@ class Runner:
         """The value of a global name."""
         if name not in self.space:
             raise NameError(f"name {name!r} is not defined")
+        if self.watching is not None:
+            self.watching.look_at(self.space[name])
         return self.space[name]
 
     def names(self) -> list[str]:

@@ -44,14 +44,22 @@ class Watch:
         self._codes: list[tuple[types.FunctionType, types.CodeType]] = []
         self._library: Any = None
         self._modules: list[str] = []
+        self._things: list[tuple[Any, str]] = []
         for name in names:
             if _is_unloaded(name):
                 self._modules.append(name)
                 sys.modules[name] = _Stopped(name, self._stop(name))
+            self._things.append((_find(name), name))
             for function in _functions(name):
                 self._replace(function, self._stop(name))
         if "torch" in sys.modules:
             self._watch_operators(names)
+
+    def look_at(self, value: Any) -> None:
+        """Stop here if this is itself what may not be used: it would be handed over as it is."""
+        for thing, name in self._things:
+            if thing is value and value is not None:
+                self._stop(name)()
 
     def end(self) -> None:
         """Let everything be as it was."""

@@ -92,13 +92,6 @@ def counts_only_visible_keys(scores, mask=None):
     return e / torch.where(total > 0, total, torch.ones_like(total))
 
 
-@variant("masked-softmax")
-def with_the_log_of_the_sum(scores, mask=None):
-    if mask is not None:
-        scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
-    return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
-
-
 # 3.3 Scaled dot-product attention
 
 
