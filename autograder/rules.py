@@ -35,9 +35,9 @@ What `forbid` may hold:
 Where something is forbidden, ways to reach a name by its text (`eval`, `getattr` with a computed
 name, `globals()`, ...) are forbidden too, unless `allow` names them. Searched are the answer and,
 of the student's other cells, the statements that make what it uses. While the tests of the question
-run, torch's operators, and functions and classes written in Python, are stopped as well
-(`autograder.engine.watch`): a function written in terms of a forbidden one, as `torch.quantile` is
-of `torch.sort`, is forbidden with it. A broken rule costs the points of the question's tests.
+run, operators of tensor libraries, and functions and classes written in Python, are stopped as well
+(`autograder.engine.watch`); a function written in terms of a forbidden one is forbidden with it.
+A broken rule costs the points of the question's tests.
 
 Lateness is read from the clock of whoever collected: the time of the submission's folder and
 notebooks as they lie in submitted/, or the LMS's list.
@@ -57,6 +57,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.course import CourseError
+from autograder.engine.watch import WAYS_ROUND
 from autograder.syntax import parse, top_level_names
 
 # What reaches a name by its text, runs text, looks into other code, or could undo the stops.
@@ -68,8 +69,7 @@ BY_TEXT = frozenset({
 BY_TEXT_MODULES = (
     "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "ctypes", "cffi", "gc",
     "inspect", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile", "profile",
-    "trace", "bdb", "pdb", "unittest.mock", "autograder", "torch.library", "torch.package",
-    "torch.utils.cpp_extension", "torch._C",
+    "trace", "bdb", "pdb", "unittest.mock", "autograder", *WAYS_ROUND,
 )
 BY_TEXT_FUNCTIONS = (
     "operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe",
@@ -563,7 +563,8 @@ class _Search:
         """Forbidden names that the tree mentions, and where."""
         free = _free(tree)
         # nodes inside a dotted name that is judged as a whole; and of a call that is
-        judged = {id(node.func) for node in ast.walk(tree) if _is_getattr(node)}
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        judged = {id(call.func) for call in calls if _is_getattr(call)}
         found = []
         for node in ast.walk(tree):  # what encloses comes before what it holds
             chain = isinstance(node, ast.Attribute)
@@ -676,8 +677,8 @@ class _Search:
             yield text or holder
 
 
-def _is_getattr(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr"
+def _is_getattr(node: ast.Call) -> bool:
+    return getattr(node.func, "id", "") == "getattr"
 
 
 def _covers(entry: str, origin: str) -> bool:

@@ -6,8 +6,8 @@ things are replaced by something that takes a note and raises `Forbidden`:
 - torch's operators, at the dispatcher, through which every call goes: of a function, a method or a
   compiled graph, with `out=` or in place, in any thread, inside vmap and grad, with or without
   gradients. An operator counts if the answer runs it, directly or in a function that is written in
-  terms of it; not if it is a step inside another operator's kernel. Only on inference tensors the
-  two cannot be told apart, and both count.
+  terms of it, as `torch.quantile` is of `torch.sort`; not if it is a step inside another
+  operator's kernel. Only on inference tensors the two cannot be told apart, and both count.
 - the code of Python functions, and of the methods of classes, whatever name they go by; of a module
   as a whole whatever it offers, or the module itself if it is not imported yet.
 
@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
+WAYS_ROUND = ("torch.library", "torch.package", "torch.utils.cpp_extension", "torch._C")
 QUALIFIERS = ("native", "safe", "masked", "sparse", "special")  # torch's, for one computation
 BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
 ALWAYS = ("Autograd", "MkldnnCPU")  # no operator takes its steps there

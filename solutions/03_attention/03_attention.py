@@ -340,7 +340,8 @@ assert_close(gradient[0], wanted[0], "the gradient of the other rows should be t
 # perhaps over the queries; a query that may see no key must give a finite output and a finite
 # gradient. Here you may use `torch.softmax`. Write it so that it stands alone (the assembled
 # model takes this cell without the one of 3.2). `torch.nn.functional` has a function for the
-# output, but it does not return the weights. That of `lab.blocks` does; it is not allowed here.
+# output, but it does not return the weights. `lab.blocks.scaled_dot_product_attention` does, and is
+# not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -147,7 +147,8 @@ def with_a_scheduler_of_ones_own(parameters, rate):
 def on_torchs_total_norm(parameters, max_norm):
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     total = nn.utils.get_total_norm(gradients).item()
-    torch._foreach_mul_(gradients, min(1.0, max_norm / (total + 1e-6)))
+    for gradient in gradients:
+        gradient *= min(1.0, max_norm / (total + 1e-6))
     return total
 
 
