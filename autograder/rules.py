@@ -33,9 +33,14 @@ What `forbid` may hold:
     ".sort"           the method only
 
 Where something is forbidden, ways to reach a name by its text (`eval`, `getattr` with a computed
-name, `globals()`, ...) are forbidden too, unless `allow` names them. A broken rule costs the points
-of the question's tests. Lateness is read from the clock of whoever collected: the time of the
-submission's folder and notebooks as they lie in submitted/, or the LMS's list.
+name, `globals()`, ...) are forbidden too, unless `allow` names them. Searched are the answer and,
+of the student's other cells, the statements that make what it uses. While the tests of the question
+run, operators of tensor libraries, and functions and classes written in Python, are stopped as well
+(`autograder.engine.watch`); a function written in terms of a forbidden one is forbidden with it.
+A broken rule costs the points of the question's tests.
+
+Lateness is read from the clock of whoever collected: the time of the submission's folder and
+notebooks as they lie in submitted/, or the LMS's list.
 """
 
 import ast
@@ -44,7 +49,7 @@ import csv
 import difflib
 import math
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -52,16 +57,34 @@ from pathlib import Path
 from typing import Any
 
 from autograder.course import CourseError
+from autograder.engine.watch import WAYS_ROUND
 from autograder.syntax import parse, top_level_names
 
-BY_TEXT = frozenset(
-    {"eval", "exec", "compile", "__import__", "globals", "locals", "vars", "get_ipython"}
+# What reaches a name by its text, runs text, looks into other code, or could undo the stops.
+# fmt: off
+BY_TEXT = frozenset({
+    "eval", "exec", "compile", "globals", "locals", "vars", "get_ipython",
+    "__import__", "__loader__", "__spec__",
+})
+BY_TEXT_MODULES = (
+    "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "ctypes", "cffi", "gc",
+    "inspect", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile", "profile",
+    "trace", "bdb", "pdb", "unittest.mock", "autograder", *WAYS_ROUND,
 )
-BY_TEXT_MODULES = ("importlib", "builtins", "ctypes", "gc", "inspect", "runpy", "pickle", "marshal")
-BY_TEXT_FUNCTIONS = ("operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe")
-BY_TEXT_ATTRIBUTES = frozenset(
-    {"__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__"}
+BY_TEXT_FUNCTIONS = (
+    "operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe",
+    "sys._current_frames", "sys.settrace", "sys.setprofile", "threading.settrace",
+    "threading.setprofile", "timeit.timeit", "timeit.repeat", "timeit.Timer",
+    "types.FunctionType", "types.CodeType", "typing.get_type_hints",
 )
+BY_TEXT_ATTRIBUTES = frozenset({
+    "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
+    "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
+    "__bases__", "__reduce__", "__reduce_ex__", "f_back", "f_builtins", "f_globals", "f_locals",
+    "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
+})
+# fmt: on
+COMPUTED = "getattr with a computed name"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CLASSES = (ast.ClassDef,)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -81,9 +104,12 @@ class QuestionRules:
 
     @property
     def operations_forbidden(self) -> tuple[str, ...]:
-        """Last parts of the forbidden names, for whoever watches operations while they run."""
-        names = (name.rpartition(".")[2] for name in self.forbid if name not in self.allow)
-        return tuple(dict.fromkeys(name for name in names if not hasattr(builtins, name)))
+        """The forbidden names that can be stopped while an answer runs."""
+        return tuple(
+            name
+            for name in dict.fromkeys(self.forbid)
+            if not hasattr(builtins, name) and not any(_covers(name, one) for one in self.allow)
+        )
 
 
 @dataclass(frozen=True)
@@ -168,15 +194,21 @@ def read_rules(path: Path, assignment: str, questions: Iterable[str]) -> Rules:
 
 
 def broken_rules(
-    answer: str, rules: QuestionRules, others: Sequence[str] = (), imports: Sequence[str] = ()
+    answer: str,
+    rules: QuestionRules,
+    others: Sequence[str] = (),
+    imports: Sequence[str] = (),
+    names: Collection[str] = (),
 ) -> tuple[Broken, ...]:
     """Forbidden names that an answer uses, in the order of its lines.
 
     Args:
         answer: the answer's source.
         rules: what holds for its question.
-        others: the student's own further cells; those whose names the answer uses are searched too.
+        others: the student's own further cells; of those only what the answer uses is searched.
         imports: the instructor's cells; their imports say what a name stands for.
+        names: what the question asks for. Then of the answer, too, only what these use is searched:
+            a student may compare an answer with the ready function. Without them all of it counts.
     """
     forbid = tuple(name for name in rules.forbid if name not in rules.allow)
     if not forbid:
@@ -187,14 +219,15 @@ def broken_rules(
     tree = parse(answer)
     if tree is None:
         return ()
-    own = [tree, *_used(tree, [other for text in others if (other := parse(text))])]
+    asked = names or _only_imported(tree)
+    own = _used(tree, [other for text in others if (other := parse(text))], names)
     given = [other for text in imports if (other := parse(text))]
-    search = _Search(forbid, rules.allow, _aliases([*given, *own]), _defined(own))
+    parts = [part.tree for part in own]
+    search = _Search(forbid, rules.allow, _aliases([*given, *parts]), _defined(parts))
     found = {}
     for part in own:
-        where = "" if part is tree else " of another cell of yours"
-        for name, line in search.of(part):
-            found.setdefault((name, where), _broken(name, line, where))
+        for name, line in [*search.imported(part.tree, asked), *search.of(part.tree)]:
+            found.setdefault((name, part.where), _broken(name, line, part.where))
     return tuple(found.values())
 
 
@@ -336,18 +369,62 @@ def moment(text: str) -> float:
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
-def _used(tree: ast.Module, others: list[ast.Module]) -> list[ast.Module]:
-    """The other cells that an answer leans on, directly or through each other."""
-    free = [(other, top_level_names(other)) for other in others]
-    used: list[ast.Module] = []
-    todo = [tree]
+@dataclass(frozen=True)
+class _Part:
+    """A statement at the top level of a student's cell."""
+
+    tree: ast.Module
+    where: str  # of which cell, in words; empty for the answer's own
+
+    def names(self) -> set[str]:
+        """What it defines or changes."""
+        found = top_level_names(self.tree) | set(_shared(self.tree))
+        (statement,) = self.tree.body
+        targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+        call = getattr(statement, "value", None)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "setattr":
+            targets = [*targets, *call.args[:1]]
+        return found | {name for target in targets if (name := _root(target))}
+
+
+def _root(node: ast.AST | None) -> str:
+    """The name that an attribute or entry belongs to."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _used(answer: ast.Module, others: Sequence[ast.Module], names: Collection[str]) -> list[_Part]:
+    """The statements that an answer is made of, and those of other cells that it leans on.
+
+    Without names, or if nothing defines them, all statements of the answer count.
+    """
+    parts = [_Part(ast.Module([node], []), "") for node in answer.body]
+    for other in others:
+        parts += [_Part(ast.Module([node], []), " of another cell of yours") for node in other.body]
+    makers: dict[str, list[int]] = {}
+    for number, part in enumerate(parts):
+        for name in part.names():
+            makers.setdefault(name, []).append(number)
+    todo = [*makers.pop("*", ()), *(n for name in names for n in makers.pop(name, ()))]
+    if not any(number < len(answer.body) for number in todo if "*" not in parts[number].names()):
+        todo += range(len(answer.body))
+    used: set[int] = set()
     while todo:
-        names = {node.id for node in ast.walk(todo.pop()) if isinstance(node, ast.Name)}
-        found = [other for other, defined in free if defined & names]
-        free = [(other, defined) for other, defined in free if not defined & names]
-        used += found
-        todo += found
-    return used
+        number = todo.pop()
+        if number not in used:
+            used.add(number)
+            for node in ast.walk(parts[number].tree):
+                if isinstance(node, ast.Name):
+                    todo += makers.pop(node.id, ())
+    return [parts[number] for number in sorted(used)]
+
+
+def _only_imported(answer: ast.Module) -> set[str]:
+    """What an answer imports if it does nothing else: then that is the answer."""
+    if any(not isinstance(node, ast.Import | ast.ImportFrom) for node in answer.body):
+        return set()
+    return top_level_names(answer) - {"*"}
 
 
 def _aliases(trees: Sequence[ast.Module]) -> dict[str, set[str]]:
@@ -485,7 +562,9 @@ class _Search:
     def of(self, tree: ast.Module) -> list[tuple[str, int]]:
         """Forbidden names that the tree mentions, and where."""
         free = _free(tree)
-        judged: set[int] = set()  # nodes inside a dotted name that is judged as a whole
+        # nodes inside a dotted name that is judged as a whole; and of a call that is
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        judged = {id(call.func) for call in calls if _is_getattr(call)}
         found = []
         for node in ast.walk(tree):  # what encloses comes before what it holds
             chain = isinstance(node, ast.Attribute)
@@ -495,6 +574,18 @@ class _Search:
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]
         return sorted(set(found), key=lambda hit: (hit[1], hit[0]))
+
+    def imported(self, tree: ast.Module, asked: Collection[str]) -> Iterator[tuple[str, int]]:
+        """Forbidden things that are imported under a name that the question asks for."""
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if alias.name == "*":
+                        taken = [name for name in asked if name not in self.own.names]
+                    else:
+                        taken = [alias.name] if (alias.asname or alias.name) in asked else []
+                    origins = [f"{node.module}.{name}" for name in taken]
+                    yield from ((one, node.lineno) for one in origins if self._forbidden(one))
 
     def _allowed(self, node: ast.Attribute) -> bool:
         origins = _origins(node, self.aliases) if self.allow else ()
@@ -509,6 +600,8 @@ class _Search:
             yield from self._name(node, free)
         elif isinstance(node, ast.Subscript):
             yield from self._item(node)
+        elif isinstance(node, ast.MatchClass):
+            yield from (f".{name}" for name in node.kwd_attrs if self._method_name(name))
 
     def _name(self, node: ast.Name, free: bool) -> Iterator[str]:
         origins = self.aliases.get(node.id, set())
@@ -517,6 +610,8 @@ class _Search:
             return
         if node.id in self.forbid or node.id in BY_TEXT or self._star_hit(node.id):
             yield node.id
+        elif node.id == "getattr":  # handed on, to be called with who knows what
+            yield COMPUTED
 
     def _star_hit(self, name: str) -> bool:
         """Whether an import of * brought a forbidden function under its bare name."""
@@ -552,31 +647,27 @@ class _Search:
         """Whether the rules forbid this full dotted name."""
         if any(_covers(entry, origin) for entry in self.allow):
             return False
+        if origin == "builtins" or origin.startswith("builtins."):
+            return origin.removeprefix("builtins.") in {*self.forbid, *BY_TEXT, "getattr"}
         if any(origin == name or origin.startswith(f"{name}.") for name in BY_TEXT_MODULES):
-            bare = origin.removeprefix("builtins.")
-            return origin != "builtins" and (
-                not origin.startswith("builtins.") or bare in self.forbid or bare in BY_TEXT
-            )
+            return True
         if any(origin == name or origin.startswith(f"{name}.") for name in BY_TEXT_FUNCTIONS):
             return True
         return any(_covers(entry, origin) or _same(entry, origin) for entry in self.forbid)
 
     def _by_text(self, node: ast.Call) -> Iterator[str]:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
-        called = node.func
-        name = called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")
-        if name not in ("getattr", "setattr", "hasattr") or len(node.args) < 2:
+        if not _is_getattr(node) or "getattr" in self.own.names:
             return
-        text = _text(node.args[1])
+        text = _text(node.args[1]) if len(node.args) > 1 else None
         if text is None:
-            if name == "getattr" and "getattr" not in self.allow:
-                yield "getattr with a computed name"
+            if "getattr" not in self.allow:
+                yield COMPUTED
             return
         origins = {f"{origin}.{text}" for origin in _origins(node.args[0], self.aliases)}
-        if name == "getattr":
-            yield from sorted(origin for origin in origins if self._forbidden(origin))
-            if (not origins and self._method_name(text)) or text in BY_TEXT_ATTRIBUTES:
-                yield text
+        yield from sorted(origin for origin in origins if self._forbidden(origin))
+        if (not origins and self._method_name(text)) or text in BY_TEXT_ATTRIBUTES:
+            yield text
 
     def _item(self, node: ast.Subscript) -> Iterator[str]:
         """Something["name"] on the dictionary of a module."""
@@ -584,6 +675,10 @@ class _Search:
         holder = node.value.id if isinstance(node.value, ast.Name) else ""
         if holder == "__builtins__" and (text is None or text in BY_TEXT or text in self.forbid):
             yield text or holder
+
+
+def _is_getattr(node: ast.Call) -> bool:
+    return getattr(node.func, "id", "") == "getattr"
 
 
 def _covers(entry: str, origin: str) -> bool:

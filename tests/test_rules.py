@@ -66,6 +66,29 @@ def broken(answer: str, rules: QuestionRules = RULES, others: tuple[str, ...] = 
         ("%time y = sorted(x)", "sorted"),
         ("%%time\ny = torch.softmax(x, -1)", "torch.softmax"),
         ("from torch import *\ndef f(x): return softmax(x, -1)", "softmax"),
+        ("functools.reduce(getattr, ['soft' + 'max'], torch)", "getattr with a computed name"),
+        ("g = getattr\ng(torch, name)", "getattr with a computed name"),
+        ("getattr(*[torch, 'softmax'])", "getattr with a computed name"),
+        ("getattr(torch)", "getattr with a computed name"),
+        ("from builtins import getattr as g\ng(torch, name)", "builtins.getattr"),
+        ("match x:\n    case object(softmax=f):\n        f(-1)", ".softmax"),
+        ("torch._C._DisableTorchDispatch()", "torch._C._DisableTorchDispatch"),
+        ("from torch import _C as c\nc._DisableTorchDispatch()", "torch._C._DisableTorchDispatch"),
+        ("[torch][0]._C", "_C"),
+        ("import torch.library as l\nl.Library('aten', 'IMPL')", "torch.library.Library"),
+        ("import autograder.engine.student as s\ns.SHELL", "autograder.engine.student.SHELL"),
+        ("print.__self__.eval('1')", "__self__"),
+        ("f.__code__", "__code__"),
+        ("__loader__.load_module('torch')", "__loader__"),
+        ("import pkgutil\npkgutil.resolve_name('torch:softmax')", "pkgutil.resolve_name"),
+        (
+            "from torch.nn import functional as F2\nd = {'f': F2.softmax}",
+            "torch.nn.functional.softmax",
+        ),
+        ("@torch.softmax\ndef f(x): pass", "torch.softmax"),
+        ("class A(torch.nn.Softmax): pass", "torch.nn.Softmax"),
+        ("def f(x, s=lambda y: torch.softmax(y, -1)): return s(x)", "torch.softmax"),
+        ("from torch import softmax", "torch.softmax"),
     ],
 )
 def test_a_forbidden_name_is_found_however_it_is_spelt(answer: str, name: str):
@@ -88,7 +111,8 @@ def test_a_forbidden_name_is_found_however_it_is_spelt(answer: str, name: str):
         "'torch.softmax'  # torch.softmax",
         "def f(x): return getattr(x, 'shape')",
         "def f(x): return getattr(x, 'sh' + 'ape')",
-        "from torch import softmax",
+        "from torch import softmax\ndef f(x): return x.exp()",
+        "def getattr(x, y): return x\ngetattr(1, y)",
         "x.sort()",
         "hasattr(torch, name)",
         "def f(:\n torch.softmax",
@@ -131,11 +155,45 @@ def test_a_helper_cell_is_searched_if_the_answer_uses_it():
     assert "line 1 of another cell of yours" in hit.words
 
 
-def test_names_for_the_watcher_of_operations():
-    assert QuestionRules(("torch.softmax", "sorted", ".sort", "softmax")).operations_forbidden == (
-        "softmax",
-        "sort",
+def test_of_another_cell_only_what_the_answer_uses_is_searched():
+    cell = (
+        "def helper(x): return x\n"
+        "print(helper(torch.softmax(x, -1)))\n"
+        "def other(x): return torch.softmax(x, -1)\n"
     )
+    assert broken("def f(x): return helper(x)", others=(cell,)) == []
+    assert broken("def f(x): return other(x)", others=(cell,)) == ["torch.softmax"]
+    for kept in ("k.s = torch.softmax", "k['s'] = torch.softmax", "setattr(k, 's', F.softmax)"):
+        assert len(broken("def f(x): return k", others=(f"k = {{}}\n{kept}",))) == 1, kept
+    hidden = "def g():\n    global kept\n    kept = torch.softmax"
+    assert broken("def f(x): return kept(x)", others=(hidden,))
+
+
+def test_an_answer_may_be_compared_with_the_ready_function():
+    answer = (
+        "def f(x): return x.exp()\n"
+        "wanted = torch.softmax(x, -1)\n"
+        "assert torch.allclose(f(x), F.softmax(x, -1))\n"
+    )
+    assert broken_rules(answer, RULES, (), (SETUP,), ["f"]) == ()
+    assert broken_rules("f = torch.softmax\n" + answer, RULES, (), (SETUP,), ["f"])
+    assert broken_rules("def f(x): return wanted\n" + answer, RULES, (), (SETUP,), ["f"])
+
+
+def test_what_the_question_asks_for_may_not_be_imported():
+    rules = QuestionRules(("lab.blocks.Norm",))
+    for answer in ("from lab.blocks import Norm", "from lab.blocks import *"):
+        (hit,) = broken_rules(answer, rules, (), (), ["Norm"])
+        assert hit.name == "lab.blocks.Norm"
+        (hit,) = broken_rules("class Norm: pass", rules, (answer,), (), ["Norm"])[:1] or (None,)
+    assert broken_rules("from lab.blocks import Norm as Other", rules, (), (), ["Norm"]) == ()
+    assert broken_rules("from lab.blocks import Other", rules, (), (), ["Norm"]) == ()
+
+
+def test_names_for_the_watcher_of_operations():
+    names = ("torch.softmax", "sorted", ".sort", "softmax", "torch.linalg", "torch.softmax")
+    rules = QuestionRules(names, ("torch.linalg.norm",))
+    assert rules.operations_forbidden == ("torch.softmax", ".sort", "softmax")
 
 
 def test_any_text_ends_in_an_answer():

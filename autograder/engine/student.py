@@ -18,6 +18,7 @@ from typing import Any
 
 from autograder.engine import said
 from autograder.engine.peer import Free, Peer, open_packages
+from autograder.engine.watch import Watch
 from autograder.syntax import awaits
 
 MAX_OUTPUT = 20_000  # characters kept of what a cell prints
@@ -138,7 +139,7 @@ class Runner:
             },
         )
         self.output = Capped()
-        self.watching: Any = None
+        self.watching: Watch | None = None
         self.space: dict[str, Any] = SHELL.user_ns
         self.noted: dict[tuple[str, str], None] = {}
         _tame(SHELL, self.note)
@@ -170,6 +171,8 @@ class Runner:
         """The value of a global name."""
         if name not in self.space:
             raise NameError(f"name {name!r} is not defined")
+        if self.watching is not None:
+            self.watching.look_at(self.space[name])
         return self.space[name]
 
     def names(self) -> list[str]:
@@ -187,13 +190,17 @@ class Runner:
         del self.space[name]
 
     def watch(self, names: list[str]) -> None:
-        """Note from now on which of these operations the answer runs."""
-        if self.peer.tensors:
-            self.watching = self.peer.tensors.watch(names)
+        """Stop the answer from now on where it does what these names stand for."""
+        self.seen()
+        self.watching = Watch(names)
 
     def seen(self) -> list[str]:
-        """The operations noted."""
-        return sorted(self.watching.seen) if self.watching is not None else []
+        """What was stopped; from now on nothing is."""
+        if self.watching is None:
+            return []
+        watching, self.watching = self.watching, None
+        watching.end()
+        return sorted(watching.seen)
 
 
 def _run(source: str) -> BaseException | None:

@@ -21,7 +21,6 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn import Module, Parameter  # by name: an answer may put something else there
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import is_lazy
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.engine import rng
 from autograder.engine.arrays import is_shape
@@ -71,14 +70,6 @@ class Tensors:
     def set_mode(self, mode: bool) -> None:
         """Record gradients or not."""
         torch.set_grad_enabled(mode)
-
-    def watch(self, names: list[str]) -> "Watch":
-        """From now on note which of these operations are run in this process."""
-        watching = Watch(frozenset(names))
-        watching.__enter__()
-        return watching
-
-    # --- values -------------------------------------------------------------------------------
 
     def knows(self, value: Any) -> bool:
         """Whether this is a tensor or a generator of random numbers."""
@@ -652,22 +643,6 @@ class Tensors:
             del self.places[id(value)]
             return None
         return place
-
-
-class Watch(TorchDispatchMode):
-    """Notes operations by name, however they were called."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        super().__init__()
-        self.names = names
-        self.seen: set[str] = set()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Let the operation run; note it if it is one of those."""
-        name = func.overloadpacket.__name__.lstrip("_").removeprefix("safe_")
-        if name in self.names:
-            self.seen.add(name)
-        return func(*args, **(kwargs or {}))
 
 
 def compute() -> None:

@@ -506,7 +506,8 @@ assert_close(lengths, torch.tensor([2, 0, 3]), "valid_mask leaves the lengths as
 #   of `weight`.
 #
 # The model at the end of the course uses this module, for both languages. Build it on
-# `nn.Parameter`; `nn.Embedding` would hide what this question is about.
+# `nn.Parameter`: `nn.Embedding` would hide what this question is about and is not allowed here, nor
+# is `lab.blocks.TokenEmbedding`, which is made of it.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -303,6 +303,8 @@ assert_close(minus, four.T, "a rotation is undone by its transpose: R(-k) is the
 #   was needed (offset + N) and max_len.
 # * Leave `x` as it was.
 #
+# `lab.blocks.PositionalEncoding` is this very layer; it is not allowed here, write your own.
+#
 # <details><summary>Hint 1: a question</summary>
 #
 # `x` is (B, N, d_model) and the rows you need are (N, d_model). Along which axis does broadcasting

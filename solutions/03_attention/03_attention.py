@@ -170,7 +170,9 @@ for b in range(2):
 # $$a_{ij} = \frac{e^{s_{ij} - c_i}}{\sum_{j'} e^{s_{ij'} - c_i}}$$
 #
 # with both the sum and the largest value $c_i$ taken over the keys of row $i$ that may be seen.
-# Write it with exp and sum, not with a ready softmax, so that you meet its two traps:
+# Write it with exp and sum, so that you meet its two traps. No ready softmax is allowed here: not
+# `torch.softmax` or `log_softmax`, by whatever name, and nothing that runs one, such as
+# `scaled_dot_product_attention`. The traps are:
 #
 # - exp overflows for large scores. Subtracting a constant per row changes nothing mathematically
 #   and everything numerically.
@@ -338,7 +340,8 @@ assert_close(gradient[0], wanted[0], "the gradient of the other rows should be t
 # perhaps over the queries; a query that may see no key must give a finite output and a finite
 # gradient. Here you may use `torch.softmax`. Write it so that it stands alone (the assembled
 # model takes this cell without the one of 3.2). `torch.nn.functional` has a function for the
-# output, but it does not return the weights.
+# output, but it does not return the weights. `lab.blocks.scaled_dot_product_attention` does, and is
+# not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -517,7 +520,8 @@ for name, gradient in zip("qkv", gradients, strict=True):
 #   queries.
 #
 # Both are boolean tensors, so `causal_mask(N) & padding_mask(ids, pad_id)` is the mask of a
-# decoder: $(B, N, N)$.
+# decoder: $(B, N, N)$. The ready masks are not allowed here: `causal_mask` and `padding_mask` of
+# `lab.blocks`, and torch's `generate_square_subsequent_mask`.
 #
 # <details><summary>Hint 1: a question</summary>
 #

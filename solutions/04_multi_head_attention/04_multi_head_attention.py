@@ -91,7 +91,8 @@ def torch_layer(layer: nn.Module, num_heads: int) -> nn.MultiheadAttention:
 # `scaled_dot_product_attention(q, k, v, mask)` is there from chapter 3: it takes any number of
 # leading axes, scales by the square root of the width it is given, lets the mask broadcast, and
 # returns output and weights. A query that may see no key gets 0, not NaN, so an empty sentence in
-# the batch does no harm.
+# the batch does no harm. Ready layers are not allowed here: `lab.blocks.MultiHeadAttention`,
+# `nn.MultiheadAttention` and `multi_head_attention_forward`.
 #
 # <details><summary>Hint 1: a question</summary>
 #

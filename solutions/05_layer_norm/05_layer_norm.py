@@ -54,7 +54,8 @@ from lab.check import (
 # - The variance divides by $d$, not by $d - 1$.
 # - `x` may have any number of leading axes. Leave it as it is.
 #
-# Write the formula out; you learn more than by calling `F.layer_norm`.
+# Write the formula out. Ready norms are not allowed here: `F.layer_norm`, `nn.LayerNorm`, the same
+# by way of `group_norm` or `GroupNorm`, and `lab.blocks.LayerNorm`.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -533,6 +534,7 @@ assert_close(gradient, 1, "pre-norm: past a silent sub-layer the gradient should
 # $(d_\text{ff}, d_\text{model})$, with $d_\text{ff}$ usually four times $d_\text{model}$. Make the
 # two linear maps `nn.Linear` modules with biases, named `inner` (the first) and `outer` (the second). There
 # is no dropout here; it comes in with the layer that holds this network.
+# `lab.blocks.FeedForward` is not allowed here: write it yourself.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -93,6 +93,9 @@ def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.Trans
 # `dropout`, one `nn.Dropout` that serves both sub-layers. The mask may be None, and goes on to the
 # attention just as it comes.
 #
+# The ready layers, `EncoderLayer` of `lab.blocks` and `nn.TransformerEncoderLayer`, are not allowed
+# here.
+#
 # <details><summary>Hint 1: a question</summary>
 #
 # The second sub-layer has an input of its own. Which tensor is it, and which tensor is added to
@@ -366,6 +369,8 @@ assert torch.equal(layer(x), layer(x)), "in evaluation two calls should give the
 # one.) Every layer is called as `layer(x, mask)` and sees the same mask.
 #
 # Any layers will do: the tests bring their own.
+#
+# The ready stacks, `lab.blocks.Encoder` and `nn.TransformerEncoder`, are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

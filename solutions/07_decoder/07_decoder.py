@@ -88,6 +88,7 @@ def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.Trans
 #
 # Nothing else is hidden: a query that is padding itself still gets its row. Write the function so
 # that it uses no helper of `lab` and no other cell.
+# (`causal_mask` and `padding_mask` of `lab.blocks` are not allowed here.)
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -219,6 +220,9 @@ assert memory_mask.tolist() == wanted, (
 # `self_attention`, `cross_attention`, `feed_forward`, `norm1`, `norm2`, `norm3` (in the order of the
 # sub-layers) and `dropout`, one `nn.Dropout` that serves all three. Both masks may be None, and
 # both go on to the attentions just as they come.
+#
+# The ready layers, `DecoderLayer` of `lab.blocks` and `nn.TransformerDecoderLayer`, are not allowed
+# here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -496,6 +500,8 @@ for norm_first in (False, True):
 #
 # The tests use small layers of their own, not your `DecoderLayer`.
 #
+# The ready stacks, `lab.blocks.Decoder` and `nn.TransformerDecoder`, are not allowed here.
+#
 # <details><summary>Hint 1: a question</summary>
 #
 # A function that makes layers is handed in, and not a layer. Why?
@@ -654,6 +660,8 @@ assert gradient is not None and gradient.any(), "a gradient should reach the mem
 #
 # An embedding that is shared in this way is multiplied by $\sqrt{d_\text{model}}$ where ids are looked
 # up. The generator does not repeat that factor.
+#
+# `lab.blocks.Generator` is not allowed here: write your own.
 #
 # <details><summary>Hint 1: a question</summary>
 #

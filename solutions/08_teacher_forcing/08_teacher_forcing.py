@@ -192,8 +192,9 @@ assert labels[1].tolist() == [4, 6, 8, 0, 0], (
 # `pad_id`), one number. Every real token counts the same, whatever its sentence's length. A batch
 # without any real token has loss 0.
 #
-# You may use `F.log_softmax`; please write the rest yourself. The tests compare with
-# `F.cross_entropy`, which has all of this built in (but gives NaN on a batch without real tokens).
+# You may use `F.log_softmax`; write the rest yourself. The tests compare with `F.cross_entropy`,
+# which has all of this built in (but gives NaN on a batch without real tokens). It is not allowed
+# here, nor is `nn.CrossEntropyLoss`.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -531,8 +532,8 @@ assert min(asked) >= 1, "rate should never be asked for a step below 1"
 # are. Return the total norm **before** clipping, as a float.
 #
 # `parameters` may be any iterable, and a parameter's `.grad` may be None if the loss did not reach
-# it. (`nn.utils.clip_grad_norm_` does this; please write it yourself. It divides by the norm plus
-# $10^{-6}$, so the tests allow that much.)
+# it. (`nn.utils.clip_grad_norm_` does this, and `clip_grads_with_norm_` half of it: neither is
+# allowed here. Torch divides by the norm plus $10^{-6}$, so the tests allow that much.)
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -670,6 +671,7 @@ for seed, weight in enumerate(weights):
 #
 # In the finished model, `loss_function` is your `label_smoothed_loss`; here the tests hand in their
 # own. For the clipping you may call `nn.utils.clip_grad_norm_`, so that this question stands alone.
+# `lab.training`, which has a ready step, is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

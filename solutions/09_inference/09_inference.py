@@ -167,6 +167,8 @@ class TinyModel(nn.Module):
 # - The model is in evaluation mode while you use it, and afterwards in the mode in which you found
 #   it (`model.training` tells). No gradients are recorded.
 #
+# `lab.decoding`, which has a ready search, is not allowed here.
+#
 # <details><summary>Hint 1: a question</summary>
 #
 # In a batch, one row has ended and another has not. The tensor of targets stays a rectangle: what may
@@ -319,6 +321,7 @@ assert not model.recorded, "no gradients should be recorded while the model writ
 # Here $n$ counts the tokens after `bos_id`, **with** `eos_id`, and $\alpha$ is `length_penalty`. Return the
 # winner's ids, without `bos_id` and `eos_id`, and its score, a Python float. Encode once, treat modes
 # and gradients as in 9.1, and write the function so that it stands alone. There are no ties in the tests.
+# `lab.decoding` is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -1032,7 +1035,7 @@ for top_k in (0, -1):
 #
 # with $k$ = `max_order`. If any $p_n$ is 0, or there are no $n$-grams of that order, BLEU is 0. Tokens are compared as they
 # are: `The` is not `the`. If there are more hypotheses than references, or fewer, raise a `ValueError`.
-# Write it out, with no package for it.
+# Write it out, with no package for it: `sacrebleu` and `lab.scoring` are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

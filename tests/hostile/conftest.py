@@ -2,13 +2,8 @@
 
 import pytest
 
-from tests.hostile.attacks import INVENTED
-from tests.hostile.awkward import AWKWARD
-from tests.hostile.klass import VICTIM, Graded, grade_class, make_class
-from tests.hostile.pages import PAGES
-from tests.hostile.rows import LISTED
-
-EVERYBODY = [VICTIM, *LISTED, *INVENTED, *AWKWARD, *PAGES]
+from tests.hostile.everybody import EVERYBODY
+from tests.hostile.klass import Graded, grade_class, make_class
 
 
 @pytest.fixture(scope="session")

@@ -12,14 +12,11 @@ import pytest
 import torch
 
 from autograder.engine.trusted import BadScore, partial
-from tests.hostile.attacks import INVENTED
 from tests.hostile.course import POINTS, QUESTIONS, write_course
+from tests.hostile.everybody import HOSTILE
 from tests.hostile.klass import VICTIM, Graded
-from tests.hostile.pages import PAGES
 from tests.hostile.rows import LISTED
 from tests.hostile.steps import Row
-
-HOSTILE = [*LISTED, *INVENTED, *PAGES]
 
 
 def by_id(row: Row) -> str:

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.hostile.conftest import EVERYBODY
+from tests.hostile.everybody import EVERYBODY
 from tests.hostile.klass import VICTIM, VICTIM_WORDS, Graded
 from tests.hostile.steps import Row
 

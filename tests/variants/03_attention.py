@@ -92,13 +92,6 @@ def counts_only_visible_keys(scores, mask=None):
     return e / torch.where(total > 0, total, torch.ones_like(total))
 
 
-@variant("masked-softmax")
-def with_the_ready_softmax(scores, mask=None):
-    if mask is not None:
-        scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
-    return torch.nn.functional.softmax(scores, dim=-1)
-
-
 # 3.3 Scaled dot-product attention
 
 

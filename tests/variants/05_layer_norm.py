@@ -10,8 +10,10 @@ from lab.answers import variant
 
 
 @variant("layer-norm", target="LayerNorm.forward")
-def with_torchs_own(self, x):
-    return F.layer_norm(x, (x.shape[-1],), self.gain, self.bias, self.eps)
+def with_the_standard_deviation(self, x):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = torch.std(x, dim=-1, keepdim=True, correction=0).hypot(x.new_tensor(self.eps**0.5))
+    return torch.lerp(self.bias, self.bias + centred / scale, self.gain)
 
 
 @variant("layer-norm", target="LayerNorm.forward")
@@ -47,15 +49,17 @@ def with_a_projection(self, x):
 
 
 @variant("layer-norm", target="LayerNorm")
-class AroundTorchsModule(nn.Module):
+class AroundAModule(nn.Module):
     def __init__(self, d_model, eps=1e-5):
         super().__init__()
         self.eps = eps
-        self.norm = nn.LayerNorm(d_model, eps=eps)
-        self.gain, self.bias = self.norm.weight, self.norm.bias
+        self.inner = nn.ParameterDict({"gain": torch.ones(d_model), "bias": torch.zeros(d_model)})
+        self.gain, self.bias = self.inner["gain"], self.inner["bias"]
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(x)
+        level = x.mean(-1, keepdim=True)
+        spread = (x - level).norm(dim=-1, keepdim=True) / x.shape[-1] ** 0.5
+        return self.gain * (x - level) / (spread.square() + self.eps).sqrt() + self.bias
 
 
 @variant("layer-norm", target="LayerNorm")

@@ -38,15 +38,12 @@ def rolled_then_cut(target):
 
 
 @variant("label-smoothed-loss")
-def on_torchs_cross_entropy(logits, labels, pad_id, smoothing=0.1):
-    summed = F.cross_entropy(
-        logits.flatten(0, 1),
-        labels.flatten(),
-        ignore_index=pad_id,
-        label_smoothing=smoothing,
-        reduction="sum",
-    )
-    return summed / max(int((labels != pad_id).sum()), 1)
+def on_torchs_nll_loss(logits, labels, pad_id, smoothing=0.1):
+    log_p = F.log_softmax(logits, dim=-1).flatten(0, 1)
+    summed = F.nll_loss(log_p, labels.flatten(), ignore_index=pad_id, reduction="sum")
+    real = labels.flatten() != pad_id
+    evenly = -log_p.mean(-1).where(real, 0.0).sum()
+    return torch.lerp(summed, evenly, smoothing) / max(int(real.sum()), 1)
 
 
 @variant("label-smoothed-loss")
@@ -147,8 +144,12 @@ def with_a_scheduler_of_ones_own(parameters, rate):
 
 
 @variant("clip-gradients")
-def on_torchs_clipping(parameters, max_norm):
-    return nn.utils.clip_grad_norm_(parameters, max_norm).item()
+def on_torchs_total_norm(parameters, max_norm):
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    total = nn.utils.get_total_norm(gradients).item()
+    for gradient in gradients:
+        gradient *= min(1.0, max_norm / (total + 1e-6))
+    return total
 
 
 @variant("clip-gradients")

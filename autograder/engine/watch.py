@@ -1,0 +1,208 @@
+"""Stops what a question forbids while its tests run, however it is called.
+
+In the student's process, and there only while a question with such a rule is tested, two kinds of
+things are replaced by something that takes a note and raises `Forbidden`:
+
+- torch's operators, at the dispatcher, through which every call goes: of a function, a method or a
+  compiled graph, with `out=` or in place, in any thread, inside vmap and grad, with or without
+  gradients. An operator counts if the answer runs it, directly or in a function that is written in
+  terms of it, as `torch.quantile` is of `torch.sort`; not if it is a step inside another
+  operator's kernel. Only on inference tensors the two cannot be told apart, and both count.
+- the code of Python functions, and of the methods of classes, whatever name they go by; of a module
+  as a whole whatever it offers, or the module itself if it is not imported yet.
+
+What this cannot see: functions that C code offers outside torch, a copy of a function, and
+whatever undoes it, since it lives in the student's own process. Reading the answer's text
+(`autograder.rules`) is the other half: it knows those names, and the ways to such things.
+"""
+
+import importlib.util
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+WAYS_ROUND = ("torch.library", "torch.package", "torch.utils.cpp_extension", "torch._C")
+QUALIFIERS = ("native", "safe", "masked", "sparse", "special")  # torch's, for one computation
+BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
+ALWAYS = ("Autograd", "MkldnnCPU")  # no operator takes its steps there
+# torch's own operators once more, in Python
+IN_PYTHON = ("torch._refs", "torch._refs.nn.functional", "torch._decomp.decompositions")
+
+
+class Forbidden(RuntimeError):
+    """The question does not allow this call."""
+
+
+class Watch:
+    """Stops calls from when it is made until `end`."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        """Watch these names; as rules write them, `torch.softmax` or `softmax` or `.softmax`."""
+        self.seen: set[str] = set()
+        self._codes: list[tuple[types.FunctionType, types.CodeType]] = []
+        self._library: Any = None
+        self._modules: list[str] = []
+        self._things: list[tuple[Any, str]] = []
+        for name in names:
+            if _is_unloaded(name):
+                self._modules.append(name)
+                sys.modules[name] = _Stopped(name, self._stop(name))
+            self._things.append((_find(name), name))
+            for function in _functions(name):
+                self._replace(function, self._stop(name))
+        if "torch" in sys.modules:
+            self._watch_operators(names)
+
+    def look_at(self, value: Any) -> None:
+        """Stop here if this is itself what may not be used: it would be handed over as it is."""
+        for thing, name in self._things:
+            if thing is value and value is not None:
+                self._stop(name)()
+
+    def end(self) -> None:
+        """Let everything be as it was."""
+        for function, code in self._codes:
+            function.__code__ = code
+        self._codes.clear()
+        for name in self._modules:
+            del sys.modules[name]
+        self._modules.clear()
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
+
+    def _stop(self, name: str) -> Callable[..., NoReturn]:
+        def stop(*_: Any, **__: Any) -> NoReturn:
+            self.seen.add(name)
+            raise Forbidden(f"this question does not allow {name.lstrip('.')}; write it yourself")
+
+        return stop
+
+    def _replace(self, function: types.FunctionType, stop: Callable[..., NoReturn]) -> None:
+        """Give a function other code: whoever holds the function has that as well."""
+        code = function.__code__
+        if all(function is not other for other, _ in self._codes):
+            self._codes.append((function, code))
+        new = _call_it.__code__
+        consts = tuple(stop if const == "stop" else const for const in new.co_consts)
+        # as many names of functions around it as before, or Python refuses
+        function.__code__ = new.replace(co_consts=consts, co_freevars=code.co_freevars)
+
+    def _watch_operators(self, names: Sequence[str]) -> None:
+        torch = sys.modules["torch"]
+        wanted = {_bare(name.rpartition(".")[2]): name for name in reversed(names) if _torchs(name)}
+        for module in (sys.modules[name] for name in IN_PYTHON if name in sys.modules):
+            for name, twin in vars(module).items():
+                if _bare(name) in wanted and isinstance(twin, types.FunctionType):
+                    self._replace(twin, self._stop(wanted[_bare(name)]))
+        self._library = torch.library.Library("aten", "IMPL")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of what is done here on purpose
+            for operator in torch._C._dispatch_get_all_op_names():
+                space, _, overload = operator.partition("::")
+                name = wanted.get(_bare(overload.partition(".")[0]))
+                if space == "aten" and name is not None:
+                    self._watch_operator(overload, self._stop(name))
+
+    def _watch_operator(self, operator: str, stop: Callable[..., NoReturn]) -> None:
+        torch = sys.modules["torch"]
+        has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+        for key in BELOW_AUTOGRAD:
+            if has_kernel(f"aten::{operator}", key):
+                kernel = torch.library.get_kernel(f"aten::{operator}", key)
+                step = _on_inference_tensors(stop, kernel)
+                self._library.impl(operator, step, key, with_keyset=True)
+        for key in ALWAYS:
+            self._library.impl(operator, stop, key)
+
+
+class _Stopped(types.ModuleType):
+    """Stands in the place of a module that may not be imported."""
+
+    def __init__(self, name: str, stop: Callable[..., NoReturn]) -> None:
+        super().__init__(name)
+        self.__dict__["stop"] = stop
+
+    def __getattr__(self, name: str) -> Any:
+        self.__dict__["stop"]()
+
+
+def _call_it(*args: Any, **kwargs: Any) -> Any:
+    call: Any = "stop"
+    return call(*args, **kwargs)
+
+
+def _on_inference_tensors(stop: Callable[..., NoReturn], kernel: Any) -> Callable[..., Any]:
+    """Below autograd: a step inside another operator, or called without any autograd at all."""
+    torch = sys.modules["torch"]
+
+    def step(keys: Any, *args: Any, **kwargs: Any) -> Any:
+        given = [*args, *kwargs.values()]
+        if torch.is_inference_mode_enabled() or any(
+            isinstance(value, torch.Tensor) and value.is_inference() for value in given
+        ):
+            stop()
+        return kernel.call_boxed(keys, *args, **kwargs)
+
+    return step
+
+
+def _torchs(name: str) -> bool:
+    """Whether a rule's name may be an operator's: torch's own, or anything called so."""
+    return name.startswith("torch.") or not name.rpartition(".")[0]
+
+
+def _bare(name: str) -> str:
+    """The name of a computation, without what tells its implementations apart."""
+    bare = name.strip("_")
+    first, _, rest = bare.partition("_")
+    return rest if rest and first in QUALIFIERS else bare
+
+
+def _functions(name: str) -> Iterator[types.FunctionType]:
+    """The Python functions that a full dotted name stands for."""
+    found = _find(name)
+    if isinstance(found, types.ModuleType):
+        parts = [part for part in vars(found).values() if _is_of(part, name)]
+    else:
+        parts = [] if found is None else [found]
+    for part in parts:
+        yield from _own_functions(vars(part).values() if isinstance(part, type) else [part])
+
+
+def _is_unloaded(name: str) -> bool:
+    """Whether this is a module of a library in use, but not imported itself."""
+    if name in sys.modules or name.partition(".")[0] not in sys.modules:
+        return False
+    with suppress(ImportError, ValueError):
+        return importlib.util.find_spec(name) is not None
+    return False
+
+
+def _find(name: str) -> Any:
+    """What a dotted name stands for in a library in use, its module imported if need be."""
+    parts = name.split(".")
+    if parts[0] not in sys.modules:
+        return None
+    for count in range(len(parts), 0, -1):
+        with suppress(ImportError, ValueError):
+            found: Any = importlib.import_module(".".join(parts[:count]))
+            for part in parts[count:]:
+                found = getattr(found, part, None)
+            return found
+    return None
+
+
+def _is_of(part: Any, module: str) -> bool:
+    kinds = (type, types.FunctionType)
+    return isinstance(part, kinds) and f"{part.__module__}.".startswith(f"{module}.")
+
+
+def _own_functions(values: Iterable[Any]) -> Iterator[types.FunctionType]:
+    for value in values:
+        function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if isinstance(function, types.FunctionType):
+            yield function

@@ -1,0 +1,234 @@
+"""Ways around the tiny course's rule, no ready softmax, and right answers close to it."""
+
+from tests.hostile.awkward import also
+from tests.hostile.steps import Row, Step, answers, bodies, extra, prefix, right, row
+
+RULE_BROKEN = "2/0/2/1/1/2"  # it costs its own question, whatever else it does
+
+# The ready function, found without its name: the text of an answer does not show it.
+READY = (
+    "import torch.overrides\n"
+    "ready = next(f for f in torch.overrides.get_testing_overrides()\n"
+    "             if f.__name__ == 'soft' + 'max')\n"
+)
+
+
+def around(id: str, *do: Step) -> Row:
+    """Everything right but for a ready softmax, got at in some way."""
+    return row(f"rule-{id}", right(), *do, expected=RULE_BROKEN, says="allow", flag="forbidden")
+
+
+def by(id: str, body: str, before: str = "") -> Row:
+    """The same, with the ready function at hand and this body."""
+    return around(id, prefix("square", READY + before), bodies(softmax=body))
+
+
+SEEN_WHILE_IT_RUNS = [
+    around(
+        "star",
+        answers(
+            softmax="from torch.nn.functional import *\nready = softmax\n"
+            "def softmax(x): return ready(x, -1)"
+        ),
+    ),
+    by("no-name", "return ready(x, dim=-1)"),
+    by(
+        "thread",
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "return ThreadPoolExecutor(1).submit(ready, x, -1).result()",
+    ),
+    by(
+        "thread-that-waits",
+        "import threading\nfound = []\n"
+        "thread = threading.Thread(target=lambda: found.append(ready(x, -1)))\n"
+        "thread.start()\nthread.join()\nreturn found[0]",
+    ),
+    by(
+        "inference-mode",
+        "with torch.inference_mode():\n    out = ready(x.detach(), -1)\nreturn out.clone()",
+    ),
+    by(
+        "inference-tensor",
+        "with torch.inference_mode():\n    y = x + 0\nout = ready(y, -1)\nreturn out.clone()",
+    ),
+    by("no-grad", "with torch.no_grad():\n    return ready(x, -1)"),
+    by("vmap", "return torch.func.vmap(lambda r: ready(r, -1))(x.reshape(-1, x.shape[-1]))"),
+    by("grad", "return torch.func.jvp(lambda r: ready(r, -1), (x,), (x,))[0]"),
+    by("caught", "try:\n    return ready(x, -1)\nexcept RuntimeError:\n    return x.exp()"),
+    by("caught-and-done", "try:\n    ready(x, -1)\nfinally:\n    " + "return x.exp()"),
+    by(
+        "function-of-autograd",
+        "return Own.apply(x)",
+        "class Own(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        return ready(x, -1)\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        return g\n",
+    ),
+    by(
+        "script",
+        "return unit.f(x)",
+        "unit = torch.jit.CompilationUnit('def f(x):\\n    return torch.soft' + 'max(x, -1)\\n')\n",
+    ),
+    around("softmin", bodies(softmax="return torch.nn.functional.softmin(-x, -1)")),
+    around("gumbel", bodies(softmax="return torch.nn.functional.gumbel_softmax(x, dim=-1)")),
+    around(
+        "distribution",
+        bodies(softmax="return torch.distributions.Categorical(logits=x).probs"),
+    ),
+    around(
+        "loss",
+        bodies(
+            softmax="rows = x.reshape(-1, x.shape[-1])\n"
+            "out = [nn.functional.cross_entropy(rows, torch.full((len(rows),), j),\n"
+            "       reduction='none') for j in range(x.shape[-1])]\n"
+            "return torch.exp(-torch.stack(out, -1)).reshape(x.shape)"
+        ),
+    ),
+    around(
+        "layer-that-holds-one",
+        bodies(softmax="return nn.Sequential(nn.Identity(), nn.Softmin(-1))(-x)"),
+    ),
+]
+
+SEEN_IN_THE_TEXT = [
+    by("sparse", "return torch.sparse." + "softmax(x.to_sparse(), -1).to_dense()"),
+    around(
+        "pickle-of-the-notebook",
+        extra(
+            "import pickle\nopen('f.pkl', 'wb').write(b'ctorch\\nsoft' + b'max\\n.')\n"
+            "loaded = pickle.load(open('f.pkl', 'rb'))",
+            before="softmax",
+        ),
+        bodies(softmax="return loaded(x, -1)"),
+    ),
+    around(
+        "reduce-getattr",
+        bodies(
+            softmax="import functools\n"
+            "return functools.reduce(getattr, ['soft' + 'max'], torch)(x, -1)"
+        ),
+    ),
+    around("map-getattr", bodies(softmax="return [*map(getattr, [x], ['soft' + 'max'])][0](-1)")),
+    around("getattr-renamed", bodies(softmax="g = getattr\nreturn g(x, 'soft' + 'max')(-1)")),
+    around("getattr-starred", bodies(softmax="return getattr(*[x, 'soft' + 'max'])(-1)")),
+    around(
+        "dispatch-switched-off",
+        bodies(softmax="with torch._C._DisableTorchDispatch():\n    return torch.sigmoid(x)"),
+    ),
+    around("library", bodies(softmax="import torch.library as l\nreturn l.custom_op('a::b')(x)")),
+    around("match", bodies(softmax="match x:\n    case object(softmax=f):\n        return f(-1)")),
+    around("container", bodies(softmax="return [torch][0].softmax(x, -1)")),
+    around(
+        "default", answers(softmax="def softmax(x, f=lambda t: torch.softmax(t, -1)): return f(x)")
+    ),
+    around("keyword", answers(softmax="def softmax(x, t=torch): return t.softmax(x, -1)")),
+    around(
+        "class-attribute",
+        extra("class Kept:\n    f = torch.softmax", before="softmax"),
+        bodies(softmax="return Kept.f(x, -1)"),
+    ),
+    around(
+        "kept-later",
+        extra("class Kept: pass\nKept.f = torch.softmax", before="softmax"),
+        bodies(softmax="return Kept.f(x, -1)"),
+    ),
+    around(
+        "global",
+        extra("def keep():\n    global kept\n    kept = torch.softmax\nkeep()", before="softmax"),
+        bodies(softmax="return kept(x, -1)"),
+    ),
+    around("vars", bodies(softmax="return vars(torch)['soft' + 'max'](x, -1)")),
+    around("grader", bodies(softmax="import autograder.engine.watch as w\nreturn w.Watch")),
+]
+
+AROUND = [*SEEN_WHILE_IT_RUNS, *SEEN_IN_THE_TEXT]
+
+NEAR = [
+    also("rule-logsumexp", bodies(softmax="return torch.exp(x - x.logsumexp(-1, keepdim=True))")),
+    also(
+        "rule-gradient-of-logsumexp",
+        bodies(
+            softmax="y = x if x.requires_grad else x.clone().requires_grad_()\n"
+            "total = y.logsumexp(-1).sum()\n"
+            "return torch.autograd.grad(total, y, create_graph=x.requires_grad)[0]"
+        ),
+    ),
+    also(
+        "rule-name-of-a-variable",
+        bodies(
+            softmax="softmax = (x - x.amax(-1, keepdim=True)).exp()\n"
+            "return softmax / softmax.sum(-1, keepdim=True)"
+        ),
+    ),
+    also(
+        "rule-name-of-a-method",
+        answers(
+            softmax="class Own:\n    def softmax(self, x):\n        e = (x - x.max()).exp()\n"
+            "        return e / e.sum(-1, keepdim=True)\n    def go(self, x):\n"
+            "        return self.softmax(x)\n\ndef softmax(x):\n    return Own().go(x)"
+        ),
+    ),
+    also("rule-in-words", prefix("softmax", "'not torch.softmax'  # nor F.softmax\n")),
+    also("rule-unused-import", prefix("softmax", "from torch import softmax as ready\n")),
+    also(
+        "rule-compared-in-another-cell",
+        extra("x = torch.rand(3)\nassert torch.allclose(softmax(x), torch.softmax(x, -1))"),
+        extra("def wanted(x):\n    return torch.softmax(x, -1)\nwanted(torch.rand(2))"),
+    ),
+    also(
+        "rule-helper-beside-a-comparison",
+        extra(
+            "def shifted(x):\n    return x - x.amax(-1, keepdim=True)\n\n"
+            "print(shifted(torch.softmax(torch.rand(3), -1)))\nready = torch.softmax",
+            before="softmax",
+        ),
+        bodies(softmax="e = shifted(x).exp()\nreturn e / e.sum(-1, keepdim=True)"),
+    ),
+    also(
+        "rule-vmap",
+        bodies(
+            softmax="def one(r):\n    e = torch.exp(r - r.max())\n    return e / e.sum()\n"
+            "rows = x.reshape(-1, x.shape[-1])\n"
+            "return torch.func.vmap(one)(rows).reshape(x.shape)"
+        ),
+    ),
+    also(
+        "rule-getattr",
+        bodies(softmax="e = getattr(x - x.max(), 'exp')()\nreturn e / e.sum(-1, keepdim=True)"),
+    ),
+    also(
+        "rule-reduce",
+        bodies(
+            softmax="import functools, operator\ne = (x - x.max()).exp()\n"
+            "total = functools.reduce(operator.add, e.unbind(-1))\nreturn e / total[..., None]"
+        ),
+    ),
+    also(
+        "rule-thread",
+        bodies(
+            softmax="from concurrent.futures import ThreadPoolExecutor\n"
+            "e = ThreadPoolExecutor(1).submit(torch.exp, x - x.max()).result()\n"
+            "return e / e.sum(-1, keepdim=True)"
+        ),
+    ),
+    also(
+        "rule-sigmoids",
+        bodies(softmax="gaps = x[..., None, :] - x[..., None]\nreturn 1 / gaps.exp().sum(-1)"),
+    ),
+    also(
+        "rule-normalised",
+        bodies(softmax="return nn.functional.normalize((x - x.max()).exp(), p=1, dim=-1)"),
+    ),
+    also("rule-softplus-and-sigmoid", prefix("gate", "kept = torch.softmax(torch.rand(3), -1)\n")),
+    also(
+        "rule-function-of-autograd",
+        answers(
+            softmax="class Own(torch.autograd.Function):\n    @staticmethod\n"
+            "    def forward(ctx, x):\n        e = (x - x.amax(-1, keepdim=True)).exp()\n"
+            "        p = e / e.sum(-1, keepdim=True)\n        ctx.save_for_backward(p)\n"
+            "        return p\n    @staticmethod\n    def backward(ctx, g):\n"
+            "        (p,) = ctx.saved_tensors\n"
+            "        return p * (g - (g * p).sum(-1, keepdim=True))\n\n"
+            "def softmax(x):\n    return Own.apply(x)"
+        ),
+    ),
+]

@@ -1,0 +1,103 @@
+"""The course's own rules: said beside the question, and no right answer is caught by one."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from autograder.answers import Answer, answered, read_answers
+from autograder.assignment import read_assignment
+from autograder.course import Course
+from autograder.engine.worker import runs
+from autograder.engine.zygote import Zygote
+from autograder.release import build_instructor
+from autograder.rules import Rules, broken_rules, read_rules
+from autograder.source import Source, read_source
+
+FINISHED = {  # an answer that is the finished part, by chapter and question
+    ("01_embedding", "token-embedding"): "from lab.blocks import TokenEmbedding",
+    ("02_positional_encoding", "positional-encoding"): "from lab.blocks import *",
+    ("04_multi_head_attention", "multi-head"): (
+        "import lab.blocks as b\nMultiHeadAttention = b.MultiHeadAttention"
+    ),
+    ("05_layer_norm", "layer-norm"): (
+        "import lab.blocks\n\nclass LayerNorm(lab.blocks.LayerNorm):\n    pass"
+    ),
+    ("05_layer_norm", "feed-forward"): "from lab.blocks import FeedForward",
+    ("06_encoder", "encoder"): "Encoder = blocks.Encoder",
+    ("07_decoder", "decoder-layer"): "from lab.blocks import DecoderLayer",
+}
+
+
+def rules_of(course: Course, source: Source, chapter: str) -> Rules:
+    """The rules beside a chapter's source."""
+    questions = [cell.id for cell in source.of_kind("solution")]
+    return read_rules(course.source(chapter).parent / "rules.toml", chapter, questions)
+
+
+def known_answers(course: Course, source: Source, chapter: str) -> Iterator[Answer]:
+    """All variants and misconceptions."""
+    for path in (course.variants(chapter), course.misconceptions(chapter)):
+        yield from read_answers(path, source)
+
+
+def test_every_chapter_has_rules(course: Course, chapter: str):
+    rules = rules_of(course, read_source(course.source(chapter)), chapter)
+    assert any(question.forbid for question in rules.questions.values())
+
+
+def test_a_rule_is_said_beside_its_question(course: Course, chapter: str):
+    source = read_source(course.source(chapter))
+    rules = rules_of(course, source, chapter)
+    text = ""
+    for cell in source.cells:
+        if not cell.is_code and cell.kind == "text":
+            text = " ".join(cell.source.split())
+        elif forbid := rules.for_question(cell.id).forbid * (cell.kind == "solution"):
+            assert "allowed here" in text, cell.id
+            names = "|".join(re.escape(entry.rpartition(".")[2]) for entry in forbid)
+            assert re.search(rf"\b({names})`", text), cell.id
+
+
+def test_no_known_answer_is_caught_by_a_rule(course: Course, chapter: str):
+    """Neither a right one nor a mistake, which would lose its name by it."""
+    source = read_source(course.source(chapter))
+    rules = rules_of(course, source, chapter)
+    given = [c.source for c in source.cells if c.is_code and c.kind not in ("solution", "test")]
+    for answer in (None, *known_answers(course, source, chapter)):
+        cells = (answered(source, [answer]) if answer else source).cells
+        for cell in cells:
+            if cell.kind == "solution" and answer and cell.id == answer.question:
+                others = [c.source for c in cells if c.kind == "solution" and c is not cell]
+                found = broken_rules(cell.source, rules.for_question(cell.id), others, given)
+                assert found == (), (cell.id, answer.name)
+
+
+@pytest.mark.parametrize("chapter", ["03_attention", "05_layer_norm"])
+def test_no_right_answer_is_stopped_while_it_runs(
+    course: Course, chapter: str, open_zygote: Zygote
+):
+    source = read_source(course.source(chapter))
+    assignment = read_assignment(
+        build_instructor(course, chapter).parent, course.source(chapter).parent / "rules.toml"
+    )
+    variants = read_answers(course.variants(chapter), source)
+    for question in source.of_kind("solution"):
+        for answer in variants:
+            if answer.question == question.id and assignment.rules.for_question(question.id).forbid:
+                written = answered(source, [answer]).solution(question.id).source
+                went = runs(assignment, {question.id: written}, open_zygote, [question.id])
+                assert {run.status for run in went.values()} == {"passed"}, (answer.name, went)
+
+
+@pytest.mark.parametrize(("chapter", "question"), FINISHED)
+def test_the_finished_part_is_no_answer(
+    course: Course, chapter: str, question: str, open_zygote: Zygote
+):
+    assignment = read_assignment(
+        build_instructor(course, chapter).parent, course.source(chapter).parent / "rules.toml"
+    )
+    answers = {question: FINISHED[chapter, question]}
+    for run in runs(assignment, answers, open_zygote, [question]).values():
+        assert run.status == "forbidden", run
+        assert "lab.blocks" in run.message and "write it yourself" in run.message

@@ -1,0 +1,207 @@
+"""What a question forbids is stopped however it is called; all else runs as ever."""
+
+import sys
+import types
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import lab.blocks as finished
+from autograder.engine.watch import Forbidden, Watch
+
+NAMES = [
+    "torch.softmax",
+    "torch.log_softmax",
+    "torch.nn.functional.layer_norm",
+    "torch.sort",
+    "lab.blocks.FeedForward",
+    "lab.blocks.LayerNorm",
+    "lab.blocks.causal_mask",
+    "lab.scoring",
+]
+X = torch.linspace(-2, 3, 6).reshape(2, 3)
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    """Watches these names while a test runs."""
+    made = Watch(NAMES)
+    yield made
+    made.end()
+
+
+def in_a_thread(call: Callable[[], Any]) -> Any:
+    """What a call gives in another thread."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+def in_inference_mode(call: Callable[[], Any]) -> Any:
+    """What a call gives without any autograd."""
+    with torch.inference_mode():
+        return call()
+
+
+def without_dispatch_modes(call: Callable[[], Any]) -> Any:
+    """What a call gives where no TorchDispatchMode sees it."""
+    with torch._C._DisableTorchDispatch():  # pyright: ignore[reportPrivateImportUsage, reportAttributeAccessIssue]
+        return call()
+
+
+def on_an_inference_tensor() -> Any:
+    """Softmax outside inference mode of a tensor from inside."""
+    with torch.inference_mode():
+        x = X + 0
+    return torch.softmax(x, -1)
+
+
+CALLS: dict[str, Callable[[], Any]] = {
+    "function": lambda: torch.softmax(X, -1),
+    "method": lambda: X.softmax(-1),
+    "functional": lambda: F.softmax(X, -1),
+    "layer": lambda: nn.Softmax(-1)(X),
+    "out": lambda: torch.softmax(X, -1, out=torch.empty(2, 3)),
+    "operator": lambda: torch.ops.aten._softmax(X, -1, False),
+    "log": lambda: X.log_softmax(-1),
+    "loss": lambda: F.cross_entropy(X, torch.tensor([0, 1])),
+    "half": lambda: torch.softmax(X, -1, dtype=torch.float64),
+    "two outs": lambda: torch.sort(X, out=(torch.empty(2, 3), torch.empty(2, 3).long())),
+    "thread": lambda: in_a_thread(lambda: torch.softmax(X, -1)),
+    "inference mode": lambda: in_inference_mode(lambda: torch.softmax(X, -1)),
+    "inference mode, thread": lambda: in_a_thread(lambda: in_inference_mode(lambda: X.softmax(-1))),
+    "inference tensor": on_an_inference_tensor,
+    "dispatch off": lambda: without_dispatch_modes(lambda: torch.softmax(X, -1)),
+    "vmap": lambda: torch.func.vmap(lambda r: torch.softmax(r, -1))(X),
+    "grad": lambda: torch.func.grad(lambda r: torch.softmax(r, -1).sum())(X),
+    "functional_call": lambda: torch.func.functional_call(nn.Softmax(-1), {}, (X,)),
+    "sparse": lambda: torch.sparse.softmax(X.to_sparse(), -1),
+    "sparse, inference mode": lambda: in_inference_mode(
+        lambda: torch.sparse.softmax(X.to_sparse(), -1)
+    ),
+    "mkldnn": lambda: in_inference_mode(lambda: torch.softmax(X.to_mkldnn(), -1)),
+    "meta": lambda: torch.softmax(X.to("meta"), -1),
+    "in python": lambda: torch._refs.softmax(X, -1),  # pyright: ignore[reportAttributeAccessIssue]
+    "layer_norm": lambda: nn.LayerNorm(3)(X),
+    "finished class": lambda: finished.FeedForward(3, 4),
+    "subclass of it": lambda: type("Mine", (finished.LayerNorm,), {})(3),
+    "its method": lambda: finished.LayerNorm.forward(nn.Identity(), X),  # pyright: ignore[reportArgumentType]
+    "finished function": lambda: finished.causal_mask(3),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_forbidden_call_is_stopped_and_noted(watch: Watch, name: str):
+    with pytest.raises(Forbidden, match=r"does not allow .*; write it yourself"):
+        CALLS[name]()
+    assert watch.seen
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "mkldnn"])
+def test_afterwards_all_is_as_before(name: str):
+    Watch(NAMES).end()
+    if name != "its method":  # which no other object can call
+        CALLS[name]()
+
+
+def test_who_kept_the_function_has_the_stopped_one(watch: Watch):
+    with pytest.raises(Forbidden):
+        KEPT["mask"](3)
+    assert watch.seen == {"lab.blocks.causal_mask"}
+
+
+KEPT = {"mask": finished.causal_mask}
+
+
+def test_what_was_stopped_in_a_try_is_noted_all_the_same(watch: Watch):
+    try:
+        torch.softmax(X, -1)
+    except RuntimeError:
+        X.exp()
+    assert watch.seen == {"torch.softmax"}
+
+
+def test_a_forbidden_module_cannot_be_imported_meanwhile():
+    before = sys.modules.pop("lab.scoring", None)
+    watch = Watch(["lab.scoring"])
+    try:
+        with pytest.raises(Forbidden):
+            from lab.scoring import bleu  # noqa: F401
+        assert watch.seen == {"lab.scoring"}
+    finally:
+        watch.end()
+    assert "lab.scoring" not in sys.modules
+    if before is not None:
+        sys.modules["lab.scoring"] = before
+
+
+PERMITTED: dict[str, Callable[[Tensor], Tensor]] = {
+    "exp and sum": lambda x: torch.exp(x - x.amax(-1, keepdim=True)) / torch.exp(x).sum(),
+    "logsumexp": lambda x: x.logsumexp(-1),
+    "sigmoid": torch.sigmoid,
+    "normalize": F.normalize,
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "nll_loss": lambda x: F.nll_loss(x, torch.tensor([0, 1])),
+    "topk": lambda x: x.topk(2).values,
+    "median": lambda x: x.median(-1).values,  # a step of it sorts
+    "unique": lambda x: x * torch.unique(x.detach(), dim=0).sum(),  # and of this
+    "std": lambda x: x.std(-1),
+}
+
+
+@pytest.mark.parametrize("name", PERMITTED)
+@pytest.mark.parametrize("inference", [False, True])
+def test_what_is_permitted_gives_the_same_bits_and_gradients(name: str, inference: bool):
+    def run() -> list[Tensor]:
+        if inference:
+            return [in_inference_mode(lambda: PERMITTED[name](X))]
+        x = X.clone().requires_grad_()
+        out = PERMITTED[name](x)
+        return [out.detach(), *torch.autograd.grad(out.sum(), x)]
+
+    before = run()
+    watch = Watch(["torch.softmax", "torch.layer_norm", "torch.nn.functional.cross_entropy"])
+    try:
+        after = run()
+    finally:
+        watch.end()
+    assert all(torch.equal(one, two) for one, two in zip(before, after, strict=True))
+    assert not watch.seen
+
+
+@pytest.mark.parametrize("name", ["median", "unique", "topk"])
+def test_a_step_inside_another_operator_is_not_a_call(watch: Watch, name: str):
+    PERMITTED[name](X)
+    assert not watch.seen
+
+
+def test_a_function_inside_another_can_be_stopped():
+    def outer() -> Callable[[], int]:
+        def inner() -> int:
+            return len(kept)
+
+        kept = [1, 2]
+        return inner
+
+    module = types.ModuleType("made_here")
+    module.inner = outer()  # pyright: ignore[reportAttributeAccessIssue]
+    sys.modules["made_here"] = module
+    watch = Watch(["made_here.inner"])
+    try:
+        with pytest.raises(Forbidden):
+            module.inner()
+    finally:
+        watch.end()
+        del sys.modules["made_here"]
+    assert module.inner() == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "nowhere.at.all", "torch.nn.nothing", "softmax", ".sort"]
+)
+def test_any_name_ends_in_a_watch(name: str):
+    Watch([name]).end()
