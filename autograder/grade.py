@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from autograder.engine.pool import Lost
     from autograder.store import Store
 
-MOST_STRAYS = 20  # that are named on the terminal
+MOST_NAMED = 20  # things of one kind on the terminal
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 __all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
 
@@ -43,6 +43,7 @@ class Summary:
     zero: int = 0  # of those graded: 0 as a whole, with a reason
     finished: int = 0  # graded by an interrupted run, stored by this one
     strays: tuple[str, ...] = ()  # what was handed in and belongs to no assignment
+    troubles: tuple[str, ...] = ()  # what could not be written of single submissions
 
     def words(self) -> str:
         """One line for the terminal."""
@@ -50,9 +51,15 @@ class Summary:
         parts += [f"{self.kept} unchanged"] if self.kept else []
         parts += [f"{self.finished} finished from an interrupted run"] if self.finished else []
         parts += [f"{self.zero} of them 0 as a whole, with the reason"] if self.zero else []
-        lines = [", ".join(parts), *(f"not graded: {stray}" for stray in self.strays[:MOST_STRAYS])]
-        more = len(self.strays) - MOST_STRAYS
-        return "\n".join([*lines, f"not graded: {more} more"] if more > 0 else lines)
+        lines = [", ".join(parts), *_few("not graded", self.strays)]
+        return "\n".join([*lines, *_few("not written", self.troubles)])
+
+
+def _few(what: str, sentences: Sequence[str]) -> list[str]:
+    """The first of these sentences, a line each, and how many there are more."""
+    more = len(sentences) - MOST_NAMED
+    lines = [f"{what}: {sentence}" for sentence in sentences[:MOST_NAMED]]
+    return [*lines, f"{what}: {more} more"] if more > 0 else lines
 
 
 class Task(NamedTuple):
@@ -108,6 +115,7 @@ def grade(
             summary.zero += bool(result.reason)
             bar.update()
         summary.finished = grader.finished
+        summary.troubles = tuple(grader.troubles)
     return summary
 
 
@@ -139,6 +147,11 @@ class Grader:
             self._settle()
         finally:
             self._open.close()
+
+    @property
+    def troubles(self) -> list[str]:
+        """What could not be written of single submissions."""
+        return self._store.troubles if self._store is not None else []
 
     def open(self) -> "Store":
         """Open the gradebook, enter the assignments, store what was left over."""

@@ -23,6 +23,7 @@ from tqdm import tqdm
 from autograder import fingerprint
 from autograder.course import Course, CourseError, import_quickly
 from autograder.engine.sandbox import Limits
+from autograder.names import say
 from autograder.parcel import Parcel
 from autograder.received import sent
 from autograder.results import TestRun
@@ -89,17 +90,22 @@ class Warm:
     def start(self) -> None:
         """Begin to make ready; what follows in this process need not wait for it."""
         if self._pool is None:
+            from autograder.engine import sandbox
             from autograder.engine.pool import Pool
 
             try_known_mistakes(self._course, self._assignments, self._jobs, self._sandboxed)
             prints = fingerprints(self._course, self._assignments)
             arguments = [str(self._course.root), prints, True]
             firsts = [zygote_order(self._assignments.values(), self._sandboxed)]
-            pool = Pool(self._jobs, start_warm, grade_one, arguments, start_bare, firsts, _packed)
+            readable = firsts[0]["readable"] if self._sandboxed else None
+            walled = {"pack": _packed, "readable": readable}
+            pool = Pool(self._jobs, start_warm, grade_one, arguments, start_bare, firsts, **walled)
             self._pool = self._open.enter_context(pool)
             self._pool.start()
             if self._sandboxed:  # the pool finds out the same meanwhile, but not what to do then
                 require_sandbox()
+                for missing in sandbox.probe().missing:
+                    say(f"note: {missing}", sys.stderr)
 
     def run(self, tasks: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
         """Grade; what came of each, in the order in which they are done."""

@@ -280,11 +280,12 @@ class Peer:
         remote = remote_of(value)
         if remote is not None:
             return Opaque(remote.kind, remote.type_name)
-        if depth < 20 and type(value) in (list, tuple, set, frozenset, dict):
-            if type(value) is dict:
-                return {key: self._copied(part, depth + 1) for key, part in value.items()}
+        if depth < 20 and isinstance(value, dict):
+            return {key: self._copied(part, depth + 1) for key, part in value.items()}
+        if depth < 20 and type(value) in (list, tuple, set, frozenset, collections.deque):
             return type(value)(self._copied(part, depth + 1) for part in value)
-        self.kept_bytes += getattr(value, "nbytes", 0) if type(value) is not str else len(value)
+        texts = type(value) in (str, bytes, bytearray)
+        self.kept_bytes += len(value) if texts else getattr(value, "nbytes", 0)
         if self.tensors and self.tensors.knows(value):
             return self.tensors.snapshot(value)
         return arrays.snapshot(value)

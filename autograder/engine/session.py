@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.engine.peer import Gone, Peer, Policy
+from autograder.engine.said import sentences
 from autograder.results import Raised
 
 MAX_PRINTED = 20_100
@@ -23,6 +24,7 @@ class CellRun:
     raised: Raised | None = None
     gone: str = ""  # "timeout", "died" or "broken": its process is lost
     words: str = ""  # why
+    notes: tuple[str, ...] = ()  # what was left out of it, for the student
 
 
 class Student:
@@ -47,7 +49,13 @@ class Student:
             return CellRun(False, words="the answer's process gave no account")
         printed = told.get("printed")
         printed = printed[:MAX_PRINTED] if isinstance(printed, str) else ""
-        return CellRun(told.get("error") is None, printed, self._raised(told.get("error")))
+        ok, raised = told.get("error") is None, self._raised(told.get("error"))
+        return CellRun(ok, printed, raised, notes=tuple(sentences(told.get("notes"))))
+
+    def notes(self, seconds: float) -> list[str]:
+        """What was left out while tests called what the cells define."""
+        with self.clock(seconds):
+            return sentences(self.peer.ask("notes"))
 
     def name(self, name: str) -> Any:
         """The value of a global name, or a stand-in for it."""

@@ -7,6 +7,7 @@ import random
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from autograder.assignment import Assignment, Cell, Group, Notebook
 from autograder.diagnose import CHANGED, told
 from autograder.differences import kept
 from autograder.differences import same as alike
-from autograder.engine.peer import Gone, open_packages
+from autograder.engine.peer import Allowed, Gone, open_packages
 from autograder.engine.session import CellRun, Student
 from autograder.engine.trusted import BrokenCell, Guard, Prepared, Space, compiled, run_test
 from autograder.intake import Script, ScriptCell, Submission, read_submission
@@ -196,7 +197,7 @@ def _graded(
         answers=dict(script.answers),
         outputs={id: run.printed for id, run in work.cells.items() if run.printed},
         extra=script.extra,
-        notes=(*script.notes, *work.notes),
+        notes=(*script.notes, *work.notes, *work.left_out),
     )
     return result, (*script.flags, *work.flags)
 
@@ -216,7 +217,7 @@ def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
     )
     wanted = {run.test: run for run in doubtful}
     again = {run.test: run for run in private.run_visible(wanted)}
-    work.cells = private.cells
+    work.cells, work.left_out = private.cells, work.left_out | private.left_out
     return [
         _told_in_private(run, again.get(run.test)) if run.test in wanted else run for run in found
     ]
@@ -326,6 +327,7 @@ class Work:
     done: list[Done] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)  # names that failed their own tests
     notes: list[str] = field(default_factory=list)
+    left_out: dict[str, None] = field(default_factory=dict)  # of cells and calls, in sentences
     flags: list[Flag] = field(default_factory=list)
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
@@ -446,7 +448,9 @@ class Work:
         if prepared is not None and prepared.crossed and not prepared.gone:
             step.given = given
         outcome = self._first_run(step)
-        self.printed_late |= self.hidden_ran and bool(outcome.printed)
+        self.printed_late |= self.hidden_ran and bool(outcome.printed or outcome.notes)
+        if not self.hidden_ran:  # what comes after a hidden test could repeat what that asked
+            self.left_out |= dict.fromkeys(outcome.notes)
         if cell.grade_id:
             self.cells[cell.grade_id] = outcome
         if outcome.gone:
@@ -643,6 +647,7 @@ class Work:
             watched = self._watch(student, group)
         for test in tests:
             student.peer.changed_ours = False
+            student.peer.allowed = self._changes_of_reference(group, test) if protect else ()
             cell = self._test_cell(test, visible)
             if self.hidden_ran or instead or protect:
                 self.met_hidden.add(test)
@@ -658,6 +663,9 @@ class Work:
                 return
         if watched:
             self._report(group, student)
+        if not self.hidden_ran:
+            with suppress(Exception):  # what it cannot tell is not told
+                self.left_out |= dict.fromkeys(student.notes(START_SECONDS))
         if not self.notebook.shared_names:
             student.peer.take_back(handed)
             self.space.forget_all_but(names)
@@ -676,10 +684,13 @@ class Work:
     ) -> list[TestRun]:
         """An answer changed what it was handed: what passes has to pass without that as well.
 
-        Unless the reference does the same, because the question asks for it.
+        But for what the reference changes in the same call, because the question asks for it.
         """
-        asked = {run.test for run in found if self._reference_changes(group, run.test)}
-        doubtful = [run.test for run in found if run.status == "passed" and run.test not in asked]
+        doubtful = [
+            run.test
+            for run in found
+            if run.status == "passed" and self._goes_too_far(group, run.test, run.transcript)
+        ]
         if not doubtful:
             return found
         again = {r.test: r for r in self._group(group, doubtful, instead, protect=True)}
@@ -689,6 +700,12 @@ class Work:
             else run
             for run in found
         ]
+
+    def _goes_too_far(self, group: Group, test: str, transcript: Transcript) -> bool:
+        """Whether a call changed more of what it was handed than the reference's call did."""
+        allowed = Allowed(self._changes_of_reference(group, test))
+        pairs = [(Counter(call.changed), allowed.next(call.what)) for call in transcript]
+        return any(not changed <= most for changed, most in pairs)
 
     def _asked_twice(self, group: Group, run: TestRun) -> TestRun:
         """Where no hidden test asks anew: the same calls, the last first, must give the same."""
@@ -734,7 +751,8 @@ class Work:
         work = Work(self.assignment, self.notebook, script, self.zygote, None, checking=True)
         return all(run.status == "passed" for run in work.run())
 
-    def _reference_changes(self, group: Group, test: str) -> bool:
+    def _changes_of_reference(self, group: Group, test: str) -> list[tuple[str, tuple[str, ...]]]:
+        """What the reference's calls change in a test, call by call."""
         reference = self.known.of(test)[0] if self.known is not None else None
         if reference is None:
             if group not in self.references:
@@ -742,7 +760,7 @@ class Work:
                 self.references[group] = own
             run = self.references[group].get(test)
             reference = run.transcript if run is not None else ()
-        return any(crossing.changed for crossing in reference)
+        return [(crossing.what, crossing.changed) for crossing in reference]
 
     def _again(self, group: Group, found: list[TestRun]) -> list[TestRun]:
         """Run what failed once more, the reference standing in for what was broken before it."""
@@ -811,10 +829,13 @@ class Work:
         words = []
         for solution in group.solutions:
             rules = self.assignment.rules.for_question(solution)
-            others = [cell.source for cell in self.script.cells if self._is_own(cell)]
+            cells = [cell for cell in self.script.cells if cell.grade_id != solution]
+            others = [cell.source for cell in cells if self._is_own(cell)]
             given = [cell.source for cell in self.notebook.of_kind("readonly", "code")]
             answer = self.script.answers.get(solution, "")
-            words += [broken.words for broken in broken_rules(answer, rules, others, given)]
+            names = self.notebook.defines.get(solution, ())
+            found = broken_rules(answer, rules, others, given, names)
+            words += [broken.words for broken in found]
         if not words:
             return None
         where = f"{self.notebook.name}/{group.solutions[0]}"
@@ -822,9 +843,9 @@ class Work:
         return [TestRun(test, "forbidden", 0.0, message=words[0]) for test in tests]
 
     def _is_own(self, cell: ScriptCell) -> bool:
-        """Whether a cell's text is the student's, but no answer."""
+        """Whether a cell's text is the student's."""
         changed = cell.kind == "skeleton" and cell.source != self.notebook.cells[cell.place].stub
-        return cell.kind == "extra" or changed
+        return cell.kind in ("extra", "answer") or changed
 
     def _watch(self, student: Student, group: Group) -> bool:
         """Have operations that are not allowed noted while the answer runs."""

@@ -1,4 +1,4 @@
-"""Everybody in the class that is graded once: who tries something, and who is right in odd words."""
+"""Everybody in the class that is graded once: attackers, and who is right in unusual words."""
 
 from tests.hostile.attacks import INVENTED
 from tests.hostile.awkward import AWKWARD

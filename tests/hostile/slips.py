@@ -158,18 +158,21 @@ LEFT_OUT = [
         prefix("square", "%pip install nothing\n!ls\nfiles = !ls\n"),
         extra("%%bash\nrm -rf *"),
         expected=FULL,
+        says="%%bash is left out",
     ),
     row(
         "cuda-asked-for",
         HONEST_ELSE,
         bodies(square="return torch.ones(1).cuda() * x"),
         expected=ONLY_SQUARE,
+        says="no GPU",
     ),
     row(
         "double-by-default",
         right(),
         extra("torch.set_default_dtype(torch.float64)", before="square"),
         expected=FULL,
+        says="set_default_dtype",
     ),
 ]
 
