@@ -288,6 +288,42 @@ def test_an_answer_that_is_asked_to_train_a_model_may_change_it(task: Any) -> No
     assert made.scores(step=NO_STEP) == {"t_step": 0}
 
 
+LEARN = """\
+def learn(model, x):
+    model.weight.grad = None
+    ((model(x) - 1) ** 2).sum().backward()
+    with torch.no_grad():
+        model.weight -= 0.1 * model.weight.grad
+"""
+TEST_LEARN = """\
+model, x = torch.nn.Linear(2, 1, bias=False), torch.ones(3, 2)
+wanted = torch.nn.Linear(2, 1, bias=False)
+wanted.load_state_dict(model.state_dict())
+learn(model, x)
+((wanted(x) - 1) ** 2).sum().backward()  # from the same batch, after the call
+with torch.no_grad():
+    wanted.weight -= 0.1 * wanted.weight.grad
+assert torch.allclose(model.weight, wanted.weight), "the weight should go against its gradient"
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        (LEARN, 2),
+        ("def learn(model, x):\n    x.zero_()", 0),  # no gradient is right for no batch
+        (LEARN + "    x.mul_(1)", 2),
+        (LEARN + "    x.add_(1).sub_(1)", 2),
+    ],
+)
+def test_what_the_reference_changes_is_all_that_an_answer_may_change(
+    task: Any, answer: str, score: int
+) -> None:
+    assert task([("learn", LEARN), ("t_learn", TEST_LEARN, 2)]).scores(learn=answer) == {
+        "t_learn": score
+    }
+
+
 PARTIAL = [
     ("share", "def share():\n    return 0.5"),
     ("t_share", "2 * share()", 2),

@@ -110,7 +110,9 @@ def test_a_students_folder_that_is_a_link_is_0_with_the_reason(taught: Class):
 
 
 @linux
-def test_names_and_times_that_no_text_can_hold_stop_nobody(taught: Class):
+def test_names_and_times_that_no_text_can_hold_stop_nobody(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
     shutil.copytree(taught.submitted / "ada", taught.submitted / "M\udcfcller")
     late = taught.submitted / "bela" / NAME
     for path in (late / "numbers.ipynb", late):
@@ -120,7 +122,8 @@ def test_names_and_times_that_no_text_can_hold_stop_nobody(taught: Class):
     found = scores(taught)
     assert sorted(found.values()) == [0, 0, 3, 4, 6, 6]
     assert grade(taught, [NAME], progress=False).graded == 0
-    assert command_line.main(["report", "--folder", str(taught.folder)]) == 0
+    monkeypatch.chdir(taught.course.root)
+    assert command_line.main(["report"]) == 0
 
 
 @linux
@@ -137,6 +140,18 @@ def test_a_result_that_cannot_be_read_costs_its_own_submission(
     assert (summary.graded, summary.zero) == (len(ANSWERS), 1)
     assert scores(taught) == {"ada": 0, "bela": 4, "chidi": 3, "dana": 0, "noor": 0}
     assert "cannot be read" in read_journal(taught)["ada", NAME].reason
+
+
+@linux
+def test_tests_run_where_nothing_of_the_class_is_to_be_seen(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8")
+    look = f"import os; assert not os.path.lexists({str(taught.submitted)!r}), 'it is there'"
+    seen = "assert square(3) == 9"
+    assert seen in text
+    path.write_text(text.replace(seen, f"{look}; {seen}"), encoding="utf-8")
+    grade(taught, [NAME], students=["ada"], progress=False)
+    assert scores(taught) == {"ada": 6}
 
 
 @linux
