@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from autograder.assignment import Assignment, read_assignment
+from autograder.course import CourseError
 from autograder.engine import trusted, worker
+from autograder.engine.pool import Unwell
 from autograder.engine.zygote import Zygote
 from autograder.results import Result, Verdict
 
@@ -784,6 +786,19 @@ def test_a_question_that_breaks_the_engine_costs_itself_alone(task: Any, monkeyp
     assert {test: v.score for test, v in verdicts.items()} == ALL | {"t_norm": 0}
     assert verdicts["t_norm"].status == "test-error"
     assert any("a slip of ours" in flag.words for flag in result.flags)
+
+
+def test_a_sandbox_that_cannot_be_had_is_no_fault_of_the_answers(
+    task: Any, monkeypatch: Any
+) -> None:
+    made = task(CHAIN)
+
+    def gone(**_: Any) -> Any:
+        raise CourseError("The warm process for students' code has ended; grade again.")
+
+    monkeypatch.setattr(made.zygote, "spawn", gone)
+    with pytest.raises(Unwell, match="has ended"):
+        made.grade()
 
 
 def test_words_that_cannot_be_found_cost_no_points(task: Any, monkeypatch: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from autograder.course import CourseError
-from autograder.engine.pool import Lost, Pool
+from autograder.engine.pool import Lost, Pool, Unwell
 from tests.test_sandbox import below, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
@@ -56,6 +56,8 @@ def task(state: State, item: list[Any]) -> bytes:
     what, *rest = item
     if what == "echo":
         return str(rest[0]).encode()
+    if what == "unwell":
+        raise Unwell("it is gone")
     if what == "sleep":
         time.sleep(rest[0])
         return b"slept"
@@ -180,6 +182,25 @@ def test_a_task_that_always_kills_the_warm_process_is_given_up(pool: Pool):
     lost = found[str(["kill warm"])]
     assert isinstance(lost, Lost)
     assert "warm process" in lost.reason
+
+
+def test_who_ends_the_warm_process_costs_nobody_else(pool: Pool):
+    items = [[["echo", n], ["kill warm"]][n % 3 == 2] for n in range(15)]
+    found = list(pool.run(items, LONG))
+    assert len(found) == 15
+    for item, outcome in found:
+        assert isinstance(outcome, Lost) == (item == ["kill warm"]), (item, outcome)
+
+
+def test_a_task_that_finds_the_warm_process_unwell_is_done_again_once(pool: Pool):
+    items = [["unwell"], ["echo", 1], ["unwell"], ["echo", 2], ["echo", 3]]
+    found = list(pool.run(items, LONG))
+    lost = [outcome for item, outcome in found if item == ["unwell"]]
+    assert [type(outcome) for outcome in lost] == [Lost, Lost]
+    assert all(
+        "no warm process (it is gone)" in one.reason for one in lost if isinstance(one, Lost)
+    )
+    assert sorted(o for _, o in found if isinstance(o, bytes)) == [b"1", b"2", b"3"]
 
 
 def test_the_warm_process_comes_back_only_so_often(pool: Pool):

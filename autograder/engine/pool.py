@@ -33,9 +33,10 @@ T = TypeVar("T")
 Task = Callable[..., bytes]  # of the state, what was packed, and bytes if there are any
 
 _LARGEST = 64 << 20  # bytes of one result
-_RESTARTS = 3
+_RESTARTS = 3  # of the warm process, without a result in between
+_LONGEST_WORDS = 2000  # bytes of why there is no result
 _GRACE = 30.0  # seconds for a killed worker to be buried
-_HEAD = struct.Struct("<cQ")  # a result: "R", or "E" for an error, and its length
+_HEAD = struct.Struct("<cQ")  # a result: "R", "E" for an error or "A" for again, and its length
 _FRAME = struct.Struct("<cQI")  # to the warm process: "t"ask or "k"ill, number, length
 
 
@@ -44,6 +45,10 @@ class Lost:
     """A task that gave no result, and why."""
 
     reason: str
+
+
+class Unwell(BaseException):
+    """Raised by a task: the warm process cannot serve it. It is done again in a new one, alone."""
 
 
 class Pool:
@@ -189,7 +194,14 @@ class Pool:
         reports = self._warm.reports()
         for number, how in reports or ():
             work = batch.running.pop(number)
-            yield work.task, work.result(how)
+            outcome = work.result(how)
+            if outcome is None:
+                batch.again(work)
+                reports = None  # the warm process is given up, and those that run are tried again
+                break
+            if isinstance(outcome, bytes):
+                self._deaths = 0
+            yield work.task, outcome
         if reports is None:
             self._deaths += 1
             self.close()
@@ -240,16 +252,21 @@ class _Work(Generic[T]):
             return False
         return len(self.heard) == _HEAD.size + _HEAD.unpack_from(self.heard)[1]
 
-    def result(self, how: str) -> bytes | Lost:
-        """What the worker, now gone, has left."""
+    def result(self, how: str) -> bytes | Lost | None:
+        """What the worker, now gone, has left; None if it is to be done again."""
         if not self.killed:
             self.hear()
+        whole = not self.killed and self.complete()
+        kind = _HEAD.unpack_from(self.heard)[0] if whole else b""
         os.close(self.pipe)
-        if self.killed or not self.complete():
+        if kind == b"A" and not self.tries:
+            return None
+        if not whole:
             return Lost(f"the grading process {self.killed or how}")
-        kind = _HEAD.unpack_from(self.heard)[0]
         body = bytes(memoryview(self.heard)[_HEAD.size :])
-        return body if kind == b"R" else Lost(f"the grading process {body.decode()}")
+        if kind == b"R":
+            return body
+        return Lost(f"the grading process {body[:_LONGEST_WORDS].decode(errors='replace')}")
 
 
 class _Batch(Generic[T]):
@@ -263,9 +280,16 @@ class _Batch(Generic[T]):
         self.number = 0
 
     def take(self) -> tuple[T, int] | None:
-        """The next task and how often it was tried."""
+        """The next task and how often it was tried; None if it has to wait.
+
+        What ran when the warm process ended is tried again alone: who ends it is found out so.
+        """
+        if any(work.tries for work in self.running.values()):
+            return None
         self.read_ahead()
-        return self.next.popleft() if self.next else None
+        if not self.next or (self.next[0][1] and self.running):
+            return None
+        return self.next.popleft()
 
     def read_ahead(self) -> None:
         """Have a task ready for the next worker that gets free."""
@@ -278,10 +302,18 @@ class _Batch(Generic[T]):
         for work in running.values():
             work.hear()
             if work.killed or work.tries or work.complete():
-                yield work.task, work.result("ended together with the warm process, twice")
+                outcome = work.result("ended together with the warm process, twice")
             else:
                 os.close(work.pipe)
-                self.next.append((work.task, work.tries + 1))
+                outcome = None
+            if outcome is None:
+                self.again(work)
+            else:
+                yield work.task, outcome
+
+    def again(self, work: _Work[T]) -> None:
+        """Try a task once more, later."""
+        self.next.append((work.task, work.tries + 1))
 
 
 def _ready(control: socket.socket, batch: _Batch[Any]) -> list[int]:
@@ -582,6 +614,8 @@ def _work(task: Task, state: Any, item: Any, pipe: int, data: int | None) -> Non
         kind, body = b"R", task(state, item, *more)
         if len(body) > _LARGEST:
             kind, body = b"E", f"gave a result of more than {_LARGEST >> 20} MB".encode()
+    except Unwell as error:
+        kind, body = b"A", f"found no warm process ({error})".encode(errors="replace")
     except BaseException as error:  # noqa: BLE001 - the caller goes on with the other tasks
         kind, body = (
             b"E",

@@ -44,6 +44,7 @@ Serve = Callable[[socket.socket], None]
 SPAWN, BEGUN, TEST = b"s", b"b", b"t"  # what a holder asks for
 _ASK = struct.Struct("<cI")  # to a warm process: what is asked for, and the slot
 _MOST_FDS = 8
+_MOST_AT_ONCE = 256  # sandboxes; a grading process holds one or two
 _KILLED = "was killed"
 
 
@@ -229,6 +230,9 @@ class _Warden:
     def _fork(self, control: socket.socket, request: bytes, sock_fd: int, leash_fd: int) -> None:
         slot = self._free_slot()
         here = os.getpid()
+        if len(self.slots) >= _MOST_AT_ONCE:
+            _tell(leash_fd, failed=f"more than {_MOST_AT_ONCE} sandboxes were asked for at once")
+            return
         try:
             keeper = os.fork()
         except OSError as error:  # of this request alone

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from autograder.assignment import Assignment, Cell, Group, Notebook
+from autograder.course import CourseError
 from autograder.diagnose import CHANGED, told
 from autograder.differences import kept
 from autograder.differences import same as alike
 from autograder.engine.peer import Allowed, Gone, open_packages
+from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
 from autograder.engine.trusted import BrokenCell, Guard, Prepared, Space, compiled, run_test
 from autograder.intake import Script, ScriptCell, Submission, read_submission
@@ -376,8 +378,7 @@ class Work:
                     self._attempt_step(cell, needed)
                 found += tests(batch)
         finally:
-            if self.process is not None:
-                self.process.close()
+            self._renew()
         return found
 
     # --- cells --------------------------------------------------------------------------------
@@ -389,7 +390,10 @@ class Work:
                 raise Gone("died", "its process ended again and again")
             if not self.budget.left:
                 raise Gone("timeout", IN_ALL)
-            spawned = self.zygote.spawn(begun=bool(self.begun))
+            try:
+                spawned = self.zygote.spawn(begun=bool(self.begun))
+            except CourseError as error:
+                raise Unwell(str(error)) from error
             self.process = Student(spawned, Guard(_operators(self.notebook)))
             for step in self.done[len(self.begun) :]:
                 if not self._run_again(self.process, step):
@@ -417,9 +421,12 @@ class Work:
 
     def _renew(self) -> None:
         """Go on in a new process."""
-        if self.process is not None:
-            self.process.close()
-        self.process = None
+        process, self.process = self.process, None
+        if process is not None:
+            try:
+                process.close()
+            except CourseError as error:  # it had never been made
+                raise Unwell(str(error)) from error
         self.used = self.hidden_ran = False
 
     def _attempt_step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
