@@ -24,6 +24,7 @@ from autograder.syntax import awaits, facts, parse, top_level_names
 
 Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]
 IN_EVERY_MODULE = frozenset({*dir(builtins), "__name__", "__file__", "__doc__", "__builtins__"})
+IMPORTS = (ast.Import, ast.ImportFrom)
 NOT_FILES = ("rules.toml", "nbgrader_config.py")
 
 
@@ -80,6 +81,19 @@ class Notebook:
     cells: tuple[Cell, ...]
     defines: dict[str, tuple[str, ...]]  # solution cell -> top-level names of its reference
     metadata: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """Solution cell -> the imports of its reference, if it defines anything besides."""
+        found = {}
+        for cell in self.of_kind("solution", "manual"):
+            tree = parse(cell.source) if cell.cell_type == "code" else None
+            nodes = [node for node in tree.body if isinstance(node, IMPORTS)] if tree else []
+            nodes = [node for node in nodes if all(alias.name != "*" for alias in node.names)]
+            source = ast.unparse(ast.Module([*nodes], []))
+            if set(self.defines.get(cell.grade_id, ())) - facts(source).bound:
+                found[cell.grade_id] = source
+        return found
 
     def cell(self, grade_id: str) -> Cell:
         """The cell of this grade_id."""

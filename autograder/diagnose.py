@@ -287,15 +287,13 @@ def _rest(run: TestRun) -> str:
 
 
 def _ended(run: TestRun) -> str:
-    """Words for code that did not come back; what it chose itself, such as a status, is cut."""
+    """Words for code that did not come back; in a hidden test the end itself could be a message."""
     plain = {
         "timeout": "Your code did not finish in time",
         "died": "Your code ended the process in which it was tested",
         "forbidden": "Your code uses something that is not allowed here",
     }[run.status]
-    reason = _first_line(run.message)
-    if run.in_hidden and run.status == "died":
-        reason = re.sub(r"\b(with )?status \S+", "", reason).strip()
+    reason = "" if run.in_hidden else _first_line(run.message)
     return f"{plain}: {reason}" if reason else f"{plain}."
 
 

@@ -5,6 +5,7 @@ the instructor's notebook has for them; metadata, outputs, points, ids and tests
 decide nothing. Whatever is odd becomes a note for the student or a flag for the instructor.
 """
 
+import ast
 import bisect
 import itertools
 import json
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
-from autograder.assignment import Assignment, Cell, Notebook
+from autograder.assignment import IMPORTS, Assignment, Cell, Notebook
 from autograder.names import shown
 from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
 from autograder.results import Flag
@@ -474,9 +475,14 @@ class _Match:
                 f"The cell {cell.grade_id} is there {len(copies)} times; number {which} was graded."
             )
         for index in copies:
-            scratch = cell.answerable and not self._defines(index, cell)
-            if not scratch or _same(self.cells[index].source, cell.stub):
+            if not self._is_part(index, best, cell) or _same(self.cells[index].source, cell.stub):
                 self.taken.add(index)
+
+    def _is_part(self, index: int, best: int, cell: Cell) -> bool:
+        """Whether a copy is no other answer, but scratch work or the other half of this one."""
+        wanted = set(self._wanted(cell))
+        mine, others = (wanted & (self._names_in(n) or set()) for n in (index, best))
+        return cell.answerable and not mine & others
 
     def _put_right(self, solutions: list[tuple[int, Cell]]) -> None:
         """Answers under each other's grade_id go where the names that they define belong."""
@@ -598,6 +604,9 @@ class _Match:
                 elif step.source != cell.stub and step.kind == "skeleton" and not cell.grade_id:
                     extra.append((last, cell.cell_type, step.source))
                 extra += self._written_over(place, cell)
+                if added := self._added_imports(place, cell):
+                    steps.append(ScriptCell("extra", "", added, "code"))
+                    extra.append((last, "code", added))
             for index in after.get(place, ()):
                 raw = self.cells[index]
                 kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
@@ -625,6 +634,19 @@ class _Match:
         text = self.cells[self.place[place]].source if place in self.place else ""
         lost = cell.kind == "task" and cell.locked and text and not _same(text, cell.stub)
         return [(cell.grade_id, "markdown", text)] if lost else []
+
+    def _added_imports(self, place: int, cell: Cell) -> str:
+        """Imports that a student wrote into a cell that was to be left alone: answers need them."""
+        index = self.place.get(place)
+        if index is None or cell.answerable or not cell.grade_id or cell.cell_type != "code":
+            return ""
+        source = self.cells[index].source
+        if _same(source, cell.stub) or self._names_in(index) is None:
+            return ""
+        theirs, given = (parse(text) or ast.Module([], []) for text in (source, cell.source))
+        known = {ast.unparse(node) for node in given.body if isinstance(node, IMPORTS)}
+        added = [ast.unparse(node) for node in theirs.body if isinstance(node, IMPORTS)]
+        return "\n".join(line for line in added if line not in known)
 
     def _damaged(self, answers: list[tuple[int, Cell]]) -> dict[str, str]:
         found = {}

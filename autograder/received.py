@@ -56,7 +56,7 @@ def received(data: bytes, student: str, key: str, assignment: Assignment) -> Res
             reason=_text(told["reason"]),
             seconds=_number(told["seconds"], 0.0, math.inf),
         )
-    except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, RecursionError, ArithmeticError) as error:
         raise Refused(f"its result cannot be read ({type(error).__name__}: {error})") from error
 
 
@@ -128,7 +128,7 @@ def _texts(told: Any, names: Iterable[str], longest: int) -> dict[str, str]:
 def _number(told: Any, least: float, most: float) -> float:
     if type(told) not in (int, float) or not least <= told <= most:
         raise ValueError("a number was expected")
-    return float(told)
+    return float(told)  # an integer too large for one is refused as well
 
 
 def _one_of(told: Any, known: frozenset[str]) -> Any:

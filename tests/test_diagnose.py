@@ -4,7 +4,7 @@ import copy
 import math
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -253,9 +253,12 @@ def test_an_exception_in_a_hidden_test_keeps_its_text_and_its_made_up_name():
     assert said == "Your code stopped with ValueError."
 
 
-def test_an_exit_status_cannot_carry_a_value_out_of_a_hidden_test():
-    died = run(status="died", error="", message="exited with status 37", in_hidden=True)
-    assert "37" not in verdict(died).told and "exited" in verdict(died).told
+def test_the_end_of_a_process_cannot_carry_a_value_out_of_a_hidden_test():
+    for message in ("exited with status 37", "was killed by signal 37"):
+        died = run(status="died", error="", message=message, in_hidden=True)
+        assert "37" not in verdict(died).told
+        assert verdict(died).told == "Your code ended the process in which it was tested."
+        assert message in verdict(replace(died, in_hidden=False)).told
 
 
 def test_what_a_file_cannot_hold_is_left_out():

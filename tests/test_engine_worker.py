@@ -3,6 +3,8 @@
 import importlib
 import json
 import os
+import pickle
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -725,6 +727,143 @@ def test_an_answers_import_of_everything_may_define_what_tests_use(task: Any) ->
     assert made.scores() == {"t_circle": 1}
     assert made.scores(circle="from math import tau") == {"t_circle": 1}
     assert made.scores(circle="") == {"t_circle": 0}
+
+
+EVIL = """\
+class Vec:
+    def __init__(self, x):
+        self.x = x
+    def __eq__(self, other):
+        return self.x == other.x
+    def __repr__(self):
+        return "(__import__('sys').modules.__setitem__('was_here', 1), Vec(1))[1]"
+"""
+VEC = "class Vec:\n    def __init__(self, x):\n        self.x = x\n"
+EQUAL = "    def __eq__(self, other):\n        return self.x == other.x\n"
+SHOWN = "    def __repr__(self):\n        return f'Vec({self.x})'\n"
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "assert eval(repr(Vec(1))) == Vec(1)",
+        "space = {'Vec': Vec}\nexec('v = ' + repr(Vec(1)), space)\nassert space['v'] == Vec(1)",
+        "import pickle\nassert pickle.loads(Vec(b'').x) is None",
+    ],
+)
+def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: Any) -> None:
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, getattr(pickle, name))  # set back afterwards
+    trusted.run_no_texts()
+    made = task([("vec", VEC + EQUAL + SHOWN), ("t_vec", test, 1)])
+    (complaint,) = worker.rehearse(made.assignment, made.zygote)
+    assert "answer" in complaint
+    assert made.verdicts(vec=EVIL)["t_vec"].status in ("test-error", "failed")
+    assert "was_here" not in sys.modules
+
+
+def test_a_test_may_evaluate_what_its_author_wrote(task: Any) -> None:
+    test = "made = eval('[1, 2]')\nfound = eval('len(made)')\nassert eval('square(found)') == 4"
+    made = task([SMALL[1], ("t_square", test, 1)])
+    assert made.scores() == {"t_square": 1}
+    assert worker.rehearse(made.assignment, made.zygote) == []
+
+
+def test_what_a_reference_imports_is_imported_here(task: Any) -> None:
+    root = "import math\nfrom math import isclose as close\ndef root(x):\n    return math.sqrt(x)"
+    test = "assert math.isclose(root(2.0), 2 ** 0.5)\nassert close(root(4.0), 2)"
+    made = task([("root", root), ("t_root", test, 1)])
+    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert made.scores() == {"t_root": 1}
+    assert made.scores(root="def root(x):\n    return x ** 0.5") == {"t_root": 1}
+    liar = "class math:\n    isclose = lambda *_: True\nclose = math.isclose\nroot = lambda x: 7"
+    assert made.scores(root=liar) == {"t_root": 0}
+
+
+LOOPED = """\
+def cube(n):
+    return n ** 3
+n = 5
+def count():
+    global calls
+    calls += 1
+calls = 0
+"""
+TEST_LOOPED = (
+    "for n in range(6):\n    assert cube(n) == n ** 3\ncalls = 3\ncount()\nassert calls == 4"
+)
+
+
+def test_a_name_that_a_test_sets_is_read_here_unless_answers_use_it(task: Any) -> None:
+    made = task([("cube", LOOPED), ("t_cube", TEST_LOOPED, 1)])
+    assert made.scores() == {"t_cube": 1}
+    liar = LOOPED.replace("n ** 3", "0") + LIAR_OF_NAMES
+    assert made.scores(cube=liar) == {"t_cube": 0}
+
+
+LIAR_OF_NAMES = """
+import gc
+for peer in [one for one in gc.get_objects() if type(one).__name__ == "Peer"]:
+    first = peer.services["name"]
+    peer.services["name"] = lambda name, first=first: 0 if name == "n" else first(name)
+"""
+
+
+def test_operators_of_one_questions_classes_are_not_believed_in_another(task: Any) -> None:
+    parts = [
+        ("vec", VEC + "    def __sub__(self, other):\n        return self.x - other.x\n"),
+        ("t_vec", "assert Vec(3) - Vec(1) == 2", 1),
+        ("mean", "def mean(xs):\n    return sum(xs) / len(xs)"),
+        ("t_mean", "assert abs(mean([1, 3]) - 2) < 1e-9", 1),
+    ]
+    made = task(parts)
+    assert made.scores() == {"t_vec": 1, "t_mean": 1}
+    near = "class Near:\n    def __sub__(self, other):\n        return 0.0\n"
+    liar = near + "def mean(xs):\n    return Near()"
+    assert made.scores(mean=liar) == {"t_vec": 1, "t_mean": 0}
+
+
+def test_a_visible_line_below_a_hidden_one_is_as_good_as_hidden(task: Any) -> None:
+    test = (
+        "assert square(3) == 9\n### BEGIN HIDDEN TESTS\nassert square(4711) == 4711 ** 2\n"
+        "### END HIDDEN TESTS\nassert square(2) == 4, f'two: {square(2)}'"
+    )
+    made = task([SMALL[1], ("t_square", test, 1)])
+    keeps = "ASKED = []\ndef square(x):\n    ASKED.append(x)\n    return ASKED if x == 2 else x * x"
+    (notebook,) = made.grade(square=keeps).notebooks
+    (verdict,) = notebook.verdicts
+    assert verdict.hidden
+    assert "4711" not in verdict.told + " ".join(notebook.notes)
+
+
+def test_a_forbidden_operation_is_named_in_the_rules_words(task: Any) -> None:
+    made = task(CHAIN)
+    liar = (
+        "import gc\ndef total(xs):\n    found = 0\n    for x in xs: found += x\n    return found\n"
+    )
+    setup = SETUP + LIAR_OF_SEEN
+    verdict = made.verdicts(setup=setup, total=liar)["t_total"]
+    assert "4711" not in verdict.told
+
+
+LIAR_OF_SEEN = """
+import gc
+for peer in [one for one in gc.get_objects() if type(one).__name__ == "Peer"]:
+    peer.services["seen"] = lambda: ["hidden asked 4711"]
+"""
+
+
+def test_who_ends_when_asked_twice_has_counted(task: Any) -> None:
+    made = task(
+        [("square", SMALL[1][1]), ("t_square", "assert square(3) == 9\nassert square(2) == 4", 1)]
+    )
+    counts = (
+        "import os\nWANTED = [9, 4]\ndef square(x):\n"
+        "    if x == 2 and len(WANTED) == 2: os._exit(0)\n"
+        "    return WANTED.pop(0)"
+    )
+    assert made.scores() == {"t_square": 1}
+    assert made.scores(square=counts) == {"t_square": 0}
 
 
 # --- one submission's time -----------------------------------------------------------------------

@@ -7,13 +7,14 @@ import contextlib
 import functools
 import io
 import math
+import pickle
 import signal
 import sys
 import threading
 import time
 import types
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -94,15 +95,25 @@ class Space(dict):
     name ever is: what the instructor's cells define is defined here, or nowhere.
     """
 
-    def __init__(self, *, is_open: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        is_open: bool = False,
+        live: frozenset[str] = frozenset(),
+        texts: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
         """Begin with no names.
 
         Args:
             is_open: whether answers may define names that nobody can foresee (an import of *).
+            live: names of answers that the reference's own functions use: only such a one is set in
+                the student's process, and only there its value is known after a test has set it.
+            texts: gives the texts that tests may evaluate, those that the instructor wrote.
         """
-        super().__init__(__name__=HOME, __builtins__=builtins)
+        super().__init__(__name__=HOME, __builtins__=_builtins(texts))
         self.student: Student | None = None
         self.is_open = is_open
+        self.live = live
         self.answered: set[str] = set()  # names that the answers so far should define
         self.given: set[str] = set()  # names that the instructor's cells should define
         self.lost: dict[str, str] = {}  # those whose cell did not run here, and why
@@ -154,7 +165,8 @@ class Space(dict):
             raise KeyError(name) from error
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name in self.answered and self.student is not None and not _is_local(value):
+        is_students = name in self.answered and name in self.live and not _is_local(value)
+        if is_students and self.student is not None:
             self.known.pop(name, None)
             self.replaced = True
             self.student.set(name, value)
@@ -162,11 +174,14 @@ class Space(dict):
             super().__setitem__(name, value)
 
     def __delitem__(self, name: str) -> None:
-        if name in self.answered and self.student is not None and name not in self:
+        is_set = name in self
+        if name in self.answered and self.student is not None:
             self.known.pop(name, None)
             self.replaced = True
             self.student.delete(name)
-        else:
+        elif not is_set:
+            raise KeyError(name)
+        if is_set:
             super().__delitem__(name)
 
     def forget_all_but(self, names: dict[str, Any]) -> None:
@@ -207,6 +222,38 @@ class Prepared:
 
     gone: bool  # whether the student's process was lost meanwhile
     crossed: bool  # whether the cell asked it for anything
+
+
+def _builtins(texts: Callable[[], frozenset[str]]) -> dict[str, Any]:
+    """Python's builtins, of which those that run a text run only the instructor's own."""
+
+    def guarded(name: str) -> Callable[..., Any]:
+        runs = getattr(builtins, name)
+
+        def run(source: Any, *more: Any, **named: Any) -> Any:
+            known = type(source) is str and source in texts()
+            if not known and not isinstance(source, types.CodeType):
+                raise BrokenCell(
+                    f"{name}() of a text that an answer may have made; compare the values"
+                )
+            if name != "compile" and not more:
+                frame = sys._getframe(1)  # as without this function in between
+                more = frame.f_globals, frame.f_locals
+            return runs(source, *more, **named)
+
+        return run
+
+    return {**vars(builtins), **{name: guarded(name) for name in ("eval", "exec", "compile")}}
+
+
+def run_no_texts() -> None:
+    """From now on nothing in this process makes objects of bytes that may be an answer's own."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise BrokenCell("pickled bytes may be an answer's own, and are not loaded where tests run")
+
+    for name in ("load", "loads", "Unpickler"):
+        setattr(pickle, name, refuse)
 
 
 def _is_local(value: Any) -> bool:
@@ -321,13 +368,18 @@ def _text(student: Student, error: BaseException) -> str:
 
 
 def _in_hidden(error: BaseException | None, cell: Any, name: str) -> bool:
-    """Whether the outermost line of the cell that was running is a hidden one."""
-    trace = error.__traceback__ if error is not None else None
+    """Whether a cell ended after its hidden part had begun, or where nobody knows.
+
+    A visible line below a hidden one is as good as hidden: the answer has been asked before it.
+    """
+    if error is None or not cell.hidden:
+        return False
+    trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == name:
-            return cell.is_hidden(trace.tb_lineno)
+            return trace.tb_lineno >= cell.hidden_from
         trace = trace.tb_next
-    return False
+    return True
 
 
 @contextlib.contextmanager

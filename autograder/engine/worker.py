@@ -5,6 +5,7 @@ import importlib
 import math
 import random
 import re
+import symtable
 import sys
 import time
 from collections import Counter
@@ -23,7 +24,15 @@ from autograder.differences import same as alike
 from autograder.engine.peer import Allowed, Gone, open_packages
 from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
-from autograder.engine.trusted import BrokenCell, Guard, Prepared, Space, compiled, run_test
+from autograder.engine.trusted import (
+    BrokenCell,
+    Guard,
+    Prepared,
+    Space,
+    compiled,
+    run_no_texts,
+    run_test,
+)
 from autograder.intake import Script, ScriptCell, Submission, read_submission
 from autograder.results import (
     Flag,
@@ -105,6 +114,7 @@ def grade_submission(
 
 def prepare(assignment: Assignment) -> None:
     """Find out once, before workers are forked, what every submission needs."""
+    run_no_texts()
     if "torch" in sys.modules:
         importlib.import_module("autograder.engine.tensors")
     for notebook in assignment.notebooks:
@@ -341,8 +351,7 @@ class Work:
 
     def __post_init__(self) -> None:
         """Find out whether the submission begins as most do."""
-        answers = self.notebook.of_kind("solution", "manual")
-        self.space = Space(is_open=any(facts(cell.source).star for cell in answers))
+        self.space = _space(self.notebook)
         own = [(c.grade_id or YOURS, c.source) for c in self.script.cells if _is_run(c)]
         head = self.zygote.head
         if own[: len(head)] == [(name, source) for name, source, _ in head]:
@@ -448,7 +457,7 @@ class Work:
             if prepared.gone:
                 self._lose()
         if cell.kind == "answer":
-            self.space.hand_over(self.notebook.defines.get(cell.grade_id, ()))
+            self._hand_over(cell, needed)
         if not _is_run(cell):
             return
         step = Done(cell.grade_id or YOURS, cell.source)
@@ -465,6 +474,15 @@ class Work:
             self._leave_out(cell, outcome)
         else:
             self.done.append(step)
+
+    def _hand_over(self, cell: ScriptCell, needed: frozenset[str]) -> None:
+        """What an answer defines is the student's; what the reference imports is imported here."""
+        imports = self.notebook.imports.get(cell.grade_id, "")
+        imported = facts(imports).bound
+        names = set(self.notebook.defines.get(cell.grade_id, ()))
+        self.space.hand_over(names - imported)
+        if imported & needed:
+            self.space.prepare(imports, cell.grade_id)
 
     def _first_run(self, step: Done) -> CellRun:
         """How a cell goes; where tests may be to blame for its end, in a new process."""
@@ -646,6 +664,7 @@ class Work:
         student = self._student()
         self.used = True
         self._reseed(student, tests[0])
+        student.peer.policy = Guard(_operators(self.notebook, group.solutions))
         student.peer.protect = protect
         self.space.replaced = False
         handed, names = student.peer.next_number, dict(self.space)
@@ -676,7 +695,7 @@ class Work:
         if not self.notebook.shared_names:
             student.peer.take_back(handed)
             self.space.forget_all_but(names)
-            if watched or instead or self.space.replaced:
+            if instead or self.space.replaced:
                 self._renew()  # what later questions meet has to be the student's own
 
     def _test_cell(self, test: str, visible: bool) -> Cell:
@@ -728,7 +747,10 @@ class Work:
             student, self.used = self._student(), True
             with student.clock(self._limit(group)):
                 again = student.ask_again(calls[::-1])
-        except (Gone, Exception):  # noqa: BLE001  (calls that cannot be made again prove nothing)
+        except Gone:
+            self._lose()
+            return self._inconstant(group, run)
+        except Exception:  # noqa: BLE001  (calls that cannot be made again prove nothing)
             self._lose()
             return run
         pairs = [
@@ -738,7 +760,14 @@ class Work:
         same = all(  # objects, and what is too large to keep, prove nothing
             alike(now, before) for now, before in pairs if Opaque not in (type(now), type(before))
         )
-        if same or not (self.checking or self._reference_is_steady(group, run.test)):
+        return run if same else self._inconstant(group, run)
+
+    def _inconstant(self, group: Group, run: TestRun) -> TestRun:
+        """A test that passed, for an answer that gives something else when asked again.
+
+        Unless the reference does so as well.
+        """
+        if not (self.checking or self._reference_is_steady(group, run.test)):
             return run
         return replace(run, status="failed", score=0.0, error="AssertionError", message=COUNTS)
 
@@ -856,14 +885,17 @@ class Work:
 
     def _watch(self, student: Student, group: Group) -> bool:
         """Have operations that are not allowed noted while the answer runs."""
-        names = {
+        names = self._forbidden_operations(group)
+        if names:
+            student.peer.ask("watch", sorted(names))
+        return bool(names)
+
+    def _forbidden_operations(self, group: Group) -> set[str]:
+        return {
             name
             for id in group.solutions
             for name in self.assignment.rules.for_question(id).operations_forbidden
         }
-        if names:
-            student.peer.ask("watch", sorted(names))
-        return bool(names)
 
     def _report(self, group: Group, student: Student) -> None:
         """Note which of the operations that are not allowed the answer has run."""
@@ -872,8 +904,11 @@ class Work:
                 seen = student.peer.ask("seen")
         except (Gone, Exception):  # noqa: BLE001  (what cannot be asked proves nothing)
             return
-        if isinstance(seen, list):
-            self.ran.setdefault(group, set()).update(name for name in seen if type(name) is str)
+        if isinstance(seen, list):  # its own words are not repeated, only names of the rules
+            known = self._forbidden_operations(group)
+            self.ran.setdefault(group, set()).update(
+                name for name in seen if type(name) is str and name in known
+            )
 
     def _without_forbidden(self, group: Group, found: list[TestRun]) -> list[TestRun]:
         """A forbidden operation costs the question, however it was called."""
@@ -938,9 +973,44 @@ def _is_run(cell: ScriptCell) -> bool:
     return cell.kind != "test" and cell.cell_type == "code" and bool(cell.source.strip())
 
 
-def _operators(notebook: Notebook) -> frozenset[str]:
-    """Special methods that the reference's classes define."""
-    sources = (cell.source for cell in notebook.of_kind("solution"))
+def _space(notebook: Notebook) -> Space:
+    """The names of a notebook's tests, none of them known yet."""
+    answers = [cell.source for cell in notebook.of_kind("solution", "manual")]
+
+    def texts() -> frozenset[str]:
+        given = notebook.of_kind("readonly", "code", "test")
+        return frozenset(text for cell in given for text in _constants(cell.source))
+
+    live = frozenset(name for source in answers for name in _used_by_functions(source))
+    return Space(is_open=any(facts(one).star for one in answers), live=live, texts=texts)
+
+
+@lru_cache(maxsize=500)
+def _constants(source: str) -> frozenset[str]:
+    """The texts that stand in a cell of the instructor's."""
+    nodes = ast.walk(parse(source) or ast.Module([], []))
+    return frozenset(n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str)
+
+
+@lru_cache(maxsize=500)
+def _used_by_functions(source: str) -> frozenset[str]:
+    """Global names that the functions and classes of a cell of the instructor's use."""
+    tree = parse(source)
+    if tree is None:
+        return frozenset()
+    todo = symtable.symtable(ast.unparse(tree), "reference", "exec").get_children()
+    found: set[str] = set()
+    while todo:
+        table = todo.pop()
+        found |= {name.get_name() for name in table.get_symbols() if name.is_global()}
+        todo += table.get_children()
+    return frozenset(found)
+
+
+def _operators(notebook: Notebook, solutions: Sequence[str] | None = None) -> frozenset[str]:
+    """Special methods that the reference's classes define, of some questions or of all."""
+    cells = notebook.of_kind("solution")
+    sources = (cell.source for cell in cells if solutions is None or cell.grade_id in solutions)
     return frozenset(name for source in sources for name in re.findall(r"def (__\w+__)", source))
 
 
