@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from autograder.taught import Class
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
+MOST_COMPLAINTS = 10  # that are shown
 INTERRUPTED = 130  # what shells use for Ctrl-C
 
 
@@ -212,8 +213,11 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
     from autograder import release as releasing
 
     course = taught.course
-    for chapter in course.chapters() and chapters:
-        releasing.require_fresh(course, chapter)
+    if course.chapters():
+        for chapter in chapters:
+            releasing.require_fresh(course, chapter)
+    elif not options.without_sandbox:
+        _rehearse_as_it_is(course, chapters)
     summary = grading.grade(
         taught,
         chapters,
@@ -239,6 +243,14 @@ def _report(taught: "Class") -> None:
     say(f"\ngrades:       {course.show(table)}")
     say(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")
     say(f"class report: {course.show(page)}")
+
+
+def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> None:
+    """Say what of a course that was built elsewhere does not run as it should; it is graded so."""
+    from autograder import warm
+
+    for complaint in warm.rehearse(course, chapters)[:MOST_COMPLAINTS]:
+        say(f"note: {complaint}", sys.stderr)
 
 
 def _rehearse(course: Course, chapters: Sequence[str]) -> None:

@@ -288,6 +288,7 @@ class Budget:
         """Start the clock."""
         self.until = time.monotonic() + seconds
         self.spare = seconds / 2  # for what was run already
+        self._repeats = False
 
     @property
     def left(self) -> float:
@@ -301,12 +302,14 @@ class Budget:
 
     @contextmanager
     def repeating(self) -> Iterator[None]:
-        """What happens inside was run once already."""
-        start = time.monotonic()
+        """What happens inside was run once already; within another such part it counts once."""
+        start, outer, self._repeats = time.monotonic(), self._repeats, True
         try:
             yield
         finally:
-            self.spare -= time.monotonic() - start
+            self._repeats = outer
+            if not outer:
+                self.spare -= time.monotonic() - start
 
 
 @dataclass
@@ -404,11 +407,14 @@ class Work:
             except CourseError as error:
                 raise Unwell(str(error)) from error
             self.process = Student(spawned, Guard(_operators(self.notebook)))
-            for step in self.done[len(self.begun) :]:
-                if not self._run_again(self.process, step):
+            with self.budget.repeating():
+                if not self._run_all_again(self.process):
                     self._lose()
-                    break
         return self.process
+
+    def _run_all_again(self, student: Student) -> bool:
+        """Run what has run before; False if that ended the process."""
+        return all(self._run_again(student, step) for step in self.done[len(self.begun) :])
 
     def _run_again(self, student: Student, step: Done) -> bool:
         """Run a cell once more; False if that ended the process, and the cell is then left out."""
