@@ -144,6 +144,21 @@ def top_level_names(tree: ast.Module) -> set[str]:
     return found
 
 
+def touched(source: str) -> set[str]:
+    """Names that a cell binds or deletes at its top level."""
+    tree = parse(source)
+    if tree is None:
+        return set()
+    deleted = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Delete)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    return top_level_names(tree) | deleted
+
+
 def _binds(node: ast.AST) -> Iterator[str]:
     """Names that this node itself binds."""
     if isinstance(node, ast.Name):

@@ -866,6 +866,23 @@ def test_who_ends_when_asked_twice_has_counted(task: Any) -> None:
     assert made.scores(square=counts) == {"t_square": 0}
 
 
+@pytest.mark.parametrize(
+    "slip", ["list = [1]", "sum = 0", "math = 3.0", "del math", "import random as math"]
+)
+def test_a_name_that_one_answer_takes_costs_no_other_question(task: Any, slip: str) -> None:
+    parts = [
+        ("first", "def first():\n    return 1"),
+        ("t_first", "assert first() == 1", 1),
+        ("root", "def root(xs):\n    return math.sqrt(sum(list(xs)))"),
+        ("t_root", "assert root([4, 5]) == 3\nassert root([9, 7]) == 4", 2),
+    ]
+    made = task(parts)
+    result = made.grade(first=f"{parts[0][1]}\n{slip}")
+    assert {v.test: v.score for v in result.notebooks[0].verdicts} == {"t_first": 1, "t_root": 2}
+    assert "another meaning" in " ".join(result.notebooks[0].notes)
+    assert made.scores(root=f"{slip}\n{parts[2][1]}")["t_root"] == 0
+
+
 # --- one submission's time -----------------------------------------------------------------------
 
 

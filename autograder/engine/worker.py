@@ -1,6 +1,7 @@
 """Grade one submission: run its cells in a sandbox, the tests here, and put the result together."""
 
 import ast
+import builtins
 import importlib
 import math
 import random
@@ -45,7 +46,7 @@ from autograder.results import (
     Verdict,
 )
 from autograder.rules import broken_rules
-from autograder.syntax import facts, parse
+from autograder.syntax import facts, parse, touched
 
 
 class Zygote(Protocol):
@@ -348,6 +349,8 @@ class Work:
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
     losses: int = 0  # processes that had to be ended
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
+    restored: frozenset[str] = frozenset()  # names that get their usual meaning back
+    usual: dict[str, frozenset[str]] = field(default_factory=dict)  # those by test, where it helped
     used: bool = False  # whether tests have run in the present process
     process: Student | None = None
     begun: tuple[str, ...] = ()  # what the cells printed that are run already in new processes
@@ -675,6 +678,7 @@ class Work:
         self.space.replaced = False
         handed, names = student.peer.next_number, dict(self.space)
         with student.clock(START_SECONDS):
+            self._restore(student, self.restored)
             self._stand_in(student, instead)
             watched = self._watch(student, group)
         for test in tests:
@@ -701,7 +705,7 @@ class Work:
         if not self.notebook.shared_names:
             student.peer.take_back(handed)
             self.space.forget_all_but(names)
-            if instead or self.space.replaced:
+            if instead or self.restored or self.space.replaced:
                 self._renew()  # what later questions meet has to be the student's own
 
     def _test_cell(self, test: str, visible: bool) -> Cell:
@@ -752,7 +756,10 @@ class Work:
                 self._renew()
             student, self.used = self._student(), True
             with student.clock(self._limit(group)):
+                self._restore(student, self.usual.get(run.test, frozenset()))
                 again = student.ask_again(calls[::-1])
+            if run.test in self.usual:
+                self._renew()
         except Gone:
             self._lose()
             return self._inconstant(group, run)
@@ -805,16 +812,35 @@ class Work:
         return [(crossing.what, crossing.changed) for crossing in reference]
 
     def _again(self, group: Group, found: list[TestRun]) -> list[TestRun]:
-        """Run what failed once more, the reference standing in for what was broken before it."""
+        """Run what failed once more, without what was broken in other cells.
+
+        The reference stands in for what failed its own tests before, and a name that the answer
+        uses has the meaning that Python or the instructor gave it.
+        """
         failed = [run.test for run in found if run.status != "passed"]
-        if self.own or not (self.assignment.stand_in and self.broken and failed):
+        if self.own or not (self.assignment.stand_in and failed and self.budget.may_repeat):
             return found
-        used = self._used(group) & self.broken
-        if not used or not self.budget.may_repeat:
+        used = self._used(group)
+        broken, shadowed = used & self.broken, used & self._shadowed(group)
+        if not broken and not shadowed:
             return found
-        instead = self._reference(used)
-        with self.budget.repeating():
-            again = {run.test: run for run in self._group(group, failed, instead)}
+        instead = self._reference(broken)
+        self.restored = frozenset(shadowed)
+        try:
+            with self.budget.repeating():
+                if shadowed:
+                    self._renew()
+                again = {run.test: run for run in self._group(group, failed, instead)}
+        finally:
+            self.restored = frozenset()
+        passed = [test for test, run in again.items() if run.status == "passed"]
+        self.usual |= dict.fromkeys(passed, frozenset(shadowed))
+        if shadowed and passed:
+            names = ", ".join(sorted(shadowed)[:5])
+            self.notes.append(
+                f"Another cell of yours gives {names} another meaning; {group.solutions[0]} was "
+                "graded with the usual one."
+            )
         better = {t: r for t, r in again.items() if r.status == "passed" or r.status == "failed"}
         return [better.get(run.test, run) if run.status != "passed" else run for run in found]
 
@@ -824,6 +850,24 @@ class Work:
         sources += [self.script.answers.get(id, "") for id in group.solutions]
         own = {name for id in group.solutions for name in self.notebook.defines.get(id, ())}
         return {name for source in sources for name in facts(source).needed} - own
+
+    def _shadowed(self, group: Group) -> set[str]:
+        """Names of Python's or the instructor's that other cells of the student's bind or delete."""
+        given = [cell.source for cell in self.notebook.of_kind("readonly", "code")]
+        known = set(dir(builtins)).union(*(facts(source).bound for source in given))
+        others = [cell for cell in self.script.cells if self._is_own(cell)]
+        texts = [cell.source for cell in others if cell.grade_id not in group.solutions]
+        return known & {name for text in texts for name in touched(text)}
+
+    def _restore(self, student: Student, names: frozenset[str]) -> None:
+        """Give names that other cells have taken the meaning back that they had."""
+        for name in names:
+            if hasattr(builtins, name):
+                with suppress(NameError):
+                    student.delete(name)
+        for cell in self.notebook.of_kind("readonly", "code"):
+            if names & facts(cell.source).bound:
+                student.run(cell.grade_id or YOURS, cell.stub, self._seconds(cell.grade_id))
 
     def _reference(self, names: set[str]) -> dict[str, Any]:
         """The reference's objects of these names, made here."""
