@@ -196,6 +196,15 @@ def test_a_worker_that_dies_costs_itself(pool: Pool):
     assert (found[1], found[2]) == (b"1", b"2")
 
 
+def test_it_is_limited(pool: Pool):
+    look = """
+import resource
+answer = [resource.getrlimit(resource.RLIMIT_CPU)[0], resource.getrlimit(resource.RLIMIT_NPROC)[0]]
+"""
+    (told,) = run(pool, look)
+    assert told in ([900, 64], [900, 1064])  # where others of the same user count: room for them
+
+
 def test_what_it_says_reaches_no_terminal(capfd: pytest.CaptureFixture[str], pool: Pool):
     say = "import os; os.write(1, b'seen'); os.write(2, b'seen'); answer = 1"
     assert run(pool, say) == [1]

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from autograder.course import CourseError
-from autograder.engine import sandbox, zygote
+from autograder.engine import sandbox, warden, zygote
 from autograder.engine.sandbox import Limits
 from autograder.engine.zygote import Spawned, Zygote
 
@@ -284,6 +284,173 @@ def test_dangerous_calls_are_refused(inside: Spawned):
     assert run(inside, "import socket; socket.socketpair(); answer = 'ok'") == "ok"
 
 
+MADE = "import ctypes, fcntl, mmap, os, socket, struct; fd = os.open(os.__file__, 0)\n"
+CALL = """
+def call(name, *arguments):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*arguments) == -1:
+        raise OSError(ctypes.get_errno(), name)
+"""
+REFUSED = {
+    "who locks": "fcntl.fcntl(fd, fcntl.F_GETLK, struct.pack('hhqqi4x', 1, 0, 0, 1, 0))",
+    "who locks an open file": "fcntl.fcntl(fd, 36, struct.pack('hhqqi4x', 1, 0, 0, 1, 0))",
+    "lease": "fcntl.fcntl(os.open('mine', os.O_CREAT), fcntl.F_SETLEASE, fcntl.F_RDLCK)",
+    "command in more bits": "call('syscall', 72, fd, ctypes.c_long(1 << 32 | 1026), 1)",
+    "folder's news": "fcntl.fcntl(os.open('/usr', os.O_RDONLY), fcntl.F_NOTIFY, fcntl.DN_ACCESS)",
+    "inotify": "call('inotify_init')",
+    "inotify with flags": "call('inotify_init1', 0)",
+    "only what is in memory": "os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)",
+    "out of memory": "os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)",
+    "into memory": "call('readahead', fd, ctypes.c_long(0), ctypes.c_size_t(4096))",
+    "what is in memory": "x = mmap.mmap(fd, 4096, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE)\n"
+    "libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p\n"
+    "at = libc.mmap(None, ctypes.c_size_t(4096), 1, 2, fd, ctypes.c_long(0))\n"
+    "call('mincore', ctypes.c_void_p(at), ctypes.c_size_t(4096), ctypes.create_string_buffer(1))",
+    "shared memory without a file": "mmap.mmap(-1, 4096)",
+    "shared zeros": "mmap.mmap(os.open('/dev/zero', os.O_RDWR), 4096)",
+    "queue": "call('syscall', 206, 8, ctypes.byref(ctypes.c_ulong()))",
+    "large pipe": "fcntl.fcntl(os.pipe()[1], 1031, 1 << 20)",
+    "buffer to send": "socket.socket(1).setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 17)",
+    "buffer to receive": "socket.socket(1).setsockopt(socket.SOL_SOCKET, 8, 1 << 17)",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_no_way_to_another_sandbox_nor_to_memory_that_nobody_counts(box: Zygote, what: str):
+    if not sandbox.probe().seccomp:
+        pytest.skip("libseccomp is not installed")
+    if "syscall" in REFUSED[what] and os.uname().machine != "x86_64":
+        pytest.skip("the number is that of another processor")
+    refused = ("PermissionError: [Errno 1]", "OSError: [Errno 38]", "OSError: [Errno 95]")  # libc's
+    gone = "FileNotFoundError: [Errno 2] No such file or directory: '/dev/zero'"
+    with box.spawn() as spawned:
+        told = run(spawned, MADE + CALL + REFUSED[what] + "\nanswer = 'done'")
+    assert told.startswith((*refused, gone)), told
+
+
+LOCKS = {
+    "flock": "fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+    "lock": "fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 1000)",
+    "lock of an open file": "fcntl.fcntl(fd, 37, struct.pack('hhqqi4x', 0, 0, 0, 1, 0))",
+}
+
+
+@pytest.mark.parametrize("what", LOCKS)
+def test_what_one_locks_no_other_sees(box: Zygote, what: str):
+    if not sandbox.probe().seccomp:
+        pytest.skip("libseccomp is not installed")
+    with box.spawn() as spawned:
+        assert run(spawned, MADE + LOCKS[what] + "\nanswer = os.fstat(fd).st_ino") == (
+            Path(os.__file__).stat().st_ino
+        )
+        locks = Path("/proc/locks").read_text().splitlines()
+        held = [line.split()[5].split(":")[2] for line in locks if "->" not in line]
+        assert str(Path(os.__file__).stat().st_ino) not in held
+
+
+USED = {
+    "pool": "import multiprocessing\nwith multiprocessing.Pool(1) as p: answer = p.map(abs, [-1])",
+    "shared memory": "from multiprocessing import shared_memory as s\n"
+    "x = s.SharedMemory(create=True, size=9); x.buf[0] = 1; answer = [x.buf[0]]; x.unlink()",
+    "shared array": "from multiprocessing import sharedctypes as s; answer = s.Array('i', [1])[:]",
+    "queue": "import multiprocessing as m; q = m.Queue(); q.put(1); answer = [q.get()]",
+    "file lock": "import filelock\n"
+    "with filelock.FileLock('x', timeout=5) as f: answer = [int(type(f) is filelock.FileLock)]",
+    "database": "import sqlite3; c = sqlite3.connect('x.db'); c.execute('create table t(x)')\n"
+    "c.execute('insert into t values (1)'); c.commit()\n"
+    "answer = list(sqlite3.connect('x.db').execute('select x from t').fetchone())",
+    "program": "import subprocess; s = subprocess.run(['true'], start_new_session=True)\n"
+    "answer = [1 + s.returncode]",
+    "temporary file": "import tempfile\n"
+    "with tempfile.TemporaryFile() as f: f.write(b'x'); answer = [f.tell()]",
+    "figure": "import matplotlib.pyplot as p; p.plot([1]); p.savefig('x.png'); answer = [1]",
+}
+
+
+@pytest.mark.parametrize("what", USED)
+def test_what_libraries_do_still_works(inside: Spawned, what: str):
+    assert run(inside, USED[what]) == [1]
+
+
+COUNT = """
+    import time
+    def used(seconds):
+        at, before = time.monotonic(), time.process_time()
+        while time.monotonic() < at + seconds:
+            pass
+        return time.process_time() - before
+    used(1)  # until it has been looked at
+"""
+HOG = """
+    import os, time
+    for _ in range(30):
+        if os.fork() == 0:
+            os.setsid()
+            while True:
+                pass
+    answer = 1
+"""
+
+
+def test_who_starts_many_processes_takes_no_more_time_from_others(box: Zygote):
+    pin = f"import os; os.sched_setaffinity(0, [{min(os.sched_getaffinity(0))}]); answer = 1"
+    with box.spawn() as hog, box.spawn() as honest:
+        assert run(hog, pin) == run(honest, pin) == 1
+        assert run(hog, HOG) == 1
+        mine = below(box._processes[0].pid)
+        hogs = [pid for pid in mine if level_of(pid) not in ("", "1", "2")]
+        run(honest, textwrap.dedent(COUNT) + "answer = 1")
+        before = sum(map(ticks_of, hogs))
+        seconds = run(honest, textwrap.dedent(COUNT) + "answer = used(3)")
+        theirs = (sum(map(ticks_of, hogs)) - before) / os.sysconf("SC_CLK_TCK")
+        first = [pid for pid in mine if level_of(pid) == "2"]
+        assert len(first) == 2
+        ours = os.getpriority(os.PRIO_PROCESS, 0)
+        # The one where threads share the processors, the other where sessions do.
+        assert {os.getpriority(os.PRIO_PROCESS, pid) for pid in hogs} == {19}
+        assert {os.getpriority(os.PRIO_PROCESS, pid) for pid in first} == {ours}
+        assert len({os.getsid(pid) for pid in hogs}) == 1
+    assert len(hogs) == 30
+    assert seconds / (seconds + theirs) > 0.35
+
+
+def test_a_thread_besides_the_first_steps_back(box: Zygote):
+    code = """
+        import os, threading, time
+        def wait():
+            tid = threading.get_native_id()
+            while os.getpriority(os.PRIO_PROCESS, tid) != 19:
+                time.sleep(0.01)
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join(20)
+        answer = [thread.is_alive(), os.getpriority(os.PRIO_PROCESS, os.getpid())]
+    """
+    with box.spawn() as spawned:
+        assert run(spawned, code) == [False, os.getpriority(os.PRIO_PROCESS, 0)]
+
+
+def test_where_proc_counts_otherwise_the_right_processes_step_back(contained: Zygote):
+    code = """
+        import os, time
+        child = os.fork()
+        while child == 0:
+            time.sleep(0.01)
+        until = time.monotonic() + 20
+        while os.getpriority(os.PRIO_PROCESS, child) != 19 and time.monotonic() < until:
+            time.sleep(0.01)
+        answer = [os.getpriority(os.PRIO_PROCESS, one) for one in (child, os.getpid())]
+    """
+    with contained.spawn() as spawned:
+        assert run(spawned, code) == [19, os.getpriority(os.PRIO_PROCESS, 0)]
+
+
+def test_there_are_no_more_sandboxes_than_a_machine_can_use(monkeypatch: pytest.MonkeyPatch):
+    for cores, most in ((1, 64), (16, 64), (100, 400)):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        assert warden.most_at_once() == most
+
+
 def test_threads_and_programs_may_be_started(inside: Spawned):
     code = """
         import subprocess, sys, threading
@@ -337,16 +504,6 @@ TOO_MUCH_TOGETHER = {
         for _ in range(5):
             if os.fork() == 0:
                 x = b"x" * (150 << 20)
-                time.sleep(1000)
-        time.sleep(1000)
-    """,
-    "shared memory": """
-        import mmap, os, time
-        for _ in range(5):
-            if os.fork() == 0:
-                x = mmap.mmap(-1, 150 << 20)
-                for _ in range(150):
-                    x.write(b"x" * (1 << 20))
                 time.sleep(1000)
         time.sleep(1000)
     """,
@@ -704,6 +861,21 @@ def shut_in(made: Zygote) -> set[int]:
             levels = status.partition("NSpid:")[2].splitlines()[0].split()
             found |= {pid} if len(levels) == 3 else set()
     return found
+
+
+def level_of(pid: int) -> str:
+    """Its number in a sandbox; empty if it is in none."""
+    with suppress(OSError):
+        status = Path("/proc", str(pid), "status").read_text()
+        numbers = status.partition("NSpid:")[2].splitlines()[0].split()
+        return numbers[2] if len(numbers) == 3 else ""
+    return ""
+
+
+def ticks_of(pid: int) -> int:
+    """The CPU time that it has used."""
+    fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def below(top: int) -> set[int]:

@@ -74,6 +74,6 @@ class Inside:
         sandbox.hide_processes()
         os.chdir(sandbox.HOME)
         sandbox.say_nothing()
-        sandbox.limit_files(_SCRATCH_MB)
+        sandbox.limit_worker(_SCRATCH_MB, found)
         sandbox.keep_no_right(uid, self._walls.seccomp)
         sandbox.hide_from_siblings()

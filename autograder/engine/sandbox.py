@@ -39,7 +39,7 @@ _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "alternatives", "fonts")
-_DEVICES = ("null", "zero", "full", "random", "urandom")
+_DEVICES = ("null", "full", "random", "urandom")  # "zero", mapped, is memory that nobody counts
 _OF_PREFIX = ("bin", "lib", "lib64", "share", "pyvenv.cfg")  # never the whole: it may be the course
 
 _REFUSED = (
@@ -49,8 +49,20 @@ _REFUSED = (
     "kexec_file_load init_module finit_module delete_module io_uring_setup io_uring_enter "
     "io_uring_register memfd_create memfd_secret shmget msgget semget mq_open quotactl swapon "
     "swapoff reboot acct open_by_handle_at name_to_handle_at fanotify_init lookup_dcookie "
-    "vmsplice personality "
+    "vmsplice personality io_setup io_submit io_destroy io_cancel io_getevents io_pgetevents "
 )
+# What tells one sandbox of another through a file that both can read: watches, and what the kernel
+# keeps of it in memory (locks: below). Libraries do without, as where a kernel has none.
+_UNKNOWN = (
+    "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch preadv2 pwritev2 "
+    "fadvise64 readahead mincore cachestat "
+)
+_F_GET_LOCK, _F_SET_LOCK = (5, 36), (6, 7, 37, 38)  # a process's, an open file's; also: and wait
+_F_LEASES = (1024, 1025, 1026)  # set, get, and a folder's: F_NOTIFY
+_F_PIPE_SIZE, _F_HINTS = 1031, (1035, 1036, 1037, 1038)  # hints of a file's life
+_SOL_SOCKET, _BUFFERS = 1, (7, 8, 32, 33)  # sizes, to send and to receive; the same by force
+_INT = 0xFFFF_FFFF  # what the kernel reads of such an argument
+_SHARED_ANONYMOUS = 0x21  # flags of mmap; what is dropped of it stays, and no process has it
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,9 @@ class Limits:
 
 LONGEST_PAUSE, SHORTEST_PAUSE = 0.5, 0.02  # seconds between two looks at a sandbox
 FILLED = 4 << 20  # kilobytes of memory that one core fills in a second, at most
+_FIRST = ("1", "2")  # inside: process 1, and the student's first; numbers that none gets again
+_LOWEST = 19  # priority
+_WORKER_SECONDS, _WORKER_PROCESSES = 900, 64
 
 RARELY = (20_000, 20, 20)  # thresholds of the garbage collector in processes that end soon
 
@@ -345,12 +360,14 @@ def say_nothing() -> None:
     os.close(null)
 
 
-def limit_files(megabytes: int) -> None:
-    """Let no file that this process writes grow beyond this, nor its end leave one."""
+def limit_worker(megabytes: int, found: Capabilities) -> None:
+    """Bound what a trusted process uses: each file that it writes, CPU time, processes."""
     import resource
 
     _set_limit(resource.RLIMIT_CORE, 0)
     _set_limit(resource.RLIMIT_FSIZE, megabytes << 20)
+    _set_limit(resource.RLIMIT_CPU, _WORKER_SECONDS, _WORKER_SECONDS + 1)
+    _limit_processes(_WORKER_PROCESSES, alone=found.own_uid)
 
 
 def join(spaces: Sequence[int]) -> None:
@@ -394,17 +411,27 @@ def limit(limits: Limits, found: Capabilities | None) -> None:
     megabyte = 1 << 20
     _set_limit(resource.RLIMIT_CORE, 0)
     _set_limit(resource.RLIMIT_FSIZE, limits.file_mb * megabyte)
-    _set_limit(resource.RLIMIT_NOFILE, 256)
+    _set_limit(resource.RLIMIT_NOFILE, 128)
     _set_limit(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1)
     if sys.platform == "linux":  # elsewhere the kernel refuses or ignores these
         _set_limit(resource.RLIMIT_AS, limits.memory_mb * megabyte)
         _set_limit(resource.RLIMIT_MEMLOCK, 0)
         _set_limit(resource.RLIMIT_MSGQUEUE, 0)
     if found:
-        release = tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
-        # Before Linux 5.14 all the processes of a person count, inside and outside: leave room.
-        others = 0 if found.own_uid or release >= (5, 14) else 1000
-        _set_limit(resource.RLIMIT_NPROC, limits.processes + others)
+        _limit_processes(limits.processes, alone=found.own_uid or _counts_inside())
+
+
+def _counts_inside() -> bool:
+    """Whether a namespace's processes count apart; before Linux 5.14 all of a person's did."""
+    release = platform.release().split("-")[0].split(".")[:2]
+    return tuple(map(int, release)) >= (5, 14)
+
+
+def _limit_processes(count: int, *, alone: bool) -> None:
+    """Where others count too, leave room for them."""
+    import resource
+
+    _set_limit(resource.RLIMIT_NPROC, count if alone else count + 1000)
 
 
 def _set_limit(which: int, soft: int, hard: int | None = None) -> None:
@@ -464,12 +491,14 @@ class Watch:
         self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC)
         self._me = os.readlink("self", dir_fd=self._proc)
         self._network = self._network_of("self") or -1
+        self._level = len(self._numbers("self")) - 1  # of this process's numbers, its own
 
     def look(self) -> str:
         """What they used too much of; empty if nothing."""
         started = time.perf_counter()
         own = self.processes()
         words = self._too_much(own)
+        self._step_back(own)
         used = sum(one.kilobytes for one in own)
         self.pause = self._pause(used, time.perf_counter() - started)
         return words
@@ -479,6 +508,22 @@ class Watch:
         room = self._limits.memory_mb * 1024 - used
         soon = max(room / ((os.cpu_count() or 1) * FILLED), SHORTEST_PAUSE)
         return min(max(soon, 10 * took), LONGEST_PAUSE)
+
+    def _step_back(self, own: Sequence["Process"]) -> None:
+        """Leave a sandbox one thread, its first; more get what no other sandbox wants.
+
+        A kernel shares the processors among threads: else who starts 60 gets 60 shares.
+        """
+        for one in own:
+            with suppress(OSError):  # it may be gone meanwhile
+                for thread in self._names(f"{one.number}/task"):
+                    numbers = self._numbers(f"{one.number}/task/{thread}")
+                    if numbers[-1] not in _FIRST:
+                        os.setpriority(os.PRIO_PROCESS, int(numbers[self._level]), _LOWEST)
+
+    def _numbers(self, thread: str) -> list[str]:
+        """Its number in each namespace: first in that of /proc, last in its own."""
+        return self._text(f"{thread}/status").partition("NSpid:")[2].splitlines()[0].split()
 
     def processes(self) -> list["Process"]:
         """The sandbox's processes, also those that have ended and were not waited for."""
@@ -584,7 +629,8 @@ def compile_filter() -> bytes:
         return b""
     library.seccomp_init.restype = ctypes.c_void_p
     rules = ctypes.c_void_p(library.seccomp_init(0x7FFF0000))  # allow what no rule names
-    refuse, unknown = 0x00050000 | 1, 0x00050000 | 38  # EPERM, ENOSYS
+    pretend = 0x00050000  # do nothing, and say that it is done
+    refuse, unknown = pretend | 1, pretend | 38  # EPERM, ENOSYS
 
     def add(action: int, name: str, *comparisons: tuple[int, int, int, int]) -> None:
         number = library.seccomp_syscall_resolve_name(name.encode())
@@ -596,8 +642,19 @@ def compile_filter() -> bytes:
 
     for name in _REFUSED.split():
         add(refuse, name)
+    for name in _UNKNOWN.split():
+        add(unknown, name)
+    for command in (*_F_GET_LOCK, *_F_LEASES, _F_PIPE_SIZE, *_F_HINTS):
+        add(refuse, "fcntl", (1, 7, _INT, command))  # 7: equal under a mask
+    for buffer in _BUFFERS:
+        add(refuse, "setsockopt", (1, 7, _INT, _SOL_SOCKET), (2, 7, _INT, buffer))
+    add(pretend, "flock")  # libraries fail without; who is alone need not lock anybody out
+    for command in _F_SET_LOCK:
+        add(pretend, "fcntl", (1, 7, _INT, command))
+    add(pretend, "setsid")  # where the kernel shares the processors among sessions, not threads
+    add(refuse, "mmap", (3, 7, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS))
     for flag in (_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET, 0x02000000):
-        add(refuse, "clone", (0, 7, flag, flag))  # 7: equal under a mask
+        add(refuse, "clone", (0, 7, flag, flag))
     add(unknown, "clone3")  # its flags cannot be read by a filter; libc falls back on clone
     for name in ("socket", "socketpair"):
         add(refuse, name, (0, 1, 1, 0))  # 1: not equal; family 1 is AF_UNIX

@@ -44,7 +44,6 @@ Serve = Callable[[socket.socket], None]
 SPAWN, BEGUN, TEST = b"s", b"b", b"t"  # what a holder asks for
 _ASK = struct.Struct("<cI")  # to a warm process: what is asked for, and the slot
 _MOST_FDS = 8
-_MOST_AT_ONCE = 256  # sandboxes; a grading process holds one or two
 _KILLED = "was killed"
 
 
@@ -230,8 +229,9 @@ class _Warden:
     def _fork(self, control: socket.socket, request: bytes, sock_fd: int, leash_fd: int) -> None:
         slot = self._free_slot()
         here = os.getpid()
-        if len(self.slots) >= _MOST_AT_ONCE:
-            _tell(leash_fd, failed=f"more than {_MOST_AT_ONCE} sandboxes were asked for at once")
+        most = most_at_once()
+        if len(self.slots) >= most:
+            _tell(leash_fd, failed=f"more than {most} sandboxes were asked for at once")
             return
         try:
             keeper = os.fork()
@@ -276,6 +276,11 @@ class _Warden:
                 if pid == 0:
                     return
                 self.slots.pop(pid, None)
+
+
+def most_at_once() -> int:
+    """How many sandboxes there may be; a grading process holds one or two."""
+    return max(64, 4 * (os.cpu_count() or 1))
 
 
 class _Keeper:
