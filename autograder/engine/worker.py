@@ -852,7 +852,7 @@ class Work:
         return {name for source in sources for name in facts(source).needed} - own
 
     def _shadowed(self, group: Group) -> set[str]:
-        """Names of Python's or the instructor's that other cells of the student's bind or delete."""
+        """Names of Python's or the instructor's that the student's other cells bind or delete."""
         given = [cell.source for cell in self.notebook.of_kind("readonly", "code")]
         known = set(dir(builtins)).union(*(facts(source).bound for source in given))
         others = [cell for cell in self.script.cells if self._is_own(cell)]
