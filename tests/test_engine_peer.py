@@ -432,7 +432,7 @@ def test_what_is_believed_follows_the_policy_in_force(answer: Any) -> None:
     for made in (names.N(), names.M()):
         names._peer.policy = Guard()
         with pytest.raises(TypeError, match="unsupported operand"):
-            made - 1
+            _ = made - 1
         names._peer.policy = Guard(frozenset({"__sub__"}))
         assert made - 1 == 0
 

@@ -547,8 +547,9 @@ class Peer:
 
     def _note_failure(self, error: BaseException) -> None:
         """Remember that a claim of the test's did not hold: the answer may keep it to itself."""
-        own = isinstance(error, AssertionError) and not hasattr(error, "through")
-        if own and not self.is_free and self.failed is None:
+        if self.is_free or self.failed is not None or hasattr(error, "through"):
+            return
+        if isinstance(error, AssertionError):
             self.failed = error
 
     def _work(self, incoming: "Incoming", tree: dict) -> Any:
