@@ -169,7 +169,8 @@ def in_words(theirs: Any, ours: Any) -> str:
 def call_in_words(theirs: Crossing, ours: Crossing) -> str:
     """How a call went other than it should, in a sentence."""
     if sorted(theirs.changed) != sorted(ours.changed) and theirs.changed:
-        changed = _cut(", ".join(theirs.changed[:MOST_SHOWN]), 100)
+        kinds = [one.partition("@")[0] for one in theirs.changed[:MOST_SHOWN]]  # without places
+        changed = _cut(", ".join(kinds), 100)
         return f"{theirs.what} changed what it was handed ({changed}) in place."
     return f"{theirs.what}: {in_words(theirs.outcome, ours.outcome)}"
 

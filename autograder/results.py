@@ -41,7 +41,7 @@ class Crossing:
     what: str  # "softmax", "Layer.forward", "get num_heads"
     arguments: tuple[Any, ...]
     outcome: Any  # plain values, arrays, tensors, Opaque; or Raised
-    changed: tuple[str, ...] = ()  # arguments that the call changed in place
+    changed: tuple[str, ...] = ()  # what it changed in place: "Module", "Tensor@1" (argument 1)
 
 
 Transcript = tuple[Crossing, ...]

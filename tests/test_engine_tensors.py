@@ -667,6 +667,33 @@ def test_a_protected_model_of_the_test_stays(built: Any) -> None:
     assert peer.changed_ours
 
 
+BACKWARD = """
+class Cheat(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, layer):
+        ctx.layer = layer
+        return x * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        with torch.no_grad():
+            for one in ctx.layer.parameters(): one.zero_()
+        return gradient * 2, None
+def apply(layer, x): return Cheat.apply(x, layer)
+"""
+
+
+def test_what_a_backward_pass_changes_is_recorded_and_kept_away(answer: Any) -> None:
+    apply, _ = answer(BACKWARD)("apply")
+    peer = remote_of(apply).peer  # type: ignore[union-attr]
+    for protect in (False, True):
+        peer.protect = protect
+        layer, x = nn.Linear(2, 2), torch.ones(2, requires_grad=True)
+        with peer.recording() as crossings:
+            apply(layer, x).sum().backward()
+        assert ("backward pass", ("Module",)) in [(c.what, c.changed) for c in crossings]
+        assert bool(layer.weight.eq(0).all()) is not protect
+
+
 # --- an answer that speaks the line's language itself -------------------------------------------
 
 
@@ -896,3 +923,38 @@ def test_an_end_that_goes_during_backward_is_gone() -> None:
         out = peer.ask("name", x)
         with pytest.raises(Gone):
             out.sum().backward()
+
+
+def forging(*replies: Any) -> Any:
+    """The other end gives these replies, one a request, each with a tensor's bytes."""
+
+    def act(enemy: Any) -> None:
+        for tree in replies:
+            enemy.hear()
+            enemy.say(tree, FOUR)
+
+    return act
+
+
+def test_a_parameter_of_the_test_is_not_changed_through_a_module_of_the_answer() -> None:
+    ours = nn.Linear(2, 2, bias=False)
+    before = ours.weight.detach().clone()
+    news = {"m": [[0, 7, "weight", {"same": [1, 1, "weight"]}], [0, 7, "weight", entry([2, 2])]]}
+    theirs = {"params": [["weight", ["X", 0]]]}
+    again = {"r": module(7, params=[["weight", ["X", 0]]]), "x": [entry([2, 2], flags=7)]}
+    shared = {"m": [[0, 7, "weight", {"same": [1, 1, "weight"]}]]}
+    for last in ({"r": 1, "t": news}, again):
+        first = {"r": module(7, **theirs), "x": [entry([2, 2], flags=7)]}
+        with against(forging(first, {"r": 1, "t": shared}, last)) as peer:
+            held = peer.ask("name")
+            peer.ask("f", ours)
+            assert held.weight is ours.weight
+            peer.ask("f")
+            assert torch.equal(ours.weight, before)
+            assert held.weight is not ours.weight
+
+
+def test_a_tensor_of_the_test_becomes_no_part_of_the_answers_module() -> None:
+    for part in ({"params": [["w", ["R", 0]]]}, {"buffers": [["w", ["R", 0], True]]}):
+        got = outcome(replying({"r": module(7, **part)}), torch.ones(2))
+        assert isinstance(got, WireError)

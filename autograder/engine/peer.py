@@ -34,6 +34,9 @@ NUMBERS = ("int", "float", "index", "complex", "round", "trunc")
 BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
+CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict)
+CONTAINERS += (collections.defaultdict, collections.Counter)
+MAX_LABEL = 120
 FORWARDED = frozenset(
     f"__{name}__"
     for name in (*UNARY, *NUMBERS, *BINARY, *(f"r{name}" for name in BINARY), *COMPARE, *ITEMS)
@@ -67,12 +70,15 @@ class Policy:
 class Allowed:
     """Which of our values the calls of a test may change in place: those that the reference did.
 
-    It is made of the reference's crossings during the same test, in order: the name of what was
-    called, and the kind of each value of ours that it changed ("Module", "Tensor", "list", ...).
-    The n-th call of a name may change as many values of each kind as the reference's n-th call of
-    this name; one that comes after the reference's last as many as that. A call of a name that
-    the reference does not have, of a class of the answer's own, is held against the reference's
+    It is made of the reference's crossings during the same test, in order: the label of the call,
+    and each value of ours that it changed, by its kind and where it stood among the arguments
+    ("Module", "Tensor@1", "list@0.2", "dict@named", ...). The n-th call of a label may change what
+    the reference's n-th call of it changed; one that comes after the reference's last what that
+    one did. A call of a label that the reference does not have is held against the reference's
     call at the same place in the test.
+
+    What is no call (`is_quiet`) is recorded only where it changed something, counted apart, and
+    may change nothing if the reference changed nothing under the same label.
 
     To use it: `peer.protect = True`, and `peer.allowed` the reference's `(crossing.what,
     crossing.changed)` before the test is run; the count begins anew with each `peer.recording()`.
@@ -80,19 +86,87 @@ class Allowed:
     """
 
     def __init__(self, crossings: Iterable[tuple[str, tuple[str, ...]]]) -> None:
-        self.changed: list[collections.Counter[str]] = []
-        self.places: dict[str, list[int]] = {}
-        for place, (name, kinds) in enumerate(crossings):
-            self.places.setdefault(name, []).append(place)
-            self.changed.append(collections.Counter(kinds))
-        self.made: collections.Counter[str] = collections.Counter()  # calls so far, by name
+        self.calls: list[tuple[str, ...]] = []
+        self.by_name: dict[str, list[tuple[str, ...]]] = {}
+        for name, changed in crossings:
+            self.by_name.setdefault(_path(name), []).append(changed)
+            if not is_quiet(name):
+                self.calls.append(changed)
+        self.made: collections.Counter[str] = collections.Counter()  # so far, by label
+        self.total = 0  # calls so far
 
     def next(self, name: str) -> collections.Counter[str]:
-        """How many values of each kind the call that is made now may change."""
-        own = self.places.get(name)
-        place = own[min(self.made[name], len(own) - 1)] if own else self.made.total()
-        self.made[name] += 1
-        return collections.Counter(self.changed[place] if place < len(self.changed) else ())
+        """What the call that is made now may change."""
+        path = _path(name)
+        own = self.by_name.get(path)
+        if own:
+            found = own[min(self.made[path], len(own) - 1)]
+        else:
+            found = self.calls[self.total] if self.total < len(self.calls) else ()
+        self.made[path] += 1
+        if is_quiet(name):
+            return collections.Counter(found if own else ())
+        self.total += 1
+        return collections.Counter(found)
+
+
+class Expected:
+    """Where a test's calls have to give values, as the reference's did: made like `Allowed`."""
+
+    def __init__(self, kinds: Iterable[tuple[str, str]]) -> None:
+        self.kinds: dict[str, list[str]] = {}
+        for name, kind in kinds:
+            self.kinds.setdefault(_path(name), []).append(kind)
+        self.made: collections.Counter[str] = collections.Counter()
+
+    def next(self, name: str) -> bool:
+        """Whether what is asked now has to give a value."""
+        if not self.kinds:
+            return False
+        path = next((part for part in _path(name).split("|") if part in self.kinds), "")
+        own = self.kinds.get(path)
+        self.made[path] += 1
+        return own is not None and own[min(self.made[path], len(own)) - 1] == "value"
+
+
+def expectations(transcript: Iterable[Crossing]) -> list[tuple[str, str]]:
+    """What `peer.expected` holds: of each crossing of the reference, whether it gave a value."""
+    return [
+        (call.what, "value" if _is_value(call.outcome) else "object")
+        for call in transcript
+        if not is_quiet(call.what)
+    ]
+
+
+def _is_value(outcome: Any) -> bool:
+    """Whether an outcome is all values. Nothing is none: what is given instead is not looked at."""
+    return outcome is not None and not any(
+        isinstance(part, Opaque | Raised) for part in _parts_of(outcome)
+    )
+
+
+def _parts_of(value: Any) -> Iterator[Any]:
+    """A value and everything in it."""
+    seen: set[int] = set()
+    left = [value]
+    while left:
+        part = left.pop()
+        if id(part) in seen:
+            continue
+        yield part
+        if type(part) in CONTAINERS:
+            seen.add(id(part))
+            left += [*part, *part.values()] if isinstance(part, dict) else part
+
+
+def is_quiet(label: str) -> bool:
+    """Whether this is no call: setting, deleting, copying, asking by name, a backward pass."""
+    return " " in label and not label.startswith("get ")
+
+
+def _path(label: str) -> str:
+    """A label without what the answer decides: whether a class or a function made an object."""
+    return label.replace("()", "")
 
 
 class Peer:
@@ -100,7 +174,7 @@ class Peer:
 
     def __init__(self, line: socket.socket, policy: Policy, services: dict[str, Callable]) -> None:
         self.line = line
-        self.policy = policy
+        self._policy = policy
         self.is_free = isinstance(policy, Free)  # the student's end
         self.services = services  # what the other end may ask for by name
         self.deadline: float | None = None
@@ -122,6 +196,10 @@ class Peer:
         self.protect = False  # whether changes the other end makes to our values are ignored
         self.allowed: Sequence[tuple[str, tuple[str, ...]]] = ()  # but for these; see `Allowed`
         self.allows = Allowed(())
+        self.expected: Sequence[tuple[str, str]] = ()  # where values are due: `expectations`
+        self.expects = Expected(())
+        self.failed: AssertionError | None = None  # of the test, told to an answer that called it
+        self.test = 0  # how many recordings have begun
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.gone = False  # whether an answer stayed out: what comes now may belong to it
@@ -129,6 +207,20 @@ class Peer:
         self.thread = threading.get_ident()
         self.random = rng.Follower()
         self._tensors: Any = None
+
+    @property
+    def policy(self) -> Policy:
+        """What the other end may do; another one holds for what was handed over before as well."""
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self._policy = policy
+        for made in list(self.stand_ins.values()):
+            if issubclass(type(made), StandIn) and type(made) is not StandInClass:
+                _set_class(made, _class_of(self, made._remote.told))
+            elif self.tensors and self.tensors.is_module(made):
+                _set_class(made, self.tensors.class_of(made.__dict__["_remote"].told))
 
     @property
     def tensors(self) -> Any:
@@ -143,7 +235,22 @@ class Peer:
 
     def ask(self, service: str, *values: Any) -> Any:
         """Ask for a service by name."""
-        return self._request("ask", [service], values)
+        name = str(values[0]) if service == "name" and values else ""
+        found = self._request("ask", [service], values, f"ask {service}", name)
+        if name:
+            self.named(found, name)
+        return found
+
+    def named(self, value: Any, name: str) -> None:
+        """A test looked this up by a name: what it makes of it goes by this, in this test.
+
+        What goes by two names in one test has the rights of neither.
+        """
+        remote = remote_of(value)
+        if remote is not None and not self.is_free:
+            if remote.test != self.test:
+                remote.test, remote.origins = self.test, ()
+            remote.came(name)
 
     def call(self, number: int, name: str | None, args: tuple, kwargs: dict, label: str) -> Any:
         """Call an object of the other end, or a method of it."""
@@ -155,21 +262,28 @@ class Peer:
 
     def put(self, number: int, name: str, value: Any) -> None:
         """Set an attribute of an object of the other end."""
-        self._request("put", [number, name], (value,))
+        self._request("put", [number, name], (value,), f"set {self._label(number)}.{name}")
 
     def remove(self, number: int, name: str) -> None:
         """Delete an attribute of an object of the other end."""
-        self._request("remove", [number, name], ())
+        self._request("remove", [number, name], (), f"delete {self._label(number)}.{name}")
 
     def duplicate(self, number: int) -> Any:
         """A deep copy of an object of the other end, which stays there."""
-        return self._request("copy", [number], ())
+        label = self._label(number)
+        return self._request("copy", [number], (), f"copy {label}", label)
 
     def gradients(self, graph: int, outputs: tuple) -> Any:
         """Vector-Jacobian product of an earlier call."""
-        return self._request("vjp", [graph], outputs)
+        return self._request("vjp", [graph], outputs, "backward pass")
 
-    def _request(self, op: str, plain: list, values: tuple, label: str = "") -> Any:
+    def _label(self, number: int) -> str:
+        remote = remote_of(self.stand_ins.get(number))
+        return "" if remote is None else remote.label
+
+    def _request(
+        self, op: str, plain: list, values: tuple, label: str, origin: str | None = None
+    ) -> Any:
         if threading.get_ident() != self.thread:
             raise RuntimeError("only the main thread may call what a test handed over")
         if len(self.open) > MAX_NESTED:
@@ -178,7 +292,10 @@ class Peer:
         if self.tensors:
             self.tensors.give_back()
         message = Outgoing(self)
-        if label and self.protect:
+        message.label, message.values = label, values
+        message.origin = self._origin(op, plain, label) if origin is None else origin
+        message.expects = not is_quiet(label) and self.expects.next(label)
+        if self.protect and not is_quiet(label):
             message.allowed = self.allows.next(label)
         tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}
         if self.tensors:
@@ -205,9 +322,17 @@ class Peer:
             self.random.back(reply.tree.get("used"))
         return self._reply(message, reply, label, before)
 
+    def _origin(self, op: str, plain: list, label: str) -> str:
+        """The label of what a request gives: what a class makes goes by the class's."""
+        if op == "get":
+            return label.removeprefix("get ")
+        remote = remote_of(self.stand_ins.get(plain[0])) if op == "call" else None
+        makes = remote is not None and remote.kind == "class" and plain[1] is None
+        return label if makes else f"{label}()"
+
     def _reply(self, message: "Outgoing", frame: Frame, label: str, before: int) -> Any:
         incoming = Incoming(self, frame, message.encoder.kept)
-        incoming.is_reply, incoming.call = True, message
+        incoming.is_reply, incoming.call, incoming.origin = True, message, message.origin
         error: BaseException | None = None
         with reading():
             self._take_tensors(incoming, message)
@@ -221,8 +346,11 @@ class Peer:
                 error = self._error(frame.tree["e"])
         if error is not None:
             self._record(label, getattr(error, "raised", None), changed)
-            raise error
+            method = (message.frame.tree.get("p") or [None])[-1]
+            raise error if method == "__next__" else _no_end(error)
         self._record(label, value, changed)
+        if message.expects:
+            _look_for_objects(value, is_call=not label.startswith("get "))
         return value
 
     def _take_tensors(self, incoming: "Incoming", message: "Outgoing | None") -> None:
@@ -261,7 +389,7 @@ class Peer:
         return self._snapshot(value)
 
     def _record(self, label: str, outcome: Any, changed: tuple[str, ...]) -> None:
-        if self.transcript is not None and label:
+        if self.transcript is not None and (changed or not is_quiet(label)):
             kept = outcome if isinstance(outcome, Raised) else self._snapshot(outcome)
             self.transcript.append(Crossing(label, (), kept, changed))
 
@@ -298,8 +426,8 @@ class Peer:
             if type(place) is not int or not 0 <= place < count:
                 raise Gone("broken", "a reply changed something that was not handed over")
             ours = message.encoder.kept[place]
-            names.append(type(ours).__name__)
-            self.note_change(names[-1])
+            names.append(message.named(place))
+            self.note_change(type(ours).__name__)
             if self.protects(message, names[-1]):
                 # what the call gave may still refer to what it changed
                 incoming.kept[place] = self._double(ours)
@@ -326,6 +454,8 @@ class Peer:
         """
         if not self.protect:
             return False
+        if call is not None and is_quiet(call.label) and not call.is_counted:
+            call.is_counted, call.allowed = True, self.allows.next(call.label)
         if call is None or call.allowed[kind] <= 0:
             return True
         if kind != "Module":
@@ -377,6 +507,7 @@ class Peer:
         incoming = Incoming(self, frame, [])
         calls = (call for call in reversed(self.open) if isinstance(call, Outgoing))
         incoming.call = next(calls, None)
+        incoming.origin = f"{incoming.call.label}()" if incoming.call is not None else ""
         tree = frame.tree
         reply = Outgoing(self)
         mode = self.tensors.mode() if self.tensors else None
@@ -391,6 +522,7 @@ class Peer:
         except Gone:
             raise
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is a result)
+            self._note_failure(error)
             reply = Outgoing(self)
             answered = {"e": self._describe(error)}
         finally:
@@ -412,6 +544,13 @@ class Peer:
             self.held.clear()
         answered["drop"] = self._unused()
         reply.send(answered)
+
+    def _note_failure(self, error: BaseException) -> None:
+        """Remember that a claim of the test's did not hold: the answer may keep it to itself."""
+        if self.is_free or self.failed is not None or hasattr(error, "through"):
+            return
+        if isinstance(error, AssertionError):
+            self.failed = error
 
     def _work(self, incoming: "Incoming", tree: dict) -> Any:
         with reading():
@@ -613,7 +752,9 @@ class Peer:
         """Keep what crosses."""
         before, self.transcript = self.transcript, []
         self.received = self.kept_bytes = 0
-        self.allows = Allowed(self.allowed)
+        self.allows, self.expects = Allowed(self.allowed), Expected(self.expected)
+        self.failed = None
+        self.test += 1
         try:
             yield self.transcript
         finally:
@@ -643,6 +784,19 @@ class Outgoing:
         self.tensors: list[Any] = []  # tensors in it, by place
         self.inputs: list[Any] = []  # those whose gradients the other end may ask for
         self.allowed: collections.Counter[str] = collections.Counter()  # what it may change
+        self.is_counted = False  # whether `allowed` was asked for, where it is no call
+        self.where: dict[int, str] | None = None  # id of what is handed over -> its path
+        self.label = ""  # what is asked, as transcripts call it
+        self.origin = ""  # the label of the objects that it gives
+        self.expects = False  # whether it has to give a value
+        self.values: Any = ()
+
+    def named(self, place: int) -> str:
+        """A value handed over: its kind, and where it stood among the arguments."""
+        ours = self.encoder.kept[place]
+        if self.where is None:
+            self.where = _paths(self.values)
+        return f"{type(ours).__name__}@{self.where.get(id(ours), f'#{place}')}"
 
     def answer(self, incoming: "Incoming", value: Any) -> Any:
         """The node of what a call gave; it may refer to what the call was handed."""
@@ -673,6 +827,25 @@ class Outgoing:
             self.peer.send(Frame({"e": self.peer._describe(error)}))
 
 
+def _paths(values: Any) -> dict[int, str]:
+    """Where each value stands among the arguments of a call: the first place, if in several.
+
+    By numbers, but for what is handed over by name: "0", "1.2", "scale".
+    """
+    args, kwargs = values if len(values) == 2 and type(values[1]) is dict else (values, {})
+    found: dict[int, str] = {}
+    left = [*((str(n), v) for n, v in enumerate(args)), *kwargs.items()][::-1]
+    while left:
+        path, value = left.pop()
+        if id(value) in found:
+            continue
+        found[id(value)] = path
+        if type(value) in CONTAINERS:
+            parts = value.values() if isinstance(value, dict) else value
+            left += [(f"{path}.{n}", part) for n, part in enumerate(parts)][::-1]
+    return found
+
+
 class Incoming(Decoder):
     """A message that is being read."""
 
@@ -684,6 +857,7 @@ class Incoming(Decoder):
         self.originals: dict[int, Original] = {}
         self.is_reply = False  # then nobody asks what was changed in it
         self.call: Outgoing | None = None  # of ours, which it answers or belongs to
+        self.origin = ""  # the label of objects that are met in it for the first time
         self.read_once: set[int] = set()  # places of tensors
         self.is_wary = not peer.is_free
 
@@ -832,12 +1006,31 @@ class _Encoder(Encoder):
         name = public_name(value)
         if name is not None:
             return ["PUB", name]
+        if kind in VIEWS and self.peer.is_free:
+            return self.node(list(value))
         for base in (bool, int, float, str, tuple, list, dict, set, frozenset, bytes):
             if issubclass(kind, base) and not _is_exception(value):
                 return self.node(_plain(base, value))
         if not self.peer.policy.may_give(value):
-            raise WireError(f"a {kind.__name__} cannot be handed to an answer")
+            raise WireError(_refusal(value))
         return ["H", describe(self.peer, self, value)]
+
+
+VIEWS = tuple(
+    type(getattr(made, part)())
+    for made in ({}, collections.OrderedDict())
+    for part in ("keys", "values", "items")
+)
+
+
+def _refusal(value: Any) -> str:
+    """Why a value of the test's is not handed over."""
+    if _is_exception(value):
+        return (
+            f"the test raised {type(value).__name__}, and what a test raises is not handed to an "
+            "answer: nothing can be said of what the answer would do with it"
+        )
+    return f"a {type(value).__name__} cannot be handed to an answer"
 
 
 def _plain(base: type, value: Any) -> Any:
@@ -860,6 +1053,9 @@ def _plain(base: type, value: Any) -> Any:
 # --- stand-ins for objects of the other end ---------------------------------------------------
 
 
+TOLD = ("dunders", "public", "base", "methods", "fields")  # what decides a stand-in's class
+
+
 class Remote:
     """Where an object really is; kept on its stand-in as `_remote`."""
 
@@ -870,6 +1066,21 @@ class Remote:
         self.type_name = str(told["type"])[:100]
         self.name = str(told.get("name") or self.type_name)[:100]
         self.classes = tuple(n for n in told.get("classes") or () if type(n) is int)[:50]
+        self.is_bare = False  # whether it has no attributes here
+        self.told = {part: told.get(part) for part in TOLD}
+        self.origins: tuple[str, ...] = ()  # how a test came by it, never what it says itself
+        self.test = 0  # the recording in which it was looked up last
+
+    @property
+    def label(self) -> str:
+        """What a test's uses of it go by."""
+        label = "|".join(self.origins) or self.kind
+        return label if len(label) <= MAX_LABEL else f"{label[:60]}…{label[-50:]}"
+
+    def came(self, origin: str) -> None:
+        """A test came by it in this way, too."""
+        if origin and origin not in self.origins and len(self.origins) < 3:
+            self.origins += (origin,)
 
     def __del__(self) -> None:
         self.peer.drop(self.number)
@@ -922,6 +1133,8 @@ def stand_in(peer: Peer, incoming: Incoming, told: dict[str, Any]) -> Any:
     """The stand-in for an object of the other end; the same one while it is in use."""
     number = _small(told["n"])
     known = peer.stand_ins.get(number)
+    if known is not None:
+        _came(known, incoming.origin)
     if told.get("k") == "module" and peer.tensors:
         made = peer.tensors.stand_in(incoming, told, known)
     elif known is not None:
@@ -930,9 +1143,16 @@ def stand_in(peer: Peer, incoming: Incoming, told: dict[str, Any]) -> Any:
         made = _class_stand_in(peer, told)
     else:
         made = _object_stand_in(peer, told)
+    _came(made, incoming.origin)
     peer.stand_ins[number] = made
     peer.held[number] = made
     return made
+
+
+def _came(made: Any, origin: str) -> None:
+    remote = remote_of(made)
+    if remote is not None:
+        remote.came(origin)
 
 
 def _class_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
@@ -947,14 +1167,42 @@ def _class_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
 
 def _object_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
     remote = Remote(peer, told)
+    made = object.__new__(_class_of(peer, told))
+    object.__setattr__(made, "_remote", remote)
+    return made
+
+
+def _class_of(peer: Peer, told: dict[str, Any]) -> type:
+    """The class of an object's stand-in, with the special methods that are believed now."""
     names = peer.forwarded(told)
     key = (names, told.get("public"))
     if key not in peer.classes:
         seen = _seen(told.get("public"), peer.is_free)
         peer.classes[key] = _make_class(names, seen)
-    made = object.__new__(peer.classes[key])
-    object.__setattr__(made, "_remote", remote)
-    return made
+    return peer.classes[key]
+
+
+def _set_class(made: Any, kind: type) -> None:
+    """Make a stand-in one of another class, whatever class it passes for."""
+    if type(made) is not kind:
+        vars(object)["__class__"].__set__(made, kind)
+
+
+def _look_for_objects(value: Any, is_call: bool) -> None:
+    """Refuse an object where the reference gives a value; an iterator may only be iterated over."""
+    for part in _parts_of(value):
+        remote = remote_of(part)
+        if remote is None or (not is_call and remote.kind in ("class", "module")):
+            continue
+        names = set(vars(type(part)))
+        if "__next__" not in names or names & NO_ITERATORS or not issubclass(type(part), StandIn):
+            raise TypeError(f"your code gave a {remote.type_name} where a value was expected")
+        remote.told = {"dunders": ["__iter__", "__next__"]}
+        remote.is_bare = True
+        _set_class(part, _class_of(remote.peer, remote.told))
+
+
+NO_ITERATORS = {"__len__", "__getitem__", "__eq__", "__bool__", "__contains__"}
 
 
 class StandIn:
@@ -966,9 +1214,9 @@ class StandIn:
         remote = object.__getattribute__(self, "_remote")
         if name == "__name__":
             return remote.name
-        if name.startswith("__") and name.endswith("__"):
+        if remote.is_bare or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
-        return remote.peer.get(remote.number, name, f"{remote.name}.{name}")
+        return remote.peer.get(remote.number, name, f"{remote.label}.{name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._remote.peer.put(self._remote.number, name, value)
@@ -988,7 +1236,7 @@ class StandInClass(StandIn):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         remote = self._remote
-        return remote.peer.call(remote.number, None, args, kwargs, remote.type_name)
+        return remote.peer.call(remote.number, None, args, kwargs, remote.label)
 
     def __instancecheck__(self, value: Any) -> bool:
         remote = remote_of(value)
@@ -1008,11 +1256,22 @@ def _make_class(names: tuple[str, ...], seen: Any) -> type:
 def _forward(name: str) -> Callable:
     def forwarded(self: StandIn, *args: Any, **kwargs: Any) -> Any:
         remote = self._remote
-        label = remote.name if name == "__call__" else f"{remote.name}.{name}"
+        label = remote.label if name == "__call__" else f"{remote.label}.{name}"
         target = None if name == "__call__" else name
+        if name == "__exit__" and args and not _may_tell(args[1]):
+            remote.peer.call(remote.number, name, (None, None, None), {}, label)
+            return False
         return remote.peer.call(remote.number, target, args, kwargs, label)
 
     return forwarded
+
+
+def _may_tell(error: Any) -> bool:
+    """Whether an answer's `__exit__` is told of it: not that a claim fails, nor of its own error.
+
+    Those go on as they are; the answer cleans up.
+    """
+    return not isinstance(error, AssertionError) and getattr(error, "raised", None) is None
 
 
 def compared(names: Iterable[str]) -> dict[str, Any]:
@@ -1040,7 +1299,7 @@ def _equal(self: StandIn, other: Any) -> Any:
     if remote_of(other) is None:
         return NotImplemented
     remote = self._remote
-    return remote.peer.call(remote.number, "__eq__", (other,), {}, f"{remote.name}.__eq__") is True
+    return remote.peer.call(remote.number, "__eq__", (other,), {}, f"{remote.label}.__eq__") is True
 
 
 def _unequal(self: StandIn, other: Any) -> Any:
@@ -1125,6 +1384,18 @@ def _find(module: str, path: str) -> Any:
 # --- small things -----------------------------------------------------------------------------
 
 _PICKY = {UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError}
+
+
+def _no_end(error: BaseException) -> BaseException:
+    """An exception as it leaves a call that is no step of an iterator: it ends no loop outside."""
+    if not isinstance(error, StopIteration | StopAsyncIteration | GeneratorExit):
+        return error
+    made: Any = RuntimeError(f"a call raised {type(error).__name__}")
+    for name in ("raised", "through"):
+        if hasattr(error, name):
+            setattr(made, name, getattr(error, name))
+    made.__cause__ = error
+    return made
 
 
 def _is_exception(value: Any) -> bool:

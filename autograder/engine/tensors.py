@@ -390,36 +390,51 @@ class Tensors:
 
         made: Any = known if known is self.theirs.get(_number(told)) else None
         if made is None:
-            made = object.__new__(self._class(told))
+            made = object.__new__(self.class_of(told))
             Module.__init__(made)
             made.__dict__["_remote"] = Remote(self.peer, told)
         number = made.__dict__["_remote"].number
         self.theirs[number] = made
         for name, node in told["params"]:
-            value = self._kept(made._parameters.get(name), self._stand_in_value(incoming, node))
+            fresh, slot = self._stand_in_value(incoming, node), (1, number, str(name))
+            value = self._kept(made._parameters.get(name), fresh, slot)
             made._parameters[str(name)] = value
             self._settle(number, str(name), value)
         for name, node, persistent in told["buffers"]:
             fresh = self._stand_in_value(incoming, node)
-            made._buffers[str(name)] = self._kept(made._buffers.get(name), fresh)
+            made._buffers[str(name)] = self._kept(made._buffers.get(name), fresh, (1, number, name))
             self.last[1, number, name] = bits(made._buffers[name])
             if not persistent:
                 made._non_persistent_buffers_set.add(name)
         for name, node in told["children"]:
-            made._modules[str(name)] = _child(incoming.value(node))
+            made._modules[str(name)] = _child(self._part(incoming, made, name, node))
         _count(made, [], {})
         made.__dict__["training"] = bool(told["training"])
         self.last[1, number, "/"] = self._kids(made)
         self.last[1, number, ""] = made.training
         return made
 
-    def _kept(self, old: Any, fresh: Any) -> Any:
+    def _part(self, incoming: "Incoming", module: Any, name: Any, node: Any) -> Any:
+        """What stands in a module's place; it goes by the module's label and its own name."""
+        remote = module.__dict__.get("_remote")
+        before = incoming.origin
+        if remote is not None:
+            remote.came(before)
+            incoming.origin = f"{remote.label}.{name}"
+        try:
+            return incoming.value(node)
+        finally:
+            incoming.origin = before
+
+    def _kept(self, old: Any, fresh: Any, slot: tuple[int, int, str]) -> Any:
         """The tensor that a test may hold already, brought up to date; or the new one."""
         if not isinstance(old, Tensor) or not isinstance(fresh, Tensor) or old is fresh:
             return fresh
         if (type(old), old.shape, old.dtype) != (type(fresh), fresh.shape, fresh.dtype):
             return fresh
         if not old.is_leaf or self._place(fresh) is not None:
+            return fresh
+        if self._place(old) not in (None, slot):  # another module's, which is not written to
             return fresh
         old.data.copy_(fresh.data)
         old.requires_grad_(fresh.requires_grad)
@@ -429,6 +444,8 @@ class Tensors:
     def _stand_in_value(self, incoming: "Incoming", node: Any) -> Any:
         if node is None:
             return None
+        if node[0] not in ("X", "PS"):  # never a value that a test handed over
+            raise WireError("a message holds a module with a parameter that is none")
         found = incoming.tensor(node[1]) if node[0] == "X" else incoming.value(node)
         if not _is_tensor(found):
             raise WireError("a message holds a module with a parameter that is none")
@@ -439,7 +456,8 @@ class Tensors:
             self.places[id(value)] = (1, number, name)
         self.last[1, number, name] = self._now((1, number, name), value)
 
-    def _class(self, told: dict[str, Any]) -> type:
+    def class_of(self, told: dict[str, Any]) -> type:
+        """The class of a module's stand-in, with the special methods that are believed now."""
         from autograder.engine.peer import compared, public
 
         base = public(told["base"], False) if told.get("base") else Module
@@ -579,7 +597,9 @@ class Tensors:
             module = self._module(1 - side, number, missing=True)
             if module is None:
                 continue
-            kids = {str(name): _child(incoming.value(node)) for name, node in nodes}
+            kids = {
+                str(name): _child(self._part(incoming, module, name, node)) for name, node in nodes
+            }
             if side:
                 self.peer.note_change("Module")
             if not (side and self.peer.protects(incoming.call, "Module")):
@@ -608,7 +628,7 @@ class Tensors:
             table[name] = self._module(1 - side, number)._parameters[other]
             return
         fresh = None if entry is None else self._read(incoming, entry)
-        if old is None or fresh is None:
+        if old is None or fresh is None or self._place(old) not in (None, slot):
             if name not in table and isinstance(fresh, Parameter):
                 table = module._parameters
             table[name] = fresh
@@ -926,7 +946,7 @@ def _reset(kind: torch.dtype) -> None:
 def _remote_method(name: str | None) -> Callable:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         remote = self.__dict__["_remote"]
-        label = remote.type_name if name is None else f"{remote.type_name}.{name}"
+        label = remote.label if name is None else f"{remote.label}.{name}"
         return remote.peer.call(remote.number, name, args, kwargs, label)
 
     return method
@@ -935,7 +955,7 @@ def _remote_method(name: str | None) -> Callable:
 def _remote_value(name: str) -> Callable:
     def value(self: Any) -> Any:
         remote = self.__dict__["_remote"]
-        return remote.peer.get(remote.number, name, f"{remote.type_name}.{name}")
+        return remote.peer.get(remote.number, name, f"{remote.label}.{name}")
 
     return value
 
@@ -947,7 +967,7 @@ def _get_attribute(self: Any, name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     remote = self.__dict__["_remote"]
-    value = remote.peer.get(remote.number, name, f"{remote.type_name}.{name}")
+    value = remote.peer.get(remote.number, name, f"{remote.label}.{name}")
     if not remote.peer.is_free:
         remote.peer.tensors.lend(self, remote.number, name, value)
     return value
