@@ -182,7 +182,8 @@ def test_a_written_answer_below_its_place_waits_for_a_person(
 ):
     (notebook,) = assignment.notebooks
     written = next(cell for cell in notebook.of_kind("manual") if cell.cell_type == "markdown")
-    found = result("bo", assignment, everything(assignment))
+    student = next(iter(ANSWERS))
+    found = result(student, assignment, everything(assignment))
     (outcome,) = found.notebooks
     answers = outcome.answers | {written.grade_id: written.stub}
     expected = {"markdown": (None, True, None), "blank": (0, False, NO_RESPONSE)}
@@ -193,7 +194,7 @@ def test_a_written_answer_below_its_place_waits_for_a_person(
             extra = ((written.grade_id, kind, "Because it is."),) if kind else ()
         given = replace(outcome, answers=answers, extra=extra)
         store.save(Graded(replace(found, notebooks=(given,))), assignment)
-        rows = rows_of(taught.database, "bo")
+        rows = rows_of(taught.database, student)
         grade = rows["grades"]["GradeCell", written.grade_id]
         comment = rows["comments"]["SolutionCell", written.grade_id][0]
         assert (grade[0], grade[3], comment) == (score, waits, said)
