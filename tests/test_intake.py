@@ -639,9 +639,10 @@ def test_cells_changed_at_random_still_fill_every_place(
 
 @pytest.mark.parametrize("beside", ["a{}.txt", "a{}.ipynb", "a{}/x.txt"])
 def test_the_notebook_is_found_however_much_lies_beside_it(
-    box: Path, assignment: Assignment, beside: str
+    box: Path, assignment: Assignment, beside: str, monkeypatch: pytest.MonkeyPatch
 ):
-    for number in range(700):
+    monkeypatch.setattr("autograder.parcel.MAX_FILES", 0)  # whichever is listed first
+    for number in range(7):
         path = box / beside.format(number)
         path.parent.mkdir(exist_ok=True)
         path.write_text("{}")

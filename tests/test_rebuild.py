@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import nbgrader
 import pytest
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from nbconvert.exporters import HTMLExporter
 from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.server_extensions.formgrader import handlers
@@ -70,7 +70,7 @@ ATTACKS = [
 ]
 
 
-def formgrader(nb: nbformat.NotebookNode) -> BeautifulSoup:
+def formgrader(nb: nbformat.NotebookNode) -> Tag:
     """What formgrader makes of the cells of a graded notebook."""
     exporter = HTMLExporter(
         template_name="formgrade", extra_template_basedirs=[handlers.template_path]
@@ -78,7 +78,7 @@ def formgrader(nb: nbformat.NotebookNode) -> BeautifulSoup:
     names = ("assignment_id", "submission_id", "notebook_id", "last_name", "first_name", "student")
     resources = dict.fromkeys((*names, "base_url"), "x") | {"index": 0, "total": 1}
     page, _ = exporter.from_notebook_node(nb, resources=resources)
-    return BeautifulSoup(page, "html.parser").find(id="notebook-container")
+    return BeautifulSoup(page, "html.parser").find_all(id="notebook-container")[0]
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +258,7 @@ def test_a_submission_read_and_rebuilt_has_every_cell(example: Assignment, tmp_p
         assert [c.cell_type for c in week.cells] == [c.cell_type for c in nb.cells]
 
 
-def shown(first: Notebook, text: str) -> BeautifulSoup:
+def shown(first: Notebook, text: str) -> Tag:
     """How formgrader shows a text as a written answer, as Markdown and as a raw cell."""
     answers = {"sum_of_squares_equation": text, "squares": text}
     extra = tuple(("squares", kind, text) for kind in ("markdown", "raw", "code"))
