@@ -28,6 +28,7 @@ MAX_CANDIDATES = 10  # notebooks of other names that are taken along
 MAX_DEPTH = 2  # of folders in the submission's
 LATEST = 253_402_214_400.0  # the last day of the year 9999; what is later cannot be written down
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$|\.json$", re.IGNORECASE)
+DATA = re.compile(r"(?<!\.ipynb)\.json$", re.IGNORECASE)  # less likely a notebook than others
 NOT_EXTRA = ("timestamp.txt", "submission_secret.txt", ".ipynb_checkpoints", ".DS_Store")
 HEAD = struct.Struct("!I")
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -147,11 +148,25 @@ class _Taker:
 
     def _wanted(self, names: list[str]) -> list[str]:
         """The notebooks, files that may be notebooks under other names, and what is allowed."""
-        expected = [f"{notebook.name}.ipynb" for notebook in self.assignment.notebooks]
+        expected = self._expected()
         found = [name for name in expected if name in names]
         others = [name for name in names if name not in expected and NOTEBOOK.search(name)]
+        others.sort(key=lambda name: bool(DATA.search(name)))
         allowed = [name for name in names if self.assignment.allowed_files(name)]
         return list(dict.fromkeys([*found, *others[:MAX_CANDIDATES], *allowed]))
+
+    def _expected(self) -> list[str]:
+        return [f"{notebook.name}.ipynb" for notebook in self.assignment.notebooks]
+
+    def _first(self) -> list[str]:
+        """What is looked for by its name, however much lies beside it."""
+        wanted = [*sorted(self.place.only or self._expected()), "timestamp.txt"]
+        return [name for name in wanted if self._is_there(name)]
+
+    def _is_there(self, name: str) -> bool:
+        with suppress(OSError):
+            return bool(self._stat(name))
+        return False
 
     def _collected(self, names: list[str], files: Mapping[str, bytes]) -> float | None:
         """When it was handed in; from timestamp.txt only if the rules trust it."""
@@ -192,12 +207,12 @@ class _Taker:
         """Names of the plain files, those in folders with a slash."""
         try:
             with os.scandir(self.folders[above]) as entries:
-                found = []
+                found = set() if above else set(self._first())
                 for entry in entries:
                     self.looked_at += 1
                     if self.looked_at > MAX_FILES:
                         break
-                    found.append(entry.name)
+                    found.add(entry.name)
         except OSError as error:
             if not above:
                 raise Unreadable(f"the folder cannot be read ({error.strerror})") from error

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder.names import shown
+from autograder.parcel import MAX_DEPTH as PARCEL_DEPTH
 from autograder.parcel import NOT_EXTRA, Place
 
 MOST = 500  # entries of one folder that are looked at
@@ -42,9 +43,11 @@ class Places:
         above = _kind(folder)
         if above == "link":
             return Place(folder, reason="the student's folder is a link, which is not followed")
-        if above != "folder" or os.path.lexists(folder / assignment):
-            return Place(folder / assignment) if above == "folder" else None
+        if above != "folder":
+            return None
         found = self._of_student(student).get(assignment, [])
+        if self._is_there(folder / assignment, assignment, found):
+            return Place(folder / assignment)
         if not found:
             return None
         names = ", ".join(shown(name) for name, _ in found[:5])
@@ -52,10 +55,19 @@ class Places:
             note = f"{names} was graded; it should lie in the folder {assignment}, not beside it."
             return Place(folder, 1, frozenset(name for name, _ in found), note)
         if len(found) > 1:
-            reason = f"there is no folder {assignment}, and {names} could each be meant; keep one"
+            lack = "no work in the" if os.path.lexists(folder / assignment) else "no"
+            reason = f"there is {lack} folder {assignment}, and {names} could each be meant; "
+            reason += "keep one"
             return Place(folder, reason=reason)
         note = f"The folder {names} was graded as {assignment}, the name that it should have."
         return Place(folder / found[0][0], note=note)
+
+    def _is_there(self, true: Path, assignment: str, others: Sequence[tuple[str, bool]]) -> bool:
+        """Whether the folder of the true name counts: not if it is empty, and work lies beside."""
+        if not others or _kind(true) != "folder":
+            return bool(_kind(true))
+        wanted = (true / f"{name}.ipynb" for name in self.notebooks[assignment])
+        return any(os.path.lexists(path) for path in wanted) or _holds_notebook(true, PARCEL_DEPTH)
 
     def _are_parts(self, assignment: str, found: Sequence[tuple[str, bool]]) -> bool:
         """Whether these are notebooks, each another one of the assignment's."""
@@ -72,7 +84,13 @@ class Places:
             if not is_folder and name not in known and _may_hold_work(name):
                 yield f"{shown(name)} lies in no student's folder"
         for student in students:
-            claimed = {n for found in self._of_student(student).values() for n, _ in found}
+            meant = self._of_student(student)
+            claimed = {name for found in meant.values() for name, _ in found}
+            for assignment, found in meant.items():
+                if self._is_there(self.submitted / student / assignment, assignment, found):
+                    for name, _ in found:
+                        words = f"was not graded: {assignment} is there as well"
+                        yield f"{shown(student)}/{shown(name)} {words}"
             for name, is_folder in _entries(self.submitted / student):
                 if name in claimed or name in self.notebooks or name in HIDDEN:
                     continue
@@ -150,6 +168,15 @@ def _entries(folder: Path) -> list[tuple[str, bool]]:
     except OSError:
         return []
     return sorted(found)
+
+
+def _holds_notebook(folder: Path, depth: int) -> bool:
+    """Whether there is a notebook as deep in a folder as work is looked for."""
+    entries = [(name, is_folder) for name, is_folder in _entries(folder) if name not in HIDDEN]
+    if any(not is_folder and NOTEBOOK.search(name) for name, is_folder in entries):
+        return True
+    inner = [name for name, is_folder in entries if is_folder and depth]
+    return any(_holds_notebook(folder / name, depth - 1) for name in inner)
 
 
 def _may_hold_work(name: str) -> bool:

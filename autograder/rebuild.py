@@ -22,6 +22,21 @@ MAX_BY_LINES = 20_000  # characters of a cell that are written line by line
 MAX_EXTRA = 500  # cells of the student's own that are kept
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", re.DOTALL)
 UNSAFE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+TAGS = re.compile(r"<(?=[^\s\d=<-])")  # what may begin a tag, a comment, an address in brackets
+ENTITIES = re.compile(r"&(?!(?:lt|gt|nbsp);)(?=#|[^\s<&#;]{1,32};)")  # they spell what is below
+PICTURES = re.compile(r"!(?=\[)")
+WEB = r"(?:https?://|mailto:)"
+TARGETS = re.compile(rf"\](?=\((?!{WEB})|:(?![ \t]*{WEB}))", re.IGNORECASE)
+COMMANDS = re.compile(  # of formulas, that link, fetch, style or name elements
+    r"\\(?=href|url|html|css|class|style|id|data|mml|unicode|require|bbox|img|include|action)",
+    re.IGNORECASE,
+)
+DIAGRAMS = re.compile(r"([`~]{3,}[ \t]*)(?=\\?mermaid)")
+HEADINGS = re.compile(
+    r"^((?:[ \t>]|[-*+:][ \t]|\d{1,9}[.)][ \t])*#{1,6})(?!#)[ \t]*(?=[^ \t\n])", re.MULTILINE
+)
+UNDERLINES = re.compile(r"^(?=[ \t>]*(?:=+|-+)[ \t]*$)", re.MULTILINE)
+JOINER = "\u2060"  # is not seen
 VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 NAMES = {  # what stands where nbgrader shows the name of an exception
     "failed": "AssertionError",
@@ -59,6 +74,23 @@ def harmless(text: str) -> str:
     return UNSAFE.sub("\ufffd", ANSI.sub("", text))
 
 
+def inert(text: str) -> str:
+    """A student's Markdown, of which nothing runs or is fetched where formgrader shows it.
+
+    formgrader puts what Markdown makes of a cell into a page that may do all that its reader may.
+    So a space is put wherever HTML, a picture, a link to anything but the web or a formula's
+    command that does more than typeset would begin: in whatever stands around it, code and formulas
+    too, this is read as text. A heading gives its element a name, by which the page finds the
+    fields for scores: no heading is just one of those names.
+    """
+    clean = harmless(text).replace("\r\n", "\n").replace("\r", "\n")
+    for begins in (TAGS, ENTITIES, PICTURES, TARGETS, COMMANDS):
+        clean = begins.sub(r"\g<0> ", clean)
+    clean = DIAGRAMS.sub(r"\1text ", clean)
+    clean = UNDERLINES.sub("\n", clean)
+    return HEADINGS.sub(rf"\1 {JOINER}", clean)
+
+
 def checksum(cell: Cell) -> str:
     """What nbgrader computes over a cell as it was handed out; it tells an untouched answer."""
     marks = cell.metadata.get("nbgrader", {})
@@ -83,12 +115,19 @@ def _cell(cell: Cell, result: NotebookResult, verdict: Verdict | None) -> dict[s
     elif cell.kind == "task" and cell.locked:
         source = cell.source  # with its mark scheme, which the person who grades needs
     elif cell.answerable:
-        source = harmless(result.answers.get(cell.grade_id, cell.stub))
+        source = _written(result.answers.get(cell.grade_id, cell.stub), cell)
         outputs = _printed(result.outputs.get(cell.grade_id, ""))
     metadata = _metadata(cell)
     if verdict is not None:  # the feedback page says it from here
         metadata["autograder"] = {"told": harmless(verdict.told), "hidden": verdict.hidden}
     return _node(cell.cell_type, cell.id, source, metadata, outputs)
+
+
+def _written(answer: str, cell: Cell) -> str:
+    """An answer as it is shown; one that is untouched stays so, as nbgrader's checksum tells it."""
+    if answer == cell.stub or cell.cell_type == "code":
+        return harmless(answer)
+    return inert(answer)
 
 
 def _metadata(cell: Cell) -> dict[str, Any]:
@@ -158,9 +197,9 @@ def _extra(result: NotebookResult, follows: str) -> list[dict]:
     """The student's own cells below the cell with this grade_id."""
     return [
         _node(
-            kind if kind in ("code", "raw") else "markdown",
+            "code" if kind == "code" else "markdown",
             f"extra-{number:03d}",
-            harmless(source),
+            _own(kind, source),
             {"autograder": {"extra": True}},
             [],
         )
@@ -169,14 +208,26 @@ def _extra(result: NotebookResult, follows: str) -> list[dict]:
     ]
 
 
+def _own(kind: str, source: str) -> str:
+    """The source of a student's own cell; a raw one would be taken for HTML."""
+    if kind == "raw":
+        return _preformatted(harmless(source).splitlines())
+    return harmless(source) if kind == "code" else inert(source)
+
+
+def _preformatted(lines: list[str]) -> str:
+    text = "\n".join(escape(line) for line in lines)
+    return f"<pre>\n{text}\n</pre>"
+
+
 def _said(result: NotebookResult) -> list[dict]:
     """A first cell with what was odd about the submission, for the person who grades."""
     lines = [f"Graded 0: {result.reason}."] if result.reason else []
     lines += result.notes
     if not lines:
         return []
-    text = "\n".join(escape(harmless(line).replace("\n", " ")) for line in lines)
-    return [_node("markdown", NOTES, f"<pre>\n{text}\n</pre>", {}, [])]
+    text = _preformatted([harmless(line).replace("\n", " ") for line in lines])
+    return [_node("markdown", NOTES, text, {}, [])]
 
 
 def _node(cell_type: str, id: str, source: str, metadata: dict, outputs: list[dict]) -> dict:

@@ -303,8 +303,12 @@ def _rows(notebook: Notebook, outcome: NotebookResult, reason: str) -> _Rows:
     scores: dict[str, float | None] = {}
     comments: dict[str, str | None] = {}
     earned = {verdict.test: verdict.score for verdict in outcome.verdicts}
+    below = {after for after, kind, text in outcome.extra if kind == "markdown" and text.strip()}
     for cell in notebook.cells:
-        unchanged = bool(reason) or outcome.answers.get(cell.grade_id, cell.stub) == cell.stub
+        untouched = outcome.answers.get(cell.grade_id, cell.stub) == cell.stub
+        # A written answer may stand in a cell of the student's own, right below its place.
+        elsewhere = cell.cell_type == "markdown" and cell.grade_id in below
+        unchanged = bool(reason) or (untouched and not elsewhere)
         kinds = set(_kinds(cell))
         if "TaskCell" in kinds:  # nbgrader leaves tasks to people, changed or not
             scores[cell.grade_id] = 0.0 if reason else None

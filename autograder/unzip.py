@@ -10,6 +10,7 @@ is collected.
 
 import gzip
 import os
+import re
 import shutil
 import stat
 import tarfile
@@ -22,6 +23,7 @@ from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins.zipcollect import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import parse_utc
 
@@ -36,6 +38,7 @@ MAX_PATH = 200  # bytes of one name in a path
 MAX_PARTS = 20
 LMS_FILES = 100_000  # in what was downloaded: a whole class may be in one archive
 MAX_NESTED = 50_000_000  # bytes of an archive in an archive
+INNER = ".unpacked"  # ends the name of a folder that was an archive in an archive
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, gzip.BadGzipFile)
 
 
@@ -229,6 +232,8 @@ class SafeExtractor(ExtractorPlugin):
                 if error.errno in WHOLE_CLASS:
                     raise SystemExit(sentence_of(error, str(target))) from error
                 self.log.error("%s was left out: %s", path, error)
+            except Exception as error:  # noqa: BLE001 - no archive ends the others
+                self.log.error("%s was left out: %s", path, error)
 
     def _is_archive(self, path: Path) -> bool:
         return path.suffix.lower() in self.zip_ext
@@ -236,7 +241,7 @@ class SafeExtractor(ExtractorPlugin):
     def _archive(self, path: Path, target: Path, bounds: Bounds, depth: int = 0) -> None:
         """Unpack one archive and those in it; each that is bad is refused alone."""
         while os.path.lexists(target):
-            target = target.with_name(f"{target.name}-2")
+            target = target.with_name(f"{target.stem}-2{target.suffix}")
         self.log.info("Unpacking %s", path)
         try:
             left = safe_unzip(path, target, bounds)
@@ -252,17 +257,25 @@ class SafeExtractor(ExtractorPlugin):
                 continue
             within = Bounds(min(MAX_FILES, bounds.files), min(MAX_NESTED, bounds.size))
             before = _size_of(target)
-            self._archive(found, _stem(found), within, depth + 1)
+            place = _stem(found)
+            self._archive(found, place.with_name(place.name + INNER), within, depth + 1)
             bounds = Bounds(bounds.files, bounds.size - (_size_of(target) - before))
 
 
 class SafeCollector(FileNameCollectorPlugin):
-    """Skips what would end zip_collect for everybody: doubled files, names that lead elsewhere."""
+    """Skips what would end zip_collect for everybody: doubled files, names that lead elsewhere.
+
+    Nobody hands in for somebody else: the outermost folder or file below the download whose name
+    says a student decides, and what was in an archive in an archive is that archive's student's.
+    """
 
     def __init__(self, **options: Any):
         """Remember what was collected."""
         super().__init__(**options)
         clean_log(self.log)
+        app: Any = self.parent
+        known = isinstance(app, ZipCollectApp)
+        self._root = Path(app._format_collect_path(app.extracted_directory)) if known else None
         self._seen: dict[str, set[str]] = {}  # notebooks, by student
         self._untimed: set[str] = set()  # students of whom a file says no time
 
@@ -276,6 +289,10 @@ class SafeCollector(FileNameCollectorPlugin):
         if not _stays_inside(student, notebook):
             self.log.error("%s was left out: it names %r, %r", submitted_file, student, notebook)
             return None
+        if (owner := self._owner(Path(submitted_file), student)) != student:
+            whose = f"comes from {owner!r}" if owner else "its archive's name says no student"
+            self.log.error("%s was left out: it names %r, but %s", submitted_file, student, whose)
+            return None
         if not _is_a_time(found.get("timestamp")):
             found.pop("timestamp", None)
             self._untimed.add(student)
@@ -286,12 +303,48 @@ class SafeCollector(FileNameCollectorPlugin):
         seen.add(notebook)
         return found
 
+    def _owner(self, file: Path, student: str) -> str:
+        """Who handed in a file that is called this student's; empty if nobody knows."""
+        root, parts = self._below(file)
+        start = self._span(file)[0]
+        for place, part in enumerate(parts):
+            folder = root.joinpath(*parts[:place])
+            if part.endswith(INNER) and place < len(parts) - 1:
+                return self._span(folder / f"{part.removesuffix(INNER)}{file.suffix}")[2]
+            earlier = self._named(folder, part, file.suffix, start)
+            if earlier:
+                return earlier
+        return student
+
+    def _named(self, folder: Path, part: str, suffix: str, before: int) -> str:
+        """The student whom one part of a path names on its own, left of where one is found."""
+        inside = len(str(folder / "x")) - 1
+        for cut in re.finditer(r"(?<=\w)(?!\w)|(?<=_)", part):
+            start, end, name = self._span(folder / f"{part[: cut.start()]}{suffix}")
+            if inside <= start and end <= min(before, inside + cut.start() - 1):
+                return name
+        return ""
+
+    def _span(self, path: Path) -> tuple[int, int, str]:
+        """Where in a path the regular expression finds a student, and whom."""
+        found = re.match(self.named_regexp, str(path))
+        if not found or not found["student_id"]:
+            return -1, -1, ""
+        return *found.span("student_id"), found["student_id"]
+
+    def _below(self, file: Path) -> tuple[Path, tuple[str, ...]]:
+        """The folder of what was unpacked, and the path from there."""
+        if self._root and file.is_relative_to(self._root):
+            return self._root, file.relative_to(self._root).parts
+        return file.parent, (file.name,)
+
 
 def _stays_inside(student: str, notebook: str) -> bool:
     """Whether the names lead to a file in the student's own folder."""
     *folders, last = notebook.split("/")
     names = [student, *folders, last]
-    odd = any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
+    odd = any(sign in student for sign in "<>")  # formgrader puts it into its page as it is
+    odd = odd or any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
     return not odd and "/" not in student and not any(name.endswith(".ipynb") for name in folders)
 
 
@@ -303,8 +356,9 @@ def _is_a_time(text: object) -> bool:
 
 def _stem(path: Path) -> Path:
     """Where an archive is unpacked: its own path without the endings."""
-    name = path.name.removesuffix(path.suffix)
-    return path.with_name(name.removesuffix(".tar") or path.name)
+    name, dot, _ = path.name.rpartition(".")
+    name = name.removesuffix(".tar") if dot else path.name
+    return path.with_name(name if name.strip(". ") else "archive")
 
 
 def _size_of(folder: Path) -> int:

@@ -16,6 +16,7 @@ import pytest
 from autograder.assignment import Assignment, Notebook, read_assignment
 from autograder.course import Course
 from autograder.intake import Script, Submission, read_submission
+from autograder.parcel import Place, at, collect
 from autograder.rules import Rules
 from autograder.source import notebook, read_source
 
@@ -634,3 +635,27 @@ def test_cells_changed_at_random_still_fill_every_place(
         places = [c.grade_id for c in found.cells if c.kind == "answer"]
         assert places == [c.grade_id for c in week.cells if c.answerable]
         assert len([c for c in found.cells if c.kind != "extra"]) == len(week.cells)
+
+
+@pytest.mark.parametrize("beside", ["a{}.txt", "a{}.ipynb", "a{}/x.txt"])
+def test_the_notebook_is_found_however_much_lies_beside_it(
+    box: Path, assignment: Assignment, beside: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("autograder.parcel.MAX_FILES", 0)  # whichever is listed first
+    for number in range(7):
+        path = box / beside.format(number)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}")
+    put(box, released())
+    found = collect(at(box), assignment)
+    assert NAME in found.files
+    place = Place(box.parent / CHAPTER, 1, frozenset([NAME]))
+    assert list(collect(place, assignment).files) == [NAME]
+
+
+def test_data_files_do_not_crowd_out_a_misnamed_notebook(box: Path, assignment: Assignment):
+    for number in range(12):
+        put(box, {}, f"data{number}.json")
+    put(box, released(), "my work.ipynb")
+    put(box, released(), "saved.ipynb.json")
+    assert list(collect(at(box), assignment).files)[:2] == ["my work.ipynb", "saved.ipynb.json"]

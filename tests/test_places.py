@@ -90,6 +90,33 @@ def test_the_true_folder_counts_before_any_other(submitted: Path):
     assert place is not None
     assert (place.folder.name, place.note) == ("03_attention", "")
 
+    words = "was not graded: 03_attention is there as well"
+    expected = [f"ada/{name} {words}" for name in ("03_Attention", "03_attention.ipynb")]
+    assert list(places.strays(["ada"])) == expected
+
+
+@pytest.mark.parametrize("inside", ["", "read.me", "data.json", "sub/x.png", "all.zip"])
+def test_a_true_folder_without_a_notebook_gives_way_to_work_beside_it(submitted: Path, inside: str):
+    (submitted / "ada" / "03_attention").mkdir(parents=True)
+    inner = [f"03_attention/{inside}"] if inside else []
+    places = put(submitted, *inner, "03_attention (1)/03_attention.ipynb")
+    place = places.of("ada", "03_attention")
+    assert place is not None
+    assert place.folder.name == "03_attention (1)" and "03_attention (1)" in place.note
+    assert list(places.strays(["ada"])) == []
+    place = put(submitted, "03_Attention/a.ipynb").of("ada", "03_attention")
+    assert place is not None
+    assert "there is no work in the folder 03_attention, and" in place.reason
+
+
+def test_a_true_folder_counts_however_much_lies_in_it(submitted: Path):
+    extra = [f"03_attention/{number:04}.txt" for number in range(600)]
+    put(submitted, "03_attention (1)/x.ipynb", "03_attention/03_attention.ipynb", *extra)
+    put(submitted, "ps1/ps1/other.ipynb", "PS1/other.ipynb")
+    for name in ("03_attention", "ps1"):
+        place = Places(submitted, NOTEBOOKS).of("ada", name)
+        assert place is not None and place.folder.name == name
+
 
 @pytest.mark.parametrize(
     "name",

@@ -4,23 +4,81 @@ import json
 import math
 import shutil
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 import nbgrader
 import pytest
+from bs4 import BeautifulSoup, Tag
+from nbconvert.exporters import HTMLExporter
 from nbgrader.nbgraderformat import MetadataValidator
+from nbgrader.server_extensions.formgrader import handlers
 from nbgrader.utils import compute_checksum, determine_grade, is_grade
 
 from autograder.assignment import Assignment, Notebook, read_assignment
 from autograder.course import Course
 from autograder.intake import read_submission
-from autograder.rebuild import checksum, harmless, rebuild
+from autograder.rebuild import checksum, harmless, inert, rebuild
 from autograder.results import NotebookResult, Verdict
 from autograder.source import notebook, read_source
 
 EXAMPLE = Path(nbgrader.__file__).parent / "docs" / "source" / "user_guide" / "source" / "ps1"
 HOSTILE = "x = '\x1b[2J\x1b]0;title\x07\ud800\x00\u202e'\n<script>alert(1)</script>\r\n"
+ATTACKS = [
+    "<script>alert(1)</script>",
+    "<ScRiPt\n>alert(1)</sCrIpT>",
+    "text <img src=x onerror=alert(1)> text",
+    "\\<img src=x onerror=alert(1)>",
+    "\\\\<img src=x onerror=alert(1)>",
+    "<<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<!--><img src=x onerror=alert(1)>-->",
+    "<?x ?><!DOCTYPE x><![CDATA[ <b> ]]>",
+    "</div></div><iframe src=//evil.org>",
+    "> <style>@import '//evil.org'</style>",
+    "- <form action=//evil.org><button>x",
+    "```mermaid\n<img src=x onerror=alert(1)>\n```",
+    "~~~ mermaid\ngraph\n~~~",
+    "``` \\mermaid\ngraph\n```",
+    "[a](javascript:alert(1))",
+    "[a](<javascript:alert(1)>)",
+    "[a]( \tJaVaScRiPt:alert(1))",
+    "[a](\njavascript:alert(1))",
+    "[a](&#106;avascript:alert(1))",
+    "[a](java&Tab;script&colon;alert(1))",
+    "[a](files/javascript:alert(1))",
+    "[a](vbscript:x) [b](data:text/html,x) [c](/api/x) [d](//evil.org)",
+    "[a]\n\n[a]: javascript:alert(1)",
+    "[a][]\n\n> [a]:\n> <javascript:alert(1)> 'title'",
+    "[a](\rjavascript:alert(1))\r\r# correct_squares\r",
+    "<javascript:alert(1)> <data:text/html,x>",
+    "![a](https://evil.org/x.png) !![a](//evil.org) ![a](data:image/svg+xml,x)",
+    "![a][b]\n\n[b]: https://evil.org/x.png",
+    "![a](attachment:none.png)",
+    r"$\href{javascript:alert(1)}{x}$",
+    r"\$\\href{javascript:alert(1)}{x}\$",
+    r"&#36;&bsol;hre&#102;{javascript:alert(1)}{x}&dollar;",
+    r"$$\require{html}\style{background:url(//evil.org)}{x}\unicode{x}\class{x}{y}\cssId{x}{y}$$",
+    r"\begin{align}\mmlToken{mi}[href='javascript:alert(1)']{x}\htmlData{a=b}{x}\end{align}",
+    "# correct_squares",
+    "#correct_squares",
+    "- > 1. ### correct_squares ###",
+    "correct_squares\n===",
+    "> correct_squares\n> ---",
+    "# correct\\_squares",
+]
+
+
+def formgrader(nb: nbformat.NotebookNode) -> Tag:
+    """What formgrader makes of the cells of a graded notebook."""
+    exporter = HTMLExporter(
+        template_name="formgrade", extra_template_basedirs=[handlers.template_path]
+    )
+    names = ("assignment_id", "submission_id", "notebook_id", "last_name", "first_name", "student")
+    resources = dict.fromkeys((*names, "base_url"), "x") | {"index": 0, "total": 1}
+    page, _ = exporter.from_notebook_node(nb, resources=resources)
+    return BeautifulSoup(page, "html.parser").find_all(id="notebook-container")[0]
 
 
 @pytest.fixture(scope="module")
@@ -198,3 +256,58 @@ def test_a_submission_read_and_rebuilt_has_every_cell(example: Assignment, tmp_p
         nb = read(rebuild(week, result(week, answers=script.answers, extra=script.extra)))
         assert len(nb.cells) == len(week.cells) + len(script.extra)
         assert [c.cell_type for c in week.cells] == [c.cell_type for c in nb.cells]
+
+
+def shown(first: Notebook, text: str) -> Tag:
+    """How formgrader shows a text as a written answer, as Markdown and as a raw cell."""
+    answers = {"sum_of_squares_equation": text, "squares": text}
+    extra = tuple(("squares", kind, text) for kind in ("markdown", "raw", "code"))
+    return formgrader(read(rebuild(first, result(first, answers=answers, extra=extra))))
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_that_a_student_wrote_runs_or_is_fetched_in_formgrader(
+    first: Notebook, attack: str
+):
+    clean, page = shown(first, "words"), shown(first, attack)
+    bad = ("script", "img", "svg", "iframe", "style", "form", "object", "embed", "link", "meta")
+    bad += ("audio", "video", "base", "details")
+    assert len(page.find_all(bad)) == len(clean.find_all(bad)) == 1  # the instructor's
+    assert len(page.find_all("button")) == len(clean.find_all("button"))
+    assert not page.find_all(class_="mermaid")
+    assert [str(tag["src"]) for tag in page.find_all(src=True)] == ["jupyter.png"]
+    for tag in page.find_all(True):
+        assert not any(name.startswith("on") for name in tag.attrs)
+        assert str(tag.get("href", "#")).startswith(("#", "https://", "http://", "mailto:"))
+    assert len(page.find_all(id="correct_squares")) == 1
+    for code in page.find_all(("pre", "code", "textarea")):
+        code.decompose()  # MathJax leaves these alone
+    for command in ("href", "require", "unicode", "style", "class", "css", "mml", "html"):
+        assert f"\\{command}" not in page.get_text()
+
+
+def test_ordinary_markdown_stays_as_it_is(first: Notebook):
+    text = (
+        "# A title\n\nWhat *is* `x < y`? See [here](https://x.org/a?b=c&d) and https://y.org:\n\n"
+        "- **one** &lt; two\n- $a_1 < b & \\frac{1}{2} \\le \\|v\\|!$\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nx[0] = a <= b < 3 and f(x)[1]\n```\n"
+    )
+    page = shown(first, text)
+    assert inert(text).replace("\u2060", "") == text
+    assert page.find(
+        "h1", string=lambda words: bool(words) and "A title" in words
+    ) or "A title" in [heading.get_text().strip("\u2060¶") for heading in page.find_all("h1")]
+    links = {str(link["href"]) for link in page.find_all("a", href=True)}
+    assert {"https://x.org/a?b=c&d", "https://y.org"} <= links
+    assert page.find("table") and page.find("li") and page.find("em") and page.find("strong")
+    assert r"$a_1 < b & \frac{1}{2} \le \|v\|!$" in page.get_text()
+
+
+def test_an_untouched_answer_is_nbgraders_own_stub(first: Notebook):
+    """Whatever the instructor wrote there: its checksum says that nothing was answered."""
+    cell = first.cell("sum_of_squares_equation")
+    odd = replace(cell, stub="YOUR <b>ANSWER</b> ![here](x.png)")
+    notebook = replace(first, cells=tuple(odd if c is cell else c for c in first.cells))
+    nb = read(rebuild(notebook, result(notebook, answers={cell.grade_id: odd.stub})))
+    (found,) = [c for c in nb.cells if c.source == odd.stub]
+    assert compute_checksum(found) == found.metadata.nbgrader.checksum

@@ -19,7 +19,7 @@ from autograder.journal import Graded
 from autograder.names import plain
 from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late, Rules
-from autograder.store import Store, moment, write_files
+from autograder.store import NO_RESPONSE, Store, moment, write_files
 from tests.hostile.pages import FOLDERS
 from tests.small_course import ANSWERS, NAME, hand_in, make_course, nbgrader
 
@@ -175,6 +175,29 @@ def test_a_submission_that_could_not_be_graded_is_0_and_waits_for_nobody(
     assert {row[0] for row in rows["grades"].values()} == {0.0}
     assert not any(row[3] for row in rows["grades"].values())
     assert rows["comments"]["SolutionCell", "why"] == ("No response.", None)
+
+
+def test_a_written_answer_below_its_place_waits_for_a_person(
+    taught: Class, store: Store, assignment: Assignment
+):
+    (notebook,) = assignment.notebooks
+    written = next(cell for cell in notebook.of_kind("manual") if cell.cell_type == "markdown")
+    student = next(iter(ANSWERS))
+    found = result(student, assignment, everything(assignment))
+    (outcome,) = found.notebooks
+    answers = outcome.answers | {written.grade_id: written.stub}
+    expected = {"markdown": (None, True, None), "blank": (0, False, NO_RESPONSE)}
+    expected |= {"code": expected["blank"], "": expected["blank"]}
+    for kind, (score, waits, said) in expected.items():
+        extra = ((written.grade_id, kind.replace("blank", "markdown"), " \n"),)
+        if kind != "blank":
+            extra = ((written.grade_id, kind, "Because it is."),) if kind else ()
+        given = replace(outcome, answers=answers, extra=extra)
+        store.save(Graded(replace(found, notebooks=(given,))), assignment)
+        rows = rows_of(taught.database, student)
+        grade = rows["grades"]["GradeCell", written.grade_id]
+        comment = rows["comments"]["SolutionCell", written.grade_id][0]
+        assert (grade[0], grade[3], comment) == (score, waits, said)
 
 
 def without(assignment: Assignment, *names: str) -> Assignment:

@@ -22,6 +22,8 @@ c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
 c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"
 c.FileNameCollectorPlugin.named_regexp = r".*/(?P<student_id>[^/_]+)_(?P<file_id>numbers)[^/]*$"
 """
+MANUAL = r".*_(?P<student_id>\w+)_attempt_(?P<timestamp>[0-9\-]+)_(?P<file_id>\w+)"  # nbgrader's
+TIME, LATER = "2026-01-02-00-00-00", "2027-01-01-00-00-00"
 
 
 def zipped(path: Path, **members: bytes) -> Path:
@@ -128,7 +130,14 @@ def test_a_member_that_cannot_be_read_is_left_out_alone(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("student", "notebook"),
-    [("..", "numbers"), ("a/b", "numbers"), ("", "numbers"), ("ada", "../x"), ("ada", "/etc/x")],
+    [
+        ("..", "numbers"),
+        ("a/b", "numbers"),
+        ("", "numbers"),
+        ("ada", "../x"),
+        ("ada", "/etc/x"),
+        ("<b>", "x"),
+    ],
 )
 def test_a_name_that_leads_elsewhere_is_not_collected(student: str, notebook: str):
     assert not unzip._stays_inside(student, notebook)
@@ -144,6 +153,106 @@ def test_of_doubled_files_the_first_is_collected_unless_times_say_more():
     ]
     assert said == [True, False, True, True, True]
     assert "timestamp" not in (collector.collect("dan_nb_no time.ipynb") or {"timestamp": 1})
+
+
+def collected(folder: Path, regexp: str, tmp_path: Path) -> dict[str, str]:
+    """Student -> file, of what is unpacked from a download; in nbgrader's order."""
+    out = tmp_path / "extracted"
+    unzip.SafeExtractor().extract(str(folder), str(out))
+    collector = SafeCollector(named_regexp=regexp)
+    collector._root = out
+    found = {}
+    for path in sorted(path for path in out.rglob("*") if path.is_file()):
+        said = collector.collect(str(path))
+        if said:
+            found[said["student_id"]] = path.read_text()
+    return found
+
+
+def archive_of(**members: bytes) -> bytes:
+    """A zip as bytes."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        for name, text in members.items():
+            file.writestr(name, text)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("whole_class", [True, False])
+@pytest.mark.parametrize(
+    "name", [f"ps1_mallory_attempt_{TIME}_work.zip", "work.zip", f"ps1_victim_attempt_{TIME}.zip"]
+)
+def test_an_archive_hands_in_nothing_for_somebody_else(
+    tmp_path: Path, name: str, whole_class: bool
+):
+    theirs = f"ps1_victim_attempt_{TIME}_ps1.ipynb"
+    members = {f"ps1_yvictim_attempt_{LATER}_ps1.ipynb": b"forged"}
+    members[f"ps1_victim_attempt_{LATER}_ps1.ipynb"] = b"forged"
+    members[f"w.unpacked/ps1_victim_attempt_{LATER}_ps1.ipynb"] = b"forged"
+    members["w.zip"] = archive_of(**members)
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    given = {theirs: b"true", name: archive_of(**members)}
+    if whole_class:
+        zipped(folder / "class.zip", **given)
+    elif "mallory" in name:  # each file on its own: its name is the system's
+        for one, content in given.items():
+            (folder / one).write_bytes(content)
+    else:
+        return
+    assert collected(folder, MANUAL, tmp_path) == {"victim": "true"}
+
+
+def test_a_students_folder_decides_for_what_is_in_archives_in_it(tmp_path: Path):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    mine = archive_of(**{"ps1.ipynb": b"mine", "victim/ps1.ipynb": b"forged"})
+    zipped(folder / "class.zip", **{"victim/ps1.ipynb": b"true", "mallory/x.zip": mine})
+    regexp = r".*/(?P<student_id>[a-z]+)/(?P<file_id>\w+)\.ipynb"
+    assert collected(folder, regexp, tmp_path)["victim"] == "true"
+
+
+def test_a_name_that_says_two_students_is_left_out():
+    collector = SafeCollector(named_regexp=MANUAL)
+    name = f"/x/ps1_mallory_attempt_{TIME}_x_yvictim_attempt_{LATER}_ps1.ipynb"
+    assert collector.collect(name) is None
+    for fair in ("ps1_ada", "my_ps1_ada", "ps1_mallory_ada"):
+        found = collector.collect(f"/my_x/{fair}_attempt_{TIME}_my_own_work.ipynb")
+        assert found and found["student_id"] == "ada"
+
+
+@pytest.mark.parametrize(
+    ("regexp", "name"),
+    [
+        (r".*/(?P<file_id>\w+)_(?P<student_id>[a-z]+)\.ipynb", "my_ps1_ada.ipynb"),
+        (r".*/(?P<student_id>\w+)/(?P<file_id>\w+)\.ipynb", "ada/ps1.ipynb"),
+        (r".*/(?P<student_id>\w+)_(?P<file_id>ps1)", "class/ada/ada_ps1.ipynb"),
+    ],
+)
+def test_fair_names_are_collected_whatever_the_system_calls_files(regexp: str, name: str):
+    collector = SafeCollector(named_regexp=regexp)
+    collector._root = Path("/my_x")
+    found = collector.collect(f"/my_x/{name}")
+    assert found and found["student_id"] == "ada"
+
+
+def test_an_archive_that_fails_in_any_way_is_left_out_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    zipped(folder / "a.zip", **{"a.ipynb": b""})
+    zipped(folder / "b.zip", **{"b.ipynb": b""})
+    true = unzip.safe_unzip
+
+    def fails(archive: Path, *rest) -> list[str]:
+        if archive.name == "a.zip":
+            raise IndexError("a bug")
+        return true(archive, *rest)
+
+    monkeypatch.setattr(unzip, "safe_unzip", fails)
+    unzip.SafeExtractor().extract(str(folder), str(tmp_path / "out"))
+    assert [path.name for path in (tmp_path / "out").rglob("*.ipynb")] == ["b.ipynb"]
 
 
 def bad_archives(folder: Path) -> None:
@@ -171,7 +280,9 @@ def bad_archives(folder: Path) -> None:
     with zipfile.ZipFile(inner, "w") as file:
         file.writestr("jan_numbers.ipynb", "{}")
     with zipfile.ZipFile(folder / "nested.zip", "w") as file:
-        file.writestr("inner.zip", inner.getvalue())
+        file.writestr("jan_numbers.zip", inner.getvalue())
+        file.writestr("inner.zip", inner.getvalue().replace(b"jan", b"leo"))
+        file.writestr("eve_numbers.zip", inner.getvalue().replace(b"jan", b"mia"))
         file.writestr("bad.zip", b"PK no zip")
     locked = bytearray(inner.getvalue().replace(b"jan", b"kim"))
     for sign in (b"PK\x03\x04", b"PK\x01\x02"):
@@ -179,6 +290,12 @@ def bad_archives(folder: Path) -> None:
         locked[place] |= 1  # says that it is encrypted
     (folder / "locked.zip").write_bytes(bytes(locked))
     (folder / "none.zip").write_bytes(b"this is no zip")
+    for name in ("..zip", "...zip", ".tar.gz"):
+        (folder / name).write_bytes((folder / "nested.zip").read_bytes())
+    with zipfile.ZipFile(folder / "dots.zip", "w") as file:
+        for name in ("..zip", "..tar.gz", ".zip"):
+            file.writestr(name, b"PK no zip")
+        file.writestr("ned_numbers.ipynb", "{}")
     (folder / "none.gz").write_bytes(gzip.compress(b"this is no tar"))
     (folder / "\x1b[31mred.zip").write_bytes(b"")
 
@@ -197,9 +314,9 @@ def test_zip_collect_collects_everybody_whatever_somebody_uploads(tmp_path: Path
     bad_archives(folder)
     said = nbgrader(course.root, "zip_collect", NAME)
     found = {path.name for path in (course.root / "submitted").iterdir()}
-    assert found >= {"ada", "bo", "zoe", "fay", "hal", "ida", "jan"}, said
+    assert found >= {"ada", "bo", "zoe", "fay", "hal", "ida", "jan", "ned"}, said
     assert len([name for name in found if name.endswith("ller")]) == 1
-    assert not found & {"gil", "kim"}
+    assert not found & {"gil", "kim", "leo", "mia"}
     hal = course.root / "submitted" / "hal" / NAME / "numbers.ipynb"
     assert hal.read_text() in ("first", "third")
     assert not list(tmp_path.rglob("zip-escaped*")) and not Path("/zip-absolute.ipynb").exists()
@@ -207,6 +324,8 @@ def test_zip_collect_collects_everybody_whatever_somebody_uploads(tmp_path: Path
         "bomb.zip would unfold",
         "left out ../../zip-escaped.ipynb",
         "none.zip is no arch",
+        "it names 'mia', but comes from 'eve'",
+        "it names 'leo', but its archive's name says no student",
     ):
         assert words in said
     assert "Traceback" not in said and "\x1b[31mred" not in said
