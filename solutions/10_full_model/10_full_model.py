@@ -433,7 +433,7 @@ with unchanged(model):
 shifted = settled(Transformer(11, 13, table[3:], 8, 2, 2, 20, pad_id=10, tied=False))
 wanted = shifted.decode(target, memory, memory_mask)
 assert_close(logits, wanted, "with offset=3, the first target token should stand at position 3")
-assert logits.std() > 0.1, "logits should depend on the token, and on the target's tokens"
+assert logits.std() > 1e-3, "logits should depend on the token, and on the target's tokens"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 memory, memory_mask = model.encode(torch.tensor([[3, 7, 1, 9, 10], [2, 5, 8, 0, 6]]))
@@ -792,10 +792,10 @@ checkpoints = [
     }
     for seed in range(5)
 ]
-wanted = {name: sum(checkpoint[name] for checkpoint in checkpoints) / 5 for name in names}
 average = average_checkpoints(checkpoints)
 for name in names:
-    assert_close(average[name], wanted[name], f"{name} should be the mean of five checkpoints")
+    wanted = sum(checkpoint[name] for checkpoint in checkpoints) / 5
+    assert_close(average[name], wanted, f"{name} should be the mean of five checkpoints")
     assert_dtype(average[name], checkpoints[0][name].dtype, f"{name} should keep its dtype")
 assert average["seen"].tolist() == [True, True], "booleans should be those of the last checkpoint"
 assert_dtype(average["seen"], torch.bool, "booleans should remain booleans")
