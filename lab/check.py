@@ -4,11 +4,12 @@ The first line of every message is the claim that failed and stands by itself; t
 are details (index, shapes, a likely cause).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 Number = float | int | bool
 
@@ -95,9 +96,58 @@ def assert_raises(
     _fail(claim, f"Expected a {error.__name__}; nothing was raised.")
 
 
+@contextmanager
+def unchanged(
+    module: nn.Module,
+    *tensors: Tensor,
+    claim: str = "a call should change neither the module's parameters nor what is handed to it",
+) -> Iterator[None]:
+    """Fail if the parameters of `module`, or one of these tensors, change in the `with` block.
+
+    For tests that compare calls of one module with each other: if the module may change its own
+    numbers in the first call, to zeros for instance, all later calls agree whatever it does.
+
+    Args:
+        module: whose parameters should stay, those of the modules inside it too.
+        tensors: such as inputs, which should stay as well.
+        claim: one sentence that says what should hold; first line of the message.
+    """
+    __tracebackhide__ = True
+    kept = {name: parameter.detach().clone() for name, parameter in _parameters(module, claim)}
+    inputs = [tensor.detach().clone() for tensor in tensors]
+    yield
+    now = dict(_parameters(module, claim))
+    for name, old in kept.items():
+        if name not in now or not _same(now[name], old):
+            _fail(claim, f"{name} was changed by the call.")
+    for i, (old, tensor) in enumerate(zip(inputs, tensors, strict=True)):
+        if not _same(tensor, old):
+            _fail(claim, f"Tensor {i} of those that were handed in was changed by the call.")
+
+
 def visible_passed() -> None:
     """Say that the visible tests passed; hidden ones run when the notebook is graded."""
     print("Visible tests passed. Hidden tests run when your notebook is graded.")
+
+
+def _parameters(module: Any, claim: str, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """All parameters with their names; read where PyTorch keeps them: methods can say anything."""
+    __tracebackhide__ = True
+    if not issubclass(type(module), nn.Module):
+        _fail(claim, f"Yours is a {type(module).__name__}, expected an nn.Module.")
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            yield prefix + name, parameter
+    for name, child in module._modules.items():
+        if child is not None:
+            yield from _parameters(child, claim, f"{prefix}{name}.")
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers, NaN counting as one of them."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return bool(((one == other) | (torch.isnan(one) & torch.isnan(other))).all())
 
 
 def _tolerance(theirs: torch.dtype, ours: torch.dtype, is_tensor: bool) -> float:

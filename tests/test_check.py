@@ -1,9 +1,20 @@
 """The checks of the notebooks: they fail when they should, and say where and by how much."""
 
+from typing import NoReturn
+
 import pytest
 import torch
+from torch import Tensor, nn
 
-from lab.check import assert_close, assert_dtype, assert_raises, assert_shape, draw, visible_passed
+from lab.check import (
+    assert_close,
+    assert_dtype,
+    assert_raises,
+    assert_shape,
+    draw,
+    unchanged,
+    visible_passed,
+)
 
 CLAIM = "the two should be equal"
 
@@ -175,3 +186,60 @@ def test_passing_the_visible_tests_never_claims_more(capsys):
     visible_passed()
     said = capsys.readouterr().out
     assert "Visible tests passed" in said and "all" not in said.lower()
+
+
+class Fickle(nn.Module):
+    """Changes its own numbers, or what it is given, when it is called."""
+
+    def __init__(self, change: str = "") -> None:
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+        self.change = change
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x through the linear map."""
+        if self.change == "weight":
+            self.inner.weight.data.zero_()
+        elif self.change == "new":
+            self.inner.weight = nn.Parameter(torch.zeros(2, 2))
+        elif self.change == "gone":
+            self.inner = nn.Identity()
+        elif self.change == "input":
+            x += 1
+        return self.inner(x)
+
+    def named_parameters(self, *given: object, **named: object) -> NoReturn:
+        """Nobody should ask the module itself."""
+        raise AssertionError("asked")
+
+
+def test_a_call_that_changes_nothing_passes():
+    module, x = Fickle(), draw((3, 2), dtype=torch.float32)
+    x[0, 0] = torch.nan
+    with unchanged(module, x, claim=CLAIM):
+        module(x).sum().backward()  # gradients are no numbers of the module's
+
+
+@pytest.mark.parametrize("change", ["weight", "new", "gone", "input"])
+def test_a_call_that_changes_something_is_told(change: str):
+    module, x = Fickle(change), draw((3, 2), dtype=torch.float32)
+
+    def call() -> None:
+        with unchanged(module, x, claim=CLAIM):
+            module(x)
+
+    what = "Tensor 0 of those that were handed in" if change == "input" else "inner.weight"
+    assert f"{what} was changed by the call" in said_by(call)
+
+
+def test_what_fails_inside_is_told_as_it_is():
+    with pytest.raises(ZeroDivisionError), unchanged(Fickle("weight")):
+        raise ZeroDivisionError
+
+
+def test_only_a_module_has_parameters():
+    def call() -> None:
+        with unchanged(None, claim=CLAIM):  # pyright: ignore[reportArgumentType]
+            pass
+
+    assert "Yours is a NoneType, expected an nn.Module" in said_by(call)

@@ -616,9 +616,10 @@ assert_close(
 assert_close(embedding.weight, before, "a look-up leaves weight as it was")
 assert_close(ids, torch.tensor([[0, 2, 5], [6, 2, 1]]), "a look-up leaves the ids as they were")
 embedding = TokenEmbedding(5, 6)
+expected = embedding.weight.detach()[[4, 0, 4]][None] * 6**0.5
 assert_close(
     embedding(torch.tensor([[4, 0, 4]])),
-    embedding.weight.detach()[[4, 0, 4]][None] * 6**0.5,
+    expected,
     "with d_model = 6 the scale is the square root of 6, in float32",
 )
 ### END HIDDEN TESTS

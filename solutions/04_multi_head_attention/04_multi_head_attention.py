@@ -31,6 +31,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    unchanged,
     visible_passed,
 )
 
@@ -266,11 +267,11 @@ assert_close(layer.merge(turned), wanted, "merge should work whatever the memory
 # %% test="multi-head-self" points=3
 layer = with_drawn_weights(MultiHeadAttention(12, 3), 12)
 x = draw((2, 5, 12), seed=6)
+wanted, wanted_weights = torch_layer(layer, 3)(x, x, x, average_attn_weights=False)
 output, weights = layer(x, x, x)
 assert_shape(output, (2, 5, 12), "the output should be (batch, queries, d_model)")
 assert_shape(weights, (2, 3, 5, 5), "the weights should be (batch, heads, queries, keys)")
 assert_close(weights.sum(-1), 1, "in every head, each query's weights should sum to 1")
-wanted, wanted_weights = torch_layer(layer, 3)(x, x, x, average_attn_weights=False)
 assert_close(
     weights, wanted_weights, "each head's weights should be PyTorch's: softmax(q . k / sqrt(d_k))"
 )
@@ -281,8 +282,8 @@ for d_model, num_heads, seed in ((8, 2, 7), (10, 5, 8), (6, 1, 9), (4, 4, 10)):
     layer = with_drawn_weights(MultiHeadAttention(d_model, num_heads), d_model, seed)
     x = draw((3, 7, d_model), seed=seed)
     before = x.clone()
-    output, weights = layer(x, x, x)
     wanted, wanted_weights = torch_layer(layer, num_heads)(x, x, x, average_attn_weights=False)
+    output, weights = layer(x, x, x)
     assert_close(weights, wanted_weights, "with other sizes, the weights should be PyTorch's too")
     assert_close(output, wanted, "with other sizes, the output should be PyTorch's too")
     assert torch.equal(x, before), "forward should leave its inputs unchanged"
@@ -290,8 +291,8 @@ for d_model, num_heads, seed in ((8, 2, 7), (10, 5, 8), (6, 1, 9), (4, 4, 10)):
 layer = with_drawn_weights(MultiHeadAttention(12, 4), 12, seed=11)
 x = draw((2, 12, 5), seed=12).transpose(1, 2).requires_grad_()  # not contiguous
 theirs = torch_layer(layer, 4)
-output, _ = layer(x, x, x)
 wanted, _ = theirs(x, x, x)
+output, _ = layer(x, x, x)
 own = [getattr(layer, name).weight for name in MATRICES]
 gradients = torch.autograd.grad(output.square().sum(), [x, *own], allow_unused=True)
 packed = [theirs.in_proj_weight, theirs.out_proj.weight]
@@ -303,9 +304,10 @@ for name, gradient, right in zip(("x", *MATRICES), gradients, expected, strict=T
 
 layer = with_drawn_weights(MultiHeadAttention(12, 3), 12, dtype=torch.float32)
 x = draw((2, 5, 12), seed=13, dtype=torch.float32)
+wanted, _ = torch_layer(layer, 3)(x, x, x)
 output, _ = layer(x, x, x)
 assert_dtype(output, torch.float32, "float32 inputs should give a float32 output")
-assert_close(output, torch_layer(layer, 3)(x, x, x)[0], "the output should hold in float32 too")
+assert_close(output, wanted, "the output should hold in float32 too")
 ### END HIDDEN TESTS
 
 # %% test="multi-head-mask" points=2
@@ -313,15 +315,22 @@ layer = with_drawn_weights(MultiHeadAttention(12, 3), 12)
 x = draw((2, 5, 12), seed=14)
 mask = torch.ones(2, 1, 5, dtype=torch.bool)
 mask[0, :, 3:] = False  # the first sentence has 3 tokens, the second all 5
-output, weights = layer(x, x, x, mask)
+with unchanged(layer):
+    output, weights = layer(x, x, x, mask)
 assert_shape(weights, (2, 3, 5, 5), "under a mask too, weights are (batch, heads, queries, keys)")
 assert_close(weights[0, :, :, 3:], 0, "in every head, a key whose mask is False gets weight 0")
 alone, _ = layer(x[:1, :3], x[:1, :3], x[:1, :3])
 assert_close(output[0, :3], alone[0], "hiding the padding should equal leaving it out")
+other = x.clone()
+other[0, 2] = x[0, 1]  # a token that the mask shows
+assert not torch.allclose(layer(other, other, other, mask)[0][0, 0], output[0, 0]), (
+    "a token whose mask is True should reach the other tokens of its sentence"
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 causal = torch.ones(5, 5, dtype=torch.bool).tril()
-output, _ = layer(x, x, x, causal)
+with unchanged(layer):
+    output, _ = layer(x, x, x, causal)
 early, _ = layer(x[:, :3], x[:, :3], x[:, :3], causal[:3, :3])
 assert_close(output[:, :3], early, "a mask of shape (n, m) should hold for all sentences and heads")
 for batch in (2, 3):  # with 3 sentences and 3 heads no shape would complain
@@ -348,16 +357,16 @@ assert_close(output[0], layer(x[:1], x[:1], x[:1])[0][0], "it should not change 
 # %% test="multi-head-cross" points=1
 layer = with_drawn_weights(MultiHeadAttention(12, 3), 12)
 query, memory = draw((2, 4, 12), (2, 7, 12), seed=17)
+wanted, _ = torch_layer(layer, 3)(query, memory, memory)
 output, weights = layer(query, memory, memory)
 assert_shape(output, (2, 4, 12), "4 queries and 7 keys: one output for each query")
 assert_shape(weights, (2, 3, 4, 7), "4 queries and 7 keys: weights (batch, heads, 4, 7)")
-wanted, _ = torch_layer(layer, 3)(query, memory, memory)
 assert_close(output, wanted, "from 4 queries to 7 keys, the output should be PyTorch's")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 query, key, value = draw((3, 6, 12), (3, 5, 12), (3, 5, 12), seed=18)
-output, weights = layer(query, key, value)
 wanted, wanted_weights = torch_layer(layer, 3)(query, key, value, average_attn_weights=False)
+output, weights = layer(query, key, value)
 assert_close(weights, wanted_weights, "the weights should come from query and key")
 assert_close(output, wanted, "keys and values may come from different tensors")
 mask = torch.ones(3, 1, 5, dtype=torch.bool)
@@ -437,9 +446,9 @@ def head_contributions(
 
 # %% test="heads-as-sum-maps" points=2
 w_v, w_o = draw((6, 6), (6, 6), seed=19)
+wanted = w_v[:, :2] @ w_o[:2]
 maps = value_output_maps(w_v, w_o, 3)
 assert_shape(maps, (3, 6, 6), "3 heads and d_model 6: the maps should be (3, 6, 6)")
-wanted = w_v[:, :2] @ w_o[:2]
 assert_close(maps[0], wanted, "the first map: the first 2 columns of w_v, the first 2 rows of w_o")
 ranks = torch.linalg.matrix_rank(maps)
 assert ranks.tolist() == [2, 2, 2], (

@@ -33,6 +33,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    unchanged,
     visible_passed,
 )
 
@@ -196,13 +197,16 @@ assert torch.isfinite(gradient).all(), (
 # %% test="layer-norm-own-token" points=1
 x = draw((3, 4, 5), seed=4)
 norm = LayerNorm(5).double()
-output = norm(x)
+with unchanged(norm):
+    output = norm(x)
 others = x.clone()
 others[1:] *= 3.0
 assert_close(norm(others)[0], output[0], "other sentences of the batch should not matter")
 later = x.clone()
 later[:, 2:] += draw((3, 2, 5), seed=5)
-assert_close(norm(later)[:, :2], output[:, :2], "other tokens of the sentence should not matter")
+moved = norm(later)
+assert_close(moved[:, :2], output[:, :2], "other tokens of the sentence should not matter")
+assert not torch.allclose(moved[:, 2:], output[:, 2:]), "a token's own numbers should matter"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for b in range(3):
@@ -625,8 +629,8 @@ for parameter, value in zip(
         parameter.copy_(value)
 before = x.clone()
 x.requires_grad_()
-output = network(x)
 wanted = torch.clamp(x @ w_1.T + b_1, min=0) @ w_2.T + b_2
+output = network(x)
 assert_close(output, wanted, "the output should be max(0, x W1 + b1) W2 + b2")
 assert torch.equal(x, before), "FeedForward should leave the tensor handed to it unchanged"
 yours = torch.autograd.grad(output.square().sum(), [x, network.inner.weight], allow_unused=True)
@@ -637,10 +641,10 @@ assert yours[1] is not None, "gradients should reach the weights"
 
 network = FeedForward(6, 5)
 x = draw((2, 6, 3), seed=15, dtype=torch.float32).transpose(1, 2)  # (2, 3, 6), not contiguous
-output = network(x)
-assert_dtype(output, torch.float32, "float32 in gives float32 out")
 hidden = F.linear(x, network.inner.weight, network.inner.bias)
 wanted = F.linear(F.relu(hidden), network.outer.weight, network.outer.bias)
+output = network(x)
+assert_dtype(output, torch.float32, "float32 in gives float32 out")
 assert_close(output, wanted, "the network should hold in float32 and for a transposed input")
 ### END HIDDEN TESTS
 
@@ -648,15 +652,19 @@ assert_close(output, wanted, "the network should hold in float32 and for a trans
 torch.manual_seed(0)
 network = FeedForward(5, 9).double()
 x = draw((2, 4, 5), seed=16)
-output = network(x)
+with unchanged(network):
+    output = network(x)
 changed = x.clone()
 changed[:, 3] = 9.0
-assert_close(network(changed)[:, :3], output[:, :3], "other tokens should not matter")
+moved = network(changed)
+assert_close(moved[:, :3], output[:, :3], "other tokens should not matter")
+assert not torch.allclose(moved[:, 3], output[:, 3]), "a token's own numbers should matter"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 square = FeedForward(5, 9).double()
 x = draw((3, 5, 5), seed=17)  # as many tokens as features: the wrong axis would fit as well
-output = square(x)
+with unchanged(square):
+    output = square(x)
 order = torch.tensor([3, 0, 4, 2, 1])
 assert_close(square(x[:, order]), output[:, order], "tokens in another order: outputs likewise")
 for i in range(5):

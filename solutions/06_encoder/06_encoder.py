@@ -34,6 +34,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    unchanged,
     visible_passed,
 )
 
@@ -204,11 +205,13 @@ assert_raises(
 # %% test="encoder-layer-values" points=1
 layer = shaken(EncoderLayer(8, 2, 20, dropout=0.0))
 x = draw((3, 5, 8), seed=1)
-output = layer(x)
+wanted = torch_twin(layer, 2)(x)
+with unchanged(layer, x):
+    output = layer(x)
 assert_shape(output, (3, 5, 8), "the output should have the shape of the input")
 assert_close(
     output,
-    torch_twin(layer, 2)(x),
+    wanted,
     "without mask and dropout, a post-norm layer should equal PyTorch's on the same weights",
 )
 visible_passed()
@@ -219,7 +222,7 @@ for B, N, d_model, num_heads, d_ff in ((2, 7, 12, 3, 10), (3, 4, 6, 1, 9)):
     x, upstream = draw((B, d_model, N), (B, N, d_model), seed=3)
     x = x.transpose(1, 2).requires_grad_()  # (B, N, d_model), not contiguous
     before = x.detach().clone()
-    output, wanted = layer(x), twin(x)
+    wanted, output = twin(x), layer(x)
     assert_close(
         output, wanted, "a post-norm layer should equal PyTorch's for other sizes and one head too"
     )
@@ -247,9 +250,12 @@ assert_close(output.mean(-1), 0, "a fresh post-norm layer ends with a norm, so t
 # %% test="encoder-layer-pre-norm" points=1
 layer = shaken(EncoderLayer(8, 2, 20, dropout=0.0, norm_first=True))
 x = draw((3, 5, 8), seed=5)
+wanted = torch_twin(layer, 2, norm_first=True)(x)
+with unchanged(layer, x):
+    output = layer(x)
 assert_close(
-    layer(x),
-    torch_twin(layer, 2, norm_first=True)(x),
+    output,
+    wanted,
     "with norm_first=True the layer should equal PyTorch's pre-norm layer on the same weights",
 )
 visible_passed()
@@ -259,8 +265,8 @@ twin = torch_twin(layer, 3, norm_first=True)
 x, upstream = draw((2, 7, 12), (2, 7, 12), seed=6)
 keep = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
 before = x.clone()
-output = layer(x, keep[:, None, :])
 wanted = twin(x, src_key_padding_mask=~keep)
+output = layer(x, keep[:, None, :])
 assert_close(output, wanted, "a pre-norm layer should equal PyTorch's under a padding mask too")
 assert torch.equal(x, before), "a pre-norm layer should leave its input unchanged"
 x.requires_grad_()
@@ -274,7 +280,8 @@ layer = shaken(EncoderLayer(8, 2, 20, dropout=0.0))
 x, junk = draw((3, 5, 8), (3, 5, 8), seed=7)
 real = torch.tensor([[True] * 5, [True] * 2 + [False] * 3, [True] * 4 + [False]])
 other = torch.where(real[..., None], x, junk)
-output, changed = layer(x, real[:, None, :]), layer(other, real[:, None, :])
+with unchanged(layer):
+    output, changed = layer(x, real[:, None, :]), layer(other, real[:, None, :])
 assert_close(
     changed[real], output[real], "what stands in the padding should never reach a real token"
 )
@@ -296,17 +303,19 @@ twin = torch_twin(layer, 3)
 x = draw((4, 6, 12), seed=8)
 keep = torch.arange(6) < torch.tensor([3, 6, 1, 5])[:, None]  # (4, 6)
 before = keep.clone()
+wanted = twin(x, src_key_padding_mask=~keep)
 assert_close(
     layer(x, keep[:, None, :]),
-    twin(x, src_key_padding_mask=~keep),
+    wanted,
     "a padding mask (batch, 1, keys) should hide the padded keys of each sentence, all else alike",
 )
 assert torch.equal(keep, before), "the mask handed in should stay unchanged"
 mask = draw((6, 6), seed=9) > -0.3
 mask |= torch.eye(6, dtype=torch.bool)
+wanted = twin(x, src_mask=~mask)
 assert_close(
     layer(x, mask),
-    twin(x, src_mask=~mask),
+    wanted,
     "a mask (queries, keys) should say for each query which keys it may attend to",
 )
 order = torch.tensor([4, 2, 0, 5, 1, 3])
@@ -319,17 +328,24 @@ assert_close(layer(x)[2:3], layer(x[2:3]), "sentences of a batch should not noti
 # %% test="encoder-layer-dropout" points=2
 layer = shaken(EncoderLayer(8, 2, 20, dropout=1.0))
 x = draw((3, 5, 8), seed=10)
+twin = torch_twin(layer, 2)
+wanted, in_evaluation = twin.norm2(twin.norm1(x)), twin(x)
+with unchanged(layer, x):
+    output = layer(x)
 assert_close(
-    layer(x),
-    layer.norm2(layer.norm1(x)),
+    output,
+    wanted,
     "if all is dropped, a post-norm layer in training should just normalise its input twice",
 )
 layer.eval()
-assert_close(layer(x), torch_twin(layer, 2)(x), "in evaluation nothing should be dropped")
+assert_close(layer(x), in_evaluation, "in evaluation nothing should be dropped")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 layer = shaken(EncoderLayer(8, 2, 20, dropout=1.0, norm_first=True), seed=11)
-assert_close(layer(x), x, "if all is dropped, a pre-norm layer in training should return its input")
+wanted = x.clone()
+assert_close(
+    layer(x), wanted, "if all is dropped, a pre-norm layer in training should return its input"
+)
 
 
 class Ones(nn.Module):
@@ -475,7 +491,11 @@ for i, layer in enumerate(stack.layers):
 # %% test="encoder-forward" points=2
 stack = shaken(Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0), 3))
 x = draw((2, 5, 8), seed=2)
-wanted = stack.layers[2](stack.layers[1](stack.layers[0](x)))
+wanted = x
+for layer in stack.layers:
+    copied = blocks.EncoderLayer(8, 2, 12, dropout=0.0).double()
+    copied.load_state_dict(layer.state_dict())
+    wanted = copied(wanted)
 assert_close(stack(x), wanted, "each layer should read what the layer before it has written")
 mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])[:, None, :]
 assert_close(
@@ -494,10 +514,13 @@ mask = (torch.arange(6) < torch.tensor([6, 2, 4])[:, None])[:, None, :]
 before = x.clone()
 wanted = x
 for layer in stack.layers:
-    wanted = layer(wanted, mask)
+    copied = blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=True).double()
+    copied.load_state_dict(layer.state_dict())
+    wanted = copied(wanted, mask)
+wanted = norm(wanted)
 assert_close(
     stack(x, mask),
-    norm(wanted),
+    wanted,
     "the norm should come once, after the last layer, and every layer should get the mask",
 )
 assert torch.equal(x, before), "the stack should leave its input unchanged"

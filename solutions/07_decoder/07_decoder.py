@@ -37,6 +37,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    unchanged,
     visible_passed,
 )
 
@@ -345,21 +346,22 @@ assert_raises(
 # %% test="decoder-layer-post-norm" points=2
 layer = shaken(DecoderLayer(8, 2, 20, dropout=0.0))
 x, memory = draw((3, 5, 8), (3, 7, 8))
-out = layer(x, memory)
+wanted = torch_twin(layer, num_heads=2)(x, memory)
+with unchanged(layer, x, memory):
+    out = layer(x, memory)
 assert_shape(out, (3, 5, 8), "the output should have the target's length: (batch, N, d_model)")
-twin = torch_twin(layer, num_heads=2)
-assert_close(out, twin(x, memory), "the layer should equal PyTorch's with the same weights")
+assert_close(out, wanted, "the layer should equal PyTorch's with the same weights")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 layer = shaken(DecoderLayer(12, 3, 30, dropout=0.0), seed=1)
 twin = torch_twin(layer, num_heads=3)
 x, memory, upstream = draw((2, 6, 12), (2, 4, 12), (2, 6, 12), seed=1)
-before = x.clone(), memory.clone()
+before, wanted = (x.clone(), memory.clone()), twin(x, memory)
 out = layer(x, memory)
 assert torch.equal(x, before[0]) and torch.equal(memory, before[1]), (
     "the layer should leave x and memory as they were"
 )
-assert_close(out, twin(x, memory), "with other sizes, the layer should equal PyTorch's too")
+assert_close(out, wanted, "with other sizes, the layer should equal PyTorch's too")
 x.requires_grad_()
 memory.requires_grad_()
 mine = torch.autograd.grad((layer(x, memory) * upstream).sum(), (x, memory), allow_unused=True)
@@ -382,10 +384,12 @@ assert_close(layer(x, memory), wanted, "the layer should hold in float32 and for
 # %% test="decoder-layer-pre-norm" points=1
 layer = shaken(DecoderLayer(8, 2, 20, dropout=0.0, norm_first=True), seed=2)
 x, memory = draw((3, 5, 8), (3, 7, 8), seed=3)
-twin = torch_twin(layer, num_heads=2, norm_first=True)
+wanted = torch_twin(layer, num_heads=2, norm_first=True)(x, memory)
+with unchanged(layer, x, memory):
+    out = layer(x, memory)
 assert_close(
-    layer(x, memory),
-    twin(x, memory),
+    out,
+    wanted,
     "with norm_first=True the layer should equal PyTorch's pre-norm layer",
 )
 visible_passed()
@@ -393,10 +397,8 @@ visible_passed()
 layer = shaken(DecoderLayer(12, 3, 30, 0.0, True), seed=3)
 twin = torch_twin(layer, num_heads=3, norm_first=True)
 x, memory, upstream = draw((2, 6, 12), (2, 4, 12), (2, 6, 12), seed=4)
-before = x.clone()
-assert_close(
-    layer(x, memory), twin(x, memory), "pre-norm with other sizes should equal PyTorch's too"
-)
+before, wanted = x.clone(), twin(x, memory)
+assert_close(layer(x, memory), wanted, "pre-norm with other sizes should equal PyTorch's too")
 assert torch.equal(x, before), "a pre-norm layer should leave x as it was"
 x.requires_grad_()
 memory.requires_grad_()
@@ -411,7 +413,8 @@ for name, gradient, right in zip(("x", "memory"), mine, theirs, strict=True):
 layer = shaken(DecoderLayer(8, 2, 20, dropout=0.0), seed=4)
 x, memory = draw((3, 5, 8), (3, 7, 8), seed=5)
 causal = torch.ones(5, 5, dtype=torch.bool).tril()
-out = layer(x, memory, causal)
+with unchanged(layer):
+    out = layer(x, memory, causal)
 longer = torch.cat([x, draw((3, 1, 8), seed=6)], dim=1)
 grown = layer(longer, memory, torch.ones(6, 6, dtype=torch.bool).tril())
 assert_close(
@@ -419,6 +422,7 @@ assert_close(
     out,
     "under a causal target mask, a new target token should not change the outputs before it",
 )
+assert not torch.allclose(out[:, 4], out[:, 3]), "outputs should depend on the target's tokens"
 seen = torch.ones(3, 1, 7, dtype=torch.bool)
 seen[1, :, 4:] = False
 assert_close(
@@ -463,8 +467,10 @@ for norm_first in (False, True):
     last = [silent.self_attention.w_o, silent.cross_attention.w_o, silent.feed_forward.outer]
     for parameter in nn.ModuleList(last).parameters():
         nn.init.zeros_(parameter)
+    with unchanged(layer):
+        output = layer(x, memory)
     assert_close(
-        layer(x, memory),
+        output,
         silent(x, memory),
         "with dropout 1, the layer should give what it gives if all sub-layers return 0",
     )
@@ -476,15 +482,13 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 for norm_first in (False, True):
     layer = shaken(DecoderLayer(12, 3, 30, 0.4, norm_first), seed=7)
+    x, memory = draw((2, 6, 12), (2, 4, 12), seed=11)
     without = shaken(DecoderLayer(12, 3, 30, 0.0, norm_first))
     without.load_state_dict(layer.state_dict())
-    x, memory = draw((2, 6, 12), (2, 4, 12), seed=11)
     layer.eval()
-    assert_close(
-        layer(x, memory),
-        without(x, memory),
-        "in eval mode nothing should be dropped",
-    )
+    with unchanged(layer):
+        output = layer(x, memory)
+    assert_close(output, without(x, memory), "in eval mode nothing should be dropped")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -612,6 +616,7 @@ stack = Decoder(SmallLayer, 3)
 x, memory = draw((2, 5, 4), (2, 7, 4))
 wanted = x
 for layer in stack.layers:
+    assert isinstance(layer, SmallLayer), "layers should hold what make_layer returned"
     wanted = torch.tanh(wanted @ layer.weight + memory.mean(1, keepdim=True))
 assert_close(
     stack(x, memory),
@@ -624,10 +629,11 @@ target_mask = torch.ones(5, 5, dtype=torch.bool).tril()
 memory_mask = torch.ones(2, 1, 7, dtype=torch.bool)
 for norm in (None, shaken(LayerNorm(4), seed=1)):
     stack = Decoder(SmallLayer, 4, norm)
+    weights = [layer.weight.detach().clone() for layer in stack.layers]
     out = stack(x, memory, target_mask, memory_mask)
     wanted = x
-    for layer in stack.layers:
-        wanted = torch.tanh(wanted @ layer.weight + memory.mean(1, keepdim=True))
+    for layer, weight in zip(stack.layers, weights, strict=True):
+        wanted = torch.tanh(wanted @ weight + memory.mean(1, keepdim=True))
         assert layer.given[1] is target_mask and layer.given[2] is memory_mask, (
             "every layer should get both masks, the target's first"
         )
@@ -731,12 +737,12 @@ names = [name for name, _ in generator.named_parameters()]
 assert names == ["weight"], f"the generator has one parameter, weight, and no bias; yours: {names}"
 assert_shape(generator.weight, (11, 6), "weight has one row for each token: (vocab_size, d_model)")
 x = draw((2, 5, 6))
-logits = generator.double()(x)
+wanted = (x[1, 3] * generator.double().weight[7].detach()).sum()
+logits = generator(x)
 assert_shape(logits, (2, 5, 11), "logits should be (batch, tokens, vocab_size)")
-row = generator.weight[7].detach()
 assert_close(
     logits[1, 3, 7],
-    (x[1, 3] * row).sum(),
+    wanted,
     "the logit of token 7 should be the dot product of x with row 7 of weight",
 )
 visible_passed()
@@ -750,10 +756,10 @@ assert 0.3 / 4 < spread < 1.3 / 4, (
 )
 generator = shaken(Generator(4, 9), seed=1)
 x = draw((4, 3, 2), seed=2).transpose(0, 2)  # (2, 3, 4), not contiguous
-before = x.clone()
+before, wanted = x.clone(), F.linear(x, generator.weight)
 assert_close(
     generator(x),
-    F.linear(x, generator.weight),
+    wanted,
     "logits should be x times the transposed weight, with other sizes and a transposed input too",
 )
 assert torch.equal(x, before), "the generator should leave x as it was"
@@ -773,9 +779,10 @@ visible_passed()
 x = draw((2, 3, 4), dtype=torch.float32)
 with torch.no_grad():
     nn.init.xavier_uniform_(embedding.weight)
+wanted = F.linear(x, embedding.weight)
 assert_close(
     generator(x),
-    F.linear(x, embedding.weight),
+    wanted,
     "after tie, logits should follow when the embedding's numbers are set anew",
 )
 ids = torch.tensor([[1, 2, 3], [1, 0, 5]])

@@ -50,6 +50,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    unchanged,
     visible_passed,
 )
 
@@ -300,7 +301,8 @@ assert heads == [2] * 6, "two layers a side have six attentions, with the number
 table = draw((9, 8), seed=900)
 model = settled(Transformer(11, 13, table, 8, 2, 2, 20, dropout=0.4, pad_id=10, tied=False))
 source, target = torch.tensor([[3, 7, 1, 9], [2, 2, 8, 0]]), torch.tensor([[1, 5, 0], [4, 12, 6]])
-logits = model(source, target)
+with unchanged(model):
+    logits = model(source, target)
 assert_shape(logits, (2, 3, 13), "logits should be (batch, target tokens, target_vocab)")
 assert_close(
     logits[:, :, 5],
@@ -370,7 +372,8 @@ assert_dtype(memory_mask, torch.bool, "the memory mask should be boolean")
 assert memory_mask[1, 0].tolist() == [True, True, False, False], (
     "source ids 2 5 4 4 with pad_id=4: two tokens may be attended to, two not"
 )
-together, alone = model(source, target), model(source[1:, :2], target[1:, :1])
+with unchanged(model):
+    together, alone = model(source, target), model(source[1:, :2], target[1:, :1])
 assert_close(together[1, 0], alone[0, 0], "padding should not change the logits of real tokens")
 other = model(source, torch.tensor([[1, 8, 0], [6, 4, 4]]))
 assert_close(other[0, 0], together[0, 0], "a later target token should not change earlier logits")
@@ -425,10 +428,12 @@ table = draw((9, 8), seed=902)
 model = settled(Transformer(11, 13, table, 8, 2, 2, 20, pad_id=10, tied=False))
 memory, memory_mask = model.encode(torch.tensor([[3, 7, 1, 9]]))
 target = torch.tensor([[5, 2]])
-logits = model.decode(target, memory, memory_mask, offset=3)
+with unchanged(model):
+    logits = model.decode(target, memory, memory_mask, offset=3)
 shifted = settled(Transformer(11, 13, table[3:], 8, 2, 2, 20, pad_id=10, tied=False))
 wanted = shifted.decode(target, memory, memory_mask)
 assert_close(logits, wanted, "with offset=3, the first target token should stand at position 3")
+assert logits.std() > 1e-3, "logits should depend on the token, and on the target's tokens"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 memory, memory_mask = model.encode(torch.tensor([[3, 7, 1, 9, 10], [2, 5, 8, 0, 6]]))
