@@ -101,7 +101,7 @@ def broken(answer: str, rules: QuestionRules = RULES, others: tuple[str, ...] = 
         ("import pydoc\npydoc.locate('torch.' + 'softmax')", "pydoc.locate"),
         (
             "from IPython.core.interactiveshell import InteractiveShell as I\nI.instance().ex('1')",
-            "IPython.core.interactiveshell.InteractiveShell",
+            "IPython.core.interactiveshell.InteractiveShell.instance",
         ),
         ("import string\nstring.Formatter().get_field('0.a', [x], {})", "string.Formatter"),
         ("torch.jit.script(layer)", "torch.jit.script"),

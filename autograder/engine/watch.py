@@ -71,6 +71,7 @@ def prepare() -> None:
             schema=c._get_schema,
             overload=c._get_operation_overload,
             ones=torch.ones,
+            inference_mode=torch.inference_mode,
             Tensor=torch.Tensor,
             is_inference=torch.Tensor.is_inference,
             in_inference_mode=torch.is_inference_mode_enabled,
@@ -171,6 +172,10 @@ class Watch:
     def _try_out(self, torch: SimpleNamespace, operator: str, name: str) -> None:
         """Call an operator once: one that is not stopped was seen to, and counts as used."""
         plain, _, overload = operator.partition(".")
+        with torch.inference_mode(False):  # there, not every operator's stop is met at once
+            self._try(torch, plain, overload, name)
+
+    def _try(self, torch: SimpleNamespace, plain: str, overload: str, name: str) -> None:
         arguments = _arguments(torch, torch.schema(f"aten::{plain}", overload))
         if arguments is None:
             return

@@ -99,7 +99,7 @@ SEEN_IN_THE_TEXT = [
         "another-program",
         bodies(
             softmax="import subprocess, sys, json\n"
-            "code = f'import torch; print(torch.softmax(torch.tensor({x.tolist()}), -1).tolist())'\n"
+            "code = f'import torch; print(torch.tensor({x.tolist()}).softmax(-1).tolist())'\n"
             "out = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)\n"
             "return torch.tensor(json.loads(out.stdout), dtype=x.dtype)"
         ),
