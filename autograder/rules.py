@@ -33,11 +33,13 @@ What `forbid` may hold:
     ".sort"           the method only
 
 Where something is forbidden, ways to reach a name by its text (`eval`, `getattr` with a computed
-name, `globals()`, ...) are forbidden too, unless `allow` names them. Searched are the answer and,
-of the student's other cells, the statements that make what it uses. While the tests of the question
-run, operators of tensor libraries, and functions and classes written in Python, are stopped as well
-(`autograder.engine.watch`); a function written in terms of a forbidden one is forbidden with it.
-A broken rule costs the points of the question's tests.
+name, `globals()`, ...), to compile code out of sight and to start another program or process are
+forbidden too, unless `allow` names them. Searched are the answer and, of the student's other cells
+and of the modules that they write (`%%writefile`, `write`), the statements that make what it uses,
+and those that set something inside a library, which every answer then uses. While the tests of the
+question run, operators of tensor libraries, and functions and classes written in Python, are
+stopped as well (`autograder.engine.watch`); a function written in terms of a forbidden
+one is forbidden with it. A broken rule costs the points of the question's tests.
 
 Lateness is read from the clock of whoever collected: the time of the submission's folder and
 notebooks as they lie in submitted/, or the LMS's list.
@@ -48,6 +50,8 @@ import builtins
 import csv
 import difflib
 import math
+import re
+import sys
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,21 +73,41 @@ BY_TEXT = frozenset({
 BY_TEXT_MODULES = (
     "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "ctypes", "cffi", "gc",
     "inspect", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile", "profile",
-    "trace", "bdb", "pdb", "unittest.mock", "autograder", *WAYS_ROUND,
+    "trace", "bdb", "pdb", "unittest.mock", "autograder", "IPython", "ipykernel", "pydoc",
+    "doctest", "rlcompleter", "shelve", "joblib", "logging.config", "_string", "sympy",
+    "numexpr", "jinja2",
+    "numba", "jax", "tensorflow", *WAYS_ROUND,
+)
+PROGRAMS = (  # another process, which nothing watches
+    "subprocess", "_posixsubprocess", "multiprocessing", "concurrent.futures.process",
+    "concurrent.futures.ProcessPoolExecutor", "pty", "posix", "asyncio.subprocess",
+    "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell", "webbrowser", "pexpect",
+    *(f"os.{name}" for name in (
+        "fork", "forkpty", "system", "popen", "posix_spawn", "posix_spawnp",
+        "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp", "execvpe",
+        "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe",
+    )),
 )
 BY_TEXT_FUNCTIONS = (
     "operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe",
     "sys._current_frames", "sys.settrace", "sys.setprofile", "threading.settrace",
     "threading.setprofile", "timeit.timeit", "timeit.repeat", "timeit.Timer",
-    "types.FunctionType", "types.CodeType", "typing.get_type_hints",
+    "types.FunctionType", "types.CodeType", "typing.get_type_hints", "typing.ForwardRef",
+    "string.Formatter", "unittest.TestLoader", "unittest.defaultTestLoader", "unittest.main",
+    "pandas.eval", "pandas.read_pickle", "numpy.f2py", *PROGRAMS,
 )
 BY_TEXT_ATTRIBUTES = frozenset({
     "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
     "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
     "__bases__", "__reduce__", "__reduce_ex__", "f_back", "f_builtins", "f_globals", "f_locals",
     "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
+    "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
 })
 # fmt: on
+SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
+WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
+FILE = re.compile(r"\s*%%(?:writefile|file)\s+(?:-a\s+|--append\s+)?(?P<path>\S+\.py)\s*?\n")
+UNKNOWN = "*"  # the name of a module whose text is written to a file of any name
 COMPUTED = "getattr with a computed name"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CLASSES = (ast.ClassDef,)
@@ -220,8 +244,11 @@ def broken_rules(
     if tree is None:
         return ()
     asked = names or _only_imported(tree)
-    own = _used(tree, [other for text in others if (other := parse(text))], names)
     given = [other for text in imports if (other := parse(text))]
+    packages = {name.partition(".")[0] for name in (*forbid, *WAYS_ROUND) if "." in name} - {""}
+    everything = list(_parts(tree, others))
+    patches = _Patches(packages, _aliases([*given, *(part.tree for part in everything)]))
+    own = _used(everything, names, patches, packages | _imported(given))
     parts = [part.tree for part in own]
     search = _Search(forbid, rules.allow, _aliases([*given, *parts]), _defined(parts))
     found = {}
@@ -371,10 +398,11 @@ def moment(text: str) -> float:
 
 @dataclass(frozen=True)
 class _Part:
-    """A statement at the top level of a student's cell."""
+    """A statement at the top level of a student's cell, or of a module that a cell writes."""
 
     tree: ast.Module
     where: str  # of which cell, in words; empty for the answer's own
+    modules: frozenset[str] = frozenset()  # that it is a part of, by the names to import them
 
     def names(self) -> set[str]:
         """What it defines or changes."""
@@ -394,21 +422,98 @@ def _root(node: ast.AST | None) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _used(answer: ast.Module, others: Sequence[ast.Module], names: Collection[str]) -> list[_Part]:
+def _parts(answer: ast.Module, others: Sequence[str]) -> Iterator[_Part]:
+    """All statements of a student's: of the answer first, then of other cells and of modules."""
+    trees = [(answer, "")]
+    for text in others:
+        if file := FILE.match(text):
+            path = Path(file["path"])
+            modules = frozenset({*path.parent.parts, path.stem})
+            yield from _statements(text[file.end() :], f" of your {path.name}", modules)
+        elif tree := parse(text):
+            trees.append((tree, " of another cell of yours"))
+    for tree, where in trees:
+        yield from (_Part(ast.Module([node], []), where) for node in tree.body)
+        for text in filter(_is_module, _written(tree)):
+            yield from _statements(text, " of a file that you write", frozenset({UNKNOWN}))
+
+
+def _statements(text: str, where: str, modules: frozenset[str]) -> Iterator[_Part]:
+    tree = parse(text) or ast.Module([], [])
+    yield from (_Part(ast.Module([node], []), where, modules) for node in tree.body)
+
+
+def _is_module(text: str) -> bool:
+    """Whether a text could be a module: it defines something."""
+    tree = parse(text)
+    return tree is not None and bool(top_level_names(tree))
+
+
+def _written(tree: ast.Module) -> Iterator[str]:
+    """Texts that stand in a cell as they are and are written to files."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in WRITERS:
+            for part in (part for given in node.args for part in ast.walk(given)):
+                value = part.value if isinstance(part, ast.Constant) else None
+                if isinstance(value, bytes):
+                    yield value.decode("utf-8", "replace")
+                elif isinstance(value, str):
+                    yield value
+
+
+@dataclass(frozen=True)
+class _Patches:
+    """Finds statements that set something inside a library: every answer then uses it."""
+
+    packages: Collection[str]
+    aliases: Mapping[str, set[str]]
+
+    def of(self, part: _Part) -> bool:
+        """Whether a statement, or a function that it defines, does so."""
+        return any(self._is_patch(node) for node in ast.walk(part.tree))
+
+    def _is_patch(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            inside = not isinstance(node.ctx, ast.Load) or getattr(node, "attr", "") == "__dict__"
+            return inside and self._is_theirs(node.value)
+        if not isinstance(node, ast.Call):
+            return False
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if any("mock.patch" in origin for origin in _origins(node.func, self.aliases)):
+            texts = {(_text(given) or "").partition(".")[0] for given in node.args}
+            return bool(texts & {*self.packages}) or any(map(self._is_theirs, node.args))
+        return called in {"vars", *SETTERS} and any(map(self._is_theirs, node.args[:1]))
+
+    def _is_theirs(self, node: ast.expr) -> bool:
+        """Whether this is a library, or something in it."""
+        while isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return False
+        origins = self.aliases.get(node.id, self.aliases.get("*", ()))
+        if node.id not in self.aliases and not node.id[:1].isupper():
+            return False  # of what * brings, only classes are taken for theirs
+        return any(origin.partition(".")[0] in self.packages for origin in origins)
+
+
+def _used(
+    parts: Sequence[_Part], names: Collection[str], patches: _Patches, packages: Collection[str]
+) -> list[_Part]:
     """The statements that an answer is made of, and those of other cells that it leans on.
 
-    Without names, or if nothing defines them, all statements of the answer count.
+    Without names, or if nothing defines them, all statements of the answer count. What a module
+    outside these packages holds may be what the student wrote.
     """
-    parts = [_Part(ast.Module([node], []), "") for node in answer.body]
-    for other in others:
-        parts += [_Part(ast.Module([node], []), " of another cell of yours") for node in other.body]
     makers: dict[str, list[int]] = {}
+    modules: dict[str, list[int]] = {}
     for number, part in enumerate(parts):
-        for name in part.names():
-            makers.setdefault(name, []).append(number)
+        for name in part.modules or part.names():
+            (modules if part.modules else makers).setdefault(name, []).append(number)
+    mine = {number for number, part in enumerate(parts) if not part.where}
     todo = [*makers.pop("*", ()), *(n for name in names for n in makers.pop(name, ()))]
-    if not any(number < len(answer.body) for number in todo if "*" not in parts[number].names()):
-        todo += range(len(answer.body))
+    if not any(number in mine for number in todo if "*" not in parts[number].names()):
+        todo += mine
+    todo += [number for number, part in enumerate(parts) if patches.of(part)]
     used: set[int] = set()
     while todo:
         number = todo.pop()
@@ -417,7 +522,25 @@ def _used(answer: ast.Module, others: Sequence[ast.Module], names: Collection[st
             for node in ast.walk(parts[number].tree):
                 if isinstance(node, ast.Name):
                     todo += makers.pop(node.id, ())
+                elif isinstance(node, ast.Import | ast.ImportFrom):
+                    found = _modules(node, packages)
+                    todo += [n for name in found for n in modules.pop(name, ())]
     return [parts[number] for number in sorted(used)]
+
+
+def _modules(node: ast.Import | ast.ImportFrom, packages: Collection[str]) -> Iterator[str]:
+    """Names of modules that an import may load."""
+    names = [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        names = [".".join(filter(None, (node.module, name))) for name in names]
+    if not {name.partition(".")[0] for name in names} <= {*packages, *sys.stdlib_module_names}:
+        yield UNKNOWN
+    yield from (piece for name in names for piece in name.split("."))
+
+
+def _imported(trees: Sequence[ast.Module]) -> set[str]:
+    """Packages that the instructor's cells import."""
+    return {origin.partition(".")[0] for origins in _aliases(trees).values() for origin in origins}
 
 
 def _only_imported(answer: ast.Module) -> set[str]:
@@ -453,6 +576,8 @@ def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Names that are given the value of a name or attribute."""
     if isinstance(node, ast.Assign):
         pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple | ast.List):
+        pairs = [(node.target, value) for value in node.iter.elts]
     elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
         pairs = [(node.target, node.value)]
     else:
@@ -596,6 +721,9 @@ class _Search:
             yield from self._by_text(node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             yield from self._attribute(node)
+        elif isinstance(node, ast.Attribute):  # set to something else, or deleted
+            origins = _origins(node, self.aliases)
+            yield from sorted(origin for origin in origins if self._forbidden(origin))
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield from self._name(node, free)
         elif isinstance(node, ast.Subscript):

@@ -89,6 +89,28 @@ def broken(answer: str, rules: QuestionRules = RULES, others: tuple[str, ...] = 
         ("class A(torch.nn.Softmax): pass", "torch.nn.Softmax"),
         ("def f(x, s=lambda y: torch.softmax(y, -1)): return s(x)", "torch.softmax"),
         ("from torch import softmax", "torch.softmax"),
+        ("import subprocess as s\ns.Popen(['python'])", "subprocess.Popen"),
+        ("import os\nos.posix_spawn('/bin/sh', [], {})", "os.posix_spawn"),
+        ("from os import fork\nfork()", "os.fork"),
+        ("import multiprocessing as m\nm.Pool()", "multiprocessing.Pool"),
+        (
+            "import concurrent.futures as c\nc.ProcessPoolExecutor()",
+            "concurrent.futures.ProcessPoolExecutor",
+        ),
+        ("import asyncio\nasyncio.create_subprocess_exec('a')", "asyncio.create_subprocess_exec"),
+        ("import pydoc\npydoc.locate('torch.' + 'softmax')", "pydoc.locate"),
+        (
+            "from IPython.core.interactiveshell import InteractiveShell as I\nI.instance().ex('1')",
+            "IPython.core.interactiveshell.InteractiveShell.instance",
+        ),
+        ("import string\nstring.Formatter().get_field('0.a', [x], {})", "string.Formatter"),
+        ("torch.jit.script(layer)", "torch.jit.script"),
+        ("import torch.fx as fx\nfx.symbolic_trace(layer)", "torch.fx.symbolic_trace"),
+        ("torch.compile(layer)", "torch.compile"),
+        ("torch.load('f.pt')", "torch.load"),
+        ("torch.library.Library.impl = lambda *a: None", "torch.library.Library.impl"),
+        ("torch.softmax = mine", "torch.softmax"),
+        ("del torch.softmax", "torch.softmax"),
     ],
 )
 def test_a_forbidden_name_is_found_however_it_is_spelt(answer: str, name: str):
@@ -167,6 +189,60 @@ def test_of_another_cell_only_what_the_answer_uses_is_searched():
         assert len(broken("def f(x): return k", others=(f"k = {{}}\n{kept}",))) == 1, kept
     hidden = "def g():\n    global kept\n    kept = torch.softmax"
     assert broken("def f(x): return kept(x)", others=(hidden,))
+
+
+PATCHES = [
+    "if True:\n    import torch as t\n    k = t.softmax\n"
+    "    for T in (t.Tensor,):\n        T.positive = lambda self: k(self, -1)",
+    "T = torch.Tensor\nT.positive = lambda self: self.softmax(-1)",
+    "from torch import *\nTensor.positive = lambda self: self.softmax(-1)",
+    "setattr(torch.Tensor, 'positive', F.softmax)",
+    "type.__setattr__(torch.Tensor, 'positive', F.softmax)",
+    "torch.__dict__['exp'] = F.softmax",
+    "vars(torch).update(exp=F.softmax)",
+    "def go():\n    Tensor.positive = F.softmax\ngo()",
+    "torch.library.Library.impl = lambda *a, **k: None",
+    "from unittest.mock import patch\npatch('torch.exp', F.softmax).start()",
+]
+
+
+@pytest.mark.parametrize("cell", PATCHES)
+def test_what_is_set_inside_a_library_is_a_part_of_every_answer(cell: str):
+    assert broken("def f(x): return x.positive()", others=(cell,))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "torch.backends.cudnn.deterministic = True",
+        "torch.layer_norm = mine",
+        "m = torch.nn.Softmax(-1)\nm.note = torch.softmax",
+        "class A:\n    def go(self): self.s = torch.softmax",
+    ],
+)
+def test_a_patch_costs_only_where_what_it_holds_is_forbidden(cell: str):
+    assert broken("def f(x): return torch.exp(x)", others=(cell,)) == []
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%%writefile helper.py\nimport torch\ndef ready(s): return torch.softmax(s, -1)\n",
+        "%%file -a helper.py\ndef ready(s): return s.softmax(-1)\n",
+        "open('helper.py', 'w').write('def ready(s): return s.softmax(-1)')",
+        "import pathlib as p\np.Path(n).write_text('def ready(s): return s.softmax(-1)')",
+    ],
+)
+def test_a_module_that_a_cell_writes_is_searched_if_the_answer_imports_it(cell: str):
+    for answer in ("import helper\nf = lambda x: helper.ready(x)", "from helper import ready as f"):
+        assert ".softmax" in " ".join(broken(answer, others=(cell,)))
+    assert broken("def f(x): return torch.exp(x)", others=(cell,)) == []
+    assert broken("import torch.nn\ndef f(x): return torch.exp(x)", others=(cell,)) == []
+
+
+def test_what_is_written_and_is_no_module_is_left_alone():
+    cells = ("open('notes.txt', 'w').write('softmax')", "%%writefile notes.txt\ntorch.softmax\n")
+    assert broken("import helper\nhelper.f()", others=cells) == []
 
 
 def test_an_answer_may_be_compared_with_the_ready_function():

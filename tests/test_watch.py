@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import lab.blocks as finished
+from autograder.engine import watch as watching
 from autograder.engine.watch import Forbidden, Watch
 
 NAMES = [
@@ -123,6 +124,55 @@ def test_what_was_stopped_in_a_try_is_noted_all_the_same(watch: Watch):
     except RuntimeError:
         X.exp()
     assert watch.seen == {"torch.softmax"}
+
+
+def test_an_operator_in_a_compiled_graph_is_stopped():
+    """Also where it was compiled before anything was watched."""
+    unit = torch.jit.CompilationUnit("def f(x):\n    return torch.softmax(x, -1)\n")
+    unit.f(X)
+    watch = Watch(NAMES)
+    try:
+        with pytest.raises(RuntimeError, match="does not allow"):
+            unit.f(X)
+    finally:
+        watch.end()
+    assert watch.seen == {"torch.softmax"}
+
+
+def test_what_the_watch_needs_was_bound_before(monkeypatch: pytest.MonkeyPatch):
+    """A student replaced torch's ways to watch."""
+    nothing = lambda *_, **__: None  # noqa: E731
+    for place, name in (
+        (torch.library.Library, "impl"),
+        (torch.library.Library, "__init__"),
+        (torch.library, "Library"),
+        (torch.library, "get_kernel"),
+        (torch._C, "_dispatch_get_all_op_names"),
+        (torch, "is_inference_mode_enabled"),
+    ):
+        monkeypatch.setattr(place, name, nothing)
+    watch = Watch(["torch.softmax"])
+    try:
+        assert not watch.seen
+        with pytest.raises(Forbidden):
+            torch.softmax(X, -1)
+    finally:
+        watch.end()
+
+
+def test_a_watch_that_was_undone_counts_as_used(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(watching._bound, "impl", lambda *_, **__: None)
+    watch = Watch(["torch.softmax", "torch.nn.functional.layer_norm"])
+    watch.end()
+    assert watch.seen == {"torch.softmax", "torch.nn.functional.layer_norm"}
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_trying_the_stops_out_leaves_no_note(inference: bool):
+    with torch.inference_mode(inference):
+        watch = Watch([*NAMES, "torch.batch_norm", "torch.nn.functional.multi_head_attention"])
+        watch.end()
+    assert not watch.seen
 
 
 def test_a_forbidden_module_cannot_be_imported_meanwhile():

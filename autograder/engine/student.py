@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from autograder.engine import said
+from autograder.engine import said, watch
 from autograder.engine.peer import Free, Peer, open_packages
 from autograder.engine.watch import Watch
 from autograder.syntax import awaits
@@ -40,6 +40,7 @@ def warm(modules: Sequence[str]) -> None:
             print(f"note: {name} could not be imported beforehand: {error}", file=sys.stderr)
     if "torch" in sys.modules:
         importlib.import_module("autograder.engine.tensors")  # out of reach in the sandbox
+        watch.prepare()
     open_packages(modules)
     SHELL = _shell()
     SHELL.run_cell("None", store_history=False)  # what the first cell needs is looked up here

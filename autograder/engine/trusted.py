@@ -147,6 +147,7 @@ class Space(dict):
         if self.version != self.student.version:
             self.known, self.version = {}, self.student.version
         if name in self.known:
+            self.student.peer.named(self.known[name], name)
             return self.known[name]
         value = self._look_up(self.student, name)
         if remote_of(value) is not None:
@@ -270,7 +271,13 @@ def _compiled_cell(source: str, where: str) -> Any:
 
 
 def run_test(
-    student: Student, cell: Any, space: Space, seconds: float, asked: list | None = None
+    student: Student,
+    cell: Any,
+    space: Space,
+    seconds: float,
+    asked: list | None = None,
+    *,
+    may_fail: bool = False,
 ) -> TestRun:
     """Run one test cell against what the student's process defines now.
 
@@ -280,6 +287,7 @@ def run_test(
         space: the tests' names.
         seconds: that it may take.
         asked: gets the calls that were made, if given.
+        may_fail: whether it may pass though a claim of it, called by the answer, did not hold.
     """
     name = f"<test {cell.grade_id}>"
     body, last = compiled(cell.source, name)
@@ -292,6 +300,8 @@ def run_test(
             with student.clock(seconds), alarm(seconds):
                 exec(body, space, space)
                 value = eval(last, space, space) if last is not None else None
+            if student.peer.failed is not None and not may_fail:
+                raise student.peer.failed  # what the answer has kept to itself
             score = partial(value, cell.points)
         except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
             error = caught

@@ -11,9 +11,14 @@ things are replaced by something that takes a note and raises `Forbidden`:
 - the code of Python functions, and of the methods of classes, whatever name they go by; of a module
   as a whole whatever it offers, or the module itself if it is not imported yet.
 
-What this cannot see: functions that C code offers outside torch, a copy of a function, and
-whatever undoes it, since it lives in the student's own process. Reading the answer's text
-(`autograder.rules`) is the other half: it knows those names, and the ways to such things.
+What it needs of torch is bound before any student's code runs (`prepare`), and each operator's stop
+is tried once: one that does not stop was undone, and counts as used.
+
+A graph that was compiled before runs torch's operators, which are stopped, but nothing of the
+Python functions that it was made of. What this cannot see, besides: functions that C code offers
+outside torch, a copy of a function, and whatever undoes all of it, since it lives in the student's
+own process. Reading the answer's text (`autograder.rules`) is the other half: it knows those names,
+and the ways to such things.
 """
 
 import importlib.util
@@ -22,14 +27,55 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
-WAYS_ROUND = ("torch.library", "torch.package", "torch.utils.cpp_extension", "torch._C")
+# torch's ways to undo this, to reach a name by its text, to compile code or to start processes
+# fmt: off
+WAYS_ROUND = (
+    "torch.library", "torch.package", "torch.utils.cpp_extension", "torch._C", "torch._ops",
+    "torch.load", "torch.serialization", "torch.hub", "torch.jit", "torch.fx", "torch.export",
+    "torch.compile", "torch.compiler", "torch._dynamo", "torch._inductor",
+    "torch._higher_order_ops", "torch.onnx", "torch.multiprocessing",
+    "torch.distributed", "torch.utils._python_dispatch",
+    "torch.utils.benchmark", "torch.testing._internal", "torch._decomp", "torch._refs",
+    "torch._prims", "torch._dispatch", "torch._classes", "torch.classes", "torch._library",
+)
+# fmt: on
 QUALIFIERS = ("native", "safe", "masked", "sparse", "special")  # torch's, for one computation
 BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
 ALWAYS = ("Autograd", "MkldnnCPU")  # no operator takes its steps there
 # torch's own operators once more, in Python
 IN_PYTHON = ("torch._refs", "torch._refs.nn.functional", "torch._decomp.decompositions")
+
+
+_bound: SimpleNamespace | None = (
+    None  # what is needed of torch, as it was before any student's code
+)
+
+
+def prepare() -> None:
+    """Bind what is needed of torch, if it is imported; call this before any student's code."""
+    global _bound
+    if _bound is None and "torch" in sys.modules:
+        torch = sys.modules["torch"]
+        library, c = torch.library.Library, torch._C
+        _bound = SimpleNamespace(
+            Library=library,
+            begin=library.__init__,
+            impl=library.impl,
+            destroy=library._destroy,
+            get_kernel=torch.library.get_kernel,
+            operators=c._dispatch_get_all_op_names,
+            has_kernel=c._dispatch_has_computed_kernel_for_dispatch_key,
+            schema=c._get_schema,
+            overload=c._get_operation_overload,
+            ones=torch.ones,
+            inference_mode=torch.inference_mode,
+            Tensor=torch.Tensor,
+            is_inference=torch.Tensor.is_inference,
+            in_inference_mode=torch.is_inference_mode_enabled,
+        )
 
 
 class Forbidden(RuntimeError):
@@ -53,8 +99,9 @@ class Watch:
             self._things.append((_find(name), name))
             for function in _functions(name):
                 self._replace(function, self._stop(name))
-        if "torch" in sys.modules:
-            self._watch_operators(names)
+        prepare()
+        if _bound is not None:
+            self._watch_operators(_bound, names)
 
     def look_at(self, value: Any) -> None:
         """Stop here if this is itself what may not be used: it would be handed over as it is."""
@@ -70,8 +117,8 @@ class Watch:
         for name in self._modules:
             del sys.modules[name]
         self._modules.clear()
-        if self._library is not None:
-            self._library._destroy()
+        if self._library is not None and _bound is not None:
+            _bound.destroy(self._library)
             self._library = None
 
     def _stop(self, name: str) -> Callable[..., NoReturn]:
@@ -91,32 +138,56 @@ class Watch:
         # as many names of functions around it as before, or Python refuses
         function.__code__ = new.replace(co_consts=consts, co_freevars=code.co_freevars)
 
-    def _watch_operators(self, names: Sequence[str]) -> None:
-        torch = sys.modules["torch"]
+    def _watch_operators(self, torch: SimpleNamespace, names: Sequence[str]) -> None:
         wanted = {_bare(name.rpartition(".")[2]): name for name in reversed(names) if _torchs(name)}
         for module in (sys.modules[name] for name in IN_PYTHON if name in sys.modules):
             for name, twin in vars(module).items():
                 if _bare(name) in wanted and isinstance(twin, types.FunctionType):
                     self._replace(twin, self._stop(wanted[_bare(name)]))
-        self._library = torch.library.Library("aten", "IMPL")
+        self._library = object.__new__(torch.Library)
+        torch.begin(self._library, "aten", "IMPL")
+        watched: dict[str, str] = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of what is done here on purpose
-            for operator in torch._C._dispatch_get_all_op_names():
+            for operator in torch.operators():
                 space, _, overload = operator.partition("::")
                 name = wanted.get(_bare(overload.partition(".")[0]))
                 if space == "aten" and name is not None:
-                    self._watch_operator(overload, self._stop(name))
+                    self._watch_operator(torch, overload, self._stop(name))
+                    watched[overload] = name
+        for overload, name in watched.items():
+            self._try_out(torch, overload, name)
 
-    def _watch_operator(self, operator: str, stop: Callable[..., NoReturn]) -> None:
-        torch = sys.modules["torch"]
-        has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+    def _watch_operator(
+        self, torch: SimpleNamespace, operator: str, stop: Callable[..., NoReturn]
+    ) -> None:
         for key in BELOW_AUTOGRAD:
-            if has_kernel(f"aten::{operator}", key):
-                kernel = torch.library.get_kernel(f"aten::{operator}", key)
-                step = _on_inference_tensors(stop, kernel)
-                self._library.impl(operator, step, key, with_keyset=True)
+            if torch.has_kernel(f"aten::{operator}", key):
+                kernel = torch.get_kernel(f"aten::{operator}", key)
+                step = _on_inference_tensors(torch, stop, kernel)
+                torch.impl(self._library, operator, step, key, with_keyset=True)
         for key in ALWAYS:
-            self._library.impl(operator, stop, key)
+            torch.impl(self._library, operator, stop, key)
+
+    def _try_out(self, torch: SimpleNamespace, operator: str, name: str) -> None:
+        """Call an operator once: one that is not stopped was seen to, and counts as used."""
+        plain, _, overload = operator.partition(".")
+        with torch.inference_mode(False):  # there, not every operator's stop is met at once
+            self._try(torch, plain, overload, name)
+
+    def _try(self, torch: SimpleNamespace, plain: str, overload: str, name: str) -> None:
+        arguments = _arguments(torch, torch.schema(f"aten::{plain}", overload))
+        if arguments is None:
+            return
+        before = name in self.seen
+        self.seen.discard(name)
+        call, *_ = torch.overload(f"aten::{plain}", overload)
+        with suppress(Exception):  # it was not stopped, whatever came of it
+            call(**arguments)
+        stopped = name in self.seen
+        self.seen.discard(name)
+        if before or not stopped:
+            self.seen.add(name)
 
 
 class _Stopped(types.ModuleType):
@@ -135,14 +206,32 @@ def _call_it(*args: Any, **kwargs: Any) -> Any:
     return call(*args, **kwargs)
 
 
-def _on_inference_tensors(stop: Callable[..., NoReturn], kernel: Any) -> Callable[..., Any]:
+def _arguments(torch: SimpleNamespace, schema: Any) -> dict[str, Any] | None:
+    """Arguments to call an operator with, by name; None if it takes no tensor, or what is rare."""
+    simple = {"int": 1, "float": 1.0, "bool": False, "number": 1, "str": "", "List[int]": [1]}
+    given: dict[str, Any] = {}
+    for argument in schema.arguments:
+        kind = str(argument.type)
+        if kind == "Tensor":
+            given[argument.name] = torch.ones((2, 2), device="cpu")
+        elif not argument.has_default_value() and not kind.startswith("Optional["):
+            if kind not in simple:
+                return None
+            given[argument.name] = simple[kind]
+        elif not argument.has_default_value():
+            given[argument.name] = None
+    return given if any(isinstance(value, torch.Tensor) for value in given.values()) else None
+
+
+def _on_inference_tensors(
+    torch: SimpleNamespace, stop: Callable[..., NoReturn], kernel: Any
+) -> Callable[..., Any]:
     """Below autograd: a step inside another operator, or called without any autograd at all."""
-    torch = sys.modules["torch"]
 
     def step(keys: Any, *args: Any, **kwargs: Any) -> Any:
         given = [*args, *kwargs.values()]
-        if torch.is_inference_mode_enabled() or any(
-            isinstance(value, torch.Tensor) and value.is_inference() for value in given
+        if torch.in_inference_mode() or any(
+            isinstance(value, torch.Tensor) and torch.is_inference(value) for value in given
         ):
             stop()
         return kernel.call_boxed(keys, *args, **kwargs)
@@ -206,3 +295,6 @@ def _own_functions(values: Iterable[Any]) -> Iterator[types.FunctionType]:
         function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
         if isinstance(function, types.FunctionType):
             yield function
+
+
+prepare()

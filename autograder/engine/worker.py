@@ -22,7 +22,7 @@ from autograder.course import CourseError
 from autograder.diagnose import CHANGED, told
 from autograder.differences import kept
 from autograder.differences import same as alike
-from autograder.engine.peer import Allowed, Gone, open_packages
+from autograder.engine.peer import Allowed, Gone, expectations, open_packages
 from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
 from autograder.engine.trusted import (
@@ -226,7 +226,13 @@ def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
     if not doubtful and not work.printed_late:
         return found
     private = Work(
-        work.assignment, work.notebook, work.script, work.zygote, None, work.budget, private=True
+        work.assignment,
+        work.notebook,
+        work.script,
+        work.zygote,
+        work.known,
+        work.budget,
+        private=True,
     )
     wanted = {run.test: run for run in doubtful}
     again = {run.test: run for run in private.run_visible(wanted)}
@@ -683,12 +689,16 @@ class Work:
             watched = self._watch(student, group)
         for test in tests:
             student.peer.changed_ours = False
-            student.peer.allowed = self._changes_of_reference(group, test) if protect else ()
+            allowed = self._of_reference(group, test) if protect else ()
+            student.peer.allowed = _changes(allowed)
+            student.peer.expected = expectations(self._known_reference(test) or ())
             cell = self._test_cell(test, visible)
             if self.hidden_ran or instead or protect:
                 self.met_hidden.add(test)
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
-            run = run_test(student, cell, self.space, self._limit(group), asked)
+            may_fail = "AssertionError" in cell.source  # it looks for one itself
+            seconds = self._limit(group)
+            run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
             reached = run.in_hidden or run.status in ("passed", "timeout", "died")
             self.hidden_ran |= bool(cell.hidden) and reached
             if asked and run.status == "passed" and not self.space.replaced:
@@ -739,7 +749,7 @@ class Work:
 
     def _goes_too_far(self, group: Group, test: str, transcript: Transcript) -> bool:
         """Whether a call changed more of what it was handed than the reference's call did."""
-        allowed = Allowed(self._changes_of_reference(group, test))
+        allowed = Allowed(_changes(self._of_reference(group, test)))
         pairs = [(Counter(call.changed), allowed.next(call.what)) for call in transcript]
         return any(not changed <= most for changed, most in pairs)
 
@@ -800,16 +810,19 @@ class Work:
         work = Work(self.assignment, self.notebook, script, self.zygote, None, checking=True)
         return all(run.status == "passed" for run in work.run())
 
-    def _changes_of_reference(self, group: Group, test: str) -> list[tuple[str, tuple[str, ...]]]:
-        """What the reference's calls change in a test, call by call."""
-        reference = self.known.of(test)[0] if self.known is not None else None
+    def _of_reference(self, group: Group, test: str) -> Transcript:
+        """What the reference gives and changes in a test, call by call; nothing if nobody knows."""
+        reference = self._known_reference(test)
         if reference is None:
             if group not in self.references:
                 own = runs(self.assignment, {}, self.zygote, group.solutions)
                 self.references[group] = own
             run = self.references[group].get(test)
-            reference = run.transcript if run is not None else ()
-        return [(crossing.what, crossing.changed) for crossing in reference]
+            return run.transcript if run is not None else ()
+        return reference
+
+    def _known_reference(self, test: str) -> Transcript | None:
+        return self.known.of(test)[0] if self.known is not None else None
 
     def _again(self, group: Group, found: list[TestRun]) -> list[TestRun]:
         """Run what failed once more, without what was broken in other cells.
@@ -1033,6 +1046,11 @@ def _space(notebook: Notebook) -> Space:
 
     live = frozenset(name for source in answers for name in _used_by_functions(source))
     return Space(is_open=any(facts(one).star for one in answers), live=live, texts=texts)
+
+
+def _changes(transcript: Transcript) -> list[tuple[str, tuple[str, ...]]]:
+    """What each call of a transcript changes."""
+    return [(crossing.what, crossing.changed) for crossing in transcript]
 
 
 @lru_cache(maxsize=500)

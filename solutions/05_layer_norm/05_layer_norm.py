@@ -56,7 +56,8 @@ from lab.check import (
 # - `x` may have any number of leading axes. Leave it as it is.
 #
 # Write the formula out. Ready norms are not allowed here: `F.layer_norm`, `nn.LayerNorm`, the same
-# by way of `group_norm` or `GroupNorm`, and `lab.blocks.LayerNorm`.
+# by way of `group_norm`, `instance_norm`, `batch_norm`, `rms_norm` or their layers, and
+# `lab.blocks.LayerNorm`.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -89,7 +89,53 @@ SEEN_WHILE_IT_RUNS = [
     ),
 ]
 
+WRITTEN = (
+    "import torch\ntorch.library.Library.impl = lambda *a, **k: None\n"
+    "def ready(s): return torch.softmax(s, -1)\n"
+)
+
 SEEN_IN_THE_TEXT = [
+    around(
+        "another-program",
+        bodies(
+            softmax="import subprocess, sys, json\n"
+            "code = f'import torch; print(torch.tensor({x.tolist()}).softmax(-1).tolist())'\n"
+            "out = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)\n"
+            "return torch.tensor(json.loads(out.stdout), dtype=x.dtype)"
+        ),
+    ),
+    around(
+        "shell-of-the-notebook",
+        prefix(
+            "square",
+            "from IPython.core.interactiveshell import InteractiveShell\n"
+            f"InteractiveShell.instance().ex({WRITTEN!r})\n",
+        ),
+        answers(
+            softmax="from IPython.core.interactiveshell import InteractiveShell\n"
+            "def softmax(x):\n    return InteractiveShell.instance().user_ns['ready'](x)"
+        ),
+    ),
+    around(
+        "found-by-pydoc",
+        prefix("softmax", "import pydoc\nready = pydoc.locate('torch.soft' + 'max')\n"),
+        bodies(softmax="return ready(x, -1)"),
+    ),
+    around(
+        "patched-by-another-cell",
+        extra(
+            "if True:\n    import torch as t\n    t.library.Library.impl = lambda *a, **k: None\n"
+            "    keep = t.softmax\n    for T in (t.Tensor,):\n"
+            "        T.positive = lambda self: keep(self, -1)",
+            before="softmax",
+        ),
+        bodies(softmax="return x.positive()"),
+    ),
+    around(
+        "written-module",
+        extra(f"%%writefile helper.py\n{WRITTEN}", before="softmax"),
+        answers(softmax="import helper\ndef softmax(x):\n    return helper.ready(x)"),
+    ),
     by("sparse", "return torch.sparse." + "softmax(x.to_sparse(), -1).to_dense()"),
     around(
         "pickle-of-the-notebook",
