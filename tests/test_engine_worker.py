@@ -899,8 +899,8 @@ def test_what_was_found_when_the_time_is_over_counts(task: Any, monkeypatch: Any
     budget = worker.Budget()
     run = worker.run_test
 
-    def over_after_the_first(student: Any, cell: Any, *rest: Any) -> Any:
-        found = run(student, cell, *rest)
+    def over_after_the_first(student: Any, cell: Any, *rest: Any, **more: Any) -> Any:
+        found = run(student, cell, *rest, **more)
         budget.until = 0.0
         return found
 
