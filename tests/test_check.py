@@ -193,7 +193,7 @@ class Fickle(nn.Module):
 
     def __init__(self, change: str = "") -> None:
         super().__init__()
-        self.inner = nn.Linear(2, 2)
+        self.inner: Any = nn.Linear(2, 2)
         self.change = change
 
     def forward(self, x: Tensor) -> Tensor:

@@ -18,10 +18,9 @@ HEADS = ("what of the student's", "process")
 
 def rows() -> list[tuple[str, str, str]]:
     """What, its check, and the tests."""
-    found = [
-        match.group("what", "check", "tests") for match in ROW.finditer(PAGE.read_text("utf-8"))
-    ]
-    return [row for row in found if row[0] not in HEADS and not row[0].startswith("**")]
+    found = ROW.finditer(PAGE.read_text("utf-8"))
+    rows = [(row["what"], row["check"], row["tests"]) for row in found]
+    return [row for row in rows if row[0] not in HEADS and not row[0].startswith("**")]
 
 
 def functions(path: Path) -> set[str]:
