@@ -1,6 +1,6 @@
 """The checks of the notebooks: they fail when they should, and say where and by how much."""
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 import torch
