@@ -25,7 +25,7 @@ from autograder.scan import coloured
 from autograder.similar import _own_names, _winnowed, flags, tokens
 from tests.small_course import NAME, make_course
 
-LONG = 64_000
+LONG = 24_000
 TIMES = 8
 SHAPES = {
     "blanks-and-lines": "\n ",
@@ -141,7 +141,7 @@ def result(text: str, assignment: Assignment) -> Result:
         for cell in notebook.of_kind("test")
     )
     texts = {cell.grade_id: text for cell in notebook.cells if cell.answerable}
-    extra = (("square", "code", text), ("", "markdown", text)) * 600
+    extra = (("square", "code", text), ("", "markdown", text)) * 20
     notes = (text,) * 300
     made = NotebookResult(notebook.name, verdicts, texts, texts, extra, notes)
     return Result("ada", NAME, "key", (made,), (Flag("file", text, text),) * 300)
