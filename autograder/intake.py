@@ -500,7 +500,9 @@ class _Match:
             )
             for place, cell in wrong
         }
+        before = {self.place[place] for place in better}
         self.place.update(better)
+        self.taken -= before - set(self.place.values())  # what answers nothing runs where it stands
 
     def _rank(self, cell: Cell, index: int) -> tuple:
         """How good a copy is: readable, changed, Python, of the right kind, then the last."""
@@ -602,7 +604,7 @@ class _Match:
                 if step.kind == "answer":
                     pieces.append(Piece(cell.grade_id, step.source, cell.cell_type))
                 elif step.source != cell.stub and step.kind == "skeleton" and not cell.grade_id:
-                    extra.append((last, cell.cell_type, step.source))
+                    extra.append((last, step.cell_type, step.source))
                 extra += self._written_over(place, cell)
                 if added := self._added_imports(place, cell):
                     steps.append(ScriptCell("extra", "", added, "code"))
@@ -665,7 +667,9 @@ class _Match:
             return ScriptCell("answer", cell.grade_id, source, cell.cell_type, place)
         if cell.grade_id or index is None or self.cells[index].damage:
             return ScriptCell("skeleton", cell.grade_id, cell.stub, cell.cell_type, place)
-        return ScriptCell("skeleton", "", self.cells[index].source, cell.cell_type, place)
+        raw = self.cells[index]  # of which a student may have made code
+        kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
+        return ScriptCell("skeleton", "", raw.source, kind, place)
 
     def _extra_after(self) -> dict[int, list[int]]:
         """Place -> the student's own cells that follow it, by the matched cell above them."""

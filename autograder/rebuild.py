@@ -31,7 +31,7 @@ COMMANDS = re.compile(  # of formulas, that link, fetch, style or name elements
     r"\\(?=href|url|html|css|class|style|id|data|mml|unicode|require|bbox|img|include|action)",
     re.IGNORECASE,
 )
-DIAGRAMS = re.compile(r"([`~]{3,}[ \t]*)(?=\\?mermaid)")
+DIAGRAMS = re.compile(r"(?<![`~])([`~]{3,}[ \t]*)(?=\\?mermaid)")
 HEADINGS = re.compile(
     r"^((?:[ \t>]|[-*+:][ \t]|\d{1,9}[.)][ \t])*#{1,6})(?!#)[ \t]*(?=[^ \t\n])", re.MULTILINE
 )

@@ -883,6 +883,45 @@ def test_a_name_that_one_answer_takes_costs_no_other_question(task: Any, slip: s
     assert made.scores(root=f"{slip}\n{parts[2][1]}")["t_root"] == 0
 
 
+CASES = [
+    ("look", "cases = [(1, 2), (2, 4), (3, 6)]"),
+    ("whole", "def whole(pairs):\n    return sum(x + y for x, y in pairs)"),
+    ("t_whole", "assert whole(cases) == 18", 1),
+    ("double", "def double(x):\n    return 2 * x"),
+    ("t_double", "for x, y in cases:\n    assert double(x) == y", 2),
+]
+
+
+def test_what_an_answer_does_to_the_instructors_values_stays_in_its_question(task: Any) -> None:
+    made = task(CASES)
+    assert made.scores() == {"t_whole": 1, "t_double": 2}
+    clears = f"{CASES[1][1].replace('return', 'found =')}\n    pairs.clear()\n    return found"
+    found = made.scores(whole=clears, double="def double(x):\n    return None")
+    assert found["t_double"] == 0
+    adds = clears.replace("pairs.clear()", "pairs.append((1, 1))")
+    assert made.scores(whole=adds)["t_double"] == 2
+
+
+def test_an_ordinary_cell_is_held_against_no_test(task: Any) -> None:
+    parts = [
+        (
+            "make",
+            "class Box:\n    def size(self):\n        return 3\ndef make(x):\n    return Box()",
+        ),
+        ("t_make", "assert make(1).size() == 3", 1),
+        ("look", "box = make(2)"),
+        ("more", "def more():\n    return 1"),
+        ("t_more", "assert more() == 1 and box.size() == 3", 1),
+    ]
+    assert task(parts).scores() == {"t_make": 1, "t_more": 1}
+
+
+def test_how_a_process_crashed_is_no_message(task: Any) -> None:
+    verdict = task(CHAIN).verdicts(square="import os\ndef square(x):\n    os.kill(os.getpid(), 42)")
+    assert verdict["t_square"].status == "died"
+    assert "42" not in verdict["t_square"].told
+
+
 # --- one submission's time -----------------------------------------------------------------------
 
 

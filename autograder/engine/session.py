@@ -93,7 +93,9 @@ class Student:
             return "its process sent something unreadable"
         told = self.spawned.ended(0.05) or "its process ended"
         # the number with which it ended itself could carry what a hidden test asked
-        return "it ended its own process" if told.startswith("exited with status") else told
+        if told.startswith("exited with status"):
+            return "it ended its own process"
+        return "it crashed" if told.startswith("was killed by signal") else told
 
     def ask_again(self, calls: list[Any]) -> list[Any]:
         """Make recorded calls once more, in this order; what they give now."""

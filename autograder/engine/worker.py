@@ -9,6 +9,7 @@ import re
 import symtable
 import sys
 import time
+import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -353,6 +354,7 @@ class Work:
     flags: list[Flag] = field(default_factory=list)
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
+    made: list[Cell | tuple[ScriptCell, frozenset[str]]] = field(default_factory=list)
     losses: int = 0  # processes that had to be ended
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
@@ -469,10 +471,12 @@ class Work:
         if given is not None:
             self.space.student = self._student()
             prepared = self._prepare(given)
+            self.made.append(given)
             if prepared.gone:
                 self._lose()
         if cell.kind == "answer":
             self._hand_over(cell, needed)
+            self.made.append((cell, needed))
         if not _is_run(cell):
             return
         step = Done(cell.grade_id or YOURS, cell.source)
@@ -717,6 +721,19 @@ class Work:
             self.space.forget_all_but(names)
             if instead or self.restored or self.space.replaced:
                 self._renew()  # what later questions meet has to be the student's own
+            if student.peer.changes and not self.own and any(map(_can_change, names.items())):
+                self._make_anew()
+
+    def _make_anew(self) -> None:
+        """Run the instructor's cells here once more: an answer has changed what they had made."""
+        self._renew()
+        self.space = _space(self.notebook)
+        for step in self.made:
+            if isinstance(step, Cell):
+                self.space.student = self._student()
+                self._prepare(step)
+            else:
+                self._hand_over(*step)
 
     def _test_cell(self, test: str, visible: bool) -> Cell:
         cell = self.notebook.cell(test)
@@ -977,13 +994,15 @@ class Work:
         """A forbidden operation costs the question, however it was called."""
         if not self.ran.get(group):
             return found
-        names = ", ".join(sorted(self.ran[group])[:5])[:100]
-        words = (
-            f"your answer runs the operation {names}, which this question does not allow; "
-            "write it yourself"
-        )
+        seen = ", ".join(sorted(self.ran[group])[:5])[:100]
         where = f"{self.notebook.name}/{group.solutions[0]}"
-        self.flags.append(Flag("forbidden", where, words))
+        self.flags.append(Flag("forbidden", where, f"The answer runs {seen}."))
+        # which of them could carry what a hidden test asked: all answers read the same
+        rule = sorted(self._forbidden_operations(group))[0]
+        words = (
+            f"your answer runs an operation that this question does not allow, {rule} or one like "
+            "it; write it yourself"
+        )
         return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
 
     def _explained(self, group: Group, run: TestRun) -> TestRun:
@@ -1034,6 +1053,13 @@ def _is_missing(run: TestRun) -> bool:
 
 def _is_run(cell: ScriptCell) -> bool:
     return cell.kind != "test" and cell.cell_type == "code" and bool(cell.source.strip())
+
+
+def _can_change(named: tuple[str, Any]) -> bool:
+    """Whether this is a value that an answer might have changed in place."""
+    name, value = named
+    fixed = (types.ModuleType, types.FunctionType, type, str, int, float, bool, type(None))
+    return not name.startswith("__") and not isinstance(value, fixed)
 
 
 def _space(notebook: Notebook) -> Space:
