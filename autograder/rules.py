@@ -71,11 +71,11 @@ BY_TEXT = frozenset({
     "__import__", "__loader__", "__spec__",
 })
 BY_TEXT_MODULES = (
-    "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "bltns", "ctypes", "cffi", "gc",
+    "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "ctypes", "cffi", "gc",
     "inspect", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile", "profile",
     "trace", "bdb", "pdb", "unittest.mock", "autograder", "IPython", "ipykernel", "pydoc",
     "doctest", "rlcompleter", "shelve", "joblib", "logging.config", "_string", "sympy",
-    "numexpr", "jinja2",
+    "numexpr", "jinja2", "bltns",
     "numba", "jax", "tensorflow", *WAYS_ROUND,
 )
 PROGRAMS = (  # another process, which nothing watches
@@ -676,7 +676,8 @@ def _parameters(given: ast.arguments) -> frozenset[str]:
 
 def _targets(generators: Sequence[ast.comprehension]) -> frozenset[str]:
     parts = (part for generator in generators for part in ast.walk(generator.target))
-    return frozenset(part.id for part in parts if isinstance(part, ast.Name))
+    names = (part for part in parts if isinstance(part, ast.Name))
+    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Store))
 
 
 def _shared(node: ast.AST) -> Iterator[str]:

@@ -288,6 +288,13 @@ def test_a_local_name_leads_to_no_other_cell(answer: str):
         "def f(x):\n    [n for n in x]\n    return n(x)",
         "def f(x, g=lambda n: 1):\n    return n(x)",
         "def f(x):\n    global n\n    n += x",
+        "def f(x):\n    class A:\n        n = 1\n    return n(x)",
+        "def f(x, a):\n    return [n(x) for a[n] in x]",
+        "def f(x, g=n):\n    return g(x)",
+        "@n\ndef f(x): pass",
+        "def f(x):\n    def n2(n): return n\n    return n(x)",
+        "class f:\n    def n(self): return n(self)",
+        "def f(x):\n    g = lambda: (n := 1)\n    return n(x)",
     ],
 )
 def test_a_name_of_the_whole_notebook_leads_to_its_cell(answer: str):
