@@ -75,7 +75,7 @@ BY_TEXT_MODULES = (
     "inspect", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile", "profile",
     "trace", "bdb", "pdb", "unittest.mock", "autograder", "IPython", "ipykernel", "pydoc",
     "doctest", "rlcompleter", "shelve", "joblib", "logging.config", "_string", "sympy",
-    "numexpr", "jinja2",
+    "numexpr", "jinja2", "bltns",
     "numba", "jax", "tensorflow", *WAYS_ROUND,
 )
 PROGRAMS = (  # another process, which nothing watches
@@ -101,9 +101,12 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
     "__bases__", "__reduce__", "__reduce_ex__", "f_back", "f_builtins", "f_globals", "f_locals",
     "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
+    "__getattr__", "decompose", "_op_dk", "py_impl", "redispatch",  # torch's operators by text
+    "builtins", "bltns", "sys", "_sys",  # as other modules hold them
     "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
 })
 # fmt: on
+ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries plain functions
 SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
 WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
 FILE = re.compile(r"\s*%%(?:writefile|file)\s+(?:-a\s+|--append\s+)?(?P<path>\S+\.py)\s*?\n")
@@ -519,9 +522,12 @@ def _used(
         number = todo.pop()
         if number not in used:
             used.add(number)
-            for node in ast.walk(parts[number].tree):
-                if isinstance(node, ast.Name):
-                    todo += makers.pop(node.id, ())
+            tree = parts[number].tree
+            free = _free(tree)
+            for node in ast.walk(tree):
+                target = node.target if isinstance(node, ast.AugAssign) else node  # read as well
+                if isinstance(target, ast.Name) and (id(node) in free or target is not node):
+                    todo += makers.pop(target.id, ())
                 elif isinstance(node, ast.Import | ast.ImportFrom):
                     found = _modules(node, packages)
                     todo += [n for name in found for n in modules.pop(name, ())]
@@ -654,18 +660,24 @@ def _scope(node: ast.AST) -> tuple[Sequence[ast.AST], frozenset[str]]:
     """The children of a node that have a scope of their own, and the names bound in it."""
     if isinstance(node, FUNCTIONS):
         body = ast.Module(list(node.body), [])
-        given = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        given = _parameters(node.args)
         shared = {name for part in node.body for name in _shared(part)}
         return node.body, frozenset((top_level_names(body) | given) - shared)
     if isinstance(node, ast.Lambda):
-        given = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
-        return [node.body], frozenset(given)
+        return [node.body], _parameters(node.args)
     return [], frozenset()
+
+
+def _parameters(given: ast.arguments) -> frozenset[str]:
+    """A function's own parameters, not those of a lambda among its defaults."""
+    parts = ast.iter_child_nodes(given)
+    return frozenset(part.arg for part in parts if isinstance(part, ast.arg))
 
 
 def _targets(generators: Sequence[ast.comprehension]) -> frozenset[str]:
     parts = (part for generator in generators for part in ast.walk(generator.target))
-    return frozenset(part.id for part in parts if isinstance(part, ast.Name))
+    names = (part for part in parts if isinstance(part, ast.Name))
+    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Store))
 
 
 def _shared(node: ast.AST) -> Iterator[str]:
@@ -729,7 +741,9 @@ class _Search:
         elif isinstance(node, ast.Subscript):
             yield from self._item(node)
         elif isinstance(node, ast.MatchClass):
-            yield from (f".{name}" for name in node.kwd_attrs if self._method_name(name))
+            taken = [name for name in node.kwd_attrs if name not in self.allow]
+            yield from (name for name in taken if name in BY_TEXT_ATTRIBUTES)
+            yield from (f".{name}" for name in taken if self._method_name(name))
 
     def _name(self, node: ast.Name, free: bool) -> Iterator[str]:
         origins = self.aliases.get(node.id, set())
@@ -777,9 +791,7 @@ class _Search:
             return False
         if origin == "builtins" or origin.startswith("builtins."):
             return origin.removeprefix("builtins.") in {*self.forbid, *BY_TEXT, "getattr"}
-        if any(origin == name or origin.startswith(f"{name}.") for name in BY_TEXT_MODULES):
-            return True
-        if any(origin == name or origin.startswith(f"{name}.") for name in BY_TEXT_FUNCTIONS):
+        if _is_way_round(origin):
             return True
         return any(_covers(entry, origin) or _same(entry, origin) for entry in self.forbid)
 
@@ -814,6 +826,21 @@ def _covers(entry: str, origin: str) -> bool:
     if origin == entry or origin.startswith(f"{entry}."):
         return True
     return "." not in entry and not hasattr(builtins, entry) and origin.endswith(f".{entry}")
+
+
+def _is_way_round(origin: str) -> bool:
+    """Whether this is a way to reach names by text, also as another module holds it."""
+    parts = origin.split(".")
+    ways = (*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS)
+    for start in range(len(parts)):
+        inside = start and parts[0] not in sys.stdlib_module_names
+        if inside and parts[start] in ORDINARY:
+            continue
+        tail = ".".join(parts[start:])
+        for one in {tail, tail.lstrip("_") if start else tail}:  # random._os is os
+            if any(one == way or one.startswith(f"{way}.") for way in ways):
+                return True
+    return False
 
 
 def _same(entry: str, origin: str) -> bool:

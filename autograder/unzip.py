@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from nbgrader.apps.zipcollectapp import ZipCollectApp
@@ -76,12 +77,15 @@ def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> lis
     target.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(target):
         raise CourseError(f"{target} exists; name a folder that does not.")
-    partial = target.with_name(".unpacking.part")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir()
-        left = _unpack(archive, partial, (bounds or Bounds(MAX_FILES, MAX_UNPACKED)).of(archive))
-        partial.replace(target)
+    bounds = bounds or Bounds(MAX_FILES, MAX_UNPACKED)
+    try:  # in a folder of a name that nobody can have taken
+        with TemporaryDirectory(
+            prefix=".unpacking-", dir=target.parent, ignore_cleanup_errors=True
+        ) as folder:
+            partial = Path(folder) / "content"
+            partial.mkdir()
+            left = _unpack(archive, partial, bounds.of(archive))
+            partial.replace(target)
     except BROKEN as error:
         raise CourseError(f"{archive} is no archive that can be read ({error}).") from error
     except OSError as error:
@@ -90,8 +94,6 @@ def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> lis
         raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
     except (NotImplementedError, RuntimeError, ValueError) as error:
         raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return left
 
 

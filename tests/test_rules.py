@@ -56,6 +56,16 @@ def broken(answer: str, rules: QuestionRules = RULES, others: tuple[str, ...] = 
         ("import sys\nsys.modules['torch']", "sys.modules"),
         ("import operator\noperator.attrgetter('softmax')(torch)", "operator.attrgetter"),
         ("get_ipython().run_cell('1')", "get_ipython"),
+        ("import glob\nglob.os.sys.modules['builtins'].sorted", "glob.os.sys.modules"),
+        ("from glob import os\nos.popen('x')", "glob.os.popen"),
+        ("import random\nrandom._os.popen('x')", "random._os.popen"),
+        ("import gzip\ngzip.builtins.eval('1')", "gzip.builtins.eval"),
+        ("import enum\nenum.bltns.getattr(x, 'so' + 'rt')", "enum.bltns.getattr"),
+        ("from enum import bltns as b\nb.getattr(x, 'so' + 'rt')", "enum.bltns.getattr"),
+        ("def f(m):\n    match m:\n        case object(bltns=b): pass", "bltns"),
+        ("torch.ops.aten.__getattr__('soft' + 'max')", "__getattr__"),
+        ("def f(x, op): return op.decompose(x)", "decompose"),
+        ("def f(x, g=lambda sorted: 1): return sorted(x)", "sorted"),
         ("def f(x): return sorted(x)", "sorted"),
         ("s = sorted\ndef f(x): return s(x)", "sorted"),
         ("sorted = sorted\ndef f(x): return sorted(x)", "sorted"),
@@ -126,6 +136,7 @@ def test_a_forbidden_name_is_found_however_it_is_spelt(answer: str, name: str):
         "class A:\n    def softmax(self, x): return x\n    def go(self, x): return self.softmax(x)",
         "class A:\n    def __init__(self): self.softmax = 1\n    def go(self): return self.softmax",
         "def f(model): return model.eval()",
+        "def f(model): return [torch.trace(m.weight) for m in model.modules()]",
         "import re\nP = re.compile('a')",
         "def sorted(x): return x\ndef f(x): return sorted(x)",
         "def f(x):\n    sorted = list(x)\n    return sorted",
@@ -256,6 +267,40 @@ def test_an_answer_may_be_compared_with_the_ready_function():
     assert broken_rules("def f(x): return wanted\n" + answer, RULES, (), (SETUP,), ["f"])
 
 
+LOCALS = [
+    "def f(x):\n    n = 1\n    return x / n",
+    "def f(n):\n    return n",
+    "def f(x):\n    return [n for n in x]",
+    "def f(x):\n    return map(lambda n: n, x)",
+]
+
+
+@pytest.mark.parametrize("answer", LOCALS)
+def test_a_local_name_leads_to_no_other_cell(answer: str):
+    cell = "for n in (1, 2):\n    print(f(n), torch.softmax(n, -1))"
+    assert not broken_rules(answer, RULES, [cell], (SETUP,), ["f"])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def f(x):\n    return n(x)",
+        "def f(x):\n    [n for n in x]\n    return n(x)",
+        "def f(x, g=lambda n: 1):\n    return n(x)",
+        "def f(x):\n    global n\n    n += x",
+        "def f(x):\n    class A:\n        n = 1\n    return n(x)",
+        "def f(x, a):\n    return [n(x) for a[n] in x]",
+        "def f(x, g=n):\n    return g(x)",
+        "@n\ndef f(x): pass",
+        "def f(x):\n    def n2(n): return n\n    return n(x)",
+        "class f:\n    def n(self): return n(self)",
+        "def f(x):\n    g = lambda: (n := 1)\n    return n(x)",
+    ],
+)
+def test_a_name_of_the_whole_notebook_leads_to_its_cell(answer: str):
+    assert broken_rules(answer, RULES, ["n = torch.softmax"], (SETUP,), ["f"])
+
+
 def test_what_the_question_asks_for_may_not_be_imported():
     rules = QuestionRules(("lab.blocks.Norm",))
     for answer in ("from lab.blocks import Norm", "from lab.blocks import *"):
@@ -285,6 +330,20 @@ def test_code_that_is_too_long_to_search_is_not_allowed():
     (hit,) = broken_rules("f(1)", RULES, ["x = 1\n" * 100_000])
     assert "more code than is read" in hit.words
     assert broken_rules("f(1)", QuestionRules(), ["x = 1\n" * 100_000]) == ()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "torch._transformer_encoder_layer_fwd(x)",
+        "torch.nn.TransformerEncoderLayer(8, 1)",
+        "torch.nn.TransformerDecoderLayer(8, 1)",
+    ],
+)
+def test_a_layer_that_normalizes_within_is_no_layer_norm(answer: str):
+    path = Path(__file__).parents[1] / "solutions/05_layer_norm/rules.toml"
+    rules = read_rules(path, "05_layer_norm", ["layer-norm", "feed-forward"])
+    assert broken(answer, rules.for_question("layer-norm"))
 
 
 def write(folder: Path, text: str) -> Path:

@@ -55,6 +55,22 @@ def test_names_that_lead_out_and_links_stay_in_the_zip(tmp_path: Path):
     assert not (tmp_path / "up").exists()
 
 
+def test_no_name_beside_an_archive_is_in_its_way(tmp_path: Path):
+    taken = [tmp_path / ".unpacking.part", tmp_path / ".unpacking.part.tar"]
+    for path in taken:
+        path.write_text("a student's")
+    plain = zipped(tmp_path / "a.zip", a=b"a")
+    with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as file:
+        file.add(plain, "a.zip")
+    assert safe_unzip(plain, tmp_path / "a") == []
+    assert safe_unzip(tmp_path / "b.tar.gz", tmp_path / "b") == []
+    assert all(path.read_text() == "a student's" for path in taken)
+    mode = (tmp_path / "a").stat().st_mode
+    (tmp_path / "plain").mkdir()
+    assert mode == (tmp_path / "plain").stat().st_mode
+    assert not list(tmp_path.glob(".unpacking-*"))
+
+
 def test_a_zip_bomb_is_refused_and_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     archive = zipped(tmp_path / "a.zip", zeros=bytes(30_000_000))
     with pytest.raises(CourseError, match="would unfold to more than"):

@@ -189,6 +189,21 @@ def test_a_forbidden_module_cannot_be_imported_meanwhile():
         sys.modules["lab.scoring"] = before
 
 
+def test_looking_through_all_modules_is_no_use_of_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(sys.modules, "lab.scoring", raising=False)
+    watch = Watch(["lab.scoring"])
+    try:
+        for module in list(sys.modules.values()):
+            getattr(module, "__warningregistry__", None)
+            hasattr(module, "__file__")
+        assert not watch.seen
+        with pytest.raises(Forbidden):
+            exec("from lab.scoring import *")
+        assert watch.seen == {"lab.scoring"}
+    finally:
+        watch.end()
+
+
 PERMITTED: dict[str, Callable[[Tensor], Tensor]] = {
     "exp and sum": lambda x: torch.exp(x - x.amax(-1, keepdim=True)) / torch.exp(x).sum(),
     "logsumexp": lambda x: x.logsumexp(-1),

@@ -198,6 +198,8 @@ class _Stopped(types.ModuleType):
         self.__dict__["stop"] = stop
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__all__":  # who looks through all modules asks these
+            raise AttributeError(f"module {self.__name__} has no attribute {name}")
         self.__dict__["stop"]()
 
 
