@@ -215,6 +215,7 @@ class Peer:
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
+        """Stand-ins made under another policy follow this one from now on."""
         self._policy = policy
         for made in list(self.stand_ins.values()):
             if issubclass(type(made), StandIn) and type(made) is not StandInClass:
