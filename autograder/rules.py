@@ -101,7 +101,7 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
     "__bases__", "__reduce__", "__reduce_ex__", "f_back", "f_builtins", "f_globals", "f_locals",
     "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
-    "__getattr__", "decompose", "_op_dk", "py_impl", "redispatch",  # torch's operators by text
+    "__getattr__", "decompose", "_op_dk", "py_impl", "redispatch",  # operators by their text
     "builtins", "bltns", "sys", "_sys",  # as other modules hold them
     "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
 })
