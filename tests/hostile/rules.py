@@ -118,8 +118,8 @@ SEEN_IN_THE_TEXT = [
     ),
     around(
         "found-by-pydoc",
-        prefix("softmax", "import pydoc\nready = pydoc.locate('torch.soft' + 'max')\n"),
         bodies(softmax="return ready(x, -1)"),
+        prefix("softmax", "import pydoc\nready = pydoc.locate('torch.soft' + 'max')\n"),
     ),
     around(
         "patched-by-another-cell",
