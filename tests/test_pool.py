@@ -119,7 +119,7 @@ def test_a_worker_that_fails_costs_its_own_task(pool: Pool, what: str, words: st
     lost = found.pop(str([what]))
     assert isinstance(lost, Lost)
     assert words in lost.reason
-    assert list(found.values()) == [b"1", b"2"]
+    assert found == {str(["echo", 1]): b"1", str(["echo", 2]): b"2"}
 
 
 @pytest.mark.parametrize("what", [["sleep", 1000], ["stop"]])
