@@ -91,7 +91,9 @@ def test_nothing_on_the_page_runs_or_is_fetched(root: Path):
 
 def test_what_was_written_is_there_as_it_was_written(root: Path):
     text = " ".join(page(root, "mallory").get_text().split())
-    for part in as_in_formgrader(EVIL).split("\n\n"):  # as formgrader gets it, with a space here and there
+    for part in as_in_formgrader(EVIL).split(
+        "\n\n"
+    ):  # as formgrader gets it, with a space here and there
         assert " ".join(part.split()) in text
     assert "Your code stopped with ValueError: [click](javascript:alert(1))" in text
     assert "Why is it so?" in text and "raise ValueError(" in text
