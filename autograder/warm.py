@@ -167,6 +167,7 @@ def start_bare(order: Mapping[str, Any]) -> Any:
 def start_warm(zygote: Any, root: str, prints: Mapping[str, str], diagnose: bool) -> State:
     """Make ready what every submission needs; runs once, in the process that is kept warm."""
     from autograder.assignment import read_assignment
+    from autograder.engine import old
 
     import_quickly()
     course = Course(Path(root))
@@ -179,6 +180,7 @@ def start_warm(zygote: Any, root: str, prints: Mapping[str, str], diagnose: bool
         if state.known.get(name):
             for question in state.known[name].places:
                 state.known[name].block(question)
+    old.remember()
     zygote.wait()
     return state
 

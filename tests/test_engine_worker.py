@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import keyword
 import os
 import pickle
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from autograder.assignment import Assignment, read_assignment
 from autograder.course import CourseError
-from autograder.engine import trusted, worker
+from autograder.engine import old, trusted, worker
 from autograder.engine.pool import Unwell
 from autograder.engine.zygote import Zygote
 from autograder.results import Result, Verdict
@@ -694,6 +695,44 @@ def test_a_cell_that_fails_because_of_an_answer_is_the_answers_fault(task: Any) 
     assert (verdict.score, verdict.status) == (0, "failed")
 
 
+MADE_OF = [
+    *CHAIN[:2],
+    ("look", "weights = [square(k) for k in range(3)]"),
+    ("data", "def twice(k):\n    return 2 * square(k)\nscaled = [2 * w for w in weights]"),
+    *CHAIN[4:5],
+    ("t_total", "assert total(weights) == 5\nassert total(scaled) == 10", 3),
+    ("t_more", "assert total([twice(1), weights[1]]) == 3", 2),
+]
+
+
+@pytest.mark.parametrize("body", ["raise ValueError", "return 7", "return", "return [x] * x"])
+def test_what_cells_make_of_a_wrong_answer_costs_no_other_question(task: Any, body: str) -> None:
+    made = task(MADE_OF)
+    assert worker.rehearse(made.assignment, made.zygote) == []
+    verdicts = made.verdicts(square=f"def square(x):\n    {body}")
+    scores = {test: verdict.score for test, verdict in verdicts.items()}
+    assert scores == {"t_square": 0, "t_total": 3, "t_more": 2}
+    assert "weights" in verdicts["t_total"].stood_in
+
+
+def test_what_a_cell_makes_of_the_answer_itself_is_never_the_references(task: Any) -> None:
+    cells = [*MADE_OF, ("norm", "def norm(xs):\n    return sum(map(square, xs))")]
+    made = task([*cells, ("t_norm", "assert norm([3]) == 9\nassert weights[2] == 4", 1)])
+    wrong = "def total(xs):\n    return 0"
+    assert made.scores(total=wrong) == {"t_square": 1, "t_total": 0, "t_more": 0, "t_norm": 1}
+    wrong = "def square(x):\n    return 7"
+    found = made.scores(square=wrong, norm="def norm(xs):\n    return weights[2]")
+    assert found == {"t_square": 0, "t_total": 3, "t_more": 2, "t_norm": 0}
+
+
+def test_a_name_that_no_cell_could_make_is_told_as_that(task: Any) -> None:
+    made = task(MADE_OF)
+    made.assignment = replace(made.assignment, stand_in=False)
+    verdict = made.verdicts(square="def square(x):\n    raise ValueError")["t_total"]
+    assert (verdict.status, verdict.score) == ("failed", 0)
+    assert "weights is made by a cell that calls your code" in verdict.told
+
+
 def test_what_a_cell_made_of_an_answer_is_made_anew_in_a_new_process(task: Any) -> None:
     parts = [
         ("gate", "class Gate:\n    def open(self):\n        return 4"),
@@ -900,6 +939,21 @@ def test_what_an_answer_does_to_the_instructors_values_stays_in_its_question(tas
     assert found["t_double"] == 0
     adds = clears.replace("pairs.clear()", "pairs.append((1, 1))")
     assert made.scores(whole=adds)["t_double"] == 2
+
+
+def test_an_answer_changes_nothing_that_modules_hold(task: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(old, "_kept", [])
+    monkeypatch.setattr(old, "_numbers", frozenset())
+    old.remember()
+    claims = "assert count(keyword.kwlist) == WORDS\nassert 'kept' not in keyword.kwlist"
+    parts = [
+        ("look", "import keyword\nWORDS = len(keyword.kwlist)"),
+        ("count", "def count(words):\n    return len(words)"),
+        ("t_count", claims, 1),
+    ]
+    answer = "def count(words):\n    n = len(words)\n    words.append('kept')\n    return n"
+    assert task(parts).scores(count=answer) == {"t_count": 1}
+    assert "kept" not in keyword.kwlist
 
 
 def test_an_ordinary_cell_is_held_against_no_test(task: Any) -> None:

@@ -62,6 +62,10 @@ class Policy:
         """Whether the other end may call (name None) an object, or use this attribute of it."""
         return True
 
+    def may_change(self, value: Any) -> bool:
+        """Whether a value that was handed over may be changed in place by the other end."""
+        return True
+
     def believes(self, name: str) -> bool:
         """Whether what an object of the other end says in this special method is taken."""
         return True
@@ -429,7 +433,7 @@ class Peer:
             ours = message.encoder.kept[place]
             names.append(message.named(place))
             self.note_change(type(ours).__name__)
-            if self.protects(message, names[-1]):
+            if self.protects(message, names[-1], ours):
                 # what the call gave may still refer to what it changed
                 incoming.kept[place] = self._double(ours)
         for place, node in changes:
@@ -448,11 +452,13 @@ class Peer:
         self.changed_ours = True
         self.changes[kind] += 1
 
-    def protects(self, call: "Outgoing | None", kind: str) -> bool:
+    def protects(self, call: "Outgoing | None", kind: str, ours: Any) -> bool:
         """Whether a change that a call of ours makes to a value of ours is kept away from it.
 
         Modules are told as one, however many of their parts were changed; values one by one.
         """
+        if not self.policy.may_change(ours):
+            return True
         if not self.protect:
             return False
         if call is not None and is_quiet(call.label) and not call.is_counted:

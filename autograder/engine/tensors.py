@@ -577,7 +577,7 @@ class Tensors:
             slot = (1 - side, number, name)
             if side:  # it is ours that the other end changed
                 self.peer.note_change("Module")
-            if not (side and self.peer.protects(incoming.call, "Module")):
+            if not (side and self.peer.protects(incoming.call, "Module", module)):
                 self._update(incoming, module, slot, entry)
             table = module._parameters if name in module._parameters else module._buffers
             self.last[slot] = self._now(slot, table.get(name))
@@ -587,7 +587,7 @@ class Tensors:
                 continue
             if side:
                 self.peer.note_change("Module")
-            if not (side and self.peer.protects(incoming.call, "Module")):
+            if not (side and self.peer.protects(incoming.call, "Module", module)):
                 module.__dict__["training"] = bool(training)
             self.last[1 - side, number, ""] = module.training
 
@@ -602,7 +602,7 @@ class Tensors:
             }
             if side:
                 self.peer.note_change("Module")
-            if not (side and self.peer.protects(incoming.call, "Module")):
+            if not (side and self.peer.protects(incoming.call, "Module", module)):
                 module._modules.clear()
                 module._modules.update(kids)
                 _count(module, [], {})

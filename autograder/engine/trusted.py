@@ -14,11 +14,12 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.engine.old import is_old
 from autograder.engine.peer import FORWARDED, Gone, Policy, remote_of
 from autograder.engine.session import Student
 from autograder.results import Raised, TestRun
@@ -48,6 +49,10 @@ class Guard(Policy):
     def believes(self, name: str) -> bool:
         """Access to parts, and the operators that the reference defines."""
         return name in ACCESS or name in self.operators
+
+    def may_change(self, value: Any) -> bool:
+        """What tests and the instructor's cells have made; nothing that modules hold."""
+        return not is_old(value)
 
     def may_give(self, value: Any) -> bool:
         """Functions, iterators, and objects of the tests' own classes; nothing of the system's."""
@@ -117,7 +122,9 @@ class Space(dict):
         self.answered: set[str] = set()  # names that the answers so far should define
         self.given: set[str] = set()  # names that the instructor's cells should define
         self.lost: dict[str, str] = {}  # those whose cell did not run here, and why
+        self.unmade: set[str] = set()  # those whose cell failed when it called an answer
         self.instead: dict[str, Any] = {}  # names for which the reference stands in
+        self.covered: dict[str, Any] = {}  # what these names meant here
         self.known: dict[str, Any] = {}  # stand-ins looked up already
         self.version = -1
         self.replaced = False  # whether a test has changed a name of the student's
@@ -127,21 +134,37 @@ class Space(dict):
         for name in names:
             self.answered.add(name)
             self.given.discard(name)
+            self.unmade.discard(name)
             self.lost.pop(name, None)
             self.pop(name, None)
 
     def take_over(self, names: Iterable[str]) -> None:
         """From now on these names are the instructor's."""
-        self.given |= set(names)
+        names = set(names)
+        self.given |= names
         self.answered -= self.given
+        self.unmade -= names
         for name in names:
             self.lost.pop(name, None)
+
+    def stand_in(self, instead: Mapping[str, Any]) -> None:
+        """Have these names mean this, until `stand_back`."""
+        self.covered = {name: self.pop(name) for name in instead if name in self}
+        self.instead = dict(instead)
+
+    def stand_back(self) -> None:
+        """Let the names mean again what they did, but for those that have been set since."""
+        covered, self.covered, self.instead = self.covered, {}, {}
+        for name, value in covered.items():
+            self.setdefault(name, value)
 
     def __missing__(self, name: str) -> Any:
         if name in self.instead:
             return self.instead[name]
         if name in self.lost:
             raise BrokenCell(self.lost[name])
+        if name in self.unmade:
+            raise NameError(f"{name} is made by a cell that calls your code, and that cell failed")
         if self.student is None or not self._is_students(name):
             raise KeyError(name)
         if self.version != self.student.version:
@@ -215,8 +238,11 @@ class Space(dict):
         except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
             failed = f"the instructor's cell {where} did not run ({type(error).__name__}: {error})"
         crossed = peer is not None and peer.requests > before
-        if failed and not crossed:  # no answer had a part in it
-            self.lost |= {name: failed[:MAX_MESSAGE] for name in bound if name not in self}
+        missing = {name for name in bound if name not in self}
+        if failed and (crossed or facts(source).needed & self.unmade):
+            self.unmade |= missing
+        elif failed:  # no answer had a part in it
+            self.lost |= dict.fromkeys(missing, failed[:MAX_MESSAGE])
         return Prepared(gone, crossed)
 
 

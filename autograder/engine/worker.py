@@ -668,7 +668,7 @@ class Work:
             self._lose()
             return runs, changed, str(error) if isinstance(error, Gone) else TAMPERED
         finally:
-            self.space.instead = {}
+            self.space.stand_back()
         return runs, changed, ""
 
     def _in_process(
@@ -850,8 +850,9 @@ class Work:
         failed = [run.test for run in found if run.status != "passed"]
         if self.own or not (self.assignment.stand_in and failed and self.budget.may_repeat):
             return found
-        used = self._used(group)
-        broken, shadowed = used & self.broken, used & self._shadowed(group)
+        used, own = self._used(group), self._defined(group)
+        broken = used & (self._made_of(self.broken - own) - self._made_of(own))
+        shadowed = used & self._shadowed(group)
         if not broken and not shadowed:
             return found
         instead = self._reference(broken)
@@ -878,8 +879,20 @@ class Work:
         """Names that a question's answer, its reference or its tests use."""
         sources = [self.notebook.cell(id).source for id in (*group.solutions, *group.tests)]
         sources += [self.script.answers.get(id, "") for id in group.solutions]
-        own = {name for id in group.solutions for name in self.notebook.defines.get(id, ())}
-        return {name for source in sources for name in facts(source).needed} - own
+        return {name for source in sources for name in facts(source).needed} - self._defined(group)
+
+    def _defined(self, group: Group) -> set[str]:
+        """Names that a question's answer should define."""
+        return {name for id in group.solutions for name in self.notebook.defines.get(id, ())}
+
+    def _made_of(self, names: set[str]) -> set[str]:
+        """These names, and those that the instructor's cells make of them."""
+        found = set(names)
+        for cell in self.notebook.of_kind("readonly", "code"):
+            known = facts(cell.source)
+            if cell.cell_type == "code" and known.needed & found:
+                found |= known.bound
+        return found
 
     def _shadowed(self, group: Group) -> set[str]:
         """Names of Python's or the instructor's that the student's other cells bind or delete."""
@@ -916,7 +929,7 @@ class Work:
 
     def _stand_in(self, student: Student, instead: Mapping[str, Any]) -> None:
         self.space.student = student
-        self.space.instead = dict(instead)
+        self.space.stand_in(instead)
         for name, value in instead.items():
             try:
                 student.set(name, value)
