@@ -1,4 +1,4 @@
-"""What each known mistake gives in the tests of its question, made once and kept in build/known.
+"""What the reference and each known mistake give in the tests, made once and kept in build/known.
 
 A mistake is run as if a student had handed it in. Its transcripts are stored without pickle, one
 block a question, so that grading reads only the blocks that it needs.
@@ -64,7 +64,7 @@ class Shelf:
         return self.blocks[question]
 
 
-def shelf(course: Course, chapter: str, version: str, run: Run) -> Shelf | None:
+def shelf(course: Course, chapter: str, version: str, run: Run, tests: Iterable[str] = ()) -> Shelf:
     """What is known of a chapter, made now if the file is missing or stale.
 
     Args:
@@ -73,21 +73,30 @@ def shelf(course: Course, chapter: str, version: str, run: Run) -> Shelf | None:
         version: of everything but the chapter's text sources that transcripts depend on, see
             `fingerprint.of`.
         run: runs the chapter's notebook with some answers replaced.
-
-    Returns:
-        None if the chapter has no misconceptions.
+        tests: all tests of the chapter, those too for which no mistake is known.
     """
-    if not course.misconceptions(chapter).is_file() or not course.source(chapter).is_file():
-        return None
     path = course.root / "build" / "known" / f"{chapter}.bin"
     key = _key(course, chapter, version)
     found = load(path, key)
     if found is None:
-        source = read_source(course.source(chapter))
-        answers = read_answers(course.misconceptions(chapter), source)
-        save(path, key, source, make(source, answers, run))
+        made, questions = {}, {}
+        if all(part.is_file() for part in _parts(course, chapter)):
+            source = read_source(course.source(chapter))
+            made = make(source, read_answers(course.misconceptions(chapter), source), run)
+            questions = {test: name for name in made for test in source.tests_of(name)}
+        others = [test for test in tests if test not in questions]
+        for test, went in run({}, others).items() if others else ():
+            if went.status == "passed":  # a block of its own, named as the test
+                made[test], questions[test] = Block({test: keep(went.transcript)}), test
+        save(path, key, questions, made)
         found = load(path, key)
+        assert found is not None
     return found
+
+
+def _parts(course: Course, chapter: str) -> tuple[Path, Path]:
+    """The files of a chapter that has known mistakes."""
+    return course.source(chapter), course.misconceptions(chapter)
 
 
 def make(source: Source, answers: Iterable[Answer], run: Run) -> dict[str, Block]:
@@ -146,18 +155,14 @@ def blocks(
     return made
 
 
-def save(path: Path, key: str, source: Source, made: Mapping[str, Block]) -> None:
+def save(path: Path, key: str, questions: Mapping[str, str], made: Mapping[str, Block]) -> None:
     """Write a shelf's file; the old one stays until the new one is whole."""
     packed = {question: _written_block(block) for question, block in made.items()}
     places, at = {}, 0
     for question, data in packed.items():
         places[question] = (at, len(data))
         at += len(data)
-    head = {
-        "key": key,
-        "places": places,
-        "questions": {test: question for question in made for test in source.tests_of(question)},
-    }
+    head = {"key": key, "places": places, "questions": dict(questions)}
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_bytes(json.dumps(head).encode() + b"\n" + b"".join(packed.values()))
@@ -214,7 +219,7 @@ def _entangled(source: Source) -> set[str]:
 
 def _key(course: Course, chapter: str, version: str) -> str:
     digest = hashlib.sha256(version.encode())
-    for path in (course.source(chapter), course.misconceptions(chapter)):
+    for path in filter(Path.is_file, _parts(course, chapter)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 

@@ -9,6 +9,8 @@ Nothing that a student wrote is read as Markdown, HTML or a formula there: it is
 the page may neither run nor fetch anything.
 """
 
+import fnmatch
+import glob
 import re
 from html import escape
 from pathlib import Path
@@ -53,6 +55,7 @@ class StudentPage(HTMLExporter):
             clean_log(self.parent.log)
             for folder in take_out_odd_names(self.parent):
                 self.parent.log.warning("%s: the page that grading wrote stays.", shown(folder))
+            look_in_each_folder(self.parent)
 
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
@@ -114,6 +117,21 @@ def take_out_odd_names(converter: BaseConverter) -> list[str]:
     for folder in odd:
         del converter.assignments[folder]
     return odd
+
+
+def look_in_each_folder(converter: BaseConverter) -> None:
+    """Have nbgrader take each student's own notebooks, if the folder's name is a pattern too.
+
+    It took what the pattern finds: of a student named `*` the notebooks of all.
+    """
+    here = converter.coursedir
+    pattern = Path(converter._format_source(here.assignment_id, here.student_id)).absolute()
+    for folder in Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))):
+        name = folder.parent.name
+        if glob.escape(name) != name and plain(name) == name:
+            paths = [str(path) for path in sorted(folder.iterdir())]
+            found = fnmatch.filter(paths, f"*/{here.notebook_id}.ipynb")
+            converter.assignments[str(folder)] = found
 
 
 def _student(folder: str) -> str:

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -177,7 +178,6 @@ def start_warm(zygote: Any, root: str, prints: Mapping[str, str], diagnose: bool
     for name in prints if diagnose else ():
         with suppress(_Unmade):
             state.known[name] = known_mistakes(course, name, prints[name])
-        if state.known.get(name):
             for question in state.known[name].places:
                 state.known[name].block(question)
     old.remember()
@@ -203,7 +203,7 @@ class _Unmade(Exception):
 
 
 def known_mistakes(course: Course, chapter: str, version: str) -> Any:
-    """What the known mistakes of a chapter give in its tests; raises _Unmade, None without any."""
+    """What reference and known mistakes give in a chapter's tests; raises _Unmade before that."""
     from autograder.known import shelf
 
     return shelf(course, chapter, version, _not_now)
@@ -258,8 +258,15 @@ def try_one(state: State, chapter: str) -> bytes:
     from autograder.known import shelf
 
     run = partial(run_answers, state.assignments[chapter], state.zygote)
-    shelf(state.course, chapter, state.prints[chapter], run)
+    shelf(state.course, chapter, state.prints[chapter], run, _tests(state.assignments[chapter]))
     return b""
+
+
+def _tests(assignment: "Assignment") -> list[str]:
+    """The tests of answers; of two notebooks' tests of one name nothing is known."""
+    groups = [group for notebook in assignment.notebooks for group in notebook.groups]
+    found = Counter(test for group in groups if group.solutions for test in group.tests)
+    return [test for test, times in found.items() if times == 1]
 
 
 def run_answers(

@@ -129,6 +129,24 @@ def test_nothing_is_learnt_from_tests_that_the_reference_fails(course: Course):
     assert not (course.root / "build" / "known" / "01_sums.bin").exists()
 
 
-def test_a_chapter_without_misconceptions_has_no_shelf(course: Course):
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_where_no_mistake_is_known_the_reference_is(course: Course, is_plain: bool):
     course.misconceptions("01_sums").unlink()
-    assert known.shelf(course, "01_sums", "1", Runner()) is None
+    if is_plain:  # an ordinary nbgrader course has no text source
+        course.source("01_sums").unlink()
+    shelf = known.shelf(course, "01_sums", "1", Runner(), ["total-values"])
+    reference, mistakes = shelf.of("total-values")
+    assert reference is not None and len(reference) == len(OUTCOMES)
+    assert mistakes == ()
+    assert known.shelf(course, "01_sums", "1", Runner()).of("total-values")[0] is not None
+
+
+def test_tests_without_known_mistakes_have_their_reference_beside_those_with(course: Course):
+    def run(answers: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
+        calls = (Crossing("total", (), len(answers)),)
+        return {t: TestRun(t, "passed", 1.0, transcript=calls) for t in tests}
+
+    shelf = known.shelf(course, "01_sums", "1", run, ["total-values", "more", "fails"])
+    assert [len(shelf.of(test)[1]) for test in ("total-values", "more")] == [1, 0]
+    reference, _ = shelf.of("more")
+    assert reference is not None and reference[0].outcome == 0

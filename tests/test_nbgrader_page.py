@@ -32,6 +32,7 @@ EVIL = (
     "| a | b |\n|---|---|\n~~~js\nalert(5)\n~~~\n**bold** https://evil.example www.evil.example"
 )
 RAISES = f"def square(x):\n    raise ValueError({EVIL!r})"
+PATTERNS = ["*", "[am]*", "a?a"]  # names that are patterns as well
 ODD = [os.fsdecode(b"M\xfcller"), "two\nlines"]
 
 
@@ -55,8 +56,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             }
         )
     path.write_text(json.dumps(content), encoding="utf-8")
-    for name in ODD:
-        hand_in(course.root, name, RIGHT)
+    for name in ODD + PATTERNS:
+        hand_in(course.root, name, RIGHT | {"why": f"I am {name}."})
     nbgrader(course.root, "autograde", NAME)
     with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as book:
         comment: Any = book.find_comment("why", "numbers", NAME, "mallory")
@@ -105,9 +106,18 @@ def test_a_student_whom_nbgrader_cannot_name_is_graded_and_has_a_page(root: Path
     with Gradebook(f"sqlite:///{root / 'gradebook.db'}") as book:
         found: list[Any] = book.assignment_submissions(NAME)
         scores = {one.student.id: one.score for one in found}
-    assert scores == {"ada": 6, "mallory": 3, "M\\xfcller": 6, "two\\x0alines": 6}
+    right = dict.fromkeys(["ada", "M\\xfcller", "two\\x0alines", *PATTERNS], 6)
+    assert scores == right | {"mallory": 3}
     for name in ODD:
         assert "6 of 6" in page(root, name).get_text()
+
+
+def test_a_student_whose_name_is_a_pattern_gets_his_own_page(root: Path):
+    for name in PATTERNS:
+        page = (root / "feedback" / name / NAME / "numbers.html").read_text(encoding="utf-8")
+        assert f"I am {name}." in BeautifulSoup(page, "html.parser").get_text()
+    ada = (root / "feedback" / "ada" / NAME / "numbers.html").read_text(encoding="utf-8")
+    assert RIGHT["why"] in ada
 
 
 def test_a_page_made_of_a_notebook_that_another_grader_wrote_is_as_safe():

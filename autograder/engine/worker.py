@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,13 +26,13 @@ from autograder.differences import same as alike
 from autograder.engine.peer import Allowed, Gone, expectations, open_packages
 from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
+from autograder.engine.texts import run_no_texts
 from autograder.engine.trusted import (
     BrokenCell,
     Guard,
     Prepared,
     Space,
     compiled,
-    run_no_texts,
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
@@ -116,7 +116,7 @@ def grade_submission(
 
 def prepare(assignment: Assignment) -> None:
     """Find out once, before workers are forked, what every submission needs."""
-    run_no_texts()
+    run_no_texts(partial(_texts, assignment.notebooks))
     if "torch" in sys.modules:
         importlib.import_module("autograder.engine.tensors")
     for notebook in assignment.notebooks:
@@ -1079,12 +1079,18 @@ def _space(notebook: Notebook) -> Space:
     """The names of a notebook's tests, none of them known yet."""
     answers = [cell.source for cell in notebook.of_kind("solution", "manual")]
 
-    def texts() -> frozenset[str]:
-        given = notebook.of_kind("readonly", "code", "test")
-        return frozenset(text for cell in given for text in _constants(cell.source))
-
     live = frozenset(name for source in answers for name in _used_by_functions(source))
-    return Space(is_open=any(facts(one).star for one in answers), live=live, texts=texts)
+    return Space(
+        is_open=any(facts(one).star for one in answers),
+        live=live,
+        texts=partial(_texts, [notebook]),
+    )
+
+
+def _texts(notebooks: Sequence[Notebook]) -> frozenset[str]:
+    """The texts that stand in the instructor's cells."""
+    given = [cell for one in notebooks for cell in one.of_kind("readonly", "code", "test")]
+    return frozenset(text for cell in given for text in _constants(cell.source))
 
 
 def _changes(transcript: Transcript) -> list[tuple[str, tuple[str, ...]]]:
