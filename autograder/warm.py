@@ -367,6 +367,8 @@ def own_modules(names: Iterable[str]) -> list[Path]:
 
 def grade_one(state: State, task: Sequence[str], parcel: bytes) -> bytes:
     """Grade one submission; runs in a process of its own, forked for it."""
+    from autograder.engine.clock import doubts
+    from autograder.engine.pool import Doubtful
     from autograder.engine.worker import grade_submission
     from autograder.intake import read_parcel
 
@@ -375,7 +377,8 @@ def grade_one(state: State, task: Sequence[str], parcel: bytes) -> bytes:
     assignment = state.assignments[chapter]
     found = read_parcel(Parcel.unpack(parcel), student, assignment)
     known = state.known.get(chapter)
-    return sent(grade_submission(assignment, found, state.zygote, known, SECONDS))
+    result = sent(grade_submission(assignment, found, state.zygote, known, SECONDS))
+    return Doubtful(result) if doubts() else result
 
 
 def bound_memory() -> None:

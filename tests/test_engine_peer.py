@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autograder.engine.clock import Clock
 from autograder.engine.peer import FORWARDED, Gone, Peer, expectations, remote_of
 from autograder.engine.session import Student
 from autograder.engine.trusted import Guard
@@ -891,7 +892,7 @@ def against(act: Callable[[Enemy], None], seconds: float = 20.0) -> Iterator[Pee
     """The trusted end, with somebody else at the other."""
     ours, theirs = socket.socketpair()
     peer = Peer(ours, Guard(), {})
-    peer.deadline = time.monotonic() + seconds
+    peer.clock = Clock(seconds)
 
     def run() -> None:
         with contextlib.suppress(EOFError, OSError, ValueError):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from autograder.course import CourseError
-from autograder.engine.pool import Lost, Pool, Unwell
+from autograder.engine.pool import Doubtful, Lost, Pool, Unwell
 from tests.test_sandbox import below, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
@@ -61,6 +62,17 @@ def task(state: State, item: list[Any]) -> bytes:
     if what == "sleep":
         time.sleep(rest[0])
         return b"slept"
+    if what == "doubt":  # the second time: alone, and as the item says
+        mark, others, second = rest
+        if Path(mark).exists():
+            Path(mark).write_text(f"{sorted(os.listdir(others))}")
+            return task(state, second)
+        Path(mark).touch()
+        return Doubtful(b"first")
+    if what == "work":
+        with tempfile.NamedTemporaryFile(dir=rest[0]):
+            time.sleep(0.2)
+        return b"worked"
     if what == "raise":
         raise ValueError("no")
     if what == "exit":
@@ -201,6 +213,30 @@ def test_a_task_that_finds_the_warm_process_unwell_is_done_again_once(pool: Pool
         "no warm process (it is gone)" in one.reason for one in lost if isinstance(one, Lost)
     )
     assert sorted(o for _, o in found if isinstance(o, bytes)) == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize(
+    ("second", "counts"),
+    [(["echo", 2], b"2"), (["raise"], b"first"), (["die"], b"first"), (["unwell"], b"first")],
+)
+def test_a_result_in_doubt_is_made_once_more_alone_after_all_others(
+    pool: Pool, tmp_path: Path, second: list[Any], counts: bytes
+):
+    mark, others = tmp_path / "mark", tmp_path / "others"
+    others.mkdir()
+    doubt = ["doubt", str(mark), str(others), second]
+    found = list(pool.run([doubt, *([["work", str(others)]] * 6)], LONG))
+    assert [outcome for _, outcome in found] == [b"worked"] * 6 + [counts]
+    assert type(found[-1][1]) is bytes
+    assert mark.read_text() == "[]"
+
+
+def test_two_results_in_doubt_are_made_one_after_the_other(pool: Pool, tmp_path: Path):
+    (tmp_path / "others").mkdir()
+    again = ["doubt", str(tmp_path / "2"), str(tmp_path), ["echo", 4]]
+    items = [["doubt", str(tmp_path / n), str(tmp_path / "others"), again] for n in ("0", "1")]
+    found = [outcome for _, outcome in pool.run(items, LONG)]
+    assert found == [b"first", b"4"]  # still in doubt the second time: that counts
 
 
 def test_the_warm_process_comes_back_only_so_often(pool: Pool):

@@ -11,15 +11,15 @@ import copy
 import socket
 import sys
 import threading
-import time
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from autograder.engine import arrays, rng
+from autograder.engine.clock import Clock, Over
 from autograder.engine.wire import Decoder, Encoder, Frame, WireError, read_frame, reading
 from autograder.results import Crossing, Opaque, Raised
 
@@ -49,6 +49,14 @@ class Gone(BaseException):
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(words)
         self.kind = kind  # "timeout", "died" or "broken"
+
+
+def left_on(clock: Clock) -> float:
+    """Seconds until the clock is to be looked at again; raises Gone if the time is over."""
+    try:
+        return clock.left()
+    except Over:
+        raise Gone("timeout", "it took too long") from None
 
 
 class Policy:
@@ -181,7 +189,7 @@ class Peer:
         self._policy = policy
         self.is_free = isinstance(policy, Free)  # the student's end
         self.services = services  # what the other end may ask for by name
-        self.deadline: float | None = None
+        self.clock: Clock | None = None
         self.given: dict[int, Any] = {}  # number -> an object of ours that the other end knows
         self.numbers: dict[int, int] = {}  # id of such an object -> its number
         self.next_number = 1
@@ -733,12 +741,8 @@ class Peer:
 
     def mind_the_clock(self) -> None:
         """End it if the time is over; else wait no longer than is left."""
-        if self.deadline is None:
-            return
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise Gone("timeout", "it took too long")
-        self.line.settimeout(left)
+        if self.clock is not None:
+            self.line.settimeout(left_on(self.clock))
 
     def send(self, frame: Frame) -> None:
         """Send one message."""
@@ -747,12 +751,15 @@ class Peer:
             if sum(len(piece) for piece in pieces) < 1 << 16:
                 pieces = [b"".join(pieces)]
             for piece in pieces:
-                self.mind_the_clock()
-                self.line.sendall(piece)
-        except TimeoutError as error:
-            raise Gone("timeout", "it took too long") from error
+                self._send_all(memoryview(piece).cast("B"))
         except OSError as error:
             raise Gone("died", "the process of the answer ended") from error
+
+    def _send_all(self, piece: memoryview) -> None:
+        while len(piece):
+            self.mind_the_clock()
+            with suppress(TimeoutError):  # the clock decides
+                piece = piece[self.line.send(piece) :]
 
     @contextmanager
     def recording(self) -> Iterator[list[Crossing]]:

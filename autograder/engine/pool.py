@@ -26,7 +26,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from autograder.course import CourseError
-from autograder.engine import sandbox
+from autograder.engine import clock, sandbox
 from autograder.engine.confine import Inside, Walls
 
 T = TypeVar("T")
@@ -36,7 +36,8 @@ _LARGEST = 64 << 20  # bytes of one result
 _RESTARTS = 3  # of the warm process, without a result in between
 _LONGEST_WORDS = 2000  # bytes of why there is no result
 _GRACE = 30.0  # seconds for a killed worker to be buried
-_HEAD = struct.Struct("<cQ")  # a result: "R", "E" for an error or "A" for again, and its length
+# a result: "R", "D" for one in doubt, "E" for an error or "A" for again, and its length
+_HEAD = struct.Struct("<cQ")
 _FRAME = struct.Struct("<cQI")  # to the warm process: "t"ask or "k"ill, number, length
 
 
@@ -45,6 +46,13 @@ class Lost:
     """A task that gave no result, and why."""
 
     reason: str
+
+
+class Doubtful(bytes):
+    """A result that others may have had a part in, by taking the processors.
+
+    The task is done once more when all others are done, alone; if that fails, this counts.
+    """
 
 
 class Unwell(BaseException):
@@ -140,7 +148,7 @@ class Pool:
     def _hand_out(self, batch: "_Batch[T]") -> Iterator[tuple[T, Lost]]:
         """Give tasks to workers until as many run as may."""
         while len(batch.running) < self._jobs and (entry := batch.take()):
-            task, tries = entry
+            task, tries, first = entry
             while not self._is_ready() and self._deaths <= _RESTARTS:
                 self._start_again()
             if self._warm is None:
@@ -149,9 +157,8 @@ class Pool:
             read_fd, write_fd = os.pipe()
             os.set_blocking(read_fd, False)
             batch.number += 1
-            batch.running[batch.number] = _Work(
-                task, read_fd, time.monotonic() + batch.seconds, tries
-            )
+            until = time.monotonic() + batch.seconds
+            batch.running[batch.number] = _Work(task, read_fd, until, tries, first)
             with suppress(ConnectionError):  # if it is dead, `_wait` will see it
                 self._hand_over(batch.number, task, write_fd)
             os.close(write_fd)
@@ -195,6 +202,9 @@ class Pool:
         for number, how in reports or ():
             work = batch.running.pop(number)
             outcome = work.result(how)
+            if isinstance(outcome, Doubtful):
+                batch.later(work, outcome)
+                continue
             if outcome is None:
                 batch.again(work)
                 reports = None  # the warm process is given up, and those that run are tried again
@@ -230,6 +240,7 @@ class _Work(Generic[T]):
     pipe: int
     deadline: float
     tries: int
+    first: Doubtful | None = None  # what an earlier try gave
     heard: bytearray = field(default_factory=bytearray)
     killed: str = ""  # why, if it was
     over: bool = False  # nothing more will come through the pipe
@@ -261,12 +272,19 @@ class _Work(Generic[T]):
         os.close(self.pipe)
         if kind == b"A" and not self.tries:
             return None
+        body = bytes(memoryview(self.heard)[_HEAD.size :]) if whole else b""
+        if kind == b"D" and self.first is None:
+            return Doubtful(body)
+        if kind in (b"R", b"D"):
+            return body
+        if self.first is not None:
+            return bytes(self.first)
         if not whole:
             return Lost(f"the grading process {self.killed or how}")
-        body = bytes(memoryview(self.heard)[_HEAD.size :])
-        if kind == b"R":
-            return body
         return Lost(f"the grading process {body[:_LONGEST_WORDS].decode(errors='replace')}")
+
+
+_Entry = tuple[T, int, Doubtful | None]  # a task, how often it was tried, and what that gave
 
 
 class _Batch(Generic[T]):
@@ -275,11 +293,12 @@ class _Batch(Generic[T]):
     def __init__(self, tasks: Iterator[T], seconds: float) -> None:
         self.tasks = tasks
         self.seconds = seconds
-        self.next: deque[tuple[T, int]] = deque()  # read ahead, or to be tried again
+        self.next: deque[_Entry[T]] = deque()  # read ahead, or to be tried again
+        self.last: deque[_Entry[T]] = deque()  # to be tried again when all others are done
         self.running: dict[int, _Work[T]] = {}
         self.number = 0
 
-    def take(self) -> tuple[T, int] | None:
+    def take(self) -> "_Entry[T] | None":
         """The next task and how often it was tried; None if it has to wait.
 
         What ran when the warm process ended is tried again alone: who ends it is found out so.
@@ -294,7 +313,9 @@ class _Batch(Generic[T]):
     def read_ahead(self) -> None:
         """Have a task ready for the next worker that gets free."""
         if not self.next:
-            self.next.extend((task, 0) for task in islice(self.tasks, 1))
+            self.next.extend((task, 0, None) for task in islice(self.tasks, 1))
+        if not self.next and self.last and not self.running:
+            self.next.append(self.last.popleft())
 
     def give_back(self) -> Iterator[tuple[T, bytes | Lost]]:
         """After the death of the warm process: each running task gets one more try."""
@@ -312,8 +333,12 @@ class _Batch(Generic[T]):
                 yield work.task, outcome
 
     def again(self, work: _Work[T]) -> None:
-        """Try a task once more, later."""
-        self.next.append((work.task, work.tries + 1))
+        """Try a task once more, in a new warm process."""
+        self.next.append((work.task, work.tries + 1, work.first))
+
+    def later(self, work: _Work[T], first: Doubtful) -> None:
+        """Try a task once more when all others are done."""
+        self.last.append((work.task, work.tries + 1, first))
 
 
 def _ready(control: socket.socket, batch: _Batch[Any]) -> list[int]:
@@ -590,6 +615,7 @@ class _Nursery:
             sandbox.die_with_parent(here)
             for one in (self.control, self.woken, self.waker):
                 one.close()
+            clock.here()  # while it is to be seen
             if self.inside:
                 self.inside.give_up()
             _work(self.task, self.state, item, pipe, data)
@@ -611,7 +637,8 @@ def _work(task: Task, state: Any, item: Any, pipe: int, data: int | None) -> Non
     """Do the task and write what came of it."""
     try:
         more = [] if data is None else [_read_all(data)]
-        kind, body = b"R", task(state, item, *more)
+        body = task(state, item, *more)
+        kind = b"D" if isinstance(body, Doubtful) else b"R"
         if len(body) > _LARGEST:
             kind, body = b"E", f"gave a result of more than {_LARGEST >> 20} MB".encode()
     except Unwell as error:

@@ -1,12 +1,12 @@
 """The trusted side's view of one student's process: run cells, ask for names, end it."""
 
 import itertools
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.engine.clock import Clock, here
 from autograder.engine.peer import Gone, Peer, Policy
 from autograder.engine.said import sentences
 from autograder.results import Raised
@@ -75,14 +75,13 @@ class Student:
         self.peer.ask("delete", name)
 
     @contextmanager
-    def clock(self, seconds: float) -> Iterator[None]:
+    def clock(self, seconds: float) -> Iterator[Clock]:
         """Everything inside has to be done in this time."""
-        before = self.peer.deadline
-        self.peer.deadline = time.monotonic() + seconds
+        before, self.peer.clock = self.peer.clock, Clock(seconds, self.spawned, here())
         try:
-            yield
+            yield self.peer.clock
         finally:
-            self.peer.deadline = before
+            self.peer.clock = before
             self.peer.line.settimeout(None)
 
     def why(self, gone: Gone) -> str:

@@ -99,10 +99,10 @@ class _Line(socket.socket):
         super().__init__(fileno=fileno)
         self.owner = os.getpid()
 
-    def sendall(self, *parts: Any) -> None:
-        """Send all of it."""
+    def send(self, *parts: Any) -> int:
+        """Send some."""
         self._check()
-        super().sendall(*parts)
+        return super().send(*parts)
 
     def recv(self, *size: int) -> bytes:
         """Receive some."""

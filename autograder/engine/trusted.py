@@ -18,8 +18,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.engine.clock import Clock, here
 from autograder.engine.old import is_old
-from autograder.engine.peer import FORWARDED, Gone, Policy, remote_of
+from autograder.engine.peer import FORWARDED, Gone, Policy, left_on, remote_of
 from autograder.engine.session import Student
 from autograder.results import Raised, TestRun
 from autograder.syntax import facts, parse
@@ -224,13 +225,14 @@ class Space(dict):
         self.take_over(bound)
         peer = None if self.student is None else self.student.peer
         before = 0 if peer is None else peer.requests
-        clock = nullcontext() if self.student is None else self.student.clock(seconds)
+        student = self.student
+        timed = nullcontext(Clock(seconds, here())) if student is None else student.clock(seconds)
         failed, gone = "", False
         recording = nullcontext() if peer is None else peer.recording()  # of no test's calls
         if peer is not None:
             peer.protect, peer.allowed, peer.expected = False, (), ()
         try:
-            with clock, alarm(seconds), _silence(), recording:
+            with timed as clock, alarm(clock), _silence(), recording:
                 exec(_compiled_cell(source, where), self, self)
         except Gone:
             gone = True
@@ -315,7 +317,7 @@ def run_test(
     student.peer.asked = asked
     with student.peer.recording() as crossings, _silence():
         try:
-            with student.clock(seconds), alarm(seconds):
+            with student.clock(seconds) as clock, alarm(clock):
                 exec(body, space, space)
                 value = eval(last, space, space) if last is not None else None
             if student.peer.failed is not None and not may_fail:
@@ -389,7 +391,7 @@ def _text(student: Student, error: BaseException) -> str:
     if isinstance(error, Gone):
         return student.why(error)
     try:
-        with student.clock(TEXT_SECONDS), alarm(TEXT_SECONDS):
+        with student.clock(TEXT_SECONDS) as clock, alarm(clock):
             return str(error)  # which may ask an object of the answer
     except BaseException:  # noqa: BLE001  (a text that cannot be made is no text)
         return ""
@@ -411,8 +413,8 @@ def _in_hidden(error: BaseException | None, cell: Any, name: str) -> bool:
 
 
 @contextlib.contextmanager
-def alarm(seconds: float) -> Iterator[None]:
-    """Stop what runs here after a time, even if it never asks the other process."""
+def alarm(clock: Clock) -> Iterator[None]:
+    """Stop what runs here when the time is over, even if it never asks the other process."""
     if (
         not hasattr(signal, "setitimer")
         or threading.current_thread() is not threading.main_thread()
@@ -421,10 +423,11 @@ def alarm(seconds: float) -> Iterator[None]:
         return
 
     def ring(number: int, frame: Any) -> None:
-        raise Gone("timeout", "it took too long")
+        left_on(clock)
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds + 1, 0.25)  # again, if the first is swallowed
+    # again and again: the clock may say "not yet", and what it raises may be swallowed
+    signal.setitimer(signal.ITIMER_REAL, clock.seconds + 1, 0.25)
     try:
         yield
     finally:

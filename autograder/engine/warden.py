@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from autograder.engine import sandbox
+from autograder.engine.clock import open_files
 from autograder.engine.sandbox import Capabilities, Limits
 
 Serve = Callable[[socket.socket], None]
@@ -299,7 +300,8 @@ class _Keeper:
 
     def start(self, request: bytes, sock_fd: int) -> None:
         """Have made what is to be kept."""
-        self.status_fd, write_fd = os.pipe()
+        ours, theirs = socket.socketpair()
+        self.status_fd, write_fd = ours.detach(), theirs.detach()
         if self.order.found:
             here = os.getpid()
             above = os.getppid()
@@ -344,16 +346,26 @@ class _Keeper:
 
     def _listen(self) -> dict[str, Any] | None:
         """What the status pipe says: how the student's process ended, or None if not yet."""
-        part = os.read(self.status_fd, 4096)
+        with socket.fromfd(self.status_fd, socket.AF_UNIX, socket.SOCK_STREAM) as status:
+            part, files, _, _ = socket.recv_fds(status, 4096, 2)
+        if files:
+            self._hand_on(files)
         if not part:
             return {}
         *lines, self.heard = (self.heard + part).split(b"\n")
         for line in map(json.loads, lines):
-            if "process" not in line:
-                return line
-            if not self.order.found:
+            if "process" in line and not self.order.found:
                 self.process = line["process"]
+            elif line.keys() & {"status", "failed"}:
+                return line
         return None
+
+    def _hand_on(self, files: Sequence[int]) -> None:
+        """The holder reads from these what the student's process uses."""
+        with suppress(OSError):
+            socket.send_fds(self.leash, [b"{}\n"], files)
+        for file in files:
+            os.close(file)
 
     def _kill(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -506,6 +518,7 @@ class _Warm:
             os.close(fd)
         if child > 0:
             self.students[child] = status_fd
+            _show_usage(child, status_fd)
         else:
             os.close(status_fd)
 
@@ -572,6 +585,16 @@ def _tell(status_fd: int, **what: Any) -> None:
     """One line to whoever waits for it, if anybody does yet."""
     with suppress(OSError):
         os.write(status_fd, json.dumps(what).encode() + b"\n")
+
+
+def _show_usage(process: int, status_fd: int) -> None:
+    """Send the files in which stands what a process uses, if they are to be seen here."""
+    files = open_files(process)
+    if files:
+        with suppress(OSError), socket.fromfd(status_fd, socket.AF_UNIX, socket.SOCK_STREAM) as one:
+            socket.send_fds(one, [b"{}\n"], files)
+    for file in files:
+        os.close(file)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from autograder.course import CourseError
 from autograder.diagnose import CHANGED, told
 from autograder.differences import kept
 from autograder.differences import same as alike
+from autograder.engine.clock import doubt
 from autograder.engine.peer import Allowed, Gone, expectations, open_packages
 from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
@@ -412,6 +413,7 @@ class Work:
             if self.losses > MOST_LOSSES:
                 raise Gone("died", "its process ended again and again")
             if not self.budget.left:
+                doubt()
                 raise Gone("timeout", IN_ALL)
             try:
                 spawned = self.zygote.spawn(begun=bool(self.begun))
@@ -562,6 +564,7 @@ class Work:
     def _attempt_question(self, group: Group, tests: Sequence[str]) -> list[TestRun]:
         """How a question's tests end; what goes wrong with it goes wrong with it alone."""
         if not self.budget.left:
+            doubt()
             ended = [TestRun(test, "timeout", 0.0, message=IN_ALL) for test in tests]
             return [self._explained(group, run) for run in ended]
         try:

@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from autograder.course import CourseError
 from autograder.engine import sandbox
+from autograder.engine.clock import Usage, Used
 from autograder.engine.sandbox import Limits
 from autograder.engine.warden import BEGUN, SPAWN, TEST, Launch, Order
 
@@ -35,6 +36,13 @@ class Spawned:
         self._leash = leash
         self._heard = b""
         self._how: str | None = None
+        self._usage: Usage | None = None
+
+    def read(self) -> Used | None:
+        """What its first process has used; nothing before that is to be seen."""
+        if self._usage is None and self._how is None and _readable(self._leash, 0):
+            self._listen()
+        return Used() if self._usage is None else self._usage.read()
 
     def ended(self, timeout: float = 0.0) -> str | None:
         """How it ended, in words, or None if it still runs after `timeout` seconds."""
@@ -58,6 +66,8 @@ class Spawned:
         """Let go of it without waiting for its end."""
         self.sock.close()
         self._leash.close()
+        if self._usage is not None:
+            self._usage.close()
 
     def __enter__(self) -> "Spawned":
         return self
@@ -67,22 +77,26 @@ class Spawned:
 
     def _listen(self) -> None:
         try:
-            heard = self._leash.recv(4096)
+            heard, files, _, _ = socket.recv_fds(self._leash, 4096, 2)
         except ConnectionError:
-            heard = b""
-        self._heard += heard
-        if heard and b"\n" not in self._heard:
-            return
+            heard, files = b"", []
+        if files:
+            self._usage = Usage(files)
         if not heard:
             self._how = "ended together with the grader's warm process"
             return
-        report = json.loads(self._heard)
+        *lines, self._heard = (self._heard + heard).split(b"\n")
+        for report in map(json.loads, lines):
+            self._take(report)
+
+    def _take(self, report: dict[str, Any]) -> None:
         if "failed" in report:
             raise CourseError(
                 f"A sandbox for a student's process could not be set up: {report['failed']}; "
                 "grade again, and if it happens again look at the machine's limits."
             )
-        self._how = report["ended"]
+        if "ended" in report:
+            self._how = report["ended"]
 
 
 class Zygote:
