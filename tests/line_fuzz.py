@@ -13,7 +13,6 @@ import resource
 import socket
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any

@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 import types
 from collections.abc import Callable, Iterator
 from typing import Any

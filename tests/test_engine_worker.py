@@ -15,7 +15,7 @@ import pytest
 
 from autograder.assignment import Assignment, read_assignment
 from autograder.course import CourseError
-from autograder.engine import old, texts, worker
+from autograder.engine import old, texts, trusted, worker
 from autograder.engine.pool import Unwell
 from autograder.engine.zygote import Zygote
 from autograder.results import Result, Verdict

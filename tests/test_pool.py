@@ -65,7 +65,7 @@ def task(state: State, item: list[Any]) -> bytes:
     if what == "doubt":  # the second time: alone, and as the item says
         mark, others, second = rest
         if Path(mark).exists():
-            Path(mark).write_text(f"{sorted(os.listdir(others))}")
+            Path(mark).write_text(f"{sorted(Path(others).iterdir())}")
             return task(state, second)
         Path(mark).touch()
         return Doubtful(b"first")
