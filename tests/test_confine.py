@@ -121,7 +121,9 @@ def test_scratch_is_a_workers_own(pool: Pool):
     leave = """
 import os, tempfile
 from pathlib import Path
-places = [Path.home(), Path(tempfile.gettempdir()), Path("/tmp"), Path("/dev/shm"), Path.cwd()]
+places = [Path.home(), Path(tempfile.gettempdir()), Path("/dev/shm"), Path.cwd()]
+if Path("/tmp").is_symlink():  # not where Python itself lies below it
+    places.append(Path("/tmp"))
 answer = [str(path) for place in places for path in place.iterdir()]
 for place in places:
     (place / "left").write_text("x")
