@@ -24,6 +24,8 @@ PIECE = re.compile(  # of a line, as far as it says whether the next one goes on
     r"""(?P<comment>\#.*)|(?P<triple>\"{3}|'{3})|"(?:\\.|[^"\\])*+"?|'(?:\\.|[^'\\])*+'?"""
     r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<goes_on>\\$)"""
 )
+SETTERS = ("setattr", "delattr", "object", "reload")  # of their first argument
+CHANGERS = ("update", "pop", "clear", "setdefault", "popitem", "dict")  # of what they belong to
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 INNER = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -157,6 +159,41 @@ def touched(source: str) -> set[str]:
         if isinstance(target, ast.Name)
     }
     return top_level_names(tree) | deleted
+
+
+@lru_cache(maxsize=500)
+def reaches_out(source: str) -> frozenset[str]:
+    """Names of which a cell sets, replaces or deletes a part: `math` in `math.pi = 3`."""
+    found: set[str] = set()
+    for node in ast.walk(parse(source) or ast.Module([], [])):
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            found.add(_root(node))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            if node.args and _last_name(node.func) in SETTERS:
+                found.add(_root(node.args[0]))
+            found.add(_root(node.func) if _last_name(node.func) in CHANGERS else "")
+    return frozenset(found - {""})
+
+
+def imported_names(source: str) -> set[str]:
+    """Names that a cell gives to what it imports."""
+    nodes = ast.walk(parse(source) or ast.Module([], []))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {name for node in imports for name in _binds(node)}
+
+
+def _root(node: ast.AST) -> str:
+    """The name with which an expression like `a.b[0].c()` or `vars(a)["b"]` begins."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        if not isinstance(node, ast.Call):
+            node = node.value
+        else:
+            node = node.args[0] if node.args and _root(node.func) == "vars" else node.func
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _last_name(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _binds(node: ast.AST) -> Iterator[str]:

@@ -906,6 +906,35 @@ def test_who_ends_when_asked_twice_has_counted(task: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "slip",
+    [
+        "math.sqrt = lambda x: x",
+        "import builtins\nbuiltins.pow = None\nmath.sqrt = builtins.float",
+        "import math as m\nsetattr(m, 'sqrt', None)",
+        "import sys\nsys.modules.pop('math')\nsys.modules['math'] = sys",
+        "del math.sqrt",
+        "vars(math).update(sqrt=float)",
+    ],
+)
+def test_a_part_of_a_module_that_one_answer_changes_costs_no_other_question(
+    task: Any, slip: str
+) -> None:
+    parts = [
+        ("first", "def first():\n    return 1"),
+        ("t_first", "assert first() == 1", 1),
+        ("root", "def root(xs):\n    import math\n    return math.sqrt(sum(list(xs)))"),
+        ("t_root", "assert root([4, 5]) == 3\nassert root([9, 7]) == 4", 2),
+    ]
+    made = task(parts)
+    result = made.grade(first=f"{parts[0][1]}\n{slip}")
+    assert {v.test: v.score for v in result.notebooks[0].verdicts} == {"t_first": 1, "t_root": 2}
+    assert "changes a part of" in " ".join(result.notebooks[0].notes)
+    assert made.scores(root=f"{slip}\n{parts[2][1]}")["t_root"] == 0
+    wrong = made.scores(first=f"{parts[0][1]}\n{slip}", root="def root(xs):\n    return 3")
+    assert wrong == {"t_first": 1, "t_root": 0}
+
+
+@pytest.mark.parametrize(
     "slip", ["list = [1]", "sum = 0", "math = 3.0", "del math", "import random as math"]
 )
 def test_a_name_that_one_answer_takes_costs_no_other_question(task: Any, slip: str) -> None:

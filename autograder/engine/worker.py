@@ -48,7 +48,7 @@ from autograder.results import (
     Verdict,
 )
 from autograder.rules import broken_rules
-from autograder.syntax import facts, parse, touched
+from autograder.syntax import facts, imported_names, parse, reaches_out, touched
 
 
 class Zygote(Protocol):
@@ -580,6 +580,7 @@ class Work:
         ended = self._forbidden(group, tests)
         if ended is None:
             ended = self._again(group, self._group(group, tests, {}))
+            ended = self._apart(group, ended)
             ended = [self._asked_twice(group, run) for run in ended]
             ended = [self._without_score(group, run) for run in ended]
         ended = [self._explained(group, run) for run in ended]
@@ -877,6 +878,40 @@ class Work:
             )
         better = {t: r for t, r in again.items() if r.status == "passed" or r.status == "failed"}
         return [better.get(run.test, run) if run.status != "passed" else run for run in found]
+
+    def _apart(self, group: Group, found: list[TestRun]) -> list[TestRun]:
+        """Run what failed once more without the student's other cells, if they change modules.
+
+        The reference's answers stand in their place.
+        """
+        failed = [run.test for run in found if run.status != "passed"]
+        answers = {
+            id: self.script.answers[id] for id in group.solutions if id in self.script.answers
+        }
+        if self.own or self.private or not (self.assignment.stand_in and failed and answers):
+            return found
+        changed = self._changed_modules(group)
+        if not changed or not self.budget.may_repeat:
+            return found
+        script = _own_script(self.notebook, answers, set(failed))
+        work = Work(self.assignment, self.notebook, script, self.zygote, self.known, self.budget)
+        work.checking = self.checking
+        with self.budget.repeating():
+            better = {run.test: run for run in work.run() if run.status == "passed"}
+        if better:
+            self.notes.append(
+                f"Another cell of yours changes a part of {', '.join(sorted(changed)[:5])}; "
+                f"{group.solutions[0]} was graded without it."
+            )
+        return [better.get(run.test, run) for run in found]
+
+    def _changed_modules(self, group: Group) -> set[str]:
+        """Modules of which the student's other cells set a part, by the names that they go by."""
+        others = [cell for cell in self.script.cells if self._is_own(cell)]
+        texts = [cell.source for cell in others if cell.grade_id not in group.solutions]
+        given = [cell.source for cell in self.notebook.cells if cell.cell_type == "code"]
+        modules = {"builtins", "__builtins__"}.union(*map(imported_names, [*texts, *given]))
+        return modules & {name for text in texts for name in reaches_out(text)}
 
     def _used(self, group: Group) -> set[str]:
         """Names that a question's answer, its reference or its tests use."""
