@@ -175,11 +175,12 @@ def reaches_out(source: str) -> frozenset[str]:
     return frozenset(found - {""})
 
 
-def imported_names(source: str) -> set[str]:
+@lru_cache(maxsize=500)
+def imported_names(source: str) -> frozenset[str]:
     """Names that a cell gives to what it imports."""
     nodes = ast.walk(parse(source) or ast.Module([], []))
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    return {name for node in imports for name in _binds(node)}
+    return frozenset(name for node in imports for name in _binds(node))
 
 
 def _root(node: ast.AST) -> str:

@@ -129,6 +129,7 @@ def prepare(assignment: Assignment) -> None:
                 compiled(cell.source, f"<test {cell.grade_id}>")
             elif cell.cell_type == "code":
                 facts(cell.source)
+                imported_names(cell.source)
 
 
 def runs(
@@ -909,9 +910,12 @@ class Work:
         """Modules of which the student's other cells set a part, by the names that they go by."""
         others = [cell for cell in self.script.cells if self._is_own(cell)]
         texts = [cell.source for cell in others if cell.grade_id not in group.solutions]
+        found = {name for text in texts for name in reaches_out(text)}
+        if not found:
+            return found
         given = [cell.source for cell in self.notebook.cells if cell.cell_type == "code"]
         modules = {"builtins", "__builtins__"}.union(*map(imported_names, [*texts, *given]))
-        return modules & {name for text in texts for name in reaches_out(text)}
+        return modules & found
 
     def _used(self, group: Group) -> set[str]:
         """Names that a question's answer, its reference or its tests use."""
