@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.engine import arrays, rng
+from autograder.engine import arrays, library, rng
 from autograder.engine.wire import Decoder, Encoder, Frame, WireError, read_frame, reading
 from autograder.results import Crossing, Opaque, Raised
 
@@ -34,8 +34,7 @@ NUMBERS = ("int", "float", "index", "complex", "round", "trunc")
 BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
-CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict)
-CONTAINERS += (collections.defaultdict, collections.Counter)
+TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 MAX_LABEL = 120
 FORWARDED = frozenset(
     f"__{name}__"
@@ -154,9 +153,9 @@ def _parts_of(value: Any) -> Iterator[Any]:
         if id(part) in seen:
             continue
         yield part
-        if type(part) in CONTAINERS:
+        if parts := library.parts_of(part):
             seen.add(id(part))
-            left += [*part, *part.values()] if isinstance(part, dict) else part
+            left += parts
 
 
 def is_quiet(label: str) -> bool:
@@ -409,9 +408,13 @@ class Peer:
         remote = remote_of(value)
         if remote is not None:
             return Opaque(remote.kind, remote.type_name)
+        if type(value) in library.HOLDERS:  # in whose place an object may stand as well
+            return Opaque("object", type(value).__name__)
+        if depth < 20 and issubclass(type(value), tuple):
+            return tuple(self._copied(part, depth + 1) for part in value)
         if depth < 20 and isinstance(value, dict):
             return {key: self._copied(part, depth + 1) for key, part in value.items()}
-        if depth < 20 and type(value) in (list, tuple, set, frozenset, collections.deque):
+        if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
             return type(value)(self._copied(part, depth + 1) for part in value)
         texts = type(value) in (str, bytes, bytearray)
         self.kept_bytes += len(value) if texts else getattr(value, "nbytes", 0)
@@ -841,9 +844,8 @@ def _paths(values: Any) -> dict[int, str]:
         if id(value) in found:
             continue
         found[id(value)] = path
-        if type(value) in CONTAINERS:
-            parts = value.values() if isinstance(value, dict) else value
-            left += [(f"{path}.{n}", part) for n, part in enumerate(parts)][::-1]
+        parts = dict.values(value) if type(value) in TABLES else library.parts_of(value)
+        left += [(f"{path}.{n}", part) for n, part in enumerate(parts)][::-1]
     return found
 
 
@@ -919,7 +921,7 @@ class Incoming(Decoder):
         if tag == "A":
             return self.keep(arrays.read(self, parts))
         if tag == "AS":
-            return arrays.read(self, parts)[()]
+            return arrays.read_number(parts)
         if tag == "DT":
             return arrays.dtype(parts[0])
         if tag == "PUB":
@@ -928,6 +930,8 @@ class Incoming(Decoder):
             made = collections.defaultdict(self.value(parts[0]))
             made.update(zip(*[iter(self.values(parts[1:]))] * 2, strict=True))
             return made
+        if tag in ("V", "NT"):
+            return library.read(self, tag, parts)
         if self.peer.tensors:
             return self.peer.tensors.other(self, tag, parts)
         return super().other(tag, parts)
@@ -982,9 +986,10 @@ class _Encoder(Encoder):
             node = self.peer.tensors.node(self, value)
             if node is not None:
                 return node
-        node = arrays.node(self, value)
-        if node is not None:
-            return node
+        for kinds in (arrays, library):
+            node = kinds.node(self, value)
+            if node is not None:
+                return node
         return self._object(value)
 
     def _handed_in(self, value: Any) -> tuple[int, int] | None:
@@ -1069,6 +1074,7 @@ class Remote:
         self.classes = tuple(n for n in told.get("classes") or () if type(n) is int)[:50]
         self.is_bare = False  # whether it has no attributes here
         self.told = {part: told.get(part) for part in TOLD}
+        self.named = _named_tuple(told.get("named"))
         self.origins: tuple[str, ...] = ()  # how a test came by it, never what it says itself
         self.test = 0  # the recording in which it was looked up last
 
@@ -1103,6 +1109,7 @@ def describe(peer: Peer, encoder: _Encoder, value: Any) -> dict[str, Any]:
         return told | {"k": "module"} | peer.tensors.describe(encoder, value)
     if isinstance(value, type):
         told |= {"k": "class", "type": value.__name__, "error": _error_bases(value)}
+        told["named"] = library.fields_of(value)
     elif isinstance(value, types.FunctionType | types.MethodType | types.BuiltinFunctionType):
         told |= {"k": "function", "name": getattr(value, "__name__", "")}
     else:
@@ -1240,8 +1247,19 @@ class StandInClass(StandIn):
         return remote.peer.call(remote.number, None, args, kwargs, remote.label)
 
     def __instancecheck__(self, value: Any) -> bool:
+        named = self._remote.named
+        if named is not None and type(value) is named:
+            return True
         remote = remote_of(value)
         return remote is not None and self._remote.number in remote.classes
+
+
+def _named_tuple(told: Any) -> type | None:
+    """The class of named tuples that a class of the other end stands for here."""
+    if not isinstance(told, list) or len(told) != 2 or not isinstance(told[1], list):
+        return None
+    name, names = told
+    return library.named_tuple(name, names, len(names))
 
 
 def _make_class(names: tuple[str, ...], seen: Any) -> type:
