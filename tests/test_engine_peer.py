@@ -1007,6 +1007,51 @@ def test_an_answer_can_name_nothing_that_does_something(name: str) -> None:
             assert isinstance(got, Exception), (tree, got)
 
 
+READY = """
+import collections, functools, math, numpy as np, operator, torch
+count, Number, Whole, Kind = collections.Counter, np.int64, np.integer, np.dtype
+area, mean, size, act, first = math.prod, np.mean, len, torch.relu, operator.itemgetter(0)
+power, longest, lib = functools.partial(pow, 2), max, math
+table = {"f": math.sqrt, "kinds": [int, np.float32]}
+grouped = collections.defaultdict(collections.Counter, a=collections.Counter("aa"))
+"""
+
+
+def test_a_ready_function_or_class_can_be_the_answer(answer: Any) -> None:
+    import torch
+
+    names = answer(READY)
+    names._peer.policy = Guard()
+    assert names.count("aab") == {"a": 2, "b": 1}
+    assert isinstance(names.count("a"), names.count)
+    assert names.Number(3) == 3
+    assert names.Number is np.int64
+    assert isinstance(names.Number(3), names.Whole)
+    assert not isinstance(3, names.Whole)
+    assert names.Kind("int8") == np.dtype("int8")
+    assert names.area([2, 3]) == 6
+    assert names.mean([1, 3]) == 2
+    assert names.size([1]) == 1
+    assert names.first([5, 6]) == 5
+    assert names.power(3) == 8
+    assert names.longest([1, 2], key=of_tests("def f(x): return -x")["f"]) == 1
+    assert names.lib.sqrt(4) == 2
+    assert names.table["f"](9) == 3
+    assert names.table["kinds"] == [int, np.float32]
+    assert names.grouped["b"] == {}
+    x = torch.tensor([-1.0, 2.0], requires_grad=True)
+    names.act(x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["os:system", "builtins:eval", "numpy:load", "builtins:type", 5])
+def test_a_class_of_an_answer_has_no_twin_that_is_not_public(name: Any) -> None:
+    got = outcome(replying({"r": ["H", told(k="class", twin=name, named=["A", ["x"]])]}))
+    assert remote_of(got) is not None
+    assert not isinstance(3, got)
+
+
 FAKES = [
     *("torch.nn:Parameter", "torch.nn:Buffer", "torch.nn.parameter:UninitializedParameter"),
     *("torch.nn.parameter:UninitializedBuffer", "torch:Tensor", "torch._C:TensorBase"),

@@ -140,6 +140,14 @@ def dtype(name: Any) -> Any:
     return numpy.dtype(name)
 
 
+def is_number_type(kind: type) -> bool:
+    """Whether this is NumPy's class of one kind of number or text."""
+    numpy = _numpy()
+    return numpy is not None and any(
+        kind is numpy.dtype(name).type for name in (*KINDS, "U", "S", "M8", "m8")
+    )
+
+
 def is_shape(shape: Any) -> bool:
     """Whether this is a list of sizes that an array which crosses may have.
 
