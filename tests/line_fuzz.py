@@ -137,7 +137,8 @@ class Maker:
         told = {"n": self.draw.choice([1, 2, 3, self.leaf()]), "k": kind, "type": "T"}
         told["public"] = self.draw.choice(WORDS)
         told["dunders"] = ["__len__", "__getitem__", "__eq__", "__float__", "__index__"]
-        told["error"] = self.some(self.draw.choice, ["KeyError", "OSError", "ExceptionGroup"])
+        told["error"] = self.draw.choice([None, None, self.error()])
+        told |= {"twin": self.draw.choice(WORDS), "named": self.draw.choice([None, ["N", ["a"]]])}
         return ["H", told]
 
     def module(self, depth: int) -> Any:
@@ -175,6 +176,9 @@ class Maker:
         """An exception's description."""
         kinds = self.some(self.draw.choice, ["KeyError", "SystemExit", "UnicodeDecodeError", 5])
         told = {"id": 1, "type": self.leaf(), "kinds": kinds, "text": "x", "args": [self.leaf()]}
+        bases = self.some(self.draw.choice, [1, 0, "builtins:KeyError", "builtins:OSError", None])
+        told["family"] = self.draw.choice([None, [["E", bases], ["F", []]], self.leaf()])
+        told |= {"home": self.draw.choice(WORDS), "carries": {self.draw.choice(WORDS): self.leaf()}}
         return self.draw.choice([told, {"yours": 1}, self.leaf()])
 
     def message(self) -> dict[str, Any]:

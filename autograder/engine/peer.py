@@ -5,7 +5,6 @@ modules and other objects stay with their owner, and the other end gets a stand-
 The trusted end answers only what `Policy` allows, believes nothing but values, and keeps a clock.
 """
 
-import builtins
 import collections
 import copy
 import socket
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.engine import arrays, library, rng
+from autograder.engine import arrays, errors, library, rng
 from autograder.engine.wire import Decoder, Encoder, Frame, WireError, read_frame, reading
 from autograder.results import Crossing, Opaque, Raised
 
@@ -183,6 +182,7 @@ class Peer:
         self.stand_ins: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.dropped: list[int] = []
         self.classes: dict[Any, type] = {}
+        self.errors = errors.Classes()
         self.raised: dict[int, BaseException] = {}  # exceptions of ours on their way through
         self.next_raised = 0
         self.requests = 0  # made so far
@@ -653,24 +653,20 @@ class Peer:
             return {"yours": through}
         self.next_raised += 1
         self.raised[self.next_raised] = error
-        kinds = [
-            kind.__name__
-            for kind in type(error).__mro__
-            if getattr(builtins, kind.__name__, None) is kind
-        ]
         hide = not self.is_free and isinstance(error, AssertionError)
         try:
             text = "" if hide else str(error)
-            args = list(error.args) if all(map(_is_plain, error.args)) and not hide else [text]
+            args = errors.arguments(error)
+            args = [text] if hide or not all(map(errors.is_plain, args)) else args
         except Exception:  # noqa: BLE001  (a text that cannot be made is no text)
             text, args = "", []
         line, cell = _place(error)
         return {
             "id": self.next_raised,
-            "type": type(error).__name__[:100],
-            "kinds": kinds,
+            **errors.told_of(type(error)),
             "text": text[:MAX_TEXT],
             "args": [arg[:MAX_TEXT] if isinstance(arg, str) else arg for arg in args[:4]],
+            "carries": errors.attributes(error) if self.is_free else {},
             "line": line,
             "cell": cell,
         }
@@ -684,27 +680,12 @@ class Peer:
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
         raised = Raised(name, text, _small(told.get("line")), str(told.get("cell"))[:100], kinds)
-        args = [arg for arg in told["args"] if _is_plain(arg)]
-        try:
-            error: Any = self._error_class(name, kinds)(*args)
-        except Exception:  # noqa: BLE001  (one that wants arguments of other kinds)
-            error = self._error_class(name.replace("\0", ""), ("Exception",))(text)
+        args = [arg for arg in told["args"] if errors.is_plain(arg)]
+        error: Any = self.errors.make(told, args, text)
+        errors.carry(error, told.get("carries"))
         setattr(error, "raised", raised)  # noqa: B010  (exceptions take attributes)
         setattr(error, "through", told["id"])  # noqa: B010
         return error
-
-    def _error_class(self, name: str, kinds: tuple[str, ...]) -> type[Exception]:
-        base: type = Exception
-        for kind in kinds:
-            found = getattr(builtins, kind, None)
-            if isinstance(found, type) and issubclass(found, Exception):
-                base = found
-                break
-        if base.__name__ == name:
-            known = base
-        else:
-            known = self.classes.setdefault(("error", name, base), type(name, (base,), {}))
-        return known if known not in _PICKY else type(name, (Exception,), {})
 
     # --- the line -----------------------------------------------------------------------------
 
@@ -1112,7 +1093,9 @@ def describe(peer: Peer, encoder: _Encoder, value: Any) -> dict[str, Any]:
     if peer.tensors and peer.tensors.is_module(value):
         return told | {"k": "module"} | peer.tensors.describe(encoder, value)
     if isinstance(value, type):
-        told |= {"k": "class", "type": value.__name__, "error": _error_bases(value)}
+        told |= {"k": "class", "type": value.__name__}
+        if issubclass(value, BaseException):
+            told["error"] = errors.told_of(value)
         told |= {"named": library.fields_of(value), "twin": public_name(value)}
     elif isinstance(value, types.FunctionType | types.MethodType | types.BuiltinFunctionType):
         told |= {"k": "function", "name": getattr(value, "__name__", "")}
@@ -1133,12 +1116,6 @@ def _has(value: Any, name: str) -> bool:
     if name in ("__lt__", "__le__", "__gt__", "__ge__"):
         return getattr(type(value), name, None) is not getattr(object, name, None)
     return callable(getattr(type(value), name, None))
-
-
-def _error_bases(kind: type) -> list[str]:
-    if not issubclass(kind, BaseException):
-        return []
-    return [k.__name__ for k in kind.__mro__ if getattr(builtins, k.__name__, None) is k]
 
 
 def stand_in(peer: Peer, incoming: Incoming, told: dict[str, Any]) -> Any:
@@ -1169,9 +1146,8 @@ def _came(made: Any, origin: str) -> None:
 
 def _class_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
     remote = Remote(peer, told)
-    kinds = tuple(kind for kind in told.get("error") or () if isinstance(kind, str))
-    if kinds:
-        return peer._error_class(remote.type_name, kinds)
+    if told.get("error"):
+        return peer.errors.of(told["error"])
     cls = object.__new__(StandInClass)
     object.__setattr__(cls, "_remote", remote)
     return cls
@@ -1409,8 +1385,6 @@ def _find(module: str, path: str) -> Any:
 
 # --- small things -----------------------------------------------------------------------------
 
-_PICKY = {UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError}
-
 
 def _no_end(error: BaseException) -> BaseException:
     """An exception as it leaves a call that is no step of an iterator: it ends no loop outside."""
@@ -1426,10 +1400,6 @@ def _no_end(error: BaseException) -> BaseException:
 
 def _is_exception(value: Any) -> bool:
     return isinstance(value, BaseException)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or type(value) in (bool, float, str) or _small_int(value)
 
 
 def _small_int(value: Any) -> bool:
