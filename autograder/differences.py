@@ -9,12 +9,15 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from math import prod
+from pathlib import PurePosixPath, PureWindowsPath
 from types import BuiltinFunctionType, WrapperDescriptorType
 from typing import Any
+from uuid import UUID
 
 from autograder.results import Crossing, Opaque, Raised, Transcript
 
@@ -231,10 +234,24 @@ def _text(value: Any) -> str:
         slice: lambda: (value.start, value.stop, value.step),
         deque: lambda: islice(value, MOST_SHOWN),
         bytearray: lambda: (),
+        date: lambda: (),
+        timedelta: lambda: (),
+        timezone: lambda: (value.tzname(None),),
+        time: lambda: (_zone(value),),
+        datetime: lambda: (_zone(value),),
+        UUID: lambda: (),
+        PurePosixPath: lambda: (str(value),),
+        PureWindowsPath: lambda: (str(value),),
     }.get(kind)
     short = parts is not None and all(map(_is_short, parts()))
     fits = len(value) <= MOST_SHOWN if kind in (deque, bytearray) else True
     return repr(value) if short and fits else ""
+
+
+def _zone(value: time | datetime) -> Any:
+    """The name of a time's zone; of a zone of an unknown kind nothing that is short."""
+    zone = value.tzinfo
+    return value.tzname() if zone is None or type(zone) is timezone else zone
 
 
 def _is_name(kind: type) -> bool:
@@ -271,8 +288,10 @@ def _numbers(value: Any) -> Any:
             value = value.double()  # numpy does not know every short float
         return numpy.array(value.numpy())
     array = numpy.array(value)
+    if array.dtype.kind in "mM":
+        return array.astype("int64")
     if array.dtype.kind not in "biufc":
-        return array.tolist()
+        return [_Keeper().kept(array.tolist(), 0)]
     return array.astype(numpy.float64) if array.dtype.kind == "f" else array
 
 

@@ -34,12 +34,14 @@ GENERATOR = torch.get_rng_state().numpy().tobytes()
 BUFFERS = [FOUR, FOUR, FOUR, FOUR, GENERATOR, b"", b"\xff" * 8, b"\x01"]
 PLAIN = ["R", "T", "L", "D", "S", "I", "B", "BA", "C", "FS", "G", "SL", "E", "NI", "FR", "DC", "O"]
 TAGS = [*PLAIN, "CN", "OD", "DQ", "Y", "U", "H", "X", "A", "AS", "DT", "PUB", "DD", "PS", "LP"]
-TAGS += ["TD", "DV", "TS", "GEN", "?"]
+TAGS += ["TD", "DV", "TS", "GEN", "V", "NT", "?"]
 WORDS = ["", "a", "weight", "ff", "float32", "int64", "bool", "bfloat16", "cpu", "meta", "cuda:0"]
 WORDS += ["torch.nn:Parameter", "torch.nn:Linear", "torch:Tensor", "torch:Size", "torch:Generator"]
 WORDS += ["torch.nn.parameter:UninitializedParameter", "torch.nn:Buffer", "torch:UntypedStorage"]
 WORDS += ["torch.nn.utils.rnn:PackedSequence", "builtins:int", "torch.utils.data:Dataset"]
 WORDS += ["torch.optim:SGD", "torch.fx:GraphModule", "torch.jit:ScriptModule", "numpy:ndarray"]
+WORDS += ["date", "time", "timedelta", "mappingproxy", "ChainMap", "array", "memoryview", "U2"]
+WORDS += ["M8[D]", "SimpleNamespace", "__array_interface__", "00" * 8]
 WORDS += ["torch.nn:LazyLinear", "torch.nn:LSTM", "builtins:KeyError", "KeyError", "1E+99999999"]
 NUMBERS = [0, 1, 2, 3, 4, -1, 7, 8, 15, 2**31, 2**39, 2**40, 2**62, 2**63 - 1, 2**70, 0.5]
 NUMBERS += [float("nan"), float("inf"), True, None]
@@ -93,7 +95,12 @@ class Maker:
                 ["X", place],
                 ["LP", "p", place],
                 ["A", name, self.shape(), place],
-                ["AS", name, [], place],
+                ["AS", name, draw(WORDS)],
+                ["A", ["void", [name, draw(WORDS), self.shape()]], self.shape(), place],
+                ["NT", "N", ["a", name], ["X", place], self.leaf()],
+                ["V", name, self.leaf(), place],
+                ["V", "SimpleNamespace", [name], ["X", place]],
+                ["V", "memoryview", draw(["b", "d", name]), self.shape(), True, place],
                 ["GEN", 4],
                 ["GEN", place],
                 ["PUB", name],
@@ -130,7 +137,8 @@ class Maker:
         told = {"n": self.draw.choice([1, 2, 3, self.leaf()]), "k": kind, "type": "T"}
         told["public"] = self.draw.choice(WORDS)
         told["dunders"] = ["__len__", "__getitem__", "__eq__", "__float__", "__index__"]
-        told["error"] = self.some(self.draw.choice, ["KeyError", "OSError", "ExceptionGroup"])
+        told["error"] = self.draw.choice([None, None, self.error()])
+        told |= {"twin": self.draw.choice(WORDS), "named": self.draw.choice([None, ["N", ["a"]]])}
         return ["H", told]
 
     def module(self, depth: int) -> Any:
@@ -168,6 +176,9 @@ class Maker:
         """An exception's description."""
         kinds = self.some(self.draw.choice, ["KeyError", "SystemExit", "UnicodeDecodeError", 5])
         told = {"id": 1, "type": self.leaf(), "kinds": kinds, "text": "x", "args": [self.leaf()]}
+        bases = self.some(self.draw.choice, [1, 0, "builtins:KeyError", "builtins:OSError", None])
+        told["family"] = self.draw.choice([None, [["E", bases], ["F", []]], self.leaf()])
+        told |= {"home": self.draw.choice(WORDS), "carries": {self.draw.choice(WORDS): self.leaf()}}
         return self.draw.choice([told, {"yours": 1}, self.leaf()])
 
     def message(self) -> dict[str, Any]:

@@ -5,8 +5,10 @@ import math
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
@@ -382,6 +384,9 @@ UNPRINTABLE = {
     "an array without end": torch.zeros(1).expand(10**13),
     "small numbers": torch.tensor([math.nan, math.inf, 1e-320], dtype=torch.float64),
     "half a number": torch.tensor([65504.0, math.nan], dtype=torch.float16),
+    "times": [date(2024, 1, 2), datetime(2024, 1, 2, tzinfo=UTC), np.datetime64("NaT", "D")],
+    "records": np.array([(1, "a", "2024-01-02")], [("n", "i4"), ("a", "U2"), ("t", "M8[D]")]),
+    "words of NumPy": [np.array(["a", "b"]), np.array("a"), np.array(["2024"], "M8[Y]")],
     "numbers of NumPy": [np.float16(1), np.uint64(2**64 - 1), np.zeros((0,)), np.complex64(1j)],
 }
 
@@ -475,6 +480,9 @@ def test_a_result_of_the_answers_own_making_is_never_asked():
         (slice(None, 2), "slice(None, 2, None)"),
         (deque([1, "a"]), "deque([1, 'a'])"),
         (bytearray(b"ab"), "bytearray(b'ab')"),
+        (date(2024, 1, 2), "datetime.date(2024, 1, 2)"),
+        (timedelta(1), "datetime.timedelta(days=1)"),
+        (PurePosixPath("a/b"), "PurePosixPath('a/b')"),
         (len, "<built-in function len>"),
         (..., "Ellipsis"),
     ],

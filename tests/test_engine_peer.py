@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import dataclasses
 import gc
 import json
 import random
@@ -595,6 +596,83 @@ def test_what_an_assertion_of_the_test_says_is_not_told_to_the_answer(answer: An
     assert "secret" not in repr(names.heard)
 
 
+FAMILY = """
+import dataclasses, json
+class E(KeyError, ValueError): pass
+class Shape(ValueError): pass
+class Axis(Shape): pass
+class Both(Axis, E): pass
+class Says(OSError):
+    def __str__(self): return 'in its own words'
+class Coded(Exception):
+    def __init__(self, code, why=""):
+        super().__init__(code)
+        self.code, self.why, self._secret, self.table = code, why, 5, {}
+@dataclasses.dataclass(frozen=True)
+class Fixed: x: int
+def fail(kind):
+    if kind == 'two': raise E('k')
+    if kind == 'axis': raise Axis('deep')
+    if kind == 'both': raise Both
+    if kind == 'coded': raise Coded(7, 'so')
+    if kind == 'json': json.loads('{')
+    if kind == 'frozen': Fixed(1).x = 2
+    if kind == 'unicode': b'\\xff'.decode()
+    if kind == 'system': open('/nowhere')
+    if kind == 'says': raise Says(3)
+    if kind == 'deep':
+        a = []
+        for _ in range(300): a = [a]
+        return a
+"""
+
+
+def test_an_exception_is_caught_as_at_home(answer: Any) -> None:
+    names = answer(FAMILY)
+    for kind, caught in (
+        ("two", (KeyError, ValueError, LookupError, names.E)),
+        ("axis", (ValueError, names.Shape, names.Axis)),
+        ("both", (KeyError, ValueError, names.E, names.Shape, names.Both)),
+        ("json", (json.JSONDecodeError, ValueError)),
+        ("frozen", (dataclasses.FrozenInstanceError, AttributeError)),
+        ("unicode", (UnicodeDecodeError, UnicodeError, ValueError)),
+        ("system", (FileNotFoundError, OSError)),
+    ):
+        for one in caught:
+            with pytest.raises(one) as found:
+                names.fail(kind)
+            assert type(found.value).__name__ == raised_of(found.value).type_name
+    with pytest.raises(ValueError, match="deep"):
+        names.fail("axis")
+    with pytest.raises(UnicodeDecodeError, match="invalid start byte"):
+        names.fail("unicode")
+    with pytest.raises(OSError, match="nowhere") as caught:
+        names.fail("system")
+    assert caught.value.errno == 2
+    with pytest.raises(names.Says, match="in its own words") as said:
+        names.fail("says")
+    assert said.value.args == (3,)
+    with pytest.raises(names.Shape) as other:
+        names.fail("axis")
+    assert not isinstance(other.value, LookupError)
+
+
+def test_an_exception_carries_what_is_public_and_plain(answer: Any) -> None:
+    names = answer(FAMILY)
+    with pytest.raises(names.Coded) as caught:
+        names.fail("coded")
+    error: Any = caught.value
+    assert (error.code, error.why) == (7, "so")
+    assert not hasattr(error, "table")
+    assert not hasattr(error, "_secret")
+
+
+def test_what_is_refused_on_the_line_goes_by_a_name_of_pythons(answer: Any) -> None:
+    with pytest.raises(TypeError, match="nested too deeply") as caught:
+        answer(FAMILY).fail("deep")
+    assert raised_of(caught.value).type_name == "TypeError"
+
+
 # --- stand-ins --------------------------------------------------------------------------------
 
 THINGS = """
@@ -945,7 +1023,7 @@ REPLIES: list[Any] = [
     *({"r": ["DT", "object"]}, {"r": ["DD", 5, 1, 2]}, {"r": ["H", 1]}, {"r": ["H", {}]}),
     *({"r": ["H", told(n="x", k=5, type=7, dunders=5)]}, {"r": ["H", told(public="os:system")]}),
     *({"r": ["H", told(k="class", error=["BaseException", "Gone"])]},),
-    *({"r": ["H", told(k="class", error=["ExceptionGroup"])]},),
+    *({"r": ["H", told(k="class", error={"type": "E", "kinds": ["ExceptionGroup"]})]},),
     *({"r": ["H", told(k="module")]}, {"r": ["H", told(k="module", base="builtins:eval")]}),
     *({"r": ["O", "Raised", ["L"], ["L"]]}, {"r": ["O", "Opaque", 1, 2]}),
     *({"e": 1}, {"e": {}}, {"e": {"yours": 1}}, {"e": {"yours": ["L"]}}, {"e": None}),
@@ -972,6 +1050,64 @@ def test_a_reply_of_any_form_gives_plain_values_or_fails_the_test(tree: Any) -> 
         assert isinstance(got, WireError) or hasattr(got, "raised"), got
     if isinstance(got, type):
         assert issubclass(got, Exception)
+
+
+ERRORS: list[dict[str, Any]] = [
+    {"family": 5},
+    {"family": [5]},
+    {"family": [["A", [0]]]},
+    {"family": [["A", [-1]], ["B", []]]},
+    {"family": [["A", [5]]]},
+    {"family": [["A", ["builtins:KeyError"] * 6]]},
+    {"family": [["A", ["builtins:KeyError", "builtins:KeyError"]]]},
+    {"family": [["A", ["builtins:OSError", "builtins:SyntaxError"]]]},
+    {"family": [["A", ["builtins:LookupError", "builtins:KeyError"]]]},
+    {"family": [["A", ["builtins:eval", "builtins:SystemExit", "os:system", None, []]]]},
+    {"family": [["a\0b", []]]},
+    {"family": [[["L"], []]]},
+    {"family": [[f"A{n}", []] for n in range(30)]},
+    {"home": "autograder.engine.peer:Gone"},
+    {"home": "autograder.engine.wire:WireError"},
+    {"home": "builtins:KeyboardInterrupt"},
+    {"home": "builtins:ExceptionGroup"},
+    {"home": "__main__:AssertionError"},
+    {"home": "json:decoder.JSONDecodeError"},
+    {"home": 5},
+    {"kinds": 5},
+    {"carries": {"raised": 1, "through": 1, "__class__": 5, "args": 5, "with_traceback": 1}},
+    {"carries": {"a": ["L"], "b" * 200: 1, "c": "x" * 10**5}},
+    {"carries": 5},
+]
+
+
+@pytest.mark.parametrize("more", ERRORS, ids=lambda more: repr(more)[:60])
+def test_lies_about_an_exception_give_an_exception(more: dict[str, Any]) -> None:
+    error = {"id": 1, "type": "E", "kinds": ["ValueError"], "text": "t", "args": ["t"], **more}
+    got = outcome(replying({"e": error}))
+    assert isinstance(got, WireError if more == {"kinds": 5} else Exception)
+    assert not isinstance(got, Gone | KeyboardInterrupt | SystemExit)
+    if not isinstance(got, WireError):
+        assert isinstance(raised_of(got), Raised)
+        assert isinstance(got, ValueError) or more.keys() != {"carries"}
+        assert got.__class__ is type(got)
+        assert len(str(getattr(got, "c", ""))) < 5000
+    kind = outcome(replying({"r": ["H", told(k="class", error=error)]}))
+    assert isinstance(kind, WireError) or issubclass(kind, Exception)
+
+
+def test_classes_of_exceptions_made_without_end_are_bounded() -> None:
+    def act(enemy: Enemy) -> None:
+        for n in range(700):
+            enemy.hear()
+            family = [[f"E{n}", ["builtins:ValueError"]]]
+            error = {"id": 1, "type": "E", "kinds": [], "text": "", "args": [], "family": family}
+            enemy.say({"e": error})
+
+    with against(act) as peer:
+        for _ in range(700):
+            with pytest.raises(ValueError):
+                peer.ask("name")
+        assert len(peer.errors.made) <= 500
 
 
 PUBLIC = [
@@ -1005,6 +1141,51 @@ def test_an_answer_can_name_nothing_that_does_something(name: str) -> None:
             assert type(got).__class__ is type
         else:
             assert isinstance(got, Exception), (tree, got)
+
+
+READY = """
+import collections, functools, math, numpy as np, operator, torch
+count, Number, Whole, Kind = collections.Counter, np.int64, np.integer, np.dtype
+area, mean, size, act, first = math.prod, np.mean, len, torch.relu, operator.itemgetter(0)
+power, longest, lib = functools.partial(pow, 2), max, math
+table = {"f": math.sqrt, "kinds": [int, np.float32]}
+grouped = collections.defaultdict(collections.Counter, a=collections.Counter("aa"))
+"""
+
+
+def test_a_ready_function_or_class_can_be_the_answer(answer: Any) -> None:
+    import torch
+
+    names = answer(READY)
+    names._peer.policy = Guard()
+    assert names.count("aab") == {"a": 2, "b": 1}
+    assert isinstance(names.count("a"), names.count)
+    assert names.Number(3) == 3
+    assert names.Number is np.int64
+    assert isinstance(names.Number(3), names.Whole)
+    assert not isinstance(3, names.Whole)
+    assert names.Kind("int8") == np.dtype("int8")
+    assert names.area([2, 3]) == 6
+    assert names.mean([1, 3]) == 2
+    assert names.size([1]) == 1
+    assert names.first([5, 6]) == 5
+    assert names.power(3) == 8
+    assert names.longest([1, 2], key=of_tests("def f(x): return -x")["f"]) == 1
+    assert names.lib.sqrt(4) == 2
+    assert names.table["f"](9) == 3
+    assert names.table["kinds"] == [int, np.float32]
+    assert names.grouped["b"] == {}
+    x = torch.tensor([-1.0, 2.0], requires_grad=True)
+    names.act(x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["os:system", "builtins:eval", "numpy:load", "builtins:type", 5])
+def test_a_class_of_an_answer_has_no_twin_that_is_not_public(name: Any) -> None:
+    got = outcome(replying({"r": ["H", told(k="class", twin=name, named=["A", ["x"]])]}))
+    assert remote_of(got) is not None
+    assert not isinstance(3, got)
 
 
 FAKES = [

@@ -1,5 +1,6 @@
 """NumPy arrays on the line, if NumPy is loaded; and the bits of anything that can be changed."""
 
+import re
 import sys
 import warnings
 from math import prod
@@ -8,9 +9,13 @@ from typing import Any
 from autograder.engine.wire import MAX_BYTES, Decoder, Encoder, WireError
 
 MAX_AXES = 32
+MAX_FIELDS = 100  # of a record
+MAX_LETTER = 0x10FFFF
 SIZES = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64)}
 SIZES["complex"] = (64, 128)
 KINDS = {"bool", *(f"{kind}{size}" for kind, sizes in SIZES.items() for size in sizes)}
+_UNITS = "Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as"
+_PLAIN = re.compile(rf"[US][1-9][0-9]{{0,7}}|[Mm]8(\[([1-9][0-9]{{0,5}})?({_UNITS})\])?")
 
 
 def _numpy() -> Any:
@@ -19,37 +24,112 @@ def _numpy() -> Any:
 
 def node(encoder: Encoder, value: Any) -> Any:
     """The node of an array, a NumPy number or dtype; None for anything else."""
-    numpy = _numpy()
+    numpy: Any = _numpy()
     if numpy is None:
         return None
-    if isinstance(value, numpy.ndarray) and value.dtype.name in KINDS:
+    if isinstance(value, numpy.ndarray):
+        told = _kind_of(value.dtype)
+        if told is None:
+            return None
         encoder.keep(value)
-        return ["A", *_written(encoder, numpy.asarray(value))]
-    if isinstance(value, numpy.generic) and value.dtype.name in KINDS:
-        return ["AS", *_written(encoder, numpy.asarray(value))]
+        return ["A", told, list(value.shape), encoder.frame.add(_packed(value, told))]
+    if isinstance(value, numpy.generic) and value.dtype.kind not in "SU":  # those are plain texts
+        told = _kind_of(value.dtype)
+        return None if told is None else ["AS", told, _packed(value, told).hex()]
     if isinstance(value, numpy.dtype) and value.name in KINDS:
         return ["DT", value.name]
     return None
 
 
-def _written(encoder: Encoder, array: Any) -> list[Any]:
-    native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return [array.dtype.name, list(array.shape), encoder.frame.add(native.tobytes())]
+def _kind_of(kind: Any) -> Any:
+    """What tells the other end of a dtype; None for one that does not cross."""
+    if kind.name in KINDS:
+        return kind.name
+    if kind.kind in "fc" and kind.isnative:  # longer than others have
+        return "float64" if kind.kind == "f" else "complex128"
+    if kind.names is None:
+        return kind.str[1:] if _PLAIN.fullmatch(kind.str[1:]) else None
+    fields = [kind[name] for name in kind.names]
+    parts = [
+        [name, _kind_of(field.base), list(field.shape)]
+        for name, field in zip(kind.names, fields, strict=True)
+    ]
+    told = ["rec" if kind.type is _numpy().record else "void", *parts]
+    return told if _are_fields(parts) else None
+
+
+def _packed(value: Any, told: Any) -> bytes:
+    """The bytes of an array or number, as the other end's dtype has them."""
+    return _numpy().asarray(value).astype(_dtype(told), copy=False).tobytes()
+
+
+def _are_fields(parts: list[Any]) -> bool:
+    """Whether these are fields of records: public names, each with a plain kind and a shape."""
+    return 0 < len(parts) <= MAX_FIELDS and all(
+        isinstance(part, list)
+        and len(part) == 3
+        and isinstance(part[0], str)
+        and 0 < len(part[0]) <= 100
+        and not part[0].startswith("_")  # by such names libraries ask what its memory is
+        and isinstance(part[1], str)
+        and (part[1] in KINDS or bool(_PLAIN.fullmatch(part[1])))
+        and is_shape(part[2])
+        for part in parts
+    )
+
+
+def _dtype(told: Any) -> Any:
+    """The dtype that the other end tells of, every part of which is checked."""
+    numpy = _numpy()
+    if numpy is None:
+        raise WireError("a message holds an array of unknown kind")
+    if isinstance(told, str) and (told in KINDS or _PLAIN.fullmatch(told)):
+        return numpy.dtype(told)
+    if not isinstance(told, list) or told[:1] not in (["rec"], ["void"]):
+        raise WireError("a message holds an array of unknown kind")
+    parts = told[1:]
+    if not _are_fields(parts) or len({part[0] for part in parts}) != len(parts):
+        raise WireError("a message holds an array of unknown kind")
+    made = numpy.dtype([(name, kind, tuple(shape)) for name, kind, shape in parts])
+    if made.itemsize > MAX_BYTES:
+        raise WireError("a message holds an array of unknown kind")
+    return numpy.dtype((numpy.record, made)) if told[0] == "rec" else made
 
 
 def read(decoder: Decoder, parts: list[Any]) -> Any:
     """An array from its node's parts, checked against its buffer."""
-    numpy = _numpy()
-    name, shape, place = parts
-    if numpy is None or name not in KINDS or not is_shape(shape):
+    told, shape, place = parts
+    kind = _dtype(told)
+    if not is_shape(shape):
         raise WireError("a message holds an array of unknown kind")
-    kind = numpy.dtype(name)
-    data = decoder.buffer(place)
+    made = _made(kind, shape, decoder.buffer(place))
+    return made.view(_numpy().recarray) if kind.type is _numpy().record else made
+
+
+def read_number(parts: list[Any]) -> Any:
+    """A number of NumPy's from its node's parts."""
+    told, text = parts
+    return _made(_dtype(told), [], bytes.fromhex(text))[()]
+
+
+def _made(kind: Any, shape: list[int], data: bytes | memoryview) -> Any:
+    numpy = _numpy()
     if prod(shape) * kind.itemsize != len(data):
         raise WireError("a message holds an array that does not fit its shape")
-    if name == "bool":
-        return (numpy.frombuffer(data, "uint8") != 0).reshape(shape)
-    return numpy.frombuffer(data, kind).reshape(shape).copy()
+    made = numpy.frombuffer(data, kind).reshape(shape).copy()
+    for part in [made] if kind.names is None else [made[name] for name in kind.names]:
+        _check_entries(part)
+    return made
+
+
+def _check_entries(part: Any) -> None:
+    """Flags are made 0 or 1; what should be characters and is none is refused."""
+    if part.dtype.kind == "b":
+        part[...] = part.view("uint8") != 0
+    elif part.dtype.kind == "U" and part.size:
+        letters = _numpy().ascontiguousarray(part).view("uint32")
+        if letters.max() > MAX_LETTER:
+            raise WireError("a message holds an array of texts that are none")
 
 
 def dtype(name: Any) -> Any:
@@ -58,6 +138,14 @@ def dtype(name: Any) -> Any:
     if numpy is None or name not in KINDS:
         raise WireError("a message names an unknown dtype")
     return numpy.dtype(name)
+
+
+def is_number_type(kind: type) -> bool:
+    """Whether this is NumPy's class of one kind of number or text."""
+    numpy = _numpy()
+    return numpy is not None and any(
+        kind is numpy.dtype(name).type for name in (*KINDS, "U", "S", "M8", "m8")
+    )
 
 
 def is_shape(shape: Any) -> bool:
@@ -86,7 +174,7 @@ def bits(value: Any) -> Any:
 
 def overwrite(ours: Any, fresh: Any) -> None:
     """Make an array of ours in place what an answer made of its copy: values, shape, dtype."""
-    if type(fresh) is not _numpy().ndarray:
+    if type(fresh) not in (_numpy().ndarray, _numpy().recarray):
         raise WireError("a message puts something else in the place of an array")
     if not ours.flags.writeable:
         raise WireError("the answer changed an array in place that is read-only")

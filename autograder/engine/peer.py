@@ -5,7 +5,6 @@ modules and other objects stay with their owner, and the other end gets a stand-
 The trusted end answers only what `Policy` allows, believes nothing but values, and keeps a clock.
 """
 
-import builtins
 import collections
 import copy
 import socket
@@ -18,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.engine import arrays, rng
+from autograder.engine import arrays, errors, library, rng
 from autograder.engine.clock import Clock, Over
 from autograder.engine.wire import Decoder, Encoder, Frame, WireError, read_frame, reading
 from autograder.results import Crossing, Opaque, Raised
@@ -34,8 +33,7 @@ NUMBERS = ("int", "float", "index", "complex", "round", "trunc")
 BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
-CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, collections.OrderedDict)
-CONTAINERS += (collections.defaultdict, collections.Counter)
+TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 MAX_LABEL = 120
 FORWARDED = frozenset(
     f"__{name}__"
@@ -166,9 +164,9 @@ def _parts_of(value: Any) -> Iterator[Any]:
         if id(part) in seen:
             continue
         yield part
-        if type(part) in CONTAINERS:
+        if parts := library.parts_of(part):
             seen.add(id(part))
-            left += [*part, *part.values()] if isinstance(part, dict) else part
+            left += parts
 
 
 def is_quiet(label: str) -> bool:
@@ -196,6 +194,7 @@ class Peer:
         self.stand_ins: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.dropped: list[int] = []
         self.classes: dict[Any, type] = {}
+        self.errors = errors.Classes()
         self.raised: dict[int, BaseException] = {}  # exceptions of ours on their way through
         self.next_raised = 0
         self.requests = 0  # made so far
@@ -421,9 +420,13 @@ class Peer:
         remote = remote_of(value)
         if remote is not None:
             return Opaque(remote.kind, remote.type_name)
+        if type(value) in library.HOLDERS:  # in whose place an object may stand as well
+            return Opaque("object", type(value).__name__)
+        if depth < 20 and issubclass(type(value), tuple):
+            return tuple(self._copied(part, depth + 1) for part in value)
         if depth < 20 and isinstance(value, dict):
             return {key: self._copied(part, depth + 1) for key, part in value.items()}
-        if depth < 20 and type(value) in (list, tuple, set, frozenset, collections.deque):
+        if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
             return type(value)(self._copied(part, depth + 1) for part in value)
         texts = type(value) in (str, bytes, bytearray)
         self.kept_bytes += len(value) if texts else getattr(value, "nbytes", 0)
@@ -664,24 +667,20 @@ class Peer:
             return {"yours": through}
         self.next_raised += 1
         self.raised[self.next_raised] = error
-        kinds = [
-            kind.__name__
-            for kind in type(error).__mro__
-            if getattr(builtins, kind.__name__, None) is kind
-        ]
         hide = not self.is_free and isinstance(error, AssertionError)
         try:
             text = "" if hide else str(error)
-            args = list(error.args) if all(map(_is_plain, error.args)) and not hide else [text]
+            args = errors.arguments(error)
+            args = [text] if hide or not all(map(errors.is_plain, args)) else args
         except Exception:  # noqa: BLE001  (a text that cannot be made is no text)
             text, args = "", []
         line, cell = _place(error)
         return {
             "id": self.next_raised,
-            "type": type(error).__name__[:100],
-            "kinds": kinds,
+            **errors.told_of(type(error)),
             "text": text[:MAX_TEXT],
             "args": [arg[:MAX_TEXT] if isinstance(arg, str) else arg for arg in args[:4]],
+            "carries": errors.attributes(error) if self.is_free else {},
             "line": line,
             "cell": cell,
         }
@@ -695,27 +694,12 @@ class Peer:
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
         raised = Raised(name, text, _small(told.get("line")), str(told.get("cell"))[:100], kinds)
-        args = [arg for arg in told["args"] if _is_plain(arg)]
-        try:
-            error: Any = self._error_class(name, kinds)(*args)
-        except Exception:  # noqa: BLE001  (one that wants arguments of other kinds)
-            error = self._error_class(name.replace("\0", ""), ("Exception",))(text)
+        args = [arg for arg in told["args"] if errors.is_plain(arg)]
+        error: Any = self.errors.make(told, args, text)
+        errors.carry(error, told.get("carries"))
         setattr(error, "raised", raised)  # noqa: B010  (exceptions take attributes)
         setattr(error, "through", told["id"])  # noqa: B010
         return error
-
-    def _error_class(self, name: str, kinds: tuple[str, ...]) -> type[Exception]:
-        base: type = Exception
-        for kind in kinds:
-            found = getattr(builtins, kind, None)
-            if isinstance(found, type) and issubclass(found, Exception):
-                base = found
-                break
-        if base.__name__ == name:
-            known = base
-        else:
-            known = self.classes.setdefault(("error", name, base), type(name, (base,), {}))
-        return known if known not in _PICKY else type(name, (Exception,), {})
 
     # --- the line -----------------------------------------------------------------------------
 
@@ -854,9 +838,8 @@ def _paths(values: Any) -> dict[int, str]:
         if id(value) in found:
             continue
         found[id(value)] = path
-        if type(value) in CONTAINERS:
-            parts = value.values() if isinstance(value, dict) else value
-            left += [(f"{path}.{n}", part) for n, part in enumerate(parts)][::-1]
+        parts = dict.values(value) if type(value) in TABLES else library.parts_of(value)
+        left += [(f"{path}.{n}", part) for n, part in enumerate(parts)][::-1]
     return found
 
 
@@ -932,7 +915,7 @@ class Incoming(Decoder):
         if tag == "A":
             return self.keep(arrays.read(self, parts))
         if tag == "AS":
-            return arrays.read(self, parts)[()]
+            return arrays.read_number(parts)
         if tag == "DT":
             return arrays.dtype(parts[0])
         if tag == "PUB":
@@ -941,6 +924,8 @@ class Incoming(Decoder):
             made = collections.defaultdict(self.value(parts[0]))
             made.update(zip(*[iter(self.values(parts[1:]))] * 2, strict=True))
             return made
+        if tag in ("V", "NT"):
+            return library.read(self, tag, parts)
         if self.peer.tensors:
             return self.peer.tensors.other(self, tag, parts)
         return super().other(tag, parts)
@@ -995,9 +980,10 @@ class _Encoder(Encoder):
             node = self.peer.tensors.node(self, value)
             if node is not None:
                 return node
-        node = arrays.node(self, value)
-        if node is not None:
-            return node
+        for kinds in (arrays, library):
+            node = kinds.node(self, value)
+            if node is not None:
+                return node
         return self._object(value)
 
     def _handed_in(self, value: Any) -> tuple[int, int] | None:
@@ -1018,7 +1004,7 @@ class _Encoder(Encoder):
             parts = (self.node(part) for item in value.items() for part in item)
             return ["DD", self.node(value.default_factory), *parts]
         name = public_name(value)
-        if name is not None:
+        if name is not None and (_is_taken(value) or not self.peer.is_free):
             return ["PUB", name]
         if kind in VIEWS and self.peer.is_free:
             return self.node(list(value))
@@ -1082,6 +1068,11 @@ class Remote:
         self.classes = tuple(n for n in told.get("classes") or () if type(n) is int)[:50]
         self.is_bare = False  # whether it has no attributes here
         self.told = {part: told.get(part) for part in TOLD}
+        self.twins = tuple(
+            kind
+            for kind in (_named_tuple(told.get("named")), _named(told.get("twin")))
+            if isinstance(kind, type)
+        )  # classes here whose objects a class of theirs has as well
         self.origins: tuple[str, ...] = ()  # how a test came by it, never what it says itself
         self.test = 0  # the recording in which it was looked up last
 
@@ -1115,7 +1106,10 @@ def describe(peer: Peer, encoder: _Encoder, value: Any) -> dict[str, Any]:
     if peer.tensors and peer.tensors.is_module(value):
         return told | {"k": "module"} | peer.tensors.describe(encoder, value)
     if isinstance(value, type):
-        told |= {"k": "class", "type": value.__name__, "error": _error_bases(value)}
+        told |= {"k": "class", "type": value.__name__}
+        if issubclass(value, BaseException):
+            told["error"] = errors.told_of(value)
+        told |= {"named": library.fields_of(value), "twin": public_name(value)}
     elif isinstance(value, types.FunctionType | types.MethodType | types.BuiltinFunctionType):
         told |= {"k": "function", "name": getattr(value, "__name__", "")}
     else:
@@ -1135,12 +1129,6 @@ def _has(value: Any, name: str) -> bool:
     if name in ("__lt__", "__le__", "__gt__", "__ge__"):
         return getattr(type(value), name, None) is not getattr(object, name, None)
     return callable(getattr(type(value), name, None))
-
-
-def _error_bases(kind: type) -> list[str]:
-    if not issubclass(kind, BaseException):
-        return []
-    return [k.__name__ for k in kind.__mro__ if getattr(builtins, k.__name__, None) is k]
 
 
 def stand_in(peer: Peer, incoming: Incoming, told: dict[str, Any]) -> Any:
@@ -1171,9 +1159,8 @@ def _came(made: Any, origin: str) -> None:
 
 def _class_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
     remote = Remote(peer, told)
-    kinds = tuple(kind for kind in told.get("error") or () if isinstance(kind, str))
-    if kinds:
-        return peer._error_class(remote.type_name, kinds)
+    if told.get("error"):
+        return peer.errors.of(told["error"])
     cls = object.__new__(StandInClass)
     object.__setattr__(cls, "_remote", remote)
     return cls
@@ -1253,8 +1240,18 @@ class StandInClass(StandIn):
         return remote.peer.call(remote.number, None, args, kwargs, remote.label)
 
     def __instancecheck__(self, value: Any) -> bool:
+        if issubclass(type(value), self._remote.twins):
+            return True
         remote = remote_of(value)
         return remote is not None and self._remote.number in remote.classes
+
+
+def _named_tuple(told: Any) -> type | None:
+    """The class of named tuples that a class of the other end stands for here."""
+    if not isinstance(told, list) or len(told) != 2 or not isinstance(told[1], list):
+        return None
+    name, names = told
+    return library.named_tuple(name, names, len(names))
 
 
 def _make_class(names: tuple[str, ...], seen: Any) -> type:
@@ -1326,6 +1323,8 @@ def _unequal(self: StandIn, other: Any) -> Any:
 _OPEN = {"builtins", "collections", "math", "operator", "torch", "numpy"}
 _WRITTEN_IN_C = ("torch", "torch.nn.functional", "math", "numpy")
 _DATA = (int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, type(None))
+_DATA += (range, slice, bytearray, collections.Counter, collections.OrderedDict)
+_DATA += (collections.deque, collections.defaultdict)
 
 
 def open_packages(names: Iterable[str]) -> None:
@@ -1352,7 +1351,7 @@ def public(name: Any, free: bool) -> Any:
     found = _named(name)
     if found is None:
         raise WireError("a message names something unknown")
-    if free or any(found is kind for kind in _DATA) or _is_harmless(found):
+    if free or _is_taken(found):
         return found
     raise WireError(f"an answer gave {str(name)[-60:]}, which cannot be handed to a test")
 
@@ -1368,10 +1367,12 @@ def _seen(name: Any, free: bool) -> Any:
     return found if free or issubclass(found, Exception) or _may("pass_for", found) else None
 
 
-def _is_harmless(kind: Any) -> bool:
-    """Whether a test may get this public class, and make objects of it."""
+def _is_taken(kind: Any) -> bool:
+    """Whether a test may get this public class from an answer, and make objects of it."""
     if not isinstance(kind, type):
         return False
+    if any(kind is data for data in _DATA) or arrays.is_number_type(kind):
+        return True
     return issubclass(kind, Exception) or _may("pass_for", kind) or _may("be_base", kind)
 
 
@@ -1397,8 +1398,6 @@ def _find(module: str, path: str) -> Any:
 
 # --- small things -----------------------------------------------------------------------------
 
-_PICKY = {UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError}
-
 
 def _no_end(error: BaseException) -> BaseException:
     """An exception as it leaves a call that is no step of an iterator: it ends no loop outside."""
@@ -1414,10 +1413,6 @@ def _no_end(error: BaseException) -> BaseException:
 
 def _is_exception(value: Any) -> bool:
     return isinstance(value, BaseException)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or type(value) in (bool, float, str) or _small_int(value)
 
 
 def _small_int(value: Any) -> bool:
