@@ -22,7 +22,7 @@ nbgrader alone manages, in source/<assignment>/rules.toml. All of it is optional
     trust_timestamp = false       # true: believe timestamp.txt, which a student can write
 
     [files]
-    allow = ["*.csv"]             # of what a student hands in beside the notebooks
+    allow = ["*.csv"]             # of what a student hands in: plain files that answers may read
 
 What `forbid` may hold:
 

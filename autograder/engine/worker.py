@@ -36,6 +36,7 @@ from autograder.engine.trusted import (
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
+from autograder.names import shown
 from autograder.results import (
     Flag,
     NotebookResult,
@@ -370,7 +371,8 @@ class Work:
         self.space = _space(self.notebook)
         own = [(c.grade_id or YOURS, c.source) for c in self.script.cells if _is_run(c)]
         head = self.zygote.head
-        if own[: len(head)] == [(name, source) for name, source, _ in head]:
+        same = own[: len(head)] == [(name, source) for name, source, _ in head]
+        if same and not self.script.files:  # which lie there before any cell runs
             self.begun = tuple(printed for _, _, printed in head)
 
     def run(self) -> list[TestRun]:
@@ -420,10 +422,22 @@ class Work:
             except CourseError as error:
                 raise Unwell(str(error)) from error
             self.process = Student(spawned, Guard(_operators(self.notebook)))
+            self._lay_out(self.process)
             with self.budget.repeating():
                 if not self._run_all_again(self.process):
                     self._lose()
         return self.process
+
+    def _lay_out(self, student: Student) -> None:
+        """Put the files that were handed in where the cells run."""
+        for name, content in self.script.files:
+            try:
+                with student.clock(START_SECONDS):
+                    student.peer.ask("put", name, content)
+            except Exception:  # noqa: BLE001  (the disk is full, or something lies there)
+                self.left_out[f"The file {shown(name)} could not be put beside the notebook."] = (
+                    None
+                )
 
     def _run_all_again(self, student: Student) -> bool:
         """Run what has run before; False if that ended the process."""
@@ -960,17 +974,23 @@ class Work:
 
         The places are those of the student's other cells, and last that of the answer's own.
         """
+        modules = [
+            f"%%writefile {name}\n{content.decode('utf-8', 'replace')}"
+            for name, content in self.script.files
+            if name.endswith(".py")
+        ]
         cells = list(enumerate(self.script.cells))
         others = [(n, c) for n, c in cells if c.grade_id != solution and self._is_own(c)]
         here = [n for n, c in cells if c.grade_id == solution]
         read = (
             self.script.answers.get(solution, ""),
             self.assignment.rules.for_question(solution),
-            [cell.source for _, cell in others],
+            [*(cell.source for _, cell in others), *modules],
             [cell.source for cell in self.notebook.of_kind("readonly", "code")],
             self.notebook.defines.get(solution, ()),
         )
-        return read, [*(number for number, _ in others), *(here[-1:] or [-1])]
+        places = [*(number for number, _ in others), *(-1 for _ in modules)]
+        return read, [*places, *(here[-1:] or [-1])]
 
     def _without_unread(self, group: Group, found: list[TestRun], took: float) -> list[TestRun]:
         """An answer may need nothing that could not be read: then it earns as much without that.
@@ -999,14 +1019,13 @@ class Work:
 
     def _unread(self, group: Group) -> tuple[frozenset[tuple[int, int]], frozenset[str], str]:
         """Statements, by their cell's place, and modules that no answer of the group shows."""
-        given = {path.stem for path in self.assignment.files}
         sets = []
         for solution in group.solutions:
             read, places = self._texts(solution)
             if read[1].forbidden and places[-1] >= 0:
                 found = unread(*read)
                 out = frozenset((places[cell], number) for cell, number in found.statements)
-                sets.append((out, found.modules - given, found.words))
+                sets.append((out, found.modules, found.words))
         if not sets:
             return frozenset(), frozenset(), ""
         outs, modules, words = zip(*sets, strict=True)
