@@ -60,10 +60,6 @@ class Cell:
         """The line on which the hidden tests begin; 0 if there are none."""
         return self.hidden[0][0] if self.hidden else 0
 
-    def is_hidden(self, line: int) -> bool:
-        """Whether a line of the source is in a hidden part."""
-        return any(first <= line <= last for first, last in self.hidden)
-
 
 @dataclass(frozen=True)
 class Group:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any
 from tqdm import tqdm
 
 from autograder import headings, runner
+from autograder.allowed import not_allowed
 from autograder.course import CourseError
 from autograder.diagnose import told
 from autograder.intake import read_cells
@@ -84,7 +85,9 @@ def run(path: Path, seconds: float = SECONDS) -> int:
     questions, notes = read(path)
     cells = [cell for question in questions for cell in question.cells if cell.is_code]
     outcomes = run_cells(cells, path.resolve().parent, seconds)
-    verdicts = judge(cells, outcomes)
+    broken, note = not_allowed(path, cells)
+    verdicts = judge(cells, outcomes, broken)
+    notes += [note] if note else []
     for line in lines(path.name, questions, outcomes, verdicts):
         print(line)
     for note in notes:
@@ -139,8 +142,16 @@ def run_cells(cells: Sequence[Cell], folder: Path, seconds: float) -> dict[str, 
     return outcomes
 
 
-def judge(cells: Sequence[Cell], outcomes: dict[str, Outcome]) -> dict[str, Verdict]:
-    """A verdict on each test, in the words of the feedback."""
+def judge(
+    cells: Sequence[Cell], outcomes: dict[str, Outcome], broken: Mapping[str, str]
+) -> dict[str, Verdict]:
+    """A verdict on each test, in the words of the feedback.
+
+    Args:
+        cells: the notebook's code.
+        outcomes: how each cell ended.
+        broken: test -> the words for a rule that its answer breaks.
+    """
     answers = {cell.name: cell.source for cell in cells if cell.kind != "test"}
     verdicts = {}
     untouched = False  # whether the answer above still stops as it was handed out
@@ -149,8 +160,11 @@ def judge(cells: Sequence[Cell], outcomes: dict[str, Outcome]) -> dict[str, Verd
             raised = outcomes[cell.name].raised
             untouched = raised is not None and raised.type_name == "NotImplementedError"
         elif cell.kind == "test":
+            run = _test_run(cell, outcomes[cell.name], answers, untouched)
+            if cell.name in broken:
+                run = TestRun(cell.name, "forbidden", 0.0, message=broken[cell.name])
             verdicts[cell.name] = told(
-                _test_run(cell, outcomes[cell.name], answers, untouched),
+                run,
                 _ForWords(cell.name, cell.source, cell.points),
                 None,
                 (),

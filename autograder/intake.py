@@ -28,6 +28,7 @@ MAX_CELLS = 2000
 MAX_SOURCE = 200_000  # characters of one cell
 MAX_TEXT = 2_000_000  # characters of all cells of a notebook
 MAX_PARSED = 400_000  # characters of a notebook that are read as Python to match its cells
+MAX_BESIDE = 10_000_000  # bytes of all files beside the notebooks that an answer may read
 MAX_NOTES = 50
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 SURROGATES = re.compile("[\ud800-\udfff]")
@@ -67,6 +68,7 @@ class Script:
     notes: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     reason: str = ""  # why this notebook is 0
+    files: tuple[tuple[str, bytes], ...] = ()  # that lie in its folder when it runs
 
     @property
     def answers(self) -> dict[str, str]:
@@ -86,7 +88,6 @@ class Submission:
     notes: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     collected: float | None = None  # when, by the collector's clock; seconds since 1970
-    files: tuple[tuple[str, bytes], ...] = ()  # allowed files beside the notebooks
 
 
 def read_submission(folder: Path, student: str, assignment: Assignment) -> Submission:
@@ -99,19 +100,18 @@ def read_parcel(parcel: Parcel, student: str, assignment: Assignment) -> Submiss
     if parcel.reason:
         return _nothing(parcel, student, assignment)
     box = _Box(parcel)
-    scripts = tuple(_script(box, notebook, assignment) for notebook in assignment.notebooks)
+    scripts = [_script(box, notebook, assignment) for notebook in assignment.notebooks]
     files = tuple(box.allowed(assignment))
     reasons = [script.reason for script in scripts]
     return Submission(
         student=student,
         assignment=assignment.name,
         key=parcel.key(assignment.digest),
-        scripts=scripts,
+        scripts=tuple(replace(script, files=files) for script in scripts),
         reason=reasons[0] if all(reasons) else "",
         notes=tuple(box.notes(assignment)),
         flags=(*box.flags, *(flag for script in scripts for flag in script.flags))[:MAX_NOTES],
         collected=parcel.collected,
-        files=files,
     )
 
 
@@ -151,11 +151,19 @@ class _Box:
         return [name for name in found if name not in expected | self.taken]
 
     def allowed(self, assignment: Assignment) -> Iterator[tuple[str, bytes]]:
-        """The files that the instructor lets students hand in."""
+        """The files that the instructor lets students hand in, as far as there is room for them."""
+        left = MAX_BESIDE
         for name, content in self.parcel.files.items():
-            if name not in self.taken and assignment.allowed_files(name):
-                self.taken.add(name)
-                yield name, content
+            if name in self.taken or not assignment.allowed_files(name):
+                continue
+            self.taken.add(name)
+            if len(content) > left:
+                words = f"With {shown(name)}, the files beside the notebook are more than "
+                words += f"{MAX_BESIDE // 1_000_000} MB; it was left out."
+                self.flags.append(Flag("file", shown(name), words))
+                continue
+            left -= len(content)
+            yield name, content
 
     def notes(self, assignment: Assignment) -> list[str]:
         """Where it was found, and what was left out of the run."""

@@ -124,7 +124,7 @@ def look_in_each_folder(converter: BaseConverter) -> None:
 
     It took what the pattern finds: of a student named `*` the notebooks of all.
     """
-    here = converter.coursedir
+    here: Any = converter.coursedir
     pattern = Path(converter._format_source(here.assignment_id, here.student_id)).absolute()
     for folder in Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))):
         name = folder.parent.name

@@ -22,7 +22,7 @@ nbgrader alone manages, in source/<assignment>/rules.toml. All of it is optional
     trust_timestamp = false       # true: believe timestamp.txt, which a student can write
 
     [files]
-    allow = ["*.csv"]             # of what a student hands in beside the notebooks
+    allow = ["*.csv"]             # of what a student hands in: plain files that answers may read
 
 What `forbid` may hold:
 
@@ -39,7 +39,15 @@ and of the modules that they write (`%%writefile`, `write`), the statements that
 and those that set something inside a library, which every answer then uses. While the tests of the
 question run, operators of tensor libraries, and functions and classes written in Python, are
 stopped as well (`autograder.engine.watch`); a function written in terms of a forbidden
-one is forbidden with it. A broken rule costs the points of the question's tests.
+one is forbidden with it. What could give a name its meaning out of sight, or undo the stops, is no
+part of the answer (`unread`): such statements elsewhere in the notebook, and imported modules whose
+text is not seen. An answer that earns points beside them is run once more without them, and has to
+earn the same. A broken rule costs the points of the question's tests.
+
+Open in principle: the stops live in the student's own process, so what undoes them by a name that
+is not known here is not seen; nor is a module that is written, by a text that is computed, under
+the name of one that is installed; nor a builtin that is handed on inside a module's C code. Whoever
+copies a finished part's text into the answer has an answer that keeps to the rules.
 
 Lateness is read from the clock of whoever collected: the time of the submission's folder and
 notebooks as they lie in submitted/, or the LMS's list.
@@ -49,14 +57,17 @@ import ast
 import builtins
 import csv
 import difflib
+import importlib.util
 import math
 import re
 import sys
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatch
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +79,7 @@ from autograder.syntax import parse, top_level_names
 # fmt: off
 BY_TEXT = frozenset({
     "eval", "exec", "compile", "globals", "locals", "vars", "get_ipython",
-    "__import__", "__loader__", "__spec__",
+    "__import__", "__loader__", "__spec__", "__builtins__",
 })
 BY_TEXT_MODULES = (
     "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "ctypes", "cffi", "gc",
@@ -90,7 +101,8 @@ PROGRAMS = (  # another process, which nothing watches
 )
 BY_TEXT_FUNCTIONS = (
     "operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe",
-    "sys._current_frames", "sys.settrace", "sys.setprofile", "threading.settrace",
+    "sys._current_frames", "sys.meta_path", "sys.path_hooks", "sys.settrace", "sys.setprofile",
+    "threading.settrace",
     "threading.setprofile", "timeit.timeit", "timeit.repeat", "timeit.Timer",
     "types.FunctionType", "types.CodeType", "typing.get_type_hints", "typing.ForwardRef",
     "string.Formatter", "unittest.TestLoader", "unittest.defaultTestLoader", "unittest.main",
@@ -103,11 +115,13 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
     "__getattr__", "decompose", "_op_dk", "py_impl", "redispatch",  # operators by their text
     "builtins", "bltns", "sys", "_sys",  # as other modules hold them
+    "_ip", "user_ns", "user_global_ns",
     "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
 })
 # fmt: on
 ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries plain functions
 SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
+CHANGERS = frozenset({"update", "setdefault", "pop", "clear", "__setitem__", "__delitem__"})
 WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
 FILE = re.compile(r"\s*%%(?:writefile|file)\s+(?:-a\s+|--append\s+)?(?P<path>\S+\.py)\s*?\n")
 UNKNOWN = "*"  # the name of a module whose text is written to a file of any name
@@ -128,6 +142,11 @@ class QuestionRules:
     allow: tuple[str, ...] = ()
     seconds: float = 30.0
     memory_mb: int = 4096
+
+    @property
+    def forbidden(self) -> tuple[str, ...]:
+        """The forbidden names that are not allowed again."""
+        return tuple(name for name in self.forbid if name not in self.allow)
 
     @property
     def operations_forbidden(self) -> tuple[str, ...]:
@@ -237,7 +256,7 @@ def broken_rules(
         names: what the question asks for. Then of the answer, too, only what these use is searched:
             a student may compare an answer with the ready function. Without them all of it counts.
     """
-    forbid = tuple(name for name in rules.forbid if name not in rules.allow)
+    forbid = rules.forbidden
     if not forbid:
         return ()
     if len(answer) + sum(map(len, others)) > MAX_READ:
@@ -247,18 +266,67 @@ def broken_rules(
     if tree is None:
         return ()
     asked = names or _only_imported(tree)
-    given = [other for text in imports if (other := parse(text))]
-    packages = {name.partition(".")[0] for name in (*forbid, *WAYS_ROUND) if "." in name} - {""}
-    everything = list(_parts(tree, others))
-    patches = _Patches(packages, _aliases([*given, *(part.tree for part in everything)]))
-    own = _used(everything, names, patches, packages | _imported(given))
-    parts = [part.tree for part in own]
-    search = _Search(forbid, rules.allow, _aliases([*given, *parts]), _defined(parts))
+    read = _read(tree, forbid, others, imports, names)
+    search = read.search(forbid, rules.allow, read.own)
     found = {}
-    for part in own:
+    for part in read.own:
         for name, line in [*search.imported(part.tree, asked), *search.of(part.tree)]:
             found.setdefault((name, part.where), _broken(name, line, part.where))
     return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What could change how an answer runs, and was not searched: it is no part of the answer."""
+
+    statements: frozenset[tuple[int, int]]  # (which other cell, which statement); -1: the answer's
+    modules: frozenset[str]  # that are imported, and whose text nobody can read
+    words: str  # for the student whose answer needs them
+
+
+def unread(
+    answer: str,
+    rules: QuestionRules,
+    others: Sequence[str] = (),
+    imports: Sequence[str] = (),
+    names: Collection[str] = (),
+) -> Unread:
+    """What an answer in which `broken_rules` finds nothing should do without.
+
+    That is what can give a name a meaning out of sight, take a stop away or ask another process,
+    and uses of what no stop is known for; arguments as for `broken_rules`. To have it in a notebook
+    breaks no rule: only running the answer without it shows whether the answer needs it.
+    """
+    forbid = rules.forbidden
+    tree = parse(answer) if forbid else None
+    if tree is None:
+        return Unread(frozenset(), frozenset(), "")
+    read = _read(tree, forbid, others, imports, names)
+    own = {id(part) for part in read.own}
+    rest = [part for part in read.everything if id(part) not in own]
+    unstopped = tuple(name for name in forbid if hasattr(builtins, name) or name[0] == ".")
+    search = read.search(unstopped, rules.allow, read.everything)
+    hits = [(part, found[0]) for part in rest if (found := search.of(part.tree))]
+    modules = _modules_unread(read)
+    for part, _ in hits:
+        if part.statement < 0:
+            modules |= part.modules - {UNKNOWN}
+    said = [f"{name} (line {line}{part.where or ' of its cell'})" for part, (name, line) in hits]
+    said += [f"the module {name}" for name in sorted(modules)]
+    return Unread(
+        frozenset((part.cell, part.statement) for part, _ in hits if part.statement >= 0),
+        frozenset(modules),
+        f"your answer needs what {said[0]} does, which cannot be read before it runs; write the "
+        "answer so that its own text shows what it calls"
+        if said
+        else "",
+    )
+
+
+def statements(source: str, left_out: Collection[int]) -> list[str]:
+    """A cell's statements one by one, without those with these numbers."""
+    tree = parse(source) or ast.Module([], [])
+    return [ast.unparse(node) for number, node in enumerate(tree.body) if number not in left_out]
 
 
 def _broken(name: str, line: int, where: str) -> Broken:
@@ -405,17 +473,19 @@ class _Part:
 
     tree: ast.Module
     where: str  # of which cell, in words; empty for the answer's own
+    cell: int = -1  # which of the other cells; -1 for the answer's own
+    statement: int = -1  # which in its cell; -1 if it stands in a module
     modules: frozenset[str] = frozenset()  # that it is a part of, by the names to import them
 
     def names(self) -> set[str]:
         """What it defines or changes."""
         found = top_level_names(self.tree) | set(_shared(self.tree))
-        (statement,) = self.tree.body
-        targets = getattr(statement, "targets", [getattr(statement, "target", None)])
-        call = getattr(statement, "value", None)
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "setattr":
-            targets = [*targets, *call.args[:1]]
-        return found | {name for target in targets if (name := _root(target))}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Attribute | ast.Subscript):
+                found |= {_root(node)} if not isinstance(node.ctx, ast.Load) else set()
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr":
+                found |= {_root(given) for given in node.args[:1]}
+        return found - {""}
 
 
 def _root(node: ast.AST | None) -> str:
@@ -427,23 +497,25 @@ def _root(node: ast.AST | None) -> str:
 
 def _parts(answer: ast.Module, others: Sequence[str]) -> Iterator[_Part]:
     """All statements of a student's: of the answer first, then of other cells and of modules."""
-    trees = [(answer, "")]
-    for text in others:
+    trees = [(answer, "", -1)]
+    for cell, text in enumerate(others):
         if file := FILE.match(text):
             path = Path(file["path"])
             modules = frozenset({*path.parent.parts, path.stem})
-            yield from _statements(text[file.end() :], f" of your {path.name}", modules)
+            yield from _module(text[file.end() :], f" of your {path.name}", cell, modules)
         elif tree := parse(text):
-            trees.append((tree, " of another cell of yours"))
-    for tree, where in trees:
-        yield from (_Part(ast.Module([node], []), where) for node in tree.body)
+            trees.append((tree, " of another cell of yours", cell))
+    for tree, where, cell in trees:
+        for number, node in enumerate(tree.body):
+            yield _Part(ast.Module([node], []), where, cell, number)
         for text in filter(_is_module, _written(tree)):
-            yield from _statements(text, " of a file that you write", frozenset({UNKNOWN}))
+            yield from _module(text, " of a file that you write", cell, frozenset({UNKNOWN}))
 
 
-def _statements(text: str, where: str, modules: frozenset[str]) -> Iterator[_Part]:
+def _module(text: str, where: str, cell: int, modules: frozenset[str]) -> Iterator[_Part]:
     tree = parse(text) or ast.Module([], [])
-    yield from (_Part(ast.Module([node], []), where, modules) for node in tree.body)
+    for node in tree.body:
+        yield _Part(ast.Module([node], []), where, cell, modules=modules)
 
 
 def _is_module(text: str) -> bool:
@@ -454,14 +526,101 @@ def _is_module(text: str) -> bool:
 
 def _written(tree: ast.Module) -> Iterator[str]:
     """Texts that stand in a cell as they are and are written to files."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in WRITERS:
-            for part in (part for given in node.args for part in ast.walk(given)):
-                value = part.value if isinstance(part, ast.Constant) else None
-                if isinstance(value, bytes):
-                    yield value.decode("utf-8", "replace")
-                elif isinstance(value, str):
-                    yield value
+    for given in _handed_to_writers(tree):
+        if (text := _text(given)) is not None:
+            yield text
+            continue
+        for part in ast.walk(given):
+            value = part.value if isinstance(part, ast.Constant) else None
+            if isinstance(value, bytes):
+                yield value.decode("utf-8", "replace")
+            elif isinstance(value, str):
+                yield value
+
+
+def _handed_to_writers(tree: ast.Module) -> list[ast.expr]:
+    """The arguments of all calls that may write a file."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    writes = (call for call in calls if getattr(call.func, "attr", "") in WRITERS)
+    return [given for call in writes for given in call.args]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A student's statements, and which of them an answer is made of."""
+
+    everything: Sequence[_Part]
+    own: Sequence[_Part]
+    given: Sequence[ast.Module]  # the instructor's cells
+
+    def search(
+        self, forbid: tuple[str, ...], allow: tuple[str, ...], parts: Sequence[_Part]
+    ) -> "_Search":
+        """A search in these statements."""
+        trees = [part.tree for part in parts]
+        return _Search(forbid, allow, _aliases([*self.given, *trees]), _defined(trees))
+
+
+def _read(
+    answer: ast.Module,
+    forbid: Sequence[str],
+    others: Sequence[str],
+    imports: Sequence[str],
+    names: Collection[str],
+) -> _Read:
+    """Take a student's cells apart; arguments as for `broken_rules`."""
+    given = [other for text in imports if (other := parse(text))]
+    packages = {name.partition(".")[0] for name in (*forbid, *WAYS_ROUND) if "." in name} - {""}
+    everything = list(_parts(answer, others))
+    patches = _Patches(packages, _aliases([*given, *(part.tree for part in everything)]))
+    own = _used(everything, names, patches, packages | _imported(given))
+    return _Read(everything, own, given)
+
+
+def _modules_unread(read: _Read) -> set[str]:
+    """Modules that the student's text imports, that are not installed, and whose text is not seen.
+
+    A cell that writes nothing but plain texts, and names a module's file, shows its text.
+    """
+    cells: dict[int, list[_Part]] = {}
+    for part in read.everything:
+        cells.setdefault(part.cell, []).append(part)
+    seen: set[str] = set()
+    hidden: set[str] = set()
+    named: set[str] = set()
+    for parts in cells.values():
+        whole = ast.Module([node for p in parts if p.statement >= 0 for node in p.tree.body], [])
+        texts = [n.value for n in ast.walk(whole) if isinstance(n, ast.Constant)]
+        files = {Path(text).stem for text in texts if isinstance(text, str) and _is_file(text)}
+        named |= files
+        if written := _handed_to_writers(whole):
+            plain = all(_text(one) is not None or isinstance(one, ast.Constant) for one in written)
+            (seen if plain else hidden).update(files)
+        seen.update(name for part in parts for name in part.modules)
+    found: set[str] = set()
+    for part in read.everything:
+        for node in ast.walk(part.tree):
+            if isinstance(node, ast.Import):
+                found.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(f"{node.module}".partition(".")[0])
+    unseen = found - (seen - hidden) - sys.modules.keys()
+    return {name for name in unseen if name in named or not _is_installed(name)}
+
+
+def _is_file(text: str) -> bool:
+    """Whether a constant may be the name of a module's file."""
+    return text.endswith(".py") and " " not in text
+
+
+@lru_cache(maxsize=1000)
+def _is_installed(name: str) -> bool:
+    """Whether a module of this name is there without a student's doing."""
+    if name in sys.stdlib_module_names:
+        return True
+    with suppress(ImportError, ValueError):
+        return importlib.util.find_spec(name) is not None
+    return False
 
 
 @dataclass(frozen=True)
@@ -477,26 +636,34 @@ class _Patches:
 
     def _is_patch(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Attribute | ast.Subscript):
-            inside = not isinstance(node.ctx, ast.Load) or getattr(node, "attr", "") == "__dict__"
-            return inside and self._is_theirs(node.value)
+            return not isinstance(node.ctx, ast.Load) and self._is_theirs(node.value)
         if not isinstance(node, ast.Call):
             return False
         called = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if any("mock.patch" in origin for origin in _origins(node.func, self.aliases)):
             texts = {(_text(given) or "").partition(".")[0] for given in node.args}
             return bool(texts & {*self.packages}) or any(map(self._is_theirs, node.args))
-        return called in {"vars", *SETTERS} and any(map(self._is_theirs, node.args[:1]))
+        if called in CHANGERS and isinstance(node.func, ast.Attribute):
+            return _is_namespace(node.func.value) and self._is_theirs(node.func.value)
+        return called in SETTERS and any(map(self._is_theirs, node.args[:1]))
 
     def _is_theirs(self, node: ast.expr) -> bool:
         """Whether this is a library, or something in it."""
-        while isinstance(node, ast.Attribute | ast.Subscript):
-            node = node.value
+        while _is_namespace(node) or isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.args[0] if isinstance(node, ast.Call) else node.value  # type: ignore
         if not isinstance(node, ast.Name):
             return False
         origins = self.aliases.get(node.id, self.aliases.get("*", ()))
         if node.id not in self.aliases and not node.id[:1].isupper():
             return False  # of what * brings, only classes are taken for theirs
         return any(origin.partition(".")[0] in self.packages for origin in origins)
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    """Whether this is the dictionary of names of something: `vars(x)` or `x.__dict__`."""
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "id", "") == "vars" and len(node.args) == 1
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
 def _used(

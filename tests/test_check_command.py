@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from autograder import check, runner
+from autograder.allowed import not_allowed
 from autograder.course import Course, CourseError
 from autograder.source import read_source
-from tests.conftest import CHAPTERS
+from tests.conftest import CHAPTERS, ROOT
 
 STUB = "# YOUR CODE HERE\nraise NotImplementedError('not answered yet')"
 
@@ -251,3 +252,68 @@ def test_the_release_is_unanswered_and_half_of_it_half_right(
     text = capsys.readouterr().out
     passed = [line.split()[1] for line in text.splitlines() if line.startswith("  ok ")]
     assert passed == source.tests_of(first.id)
+
+
+RULES = '[double-1]\nforbid = ["sum", "math.prod", ".count"]\n'
+
+
+@pytest.mark.parametrize(
+    ("answer", "before", "words"),
+    [
+        ("def f1(x):\n    return sum([x, x])", "", "calls sum (line 2)"),
+        (
+            "def f1(x):\n    return prod([2, x])",
+            "from math import prod",
+            "calls math.prod (line 2)",
+        ),
+        (
+            "def f1(x):\n    return helper(x)",
+            "helper = lambda x: sum([x, x])",
+            "of another cell of",
+        ),
+        ("def f1(x):\n    return eval('2 * x')", "", "calls eval (line 2)"),
+        ("def f1(x):\n    return 2 * x\nassert f1(3) == sum([3, 3])", "", ""),
+        ("def f1(x):\n    return 2 * x", "sum([1])", ""),
+    ],
+)
+def test_a_broken_rule_is_told_in_the_words_of_grading(
+    said, tmp_path: Path, answer: str, before: str, words: str
+):
+    (tmp_path / "rules.toml").write_text(RULES, encoding="utf-8")
+    content = notebook(answer, "def f2(x):\n    return sum([x, x])")
+    content["cells"].insert(0, cell("code", before))
+    status, text = said(content)
+    assert "ok double-2-values" in text
+    assert status == bool(words)
+    if words:
+        assert "FAIL double-1-values Your code uses something that is not allowed here: " in text
+        assert words in text and "which this question does not allow; write it yourself" in text
+    else:
+        assert "2 of 2 visible tests pass" in text
+
+
+def test_rules_that_cannot_be_read_are_told_and_cost_nothing(said, tmp_path: Path):
+    (tmp_path / "rules.toml").write_text("[double-9]\nforbid = []\n", encoding="utf-8")
+    status, text = said(notebook(right(1)))
+    assert status == 0
+    assert "Note: What the questions do not allow was not looked for" in text
+
+
+def test_the_rules_of_the_course_around_a_notebook_hold():
+    """As a student would have it, in a folder of the course."""
+    course = Course.find(ROOT)
+    release = json.loads(course.release("03_attention").read_text(encoding="utf-8"))
+    cells = [
+        check.Cell(marks["grade_id"], kind, "".join(raw["source"]))
+        for raw in release["cells"]
+        if raw["cell_type"] == "code" and (marks := raw["metadata"].get("nbgrader", {}))
+        for kind in ["test" if marks["grade"] else "solution" if marks["solution"] else "code"]
+    ]
+    path = ROOT / "my" / "03_attention (1).ipynb"
+    assert not_allowed(path, cells) == ({}, "")
+    ready = "def masked_softmax(scores, mask=None):\n    return torch.softmax(scores, -1)"
+    cells = [check.Cell(c.name, c.kind, ready) if c.name == "masked-softmax" else c for c in cells]
+    broken, note = not_allowed(path, cells)
+    assert not note and len(broken) >= 2
+    assert all(name.startswith("masked-softmax") for name in broken)
+    assert all("torch.softmax (line 2)" in words for words in broken.values())

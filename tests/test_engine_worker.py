@@ -72,6 +72,7 @@ class Task:
         (source / "small.ipynb").write_text(_notebook([self._instructors(*p) for p in parts]))
         self.assignment: Assignment = replace(read_assignment(source), stand_in=True)
         self.count = 0
+        self.beside: dict[str, bytes] = {}  # what is handed in with the notebook
 
     def _instructors(self, id: str, source: str, points: float | None = None) -> dict[str, Any]:
         if id in LOCKED + OPEN:
@@ -93,6 +94,9 @@ class Task:
                 kind = "readonly" if id in LOCKED else "code" if id in OPEN else "solution"
                 cells.append(_cell(id, str(answers.get(id, source)), kind))
         (folder / "small.ipynb").write_text(_notebook(cells))
+        for name, content in self.beside.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(content)
         return worker.grade(self.assignment, folder, f"s{self.count}", self.zygote)
 
     def verdicts(self, **answers: str) -> dict[str, Verdict]:
@@ -233,6 +237,67 @@ def test_a_forbidden_operation_costs_its_question_however_it_is_called(task: Any
     verdict = small.verdicts(total="def total(x):\n    return torch.nn.Softmax(-1)(x)")["t_total"]
     assert (verdict.status, verdict.score) == ("forbidden", 0)
     assert "softmax" in verdict.told
+
+
+READS = """\
+def total(xs):
+    import json
+    from pathlib import Path
+    return json.loads(Path("data/sums.json").read_text())[str(xs)] + float(open("one.csv").read())
+"""
+FROM_MINE = "from mine import add\n\ndef total(xs):\n    return add(xs)"
+ADDS = b"def add(xs):\n    found = 0\n    for x in xs: found += x\n    return found\n"
+
+
+def test_an_answer_may_read_the_files_that_the_rules_allow(task: Any) -> None:
+    made = task(CHAIN)
+    made.beside = {"data/sums.json": b'{"[1, 2, 3]": 5}', "one.csv": b"1", "mine.py": ADDS}
+    assert made.scores(total=READS)["t_total"] == 0
+    allowed = replace(made.assignment.rules, files=("*.csv", "data/*", "*.py"))
+    made.assignment = replace(made.assignment, rules=allowed)
+    assert made.scores(total=READS)["t_total"] == 3
+    assert made.scores(total=FROM_MINE)["t_total"] == 3
+    made.beside = {"mine.py": b"def add(xs):\n    return sum(xs)\n"}
+    verdict = made.verdicts(total=FROM_MINE)["t_total"]
+    assert verdict.status == "forbidden" and "of your mine.py" in verdict.told
+
+
+def test_a_file_that_cannot_be_laid_out_costs_nothing(task: Any) -> None:
+    made = task(CHAIN)
+    made.beside = {"x" * 200 + ".csv": b"1"}
+    allowed = replace(made.assignment.rules, files=("*",))
+    made.assignment = replace(made.assignment, rules=allowed)
+    assert made.scores() == ALL
+
+
+NEEDED = "def total(xs):\n    return ready(xs)"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "exec('ready = su' + 'm')",
+        "def keep(f):\n    global ready\n    ready = f\nkeep(sum)",
+        "vars(__import__('builtins'))['ready'] = sum",
+    ],
+)
+def test_an_answer_that_needs_what_nobody_can_read_has_no_points(task: Any, cell: str) -> None:
+    made = task([("look", "1"), *CHAIN])
+    verdicts = made.verdicts(look=cell, total=NEEDED)
+    assert verdicts["t_total"].status == "forbidden"
+    assert "cannot be read before it runs; write the answer" in verdicts["t_total"].told
+    assert verdicts["t_norm"].score == 2
+    assert made.scores(look=cell) == ALL, "who does not need it loses nothing"
+
+
+def test_where_nobody_knows_whether_an_answer_needs_it_the_instructor_looks(
+    task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = task([("look", "1"), *CHAIN])
+    monkeypatch.setattr(worker.Budget, "may_repeat", False)
+    result = made.grade(look="exec('ready = su' + 'm')", total=NEEDED)
+    assert {v.test: v.score for n in result.notebooks for v in n.verdicts} == ALL
+    assert [flag.words[:9] for flag in result.flags if flag.kind == "forbidden"] == ["Not sure:"]
 
 
 def test_an_answer_that_changes_its_input_is_told_so(task: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from autograder import intake
 from autograder.assignment import Assignment, Notebook, read_assignment
 from autograder.course import Course
 from autograder.intake import Script, Submission, read_submission
@@ -491,7 +492,7 @@ def test_links_pipes_and_sockets_are_left_alone(box: Path, assignment: Assignmen
         "timestamp.txt",
         "up",
     ]
-    assert found.files == ()
+    assert found.scripts[0].files == ()
 
 
 @posix
@@ -522,13 +523,31 @@ def test_only_allowed_files_are_kept(box: Path, assignment: Assignment, week: No
     for name in ("torch.py", "nbgrader_config.py", "data/a.csv", "bomb.zip", "timestamp.txt"):
         (box / name).write_text("garbage \x00", encoding="utf-8")
     found = read(box, assignment)
-    assert found.files == () and found.reason == ""
+    assert found.scripts[0].files == () and found.reason == ""
     assert found.notes == (
         "Files that this assignment does not ask for were left out: "
         "bomb.zip, data/a.csv, nbgrader_config.py, torch.py.",
     )
     allowing = replace(assignment, rules=Rules(files=("data/*",)))
-    assert read(box, allowing).files == (("data/a.csv", b"garbage \x00"),)
+    assert read(box, allowing).scripts[0].files == (("data/a.csv", b"garbage \x00"),)
+
+
+@posix
+def test_what_is_no_plain_file_or_too_large_is_not_kept(
+    box: Path, assignment: Assignment, week: Notebook, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(intake, "MAX_BESIDE", 6)
+    put(box, solved(week))
+    (box / "a.csv").write_text("1234")
+    (box / "b.csv").write_text("12345")
+    (box / "c.csv").write_text("12")
+    (box / "d.csv").symlink_to("/etc/hostname")
+    os.mkfifo(box / "e.csv")
+    found = read(box, replace(assignment, rules=Rules(files=("*.csv",))))
+    assert [name for name, _ in found.scripts[0].files] == ["a.csv", "c.csv"]
+    said = {flag.where: flag.words for flag in found.flags}
+    assert "b.csv" in said and "left out" in said["b.csv"]
+    assert {"d.csv", "e.csv"} <= said.keys()
 
 
 def test_the_key_changes_with_what_matters(box: Path, assignment: Assignment, week: Notebook):

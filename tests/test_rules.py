@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from autograder.course import CourseError
-from autograder.rules import Late, QuestionRules, broken_rules, moment, read_rules
+from autograder.rules import (
+    Late,
+    QuestionRules,
+    broken_rules,
+    moment,
+    read_rules,
+    statements,
+    unread,
+)
 
 SETUP = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
 RULES = QuestionRules(forbid=("torch.softmax", "torch.nn.Softmax", "sorted", "torch.linalg"))
@@ -53,6 +61,9 @@ def broken(answer: str, rules: QuestionRules = RULES, others: tuple[str, ...] = 
         ("from importlib import import_module as i\ni('torch')", "importlib.import_module"),
         ("import builtins\nbuiltins.eval('1')", "builtins.eval"),
         ("__builtins__['eval']('1')", "eval"),
+        ("__builtins__.sorted(x)", "__builtins__"),
+        ("import sys\nsys.meta_path[2].find_spec('torch')", "sys.meta_path"),
+        ("exit._ip.ex('1')", "_ip"),
         ("import sys\nsys.modules['torch']", "sys.modules"),
         ("import operator\noperator.attrgetter('softmax')(torch)", "operator.attrgetter"),
         ("get_ipython().run_cell('1')", "get_ipython"),
@@ -196,6 +207,9 @@ def test_of_another_cell_only_what_the_answer_uses_is_searched():
     )
     assert broken("def f(x): return helper(x)", others=(cell,)) == []
     assert broken("def f(x): return other(x)", others=(cell,)) == ["torch.softmax"]
+    inside = ("if True:\n    k.s = F.softmax", "for g in (F.softmax,):\n    setattr(k, 's', g)")
+    for kept in (*inside, "def put():\n    k.s = F.softmax\nput()"):
+        assert broken("def f(x): return k", others=(f"k = {{}}\n{kept}",)), kept
     for kept in ("k.s = torch.softmax", "k['s'] = torch.softmax", "setattr(k, 's', F.softmax)"):
         assert len(broken("def f(x): return k", others=(f"k = {{}}\n{kept}",))) == 1, kept
     hidden = "def g():\n    global kept\n    kept = torch.softmax"
@@ -211,6 +225,8 @@ PATCHES = [
     "type.__setattr__(torch.Tensor, 'positive', F.softmax)",
     "torch.__dict__['exp'] = F.softmax",
     "vars(torch).update(exp=F.softmax)",
+    "vars(torch)['exp'] = F.softmax",
+    "torch.nn.__dict__.update(exp=F.softmax)",
     "def go():\n    Tensor.positive = F.softmax\ngo()",
     "torch.library.Library.impl = lambda *a, **k: None",
     "from unittest.mock import patch\npatch('torch.exp', F.softmax).start()",
@@ -226,6 +242,8 @@ def test_what_is_set_inside_a_library_is_a_part_of_every_answer(cell: str):
     "cell",
     [
         "torch.backends.cudnn.deterministic = True",
+        "print(len(vars(torch)), list(torch.__dict__)[:3])",
+        "def look(): return vars(torch)",
         "torch.layer_norm = mine",
         "m = torch.nn.Softmax(-1)\nm.note = torch.softmax",
         "class A:\n    def go(self): self.s = torch.softmax",
@@ -309,6 +327,86 @@ def test_what_the_question_asks_for_may_not_be_imported():
         (hit,) = broken_rules("class Norm: pass", rules, (answer,), (), ["Norm"])[:1] or (None,)
     assert broken_rules("from lab.blocks import Norm as Other", rules, (), (), ["Norm"]) == ()
     assert broken_rules("from lab.blocks import Other", rules, (), (), ["Norm"]) == ()
+
+
+ANSWER = "def f(x): return ready(x)"
+
+
+def left(*cells: str, answer: str = ANSWER) -> set[tuple[int, int]]:
+    """Statements that an answer has to do without."""
+    return set(unread(answer, RULES, cells, (SETUP,), ["f"]).statements)
+
+
+@pytest.mark.parametrize(
+    ("cell", "name"),
+    [
+        ("exec('ready = torch.soft' + 'max')", "exec"),
+        ("import sys\nsys.modules['a.b'].c = 1", "sys.modules"),
+        ("k = []\nk.append(sorted)", "sorted"),
+        ("def keep(g):\n    global k\n    k = g\nkeep(sorted)", "sorted"),
+        ("import os\nif os.fork() == 0:\n    serve()", "os.fork"),
+        ("from autograder.engine.student import *\nRunner.watch = None", "Runner"),
+        ("frame.f_back.f_globals['x'] = 1", "f_globals"),
+    ],
+)
+def test_a_statement_that_works_out_of_sight_is_left_out_of_the_answer(cell: str, name: str):
+    found = unread(ANSWER, RULES, ("first = 1", f"before = 1\n{cell}"), (SETUP,), ["f"])
+    assert {place for place, _ in found.statements} == {1} and (1, 0) not in found.statements
+    assert name in found.words and "cannot be read" in found.words
+    own = unread(f"{cell}\n{ANSWER}", RULES, (), (SETUP,), ["f"])
+    assert {place for place, _ in own.statements} == {-1}
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "x = torch.rand(3)\nprint(torch.softmax(x, -1), F.softmax(x, -1))",
+        "model.eval()\ngetattr(torch, 'exp')",
+        "def helper(x): return x",
+        "open('notes.txt', 'w').write(str(x))\nos.makedirs('a')",
+        "import math, torch, json",
+        "%timeit f(x)\n!pip install something",
+    ],
+)
+def test_what_is_in_sight_or_stopped_anyway_is_not_left_out(cell: str):
+    found = unread(ANSWER, RULES, (cell,), (SETUP,), ["f"])
+    assert (found.statements, found.modules, found.words) == (frozenset(), frozenset(), "")
+
+
+def test_what_the_answer_is_made_of_is_searched_and_not_left_out():
+    assert left("exec('1')", "ready = eval('1')") == {(0, 0)}
+    assert broken(ANSWER, others=("ready = eval('1')",)) == ["eval"]
+    assert left("exec('1')", answer="no python (") == set()
+    assert not unread(ANSWER, QuestionRules(), ("exec('1')",)).statements
+
+
+MODULES = {
+    "import shutil\nshutil.copy('a.txt', 'helper.py')": True,
+    "open('helper.py', 'w').write(text.upper())": True,
+    "%%writefile helper.py\nimport sys\nsys.modules['a'].b = 1\n": True,
+    "%%writefile helper.py\ndef ready(x): return x\n": False,
+    "open('helper.py', 'w').write('def ready(x): return x')": False,
+    "open('helper.py', 'w').write('def ready(x): ' + 'return x')": False,
+    "f = open('helper.py', 'w')\nf.write('def ready(x): return x')\nf.close()": False,
+}
+
+
+@pytest.mark.parametrize("cell", MODULES)
+def test_a_module_whose_text_nobody_can_read_is_not_there_for_the_answer(cell: str):
+    for use in (
+        "import helper as h",
+        "from helper import a",
+        "try: import helper.a\nfinally: pass",
+    ):
+        found = unread(ANSWER, RULES, (cell, use), (SETUP,), ["f"])
+        assert found.modules == (frozenset({"helper"}) if MODULES[cell] else frozenset()), use
+    assert not left(cell, "import torch, ast")
+
+
+def test_a_cell_is_taken_apart_into_its_statements():
+    source = "%matplotlib inline\na = 1; b = 2\n@a\ndef f():\n    return b\n"
+    assert statements(source, {0, 2}) == ["a = 1", "@a\ndef f():\n    return b"]
+    assert statements("no python (", ()) == []
 
 
 def test_names_for_the_watcher_of_operations():

@@ -270,3 +270,30 @@ def test_a_function_inside_another_can_be_stopped():
 )
 def test_any_name_ends_in_a_watch(name: str):
     Watch([name]).end()
+
+
+def test_what_a_decorator_holds_is_stopped_as_well(monkeypatch: pytest.MonkeyPatch):
+    module: Any = types.ModuleType("made_here")
+    code = (
+        "import functools\nimport torch.nn.functional as F\n"
+        "@functools.cache\ndef kept(x): return x\n"
+        "@functools.wraps(kept.__wrapped__)\ndef outer(x): return x\n"
+        "class Held:\n    @property\n    def value(self): return 1\n"
+        "relu = functools.wraps(F.relu)(lambda x: F.relu(x))\n"
+    )
+    exec(code, vars(module))
+    monkeypatch.setitem(sys.modules, "made_here", module)
+    watch = Watch(["made_here", "made_here.relu"])
+    try:
+        for call in (
+            lambda: module.kept(1),
+            lambda: module.kept.__wrapped__(1),
+            lambda: module.outer(1),
+            lambda: module.Held().value,
+        ):
+            with pytest.raises(Forbidden):
+                call()
+        assert F.relu(X).sum() == X.clamp(min=0).sum()
+    finally:
+        watch.end()
+    assert module.kept(1) == 1 and module.Held().value == 1

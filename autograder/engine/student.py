@@ -134,6 +134,7 @@ class Runner:
                 "names": self.names,
                 "set": self.set,
                 "delete": self.delete,
+                "put": self.put,
                 "notes": self.notes,
                 "watch": self.watch,
                 "seen": self.seen,
@@ -189,6 +190,13 @@ class Runner:
         if name not in self.space:
             raise NameError(f"name {name!r} is not defined")
         del self.space[name]
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file that was handed in beside the notebook; `name` is relative, with /."""
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        importlib.invalidate_caches()  # a module among them is to be found at once
 
     def watch(self, names: list[str]) -> None:
         """Stop the answer from now on where it does what these names stand for."""

@@ -260,8 +260,10 @@ def _functions(name: str) -> Iterator[types.FunctionType]:
         parts = [part for part in vars(found).values() if _is_of(part, name)]
     else:
         parts = [] if found is None else [found]
+    package = name.partition(".")[0]
     for part in parts:
-        yield from _own_functions(vars(part).values() if isinstance(part, type) else [part])
+        values = list(vars(part).values()) if isinstance(part, type) else [part]
+        yield from _own_functions(values, package)
 
 
 def _is_unloaded(name: str) -> bool:
@@ -288,15 +290,21 @@ def _find(name: str) -> Any:
 
 
 def _is_of(part: Any, module: str) -> bool:
-    kinds = (type, types.FunctionType)
-    return isinstance(part, kinds) and f"{part.__module__}.".startswith(f"{module}.")
+    is_one = isinstance(part, type | types.FunctionType) or hasattr(part, "__wrapped__")
+    return is_one and f"{getattr(part, '__module__', '')}.".startswith(f"{module}.")
 
 
-def _own_functions(values: Iterable[Any]) -> Iterator[types.FunctionType]:
+def _own_functions(values: Iterable[Any], package: str) -> Iterator[types.FunctionType]:
+    """The functions among these, and those of their package that decorators hold."""
     for value in values:
-        function = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-        if isinstance(function, types.FunctionType):
-            yield function
+        inner = value.fget if isinstance(value, property) else value
+        inner = inner.__func__ if isinstance(inner, staticmethod | classmethod) else inner
+        for _ in range(20):
+            if isinstance(inner, types.FunctionType):
+                yield inner
+            inner = getattr(inner, "__wrapped__", None)
+            if f"{getattr(inner, '__module__', '')}".partition(".")[0] != package:
+                break
 
 
 prepare()

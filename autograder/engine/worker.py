@@ -37,6 +37,7 @@ from autograder.engine.trusted import (
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
+from autograder.names import shown
 from autograder.results import (
     Flag,
     NotebookResult,
@@ -47,7 +48,7 @@ from autograder.results import (
     Transcript,
     Verdict,
 )
-from autograder.rules import broken_rules
+from autograder.rules import QuestionRules, broken_rules, statements, unread
 from autograder.syntax import facts, imported_names, parse, reaches_out, touched
 
 
@@ -347,6 +348,7 @@ class Work:
     hidden_ran: bool = False
     printed_late: bool = False  # whether a cell printed something after that
     checking: bool = False  # whether the reference is tried as a student's answer
+    alone: bool = False  # whether what could not be read is left out
     space: Space = field(init=False)
     cells: dict[str, CellRun] = field(default_factory=dict)  # how each answer's cell went
     done: list[Done] = field(default_factory=list)
@@ -356,6 +358,7 @@ class Work:
     flags: list[Flag] = field(default_factory=list)
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
+    read_alone: dict[Any, dict[str, TestRun]] = field(default_factory=dict)  # see `_read_alone`
     made: list[Cell | tuple[ScriptCell, frozenset[str]]] = field(default_factory=list)
     losses: int = 0  # processes that had to be ended
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
@@ -370,7 +373,8 @@ class Work:
         self.space = _space(self.notebook)
         own = [(c.grade_id or YOURS, c.source) for c in self.script.cells if _is_run(c)]
         head = self.zygote.head
-        if own[: len(head)] == [(name, source) for name, source, _ in head]:
+        same = own[: len(head)] == [(name, source) for name, source, _ in head]
+        if same and not self.script.files:  # which lie there before any cell runs
             self.begun = tuple(printed for _, _, printed in head)
 
     def run(self) -> list[TestRun]:
@@ -421,10 +425,22 @@ class Work:
             except CourseError as error:
                 raise Unwell(str(error)) from error
             self.process = Student(spawned, Guard(_operators(self.notebook)))
+            self._lay_out(self.process)
             with self.budget.repeating():
                 if not self._run_all_again(self.process):
                     self._lose()
         return self.process
+
+    def _lay_out(self, student: Student) -> None:
+        """Put the files that were handed in where the cells run."""
+        for name, content in self.script.files:
+            try:
+                with student.clock(START_SECONDS):
+                    student.peer.ask("put", name, content)
+            except Exception:  # noqa: BLE001  (the disk is full, or something lies there)
+                self.left_out[f"The file {shown(name)} could not be put beside the notebook."] = (
+                    None
+                )
 
     def _run_all_again(self, student: Student) -> bool:
         """Run what has run before; False if that ended the process."""
@@ -578,6 +594,7 @@ class Work:
             return [TestRun(test, "test-error", 0.0, kind, words) for test in tests]
 
     def _question(self, group: Group, tests: Sequence[str]) -> list[TestRun]:
+        start = time.monotonic()
         ended = self._forbidden(group, tests)
         if ended is None:
             ended = self._again(group, self._group(group, tests, {}))
@@ -585,7 +602,8 @@ class Work:
             ended = [self._asked_twice(group, run) for run in ended]
             ended = [self._without_score(group, run) for run in ended]
         ended = [self._explained(group, run) for run in ended]
-        return self._without_forbidden(group, ended)
+        ended, took = self._without_forbidden(group, ended), time.monotonic() - start
+        return self._without_unread(group, ended, took)
 
     def _group(
         self, group: Group, tests: Sequence[str], instead: Mapping[str, Any], protect: bool = False
@@ -997,21 +1015,97 @@ class Work:
 
     def _forbidden(self, group: Group, tests: Sequence[str]) -> list[TestRun] | None:
         """What an answer calls though it may not; its tests are not run then."""
-        words = []
-        for solution in group.solutions:
-            rules = self.assignment.rules.for_question(solution)
-            cells = [cell for cell in self.script.cells if cell.grade_id != solution]
-            others = [cell.source for cell in cells if self._is_own(cell)]
-            given = [cell.source for cell in self.notebook.of_kind("readonly", "code")]
-            answer = self.script.answers.get(solution, "")
-            names = self.notebook.defines.get(solution, ())
-            found = broken_rules(answer, rules, others, given, names)
-            words += [broken.words for broken in found]
+        words = [b.words for id in group.solutions for b in broken_rules(*self._texts(id)[0])]
         if not words:
             return None
         where = f"{self.notebook.name}/{group.solutions[0]}"
         self.flags.append(Flag("forbidden", where, words[0]))
         return [TestRun(test, "forbidden", 0.0, message=words[0]) for test in tests]
+
+    def _texts(
+        self, solution: str
+    ) -> tuple[tuple[str, QuestionRules, list[str], list[str], Sequence[str]], list[int]]:
+        """What is read to see whether an answer keeps to its rules; and where its cells stand.
+
+        The places are those of the student's other cells, and last that of the answer's own.
+        """
+        modules = [
+            f"%%writefile {name}\n{content.decode('utf-8', 'replace')}"
+            for name, content in self.script.files
+            if name.endswith(".py")
+        ]
+        cells = list(enumerate(self.script.cells))
+        others = [(n, c) for n, c in cells if c.grade_id != solution and self._is_own(c)]
+        here = [n for n, c in cells if c.grade_id == solution]
+        read = (
+            self.script.answers.get(solution, ""),
+            self.assignment.rules.for_question(solution),
+            [*(cell.source for _, cell in others), *modules],
+            [cell.source for cell in self.notebook.of_kind("readonly", "code")],
+            self.notebook.defines.get(solution, ()),
+        )
+        places = [*(number for number, _ in others), *(-1 for _ in modules)]
+        return read, [*places, *(here[-1:] or [-1])]
+
+    def _without_unread(self, group: Group, found: list[TestRun], took: float) -> list[TestRun]:
+        """An answer may need nothing that could not be read: then it earns as much without that.
+
+        Only an answer that was seen to fail without it loses points; what stays open, as when the
+        time is over, is for the instructor to look at.
+        """
+        earned = [run for run in found if run.score > 0]
+        if self.own or self.private or self.alone or self.checking or not earned:
+            return found
+        out, modules, words = self._unread(group)
+        if not out and not modules:
+            return found
+        again = self._read_alone(out, modules)
+        less = [r for r in earned if r.test not in again or again[r.test].score < r.score - 1e-6]
+        if not less:
+            return found
+        where = f"{self.notebook.name}/{group.solutions[0]}"
+        sure = {"failed", "error", "unanswered", "forbidden"}
+        sure |= {"timeout"} if took < self._limit(group) / 2 else set()  # it waits for what is out
+        if not any(run.test in again and again[run.test].status in sure for run in less):
+            self.flags.append(Flag("forbidden", where, f"Not sure: {words}. Look at it."))
+            return found
+        self.flags.append(Flag("forbidden", where, words))
+        return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
+
+    def _unread(self, group: Group) -> tuple[frozenset[tuple[int, int]], frozenset[str], str]:
+        """Statements, by their cell's place, and modules that no answer of the group shows."""
+        sets = []
+        for solution in group.solutions:
+            read, places = self._texts(solution)
+            if read[1].forbidden and places[-1] >= 0:
+                found = unread(*read)
+                out = frozenset((places[cell], number) for cell, number in found.statements)
+                sets.append((out, found.modules, found.words))
+        if not sets:
+            return frozenset(), frozenset(), ""
+        outs, modules, words = zip(*sets, strict=True)
+        return frozenset.intersection(*outs), frozenset.intersection(*modules), words[0]
+
+    def _read_alone(
+        self, out: frozenset[tuple[int, int]], modules: frozenset[str]
+    ) -> dict[str, TestRun]:
+        """How the tests end if these statements do not run and these modules are not there."""
+        if (out, modules) not in self.read_alone and self.budget.may_repeat:
+            runs: list[TestRun] = []
+            script = replace(self.script, cells=tuple(_read_cells(self.script, out, modules)))
+            with self.budget.repeating(), suppress(Gone, Exception):  # what is lost proves nothing
+                work = Work(
+                    self.assignment,
+                    self.notebook,
+                    script,
+                    self.zygote,
+                    self.known,
+                    self.budget,
+                    alone=True,
+                )
+                runs = work.run()
+            self.read_alone[out, modules] = {run.test: run for run in runs}
+        return self.read_alone.get((out, modules), {})
 
     def _is_own(self, cell: ScriptCell) -> bool:
         """Whether a cell's text is the student's."""
@@ -1025,12 +1119,10 @@ class Work:
             student.peer.ask("watch", sorted(names))
         return bool(names)
 
-    def _forbidden_operations(self, group: Group) -> set[str]:
-        return {
-            name
-            for id in group.solutions
-            for name in self.assignment.rules.for_question(id).operations_forbidden
-        }
+    def _forbidden_operations(self, group: Group) -> list[str]:
+        """Names in the order in which the rules have them."""
+        rules = [self.assignment.rules.for_question(id) for id in group.solutions]
+        return [*dict.fromkeys(name for rule in rules for name in rule.operations_forbidden)]
 
     def _report(self, group: Group, student: Student) -> None:
         """Note which of the operations that are not allowed the answer has run."""
@@ -1053,10 +1145,10 @@ class Work:
         where = f"{self.notebook.name}/{group.solutions[0]}"
         self.flags.append(Flag("forbidden", where, f"The answer runs {seen}."))
         # which of them could carry what a hidden test asked: all answers read the same
-        rule = sorted(self._forbidden_operations(group))[0]
+        rules = ", ".join(self._forbidden_operations(group)[:3])
         words = (
-            f"your answer runs an operation that this question does not allow, {rule} or one like "
-            "it; write it yourself"
+            "your answer runs an operation that this question does not allow, such as "
+            f"{rules}; write it yourself"
         )
         return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
 
@@ -1098,6 +1190,7 @@ MOST_CALLS = 100
 MOST_LOSSES = 30
 START_SECONDS = 20.0
 TAMPERED = "its process was changed"
+NOT_THERE = "import sys\nsys.modules.update(dict.fromkeys({}))"
 IN_ALL = "the whole notebook took longer than it may; what was found by then counts"
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
@@ -1202,6 +1295,22 @@ def _needed_here(notebook: Notebook) -> frozenset[str]:
     cells = notebook.of_kind("test", "readonly", "code")
     tests = [cell for cell in cells if cell.kind != "code"]
     return _needed_in(tuple((cell.kind, cell.source) for cell in [*tests, *cells]))
+
+
+def _read_cells(
+    script: Script, out: frozenset[tuple[int, int]], modules: frozenset[str]
+) -> Iterator[ScriptCell]:
+    """A script's cells without some statements and modules.
+
+    A cell that loses one runs statement by statement: one that needed it stops alone.
+    """
+    if modules:
+        yield ScriptCell("extra", "", NOT_THERE.format(sorted(modules)), "code")
+    for place, cell in enumerate(script.cells):
+        lost = {number for at, number in out if at == place}
+        yield replace(cell, source="") if lost else cell
+        for text in statements(cell.source, lost) if lost else ():
+            yield ScriptCell("extra", "", text, "code")
 
 
 def _batches(script: Script) -> Iterable[tuple[list[str], list[ScriptCell]]]:

@@ -186,7 +186,103 @@ SEEN_IN_THE_TEXT = [
     around("grader", bodies(softmax="import autograder.engine.watch as w\nreturn w.Watch")),
 ]
 
-AROUND = [*SEEN_WHILE_IT_RUNS, *SEEN_IN_THE_TEXT]
+NO_WATCH = (
+    "type('Nothing', (), {'seen': set(), '__init__': lambda self, names: None,\n"
+    "    'look_at': lambda self, value: None, 'end': lambda self: None})"
+)
+UNDO = f"import sys\nsys.modules['autograder.engine.stu' + 'dent'].Watch = {NO_WATCH}\n"
+LAST = bodies(softmax="return ready(x, -1)")
+
+
+def unseen(id: str, *cells: str, do: Step = LAST) -> Row:
+    """The ready function defined out of sight, and the stops undone by other cells."""
+    return around(f"unseen-{id}", *(extra(cell, before="softmax") for cell in cells), do)
+
+
+DEFINED = "exec('ready = torch.soft' + 'max')"
+# Each undoes the stops in a statement that no name leads to; the answer's text shows nothing.
+NEEDS_WHAT_NOBODY_READS = [
+    unseen(
+        "modules-of-sys",
+        UNDO,
+        DEFINED,
+    ),
+    unseen(
+        "setattr-on-a-module-of-sys",
+        "import sys\nwatch = sys.modules['autograder.engine.' + 'watch'].Watch\n"
+        "setattr(watch, '_watch_' + 'operators', lambda *a: None)",
+        DEFINED,
+    ),
+    unseen(
+        "importlib",
+        "import importlib\nfound = importlib.import_module('autograder.engine.' + 'student')\n"
+        f"found.Watch = {NO_WATCH}",
+        DEFINED,
+    ),
+    unseen(
+        "frames",
+        "import sys\nframe = sys._getframe()\nwhile frame:\n"
+        "    if frame.f_globals.get('__name__') == 'autograder.engine.student':\n"
+        f"        frame.f_globals['Watch'] = {NO_WATCH}\n"
+        "    frame = frame.f_back",
+        DEFINED,
+    ),
+    unseen(
+        "traceback",
+        "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n"
+        "    frame = error.__traceback__.tb_frame\n    while frame:\n"
+        "        if 'Watch' in frame.f_globals:\n"
+        f"            frame.f_globals['Watch'] = {NO_WATCH}\n"
+        "        frame = frame.f_back",
+        DEFINED,
+    ),
+    unseen(
+        "code-of-the-watch",
+        "import sys\nwatch = sys.modules['autograder.engine.' + 'watch'].Watch\n"
+        "watch.__dict__['_watch_operators'].__code__ = (lambda self, torch, names: 0).__code__",
+        DEFINED,
+    ),
+    unseen(
+        "computed-text",
+        f"exec(bytes({list(UNDO.encode())}))",
+        DEFINED,
+    ),
+    unseen("module-that-is-written", f"%%writefile tidy.py\n{UNDO}", "import tidy", DEFINED),
+    unseen(
+        "module-of-computed-text",
+        f"text = {UNDO.replace('sys.', 'SYS.')!r}\n"
+        "open('tidy.py', 'w').write(text.replace('SYS', 'sys'))",
+        "import tidy",
+        DEFINED,
+    ),
+    around(
+        "unseen-in-the-answers-own-cell",
+        answers(softmax=f"{UNDO}{DEFINED}\ndef softmax(x):\n    return ready(x, -1)"),
+    ),
+    around("unseen-in-another-answer", prefix("square", f"import torch\n{UNDO}{DEFINED}\n"), LAST),
+    unseen(
+        "fork",
+        "import os, struct\nasks, asked = os.pipe()\ntells, told = os.pipe()\n"
+        "def numbers(file, count):\n"
+        "    return struct.unpack(f'{count}d', os.read(file, 8 * count))\n"
+        "if os.fork() == 0:\n    while True:\n"
+        "        wide, = numbers(asks, 1)\n"
+        "        row = torch.tensor(numbers(asks, int(wide)), dtype=torch.float64)\n"
+        "        os.write(told, struct.pack(f'{int(wide)}d', *torch.softmax(row, -1)))\n",
+        "class Own(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        rows = []\n"
+        "        for row in x.detach().reshape(-1, x.shape[-1]).tolist():\n"
+        "            os.write(asked, struct.pack(f'{len(row) + 1}d', len(row), *row))\n"
+        "            rows.append(numbers(tells, len(row)))\n"
+        "        p = torch.tensor(rows, dtype=x.dtype).reshape(x.shape)\n"
+        "        ctx.save_for_backward(p)\n        return p\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        p, = ctx.saved_tensors\n"
+        "        return p * (g - (g * p).sum(-1, keepdim=True))",
+        do=bodies(softmax="return Own.apply(x)"),
+    ),
+]
+
+AROUND = [*SEEN_WHILE_IT_RUNS, *SEEN_IN_THE_TEXT, *NEEDS_WHAT_NOBODY_READS]
 
 NEAR = [
     also("rule-logsumexp", bodies(softmax="return torch.exp(x - x.logsumexp(-1, keepdim=True))")),
@@ -228,6 +324,61 @@ NEAR = [
             before="softmax",
         ),
         bodies(softmax="e = shifted(x).exp()\nreturn e / e.sum(-1, keepdim=True)"),
+    ),
+    also(
+        "rule-ways-in-cells-that-no-answer-needs",
+        extra("import sys\nprint('google.colab' in sys.modules, len(globals()))", before="square"),
+        extra("def look(): return vars(torch)\nlook()\nhelp_me = 3", before="softmax"),
+        extra("exec('spare = ' + str(help_me))\neval('spare + 1')", before="softmax"),
+        extra("import gc\nsum(torch.is_tensor(one) for one in gc.get_objects())"),
+        extra("for name in ('exp', 'tanh'):\n    print(getattr(torch, name)(torch.ones(2)))"),
+        extra("import subprocess, sys\nsubprocess.run([sys.executable, '--version'])"),
+    ),
+    also(
+        "rule-helper-beside-a-way-in-one-cell",
+        extra(
+            "def look(): return vars(torch)\nlooked = look()\n"
+            "def shifted(x):\n    return x - x.amax(-1, keepdim=True)\n"
+            "count = len(looked)\nprint(eval('count'))\n",
+            before="softmax",
+        ),
+        bodies(softmax="e = shifted(x).exp()\nreturn e / e.sum(-1, keepdim=True)"),
+    ),
+    also(
+        "rule-module-that-a-cell-writes",
+        extra(
+            "%%writefile shift.py\ndef shifted(x):\n    return x - x.amax(-1, keepdim=True)\n",
+            before="softmax",
+        ),
+        extra(
+            "file = open('plain.py', 'w')\n"
+            "file.write('def exp(x):\\n    return x.exp()\\n')\nfile.close()",
+            before="softmax",
+        ),
+        extra("import sys\nprint(sorted(sys.modules)[:3])", before="softmax"),
+        answers(
+            softmax="import plain\nfrom shift import shifted\n\ndef softmax(x):\n"
+            "    e = plain.exp(shifted(x))\n    return e / e.sum(-1, keepdim=True)"
+        ),
+    ),
+    also(
+        "rule-module-that-is-not-installed",
+        answers(
+            softmax="try:\n    import not_here as n\nexcept ImportError:\n    n = None\n\n"
+            "def softmax(x):\n    e = (x - x.amax(-1, keepdim=True)).exp()\n"
+            "    return n.soft(x) if n else e / e.sum(-1, keepdim=True)"
+        ),
+    ),
+    also(
+        "rule-file-of-numbers-that-a-cell-writes",
+        extra(
+            "from pathlib import Path\nPath('lift.txt').write_text(str(2 - 2))\nscale = eval('1')",
+            before="softmax",
+        ),
+        bodies(
+            softmax="lift = float(open('lift.txt').read())\n"
+            "e = (x - x.amax(-1, keepdim=True) + lift).exp()\nreturn e / e.sum(-1, keepdim=True)"
+        ),
     ),
     also(
         "rule-vmap",
