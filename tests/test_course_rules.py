@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from autograder.answers import Answer, answered, read_answers
 from autograder.assignment import read_assignment
 from autograder.course import Course
-from autograder.engine.worker import runs
+from autograder.engine.worker import Work, _own_script, runs
 from autograder.engine.zygote import Zygote
+from autograder.intake import Piece, ScriptCell
 from autograder.release import build_instructor
-from autograder.rules import Rules, broken_rules, read_rules
+from autograder.rules import Rules, broken_rules, read_rules, unread
 from autograder.source import Source, read_source
 
 FINISHED = {  # an answer that is the finished part, by chapter and question
@@ -69,8 +71,11 @@ def test_no_known_answer_is_caught_by_a_rule(course: Course, chapter: str):
         for cell in cells:
             if cell.kind == "solution" and answer and cell.id == answer.question:
                 others = [c.source for c in cells if c.kind == "solution" and c is not cell]
-                found = broken_rules(cell.source, rules.for_question(cell.id), others, given)
-                assert found == (), (cell.id, answer.name)
+                read = (cell.source, rules.for_question(cell.id), others, given)
+                assert broken_rules(*read) == (), (cell.id, answer.name)
+                left_out = unread(*read)
+                own = [place for place, _ in left_out.statements if place < 0]
+                assert not own and not left_out.modules, (cell.id, answer.name)
 
 
 @pytest.mark.parametrize("chapter", ["03_attention", "05_layer_norm"])
@@ -101,3 +106,33 @@ def test_the_finished_part_is_no_answer(
     for run in runs(assignment, answers, open_zygote, [question]).values():
         assert run.status == "forbidden", run
         assert "lab.blocks" in run.message and "write it yourself" in run.message
+
+
+COPY = "import shutil, lab\nshutil.copy(lab.__path__[0] + '/blocks.py', 'mine.py')"
+COPIED = {  # the finished part once more, from the library's own text
+    "imported": (COPY, "from mine import FeedForward"),
+    "inside": (
+        "",
+        f"def FeedForward(*sizes):\n    {COPY.replace(chr(10), '; ')}\n"
+        "    import mine\n    return mine.FeedForward(*sizes)",
+    ),
+    "run": ("import lab\nexec(open(lab.__path__[0] + '/blocks.py').read())", "FeedForward"),
+}
+
+
+@pytest.mark.parametrize("way", COPIED)
+def test_a_copy_of_the_finished_part_is_no_answer(course: Course, open_zygote: Zygote, way: str):
+    path = build_instructor(course, "05_layer_norm").parent
+    rules = course.source("05_layer_norm").parent / "rules.toml"
+    assignment = read_assignment(path, rules)
+    (notebook,) = assignment.notebooks
+    before, answer = COPIED[way]
+    tests = next(set(g.tests) for g in notebook.groups if "feed-forward" in g.solutions)
+    script = _own_script(notebook, {"feed-forward": answer}, tests)
+    place = next(n for n, c in enumerate(script.cells) if c.grade_id == "feed-forward")
+    cells = [*script.cells]
+    cells.insert(place, ScriptCell("extra", "", before, "code"))
+    piece = Piece("feed-forward", answer, "code")
+    script = replace(script, cells=tuple(cells), pieces=(piece,))
+    found = Work(assignment, notebook, script, open_zygote, None).run()
+    assert {run.status for run in found if run.test in tests} == {"forbidden"}, found
