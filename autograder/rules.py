@@ -4,7 +4,7 @@ Rules lie beside the assignment's source, in solutions/<chapter>/rules.toml or, 
 nbgrader alone manages, in source/<assignment>/rules.toml. All of it is optional:
 
     [defaults]                    # for every question; the values are the ones without a file
-    seconds = 30                  # for one test cell, wall clock
+    seconds = 30                  # for one test cell, of work (see engine/clock.py)
     memory_mb = 4096
     forbid = ["numpy.linalg"]
 
