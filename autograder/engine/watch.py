@@ -66,7 +66,7 @@ def prepare() -> None:
             impl=library.impl,
             destroy=library._destroy,
             get_kernel=torch.library.get_kernel,
-            operators=c._dispatch_get_all_op_names,
+            operators=_by_computation(c._dispatch_get_all_op_names()),
             has_kernel=c._dispatch_has_computed_kernel_for_dispatch_key,
             schema=c._get_schema,
             overload=c._get_operation_overload,
@@ -149,10 +149,8 @@ class Watch:
         watched: dict[str, str] = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch warns of what is done here on purpose
-            for operator in torch.operators():
-                space, _, overload = operator.partition("::")
-                name = wanted.get(_bare(overload.partition(".")[0]))
-                if space == "aten" and name is not None:
+            for computation, name in wanted.items():
+                for overload in torch.operators.get(computation, ()):
                     self._watch_operator(torch, overload, self._stop(name))
                     watched[overload] = name
         for overload, name in watched.items():
@@ -251,6 +249,16 @@ def _bare(name: str) -> str:
     bare = name.strip("_")
     first, _, rest = bare.partition("_")
     return rest if rest and first in QUALIFIERS else bare
+
+
+def _by_computation(operators: Iterable[str]) -> dict[str, list[str]]:
+    """torch's own operators, all that belong to a computation under its name."""
+    found: dict[str, list[str]] = {}
+    for operator in operators:
+        space, _, overload = operator.partition("::")
+        if space == "aten":
+            found.setdefault(_bare(overload.partition(".")[0]), []).append(overload)
+    return found
 
 
 def _functions(name: str) -> Iterator[types.FunctionType]:
