@@ -20,13 +20,20 @@ EVALUATORS = (  # functions of libraries that run a text which they are given
 LOADERS = ("load", "loads", "Unpickler")
 
 
+class _Refuser(pickle.Unpickler):
+    """Stands in the place of `pickle.Unpickler`, of which libraries derive classes of their own."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        _refuse()
+
+
 def run_no_texts(known: Callable[[], Collection[str]]) -> None:
     """From now on this process runs no text but those of `known`, and makes no pickled object.
 
     Called again, it goes by the newer texts. What is imported later is not looked at.
     """
     for name in LOADERS:
-        setattr(pickle, name, _refuse)
+        setattr(pickle, name, _Refuser if name == "Unpickler" else _refuse)
     for module, name in EVALUATORS:
         function = getattr(sys.modules.get(module), name, None)
         if function is not None:
