@@ -9,7 +9,7 @@ import gc
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
 MOST_COMPLAINTS = 10  # that are shown
+MOST_CALLS = 300  # of one test, and
+MOST_WORK = 2.0  # seconds that processors work for it: more is said
 INTERRUPTED = 130  # what shells use for Ctrl-C
 
 
@@ -260,6 +262,29 @@ def _rehearse(course: Course, chapters: Sequence[str]) -> None:
     complaints = warm.rehearse(course, chapters)
     if complaints:
         raise CourseError("\n".join(complaints))
+    for chapter in chapters:
+        for line in costly(chapter, warm.costs(course, chapter)):
+            say(line)
+
+
+def costly(chapter: str, costs: Mapping[str, tuple[int, float]]) -> list[str]:
+    """What a chapter's tests cost, and which of them cost more than a class should pay."""
+    if not costs:
+        return []
+    calls, work = (sum(each) for each in zip(*costs.values(), strict=True))
+    most = max(costs, key=lambda test: costs[test])
+    lines = [
+        f"{chapter}: {len(costs)} tests make {calls} calls and work {work:.1f} s with the "
+        f"reference; {most} makes {costs[most][0]}"
+    ]
+    for test, (calls, work) in costs.items():
+        if calls > MOST_CALLS or work > MOST_WORK:
+            lines.append(
+                f"note: {chapter}, test {test} makes {calls} calls and works {work:.1f} s with the "
+                f"reference; at most {MOST_CALLS} and {MOST_WORK:g} s keep a class fast, so ask "
+                "less often for more."
+            )
+    return lines
 
 
 def _parser() -> argparse.ArgumentParser:

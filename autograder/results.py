@@ -62,7 +62,9 @@ class TestRun:
     in_hidden: bool = False  # whether it happened after ### BEGIN HIDDEN TESTS
     transcript: Transcript = ()
     stood_in: tuple[str, ...] = ()  # names for which the reference stood in
-    seconds: float = 0.0
+    seconds: float = 0.0  # on the wall
+    calls: int = 0  # messages that the test sent to the answer's process
+    work: float = 0.0  # seconds that processors worked for it, here and there
 
 
 @dataclass(frozen=True)

@@ -403,9 +403,7 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
         return []  # nothing can be graded here, so nothing can be tried
     assignments = {name: read(course, name) for name in chapters}
     prints = fingerprints(course, assignments)
-    marks = {name: course.root / "build" / "rehearsed" / name for name in chapters}
-    new = [n for n in chapters if not marks[n].is_file() or marks[n].read_text() != prints[n]]
-    todo = {name: prints[name] for name in new}
+    todo = {name: prints[name] for name in chapters if _rehearsed(course, name)[0] != prints[name]}
     if not todo:
         return []
     complaints: list[str] = []
@@ -416,16 +414,38 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     walled = {"readable": readable}
     with Pool(cores(), start_warm, rehearse_one, arguments, start_bare, firsts, **walled) as pool:
         for name, outcome in pool.run(iter(todo), REHEARSAL):
-            said = json.loads(outcome) if isinstance(outcome, bytes) else [outcome.reason]
+            lost = {"complaints": [getattr(outcome, "reason", "")], "costs": {}}
+            found = json.loads(outcome) if isinstance(outcome, bytes) else lost
+            said = found["complaints"]
             complaints += [one if name in one else f"{name}: {one}" for one in said]
             if not said:
-                marks[name].parent.mkdir(parents=True, exist_ok=True)
-                marks[name].write_text(prints[name])
+                mark = _mark(course, name)
+                mark.parent.mkdir(parents=True, exist_ok=True)
+                mark.write_text(json.dumps([prints[name], found["costs"]]), encoding="utf-8")
     return complaints
+
+
+def costs(course: Course, chapter: str) -> dict[str, tuple[int, float]]:
+    """Of each test, when it was rehearsed: the calls that it made, and seconds of work."""
+    found = _rehearsed(course, chapter)[1]
+    return {test: (int(calls), float(work)) for test, (calls, work) in found.items()}
+
+
+def _mark(course: Course, chapter: str) -> Path:
+    return course.root / "build" / "rehearsed" / f"{chapter}.json"
+
+
+def _rehearsed(course: Course, chapter: str) -> tuple[str, dict[str, list[float]]]:
+    """What a chapter was rehearsed with, and what its tests cost; nothing if it was not."""
+    try:
+        made, found = json.loads(_mark(course, chapter).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return "", {}
+    return made, found
 
 
 def rehearse_one(state: State, chapter: str) -> bytes:
     """Rehearse one chapter; runs in a process of its own."""
     from autograder.engine import worker
 
-    return json.dumps(worker.rehearse(state.assignments[chapter], state.zygote)).encode()
+    return json.dumps(asdict(worker.rehearse(state.assignments[chapter], state.zygote))).encode()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from autograder.__main__ import MOST_CALLS, costly
 from autograder.assignment import Assignment, read_assignment
 from autograder.course import CourseError
 from autograder.engine import old, texts, trusted, worker
@@ -134,7 +135,20 @@ ALL = {"t_square": 1, "t_norm": 2, "t_total": 3}
 def test_the_reference_gets_everything(task: Any) -> None:
     made = task(CHAIN)
     assert made.scores() == ALL
-    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+
+
+def test_a_rehearsal_tells_what_each_test_costs(task: Any) -> None:
+    many = "for k in range(40): assert square(k) == k * k"
+    made = task([*CHAIN[:1], ("t_many", many, 1), *CHAIN[4:]])
+    costs = worker.rehearse(made.assignment, made.zygote).costs
+    assert set(costs) == {"t_many", "t_total"}
+    assert 40 <= costs["t_many"][0] <= 45 and costs["t_total"][0] <= 5
+    (first, note) = costly("small", {"t_many": (1 + MOST_CALLS, 0.5), "t_total": (2, 0.1)})
+    assert first.startswith("small: 2 tests make 303 calls and work 0.6 s")
+    assert "t_many makes 301 calls" in note and "at most 300" in note
+    assert len(costly("small", costs)) == 1
+    assert costly("small", {}) == []
 
 
 def test_a_wrong_answer_costs_only_its_own_question(task: Any) -> None:
@@ -433,7 +447,7 @@ def test_a_test_that_ends_in_a_wrong_number_of_points_is_the_instructors_fault(
     verdict = made.verdicts()["t_share"]
     assert verdict.status == "test-error"
     assert verdict.score == 0
-    assert worker.rehearse(made.assignment, made.zygote)
+    assert worker.rehearse(made.assignment, made.zygote).complaints
 
 
 @pytest.mark.parametrize("last", ["True", "False", "share() == 0.5", "'done'", "[share()]"])
@@ -445,7 +459,7 @@ def test_a_test_that_ends_in_no_number_with_the_reference_either_gives_all_point
     assert verdict.status == "passed"
     assert verdict.score == 2
     assert made.scores(share="def share():\n    return 0") == {"t_share": 0}
-    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
 
 
 def test_an_answer_that_makes_no_number_of_a_score_gets_nothing(task: Any) -> None:
@@ -711,7 +725,7 @@ TOLERANT = [
 
 def test_a_line_that_begins_with_an_operator_is_no_magic(task: Any) -> None:
     made = task(TOLERANT)
-    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
     liar = "def is_close(a, b):\n    return b == 1\ndef one():\n    return 2"
     assert made.scores(one=liar) == {"t_one": 0}
     assert made.scores(look="def is_close(a, b):\n    return b == 1", one="one = int") == {
@@ -743,7 +757,7 @@ def test_a_cell_that_does_not_run_beside_the_tests_is_refused_at_the_build(
     task: Any, look: str, why: str
 ) -> None:
     made = task([("look", look), *SMALL[1:2], ("t_square", "assert square(3) == WANTED", 1)])
-    (complaint,) = worker.rehearse(made.assignment, made.zygote)
+    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
     assert "cell" in complaint
     assert why in complaint
     liar = "WANTED = 6\ndef square(x):\n    return 6"
@@ -755,7 +769,7 @@ def test_a_cell_that_fails_because_of_an_answer_is_the_answers_fault(task: Any) 
     parts = [*SMALL[1:2], ("look", "NINE = square(3)"), ("t_square", "assert NINE == 9", 1)]
     made = task(parts)
     assert made.scores() == {"t_square": 1}
-    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
     verdict = made.verdicts(square="def square(x):\n    raise ValueError\nNINE = 9")["t_square"]
     assert (verdict.score, verdict.status) == (0, "failed")
 
@@ -773,7 +787,7 @@ MADE_OF = [
 @pytest.mark.parametrize("body", ["raise ValueError", "return 7", "return", "return [x] * x"])
 def test_what_cells_make_of_a_wrong_answer_costs_no_other_question(task: Any, body: str) -> None:
     made = task(MADE_OF)
-    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
     verdicts = made.verdicts(square=f"def square(x):\n    {body}")
     scores = {test: verdict.score for test, verdict in verdicts.items()}
     assert scores == {"t_square": 0, "t_total": 3, "t_more": 2}
@@ -860,7 +874,7 @@ def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: A
         monkeypatch.setattr(pickle, name, getattr(pickle, name))  # set back afterwards
     texts.run_no_texts(frozenset)
     made = task([("vec", VEC + EQUAL + SHOWN), ("t_vec", test, 1)])
-    (complaint,) = worker.rehearse(made.assignment, made.zygote)
+    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
     assert "answer" in complaint
     assert made.verdicts(vec=EVIL)["t_vec"].status in ("test-error", "failed")
     assert "was_here" not in sys.modules
@@ -870,14 +884,14 @@ def test_a_test_may_evaluate_what_its_author_wrote(task: Any) -> None:
     test = "made = eval('[1, 2]')\nfound = eval('len(made)')\nassert eval('square(found)') == 4"
     made = task([SMALL[1], ("t_square", test, 1)])
     assert made.scores() == {"t_square": 1}
-    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
 
 
 def test_what_a_reference_imports_is_imported_here(task: Any) -> None:
     root = "import math\nfrom math import isclose as close\ndef root(x):\n    return math.sqrt(x)"
     test = "assert math.isclose(root(2.0), 2 ** 0.5)\nassert close(root(4.0), 2)"
     made = task([("root", root), ("t_root", test, 1)])
-    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
     assert made.scores() == {"t_root": 1}
     assert made.scores(root="def root(x):\n    return x ** 0.5") == {"t_root": 1}
     liar = "class math:\n    isclose = lambda *_: True\nclose = math.isclose\nroot = lambda x: 7"

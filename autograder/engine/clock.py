@@ -147,6 +147,11 @@ class Clock:
             self._look_at = min(now + max(SOON, self.seconds - used), most)
         return self._look_at - now
 
+    def worked(self) -> float:
+        """Seconds that processors have worked so far."""
+        self.used()
+        return self._worked
+
     def used(self) -> float:
         """Seconds of work, and of sleep, so far."""
         passed = time.monotonic() - self._start

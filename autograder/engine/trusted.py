@@ -311,7 +311,7 @@ def run_test(
     """
     name = f"<test {cell.grade_id}>"
     body, last = compiled(cell.source, name)
-    start = time.monotonic()
+    start, calls, work = time.monotonic(), student.peer.requests, 0.0
     error: BaseException | None = None
     score = float(cell.points)
     student.peer.asked = asked
@@ -322,7 +322,7 @@ def run_test(
                 value = eval(last, space, space) if last is not None else None
             if student.peer.failed is not None and not may_fail:
                 raise student.peer.failed  # what the answer has kept to itself
-            score = partial(value, cell.points)
+            score, work = partial(value, cell.points), clock.worked()
         except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
             error = caught
     if isinstance(error, KeyboardInterrupt) and getattr(error, "raised", None) is None:
@@ -337,6 +337,8 @@ def run_test(
         in_hidden=_in_hidden(error, cell, name),
         transcript=tuple(crossings),
         seconds=time.monotonic() - start,
+        calls=student.peer.requests - calls,
+        work=work,
     )
 
 

@@ -155,12 +155,22 @@ def runs(
     return found
 
 
-def rehearse(assignment: Assignment, zygote: Zygote) -> list[str]:
-    """What keeps the tests of an assignment from being run in two processes; empty if nothing."""
-    complaints = []
+@dataclass
+class Rehearsal:
+    """What came of trying an assignment's tests."""
+
+    complaints: list[str] = field(default_factory=list)  # what keeps them from being run
+    costs: dict[str, tuple[int, float]] = field(default_factory=dict)  # by test: calls and work
+
+
+def rehearse(assignment: Assignment, zygote: Zygote) -> Rehearsal:
+    """Try the tests with the reference, and with the untouched release, as they will be run."""
+    found = Rehearsal()
+    complaints = found.complaints
     for notebook in assignment.notebooks:
         solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
         for run in runs(assignment, {}, zygote, solutions).values():
+            found.costs[run.test] = run.calls, run.work
             if run.error == "NoNumber":
                 continue  # nbgrader gives full points then, and so do we
             if run.status != "passed" or run.score != notebook.cell(run.test).points:
@@ -172,7 +182,7 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> list[str]:
                     f"{assignment.name}/{notebook.name}, test {run.test}: the untouched release "
                     f"gets {run.score:g} points; let the test fail without an answer."
                 )
-    return complaints
+    return found
 
 
 def _complaint(run: TestRun) -> str:
