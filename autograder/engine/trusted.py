@@ -19,8 +19,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.engine.peer import FORWARDED, Gone, Policy, remote_of
+from autograder.engine.peer import Gone, Policy
 from autograder.engine.session import Student
+from autograder.engine.stand_ins import FORWARDED, remote_of
 from autograder.results import Raised, TestRun
 from autograder.syntax import facts, parse
 
