@@ -7,6 +7,7 @@ The trusted end answers only what `Policy` allows, believes nothing but values, 
 
 import collections
 import copy
+import importlib
 import socket
 import sys
 import threading
@@ -39,6 +40,7 @@ MAX_NESTED = 60  # calls into each other
 MAX_RECEIVED = 4_000_000_000  # bytes from an answer during one test
 MAX_TRANSCRIPT = 64_000_000  # bytes of what answers gave that are kept to explain a mistake
 MAX_SNAPSHOT = 100_000  # parts of one such value
+LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such
 
 TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 
@@ -211,6 +213,8 @@ class Peer:
         self.thread = threading.get_ident()
         self.random = rng.Follower()
         self._tensors: Any = None
+        self.has = LIBRARIES  # those that the other end has loaded
+        self.told: frozenset[str] | None = None  # those of ours of which it knows
 
     @property
     def policy(self) -> Policy:
@@ -229,11 +233,10 @@ class Peer:
 
     @property
     def tensors(self) -> Any:
-        """Handling of tensors, once the library is loaded; None before."""
-        if self._tensors is None and "torch" in sys.modules:
-            from autograder.engine.tensors import Tensors
-
-            self._tensors = Tensors(self)
+        """Handling of tensors, once both ends have the library; None before."""
+        if self._tensors is None and "torch" in self.has:
+            module = _tensors_module()
+            self._tensors = None if module is None else module.Tensors(self)
         return self._tensors
 
     # --- asking -------------------------------------------------------------------------------
@@ -320,6 +323,9 @@ class Peer:
             self.raised.clear()
         if not self.is_free:  # an answer does not choose the numbers that a test draws
             tree["rng"] = self.random.leave(message.frame)
+            libraries = LIBRARIES.intersection(sys.modules)
+            if libraries != self.told:
+                tree["has"], self.told = sorted(libraries), libraries
         tree["drop"] = self._unused()
         message.send(tree)
         if self.asked is not None and op == "call" and plain[1] is None:
@@ -528,6 +534,8 @@ class Peer:
         incoming.call = next(calls, None)
         incoming.origin = f"{incoming.call.label}()" if incoming.call is not None else ""
         tree = frame.tree
+        if self.is_free and "has" in tree:
+            self.has = frozenset(tree["has"])
         reply = Outgoing(self)
         reply.is_plain = tree.get("plain") is True
         self.crossed += 1
@@ -651,6 +659,13 @@ class Peer:
         self.numbers.pop(id(value), None)
         if self.tensors:
             self.tensors.forget(number)
+
+    def lacks(self, kind: type) -> bool:
+        """Whether this is a class of a library that the other end does not have, or made of one."""
+        missing = LIBRARIES - self.has
+        return bool(missing) and any(
+            one.__module__.partition(".")[0] in missing for one in kind.__mro__
+        )
 
     def class_numbers(self, kinds: Iterable[type]) -> list[int]:
         """The numbers of those classes of ours that the other end knows, or may meet later."""
@@ -1004,6 +1019,8 @@ class _Encoder(Encoder):
         place = self._handed_in(value)
         if place is not None:
             return ["U", *place]
+        if self.peer.lacks(type(value)):
+            return self._foreign(value)
         if self.peer.tensors:
             node = self.peer.tensors.node(self, value)
             if node is not None:
@@ -1014,6 +1031,16 @@ class _Encoder(Encoder):
         if node is None:
             node = library.node(self, value)
         return self._object(value) if node is None else node
+
+    def _foreign(self, value: Any) -> Any:
+        """The node of something of a library that the other end does not have.
+
+        A number is one of Python's own there, an array where a value is due its lists.
+        """
+        plain = value.tolist() if hasattr(type(value), "tolist") else value
+        if plain is value or (isinstance(plain, list) and not self.message.is_plain):
+            return self._object(value)
+        return self.node(plain if type(plain) is not type(value) else float(value))
 
     def _based(self, value: Any) -> Any:
         """The node of an object whose class an answer has made of one of Python's own.
@@ -1049,7 +1076,8 @@ class _Encoder(Encoder):
             parts = (self.node(part) for item in value.items() for part in item)
             return ["DD", self.node(value.default_factory), *parts]
         name = public_name(value)
-        if name is not None and (_is_taken(value) or not self.peer.is_free):
+        taken = _is_taken(value) and not self.peer.lacks(value) if self.peer.is_free else True
+        if name is not None and taken:
             return ["PUB", name]
         if kind in VIEWS and self.peer.is_free:
             return self.node(list(value))
@@ -1291,11 +1319,28 @@ def _is_taken(kind: Any) -> bool:
 
 
 def _may(what: str, kind: type) -> bool:
-    if "torch" not in sys.modules:
+    tensors = _tensors_module()
+    if tensors is None:
         return False
-    from autograder.engine import tensors
-
     return tensors.may_pass_for(kind) if what == "pass_for" else tensors.may_be_base(kind)
+
+
+def _tensors_module() -> Any:
+    """What handles tensors, where their library is loaded.
+
+    It cannot be had where an answer has imported the library in a sandbox that was made without.
+    """
+    if "torch" not in sys.modules:
+        return None
+    if not _TENSORS:
+        try:
+            _TENSORS.append(importlib.import_module("autograder.engine.tensors"))
+        except Exception:  # noqa: BLE001  (or has put something else in its place)
+            _TENSORS.append(None)
+    return _TENSORS[0]
+
+
+_TENSORS: list[Any] = []
 
 
 def _named(name: Any) -> Any:
