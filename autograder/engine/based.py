@@ -16,6 +16,7 @@ from typing import Any
 from autograder.engine import library
 from autograder.engine.stand_ins import (
     FORWARDED,
+    HOME,
     MAX_CLASSES,
     Remote,
     StandIn,
@@ -177,7 +178,7 @@ def _fixed(kind: type, own: tuple[str, ...], new: tuple[str, ...], name: str) ->
     body: dict[str, Any] = {one: _attribute(one) for one in own}
     for one in {*new} - {"__len__", *COMPARED}:
         body[one] = _believed(one, getattr(kind, one, None))
-    return type(name, (kind, StandIn), body)
+    return type(name, (kind, StandIn), body | HOME)
 
 
 def _attribute(name: str) -> property:
@@ -219,7 +220,7 @@ def _open(base: type, own: tuple[str, ...], new: tuple[str, ...], name: str) -> 
         body.pop("__rtruediv__", None)
     else:
         body["__hash__"] = object.__hash__
-    return type(name, (StandIn,), body | {"__class__": property(lambda self: base)})
+    return type(name, (StandIn,), body | HOME | {"__class__": property(lambda self: base)})
 
 
 def _with_contents(name: str, base: type) -> Callable:

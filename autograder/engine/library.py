@@ -107,7 +107,7 @@ def _made(name: str, names: tuple[str, ...]) -> type:
     if (name, names) not in _MADE:
         if len(_MADE) >= MAX_NAMED:
             raise WireError("there are too many kinds of named tuples")
-        _MADE[name, names] = collections.namedtuple(name, names)
+        _MADE[name, names] = collections.namedtuple(name, names, module="answer")
     return _MADE[name, names]
 
 

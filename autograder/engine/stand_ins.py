@@ -18,6 +18,7 @@ FORWARDED = frozenset(
     f"__{name}__"
     for name in (*UNARY, *NUMBERS, *BINARY, *(f"r{name}" for name in BINARY), *COMPARE, *ITEMS)
 )
+HOME = {"__module__": "answer"}  # what messages say of where a class is
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
 TOLD = ("dunders", "public", "base", "methods", "fields", "type")  # what decides a stand-in's class
 
@@ -112,7 +113,7 @@ class StandInClass(StandIn):
 
 def make_class_class(names: tuple[str, ...]) -> type:
     """A class of stand-ins for classes which have these special methods, as enumerations do."""
-    return type("type", (StandInClass,), {name: forward(name) for name in names})
+    return type("type", (StandInClass,), {name: forward(name) for name in names} | HOME)
 
 
 def class_name(told: dict[str, Any], classes: dict[Any, type]) -> str:
@@ -124,7 +125,7 @@ def class_name(told: dict[str, Any], classes: dict[Any, type]) -> str:
 
 def make_class(names: tuple[str, ...], seen: Any, name: str) -> type:
     """A class of stand-ins that forwards these special methods, and goes by this name."""
-    body: dict[str, Any] = {name: forward(name) for name in names}
+    body: dict[str, Any] = {name: forward(name) for name in names} | HOME
     body |= compared(names)
     body["__hash__"] = object.__hash__
     if isinstance(seen, type):

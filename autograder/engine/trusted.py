@@ -19,6 +19,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.engine.errors import said
 from autograder.engine.peer import Gone, Policy
 from autograder.engine.session import Student
 from autograder.engine.stand_ins import FORWARDED, remote_of
@@ -214,7 +215,7 @@ class Space(dict):
         except Gone:
             gone = True
         except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
-            failed = f"the instructor's cell {where} did not run ({type(error).__name__}: {error})"
+            failed = f"the instructor's cell {where} did not run ({said(error)}: {error})"
         crossed = peer is not None and peer.requests > before
         if failed and not crossed:  # no answer had a part in it
             self.lost |= {name: failed[:MAX_MESSAGE] for name in bound if name not in self}
@@ -315,7 +316,7 @@ def run_test(
         test=cell.grade_id,
         status=_status(error),
         score=0.0 if error is not None else score,
-        error="" if error is None else type(error).__name__,
+        error="" if error is None else said(error),
         message="" if error is None else _text(student, error)[:MAX_MESSAGE],
         raised=getattr(error, "raised", None),
         in_hidden=_in_hidden(error, cell, name),
