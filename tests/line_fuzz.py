@@ -139,6 +139,11 @@ class Maker:
         told["dunders"] = ["__len__", "__getitem__", "__eq__", "__float__", "__index__"]
         told["error"] = self.draw.choice([None, None, self.error()])
         told |= {"twin": self.draw.choice(WORDS), "named": self.draw.choice([None, ["N", ["a"]]])}
+        if self.draw.random() < 0.3:
+            told["plain"] = self.draw.choice(["int", "list", "dict", "tuple", "PosixPath", "str"])
+            body = [7, "a", None, ["T", ["X", 0]], ["V", "PurePosixPath", "a"], self.leaf()]
+            told |= {"body": self.draw.choice(body), "own": self.some(self.draw.choice, WORDS)}
+            told["member"] = self.draw.choice([True, None])
         return ["H", told]
 
     def module(self, depth: int) -> Any:

@@ -5,8 +5,11 @@ import collections
 import contextlib
 import datetime
 import gc
+import json
 import pathlib
 import random
+import subprocess
+import sys
 import types
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,6 +23,8 @@ from autograder.engine.trusted import Guard
 from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
 from tests.test_engine_peer import Names, answering, outcome, replying
+
+ROOT = pathlib.Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -330,3 +335,82 @@ def test_an_argument_of_the_library_can_be_changed_in_its_lists(answer: Any) -> 
     ours = {"a": 1}
     names.add(collections.ChainMap(ours))
     assert ours == {"a": 1, "new": 1}
+
+
+# --- libraries that the other end does not have -------------------------------------------------
+
+ALONE = """
+import json, sys
+from autograder.engine import sandbox
+from autograder.engine.session import Student
+from autograder.engine.trusted import Guard
+from autograder.engine.zygote import Zygote
+
+source, uses, due = json.loads(sys.argv[1])
+with Zygote([], sandboxed=sandbox.probe().namespaces) as zygote:
+    student = Student(zygote.spawn(), Guard())
+    ran = student.run("cell", source, 60)
+    assert ran.ok, (ran.words, ran.raised)
+    student.peer.expected = [(name, "value") for name in due]
+    with student.clock(60), student.peer.recording():
+        found = [repr(eval(use, {"n": student.name})) for use in uses]
+    assert student.run("more", "after = 1", 60).ok
+    student.close()
+assert not {"numpy", "torch"} & sys.modules.keys()
+print(json.dumps(found))
+"""
+
+
+def alone(source: str, uses: dict[str, str], due: tuple[str, ...] = ()) -> None:
+    """What uses of an answer give in a process that has neither of the libraries."""
+    told = json.dumps([source, list(uses), due])
+    command = [sys.executable, "-W", "ignore", "-c", ALONE, told]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert dict(zip(uses, json.loads(ended.stdout), strict=True)) == uses
+
+
+def test_numpy_in_a_course_without_it() -> None:
+    source = (
+        "import numpy as np\nNumber = np.int64\n"
+        "def mean(): return np.mean([1, 2])\ndef many(): return np.array([[1, 2]])\n"
+        "def due(): return np.array([[1, 2]])\n"
+        "def inside(): return [np.int64(3), {'a': np.float32(2)}, np.str_('x'), np.bool_(True)]\n"
+        "def long(): return np.longdouble(0.5)\ndef kind(): return np.dtype('int8')\n"
+        "def total(x): return float(np.sum(x))\n"
+    )
+    uses = {
+        "n('mean')()": "1.5",
+        "[list(row) for row in n('many')()]": "[[1, 2]]",
+        "n('many')().sum()": "3",
+        "n('due')()": "[[1, 2]]",
+        "n('inside')()": "[3, {'a': 2.0}, 'x', True]",
+        "n('long')()": "0.5",
+        "n('kind')().name": "'int8'",
+        "n('Number')(3)": "3",
+        "n('total')([1, 2])": "3.0",
+    }
+    alone(source, uses, due=("due",))
+
+
+def test_torch_in_a_course_without_it() -> None:
+    source = (
+        "import torch\nact = torch.relu\n"
+        "class Twice(torch.nn.Module):\n    def forward(self, x): return x * 2\n"
+        "model = Twice()\n"
+        "def mean(): return torch.tensor([1.0, 2.0]).mean()\n"
+        "def many(): return torch.ones(2, requires_grad=True)\n"
+        "def due(): return torch.ones(2, requires_grad=True)\n"
+        "def size(): return torch.ones(2, 3).shape\n"
+        "def total(x): return torch.tensor(x).sum().item()\n"
+    )
+    uses = {
+        "n('mean')()": "1.5",
+        "list(n('many')())": "[1.0, 1.0]",
+        "n('many')().tolist()": "[1.0, 1.0]",
+        "n('due')()": "[1.0, 1.0]",
+        "n('size')()": "(2, 3)",
+        "n('model')(2)": "4",
+        "n('total')([1, 2])": "3",
+    }
+    alone(source, uses, due=("due",))

@@ -16,6 +16,7 @@ import pytest
 from autograder.__main__ import MOST_CALLS, costly
 from autograder.assignment import Assignment, read_assignment
 from autograder.course import CourseError
+from autograder.differences import keep
 from autograder.engine import old, texts, trusted, worker
 from autograder.engine.pool import Unwell
 from autograder.engine.zygote import Zygote
@@ -74,6 +75,7 @@ class Task:
         self.assignment: Assignment = replace(read_assignment(source), stand_in=True)
         self.count = 0
         self.beside: dict[str, bytes] = {}  # what is handed in with the notebook
+        self.known: Any = None  # what the reference gives
 
     def _instructors(self, id: str, source: str, points: float | None = None) -> dict[str, Any]:
         if id in LOCKED + OPEN:
@@ -98,7 +100,7 @@ class Task:
         for name, content in self.beside.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(content)
-        return worker.grade(self.assignment, folder, f"s{self.count}", self.zygote)
+        return worker.grade(self.assignment, folder, f"s{self.count}", self.zygote, self.known)
 
     def verdicts(self, **answers: str) -> dict[str, Verdict]:
         """What each test is worth."""
@@ -1164,3 +1166,149 @@ def test_words_that_cannot_be_found_cost_no_points(task: Any, monkeypatch: Any) 
 
     monkeypatch.setattr(worker, "told", speechless)
     assert task(CHAIN).scores() == ALL
+
+
+ORDINARY = [  # a question, an answer in other words, a test
+    (
+        "stack",
+        "class Stack(list):\n    def push(self, x): self.append(x)",
+        "class Stack(list):\n    def push(self, x):\n        self[len(self):] = [x]",
+        "s = Stack()\ns.push(1)\ns.push(2)\nassert s == [1, 2] and len(s) == 2 and s[-1] == 2\n"
+        "assert list(s) == [1, 2] and 2 in s and isinstance(s, list)",
+    ),
+    (
+        "vocab",
+        "class Vocab(dict):\n    def __init__(self, words):\n"
+        "        super().__init__({w: i for i, w in enumerate(words)})\n"
+        "    def encode(self, text): return [self[w] for w in text.split()]",
+        "class Vocab(dict):\n    def __init__(self, words):\n"
+        "        for w in words: self.add(w)\n    def add(self, w): self[w] = len(self)\n"
+        "    def encode(self, text): return list(map(self.get, text.split()))",
+        "v = Vocab(['a', 'b'])\nassert v.encode('b a') == [1, 0] and v['b'] == 1 and 'z' not in v\n"
+        "assert v == {'a': 0, 'b': 1} and sorted(v) == ['a', 'b'] and len(v) == 2",
+    ),
+    (
+        "table",
+        "def table(): return {'a': 1}",
+        "class Table(dict):\n    def put(self, k, v): self[k] = v\n"
+        "def table():\n    t = Table()\n    t.put('a', 1)\n    return t",
+        "t = table()\nassert t == {'a': 1} and type(t) is dict and {**t, 'b': 2}['b'] == 2",
+    ),
+    (
+        "divide",
+        "from typing import NamedTuple\nclass Split(NamedTuple):\n    whole: int\n    rest: int\n"
+        "def divide(a, b): return Split(*divmod(a, b))",
+        "import collections\nSplit = collections.namedtuple('Split', 'whole rest')\n"
+        "def divide(a, b): return Split(a // b, rest=a % b)",
+        "r = divide(7, 2)\nassert r.whole == 3 and r.rest == 1 and r == (3, 1)\n"
+        "assert isinstance(r, Split) and divide(5, 5)._asdict() == {'whole': 1, 'rest': 0}",
+    ),
+    (
+        "due",
+        "import datetime as dt\ndef due(day): return day + dt.timedelta(weeks=2)",
+        "from datetime import date\ndef due(day): return date.fromordinal(day.toordinal() + 14)",
+        "import datetime\nassert due(datetime.date(2024, 2, 20)) == datetime.date(2024, 3, 5)",
+    ),
+    (
+        "home",
+        "from pathlib import Path\ndef home(name): return Path('home') / name",
+        "import pathlib\ndef home(name): return pathlib.PurePosixPath('home', name)",
+        "from pathlib import Path\nassert home('ada') == Path('home/ada')\n"
+        "assert home('b').name == 'b'",
+    ),
+    (
+        "count",
+        "def count(words):\n    found = {}\n    for w in words: found[w] = found.get(w, 0) + 1\n"
+        "    return found",
+        "import collections\ncount = collections.Counter",
+        "assert count('aab') == {'a': 2, 'b': 1} and count('aab')['a'] == 2",
+    ),
+    (
+        "area",
+        "def area(sides): return sides[0] * sides[1]",
+        "area = math.prod",
+        "assert area([2, 3]) == 6",
+    ),
+    (
+        "take",
+        "class Missing(KeyError, ValueError): pass\ndef take(key): raise Missing(key)",
+        "class Base(ValueError): pass\nclass Missing(Base, LookupError): pass\n"
+        "def take(key): raise Missing(key)",
+        "for kind in (ValueError, LookupError, Missing):\n    try:\n        take('a')\n"
+        "    except kind as error:\n        assert error.args == ('a',)\n"
+        "    else:\n        assert False",
+    ),
+    (
+        "Day",
+        "import enum\nclass Day(enum.IntEnum):\n    MON = 1\n    TUE = 2\n"
+        "def after(day): return Day(day % 2 + 1)",
+        "from enum import IntEnum\nDay = IntEnum('Day', 'MON TUE', module='__main__')\n"
+        "def after(day): return Day.TUE if day is Day.MON else Day.MON",
+        "assert after(Day.MON) == Day.TUE == 2 and after(Day.TUE).name == 'MON'\n"
+        "assert [d.name for d in Day] == ['MON', 'TUE']",
+    ),
+    (
+        "record",
+        "def record(): return np.array([(1, 'a')], [('n', 'i4'), ('word', 'U5')])",
+        "def record():\n    r = np.zeros(1, [('n', 'i4'), ('word', 'U5')])\n    r['n'] = 1\n"
+        "    r['word'] = 'a'\n    return r",
+        "assert record()['n'][0] == 1 and (record()['word'] == np.array(['a'])).all()",
+    ),
+]
+
+
+class Transcripts:
+    """What the reference gives in each test."""
+
+    def __init__(self, made: Task) -> None:
+        solutions = [cell.grade_id for cell in made.assignment.notebooks[0].of_kind("solution")]
+        found = worker.runs(made.assignment, {}, made.zygote, solutions)
+        self.kept = {test: keep(run.transcript) for test, run in found.items()}
+
+    def of(self, test: str) -> Any:
+        """The reference's transcript; no mistake is known."""
+        return self.kept.get(test), ()
+
+
+@pytest.mark.parametrize("part", ORDINARY, ids=lambda part: part[0])
+def test_a_right_answer_of_any_ordinary_kind_gets_its_points(task: Any, part: Any) -> None:
+    name, reference, answer, test = part
+    made = task([(name, reference), (f"t_{name}", test, 2)])
+    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert made.scores(**{name: answer}) == {f"t_{name}": 2}
+    made.known = Transcripts(made)
+    assert made.scores(**{name: answer}) == {f"t_{name}": 2}
+
+
+ODD = {
+    "object": "class Odd: pass\ndef odd(): return Odd()",
+    "number": "class Odd(float):\n    def more(self): pass\ndef odd(): return Odd(2)",
+    "class": "class Odd: pass\nodd = Odd",
+    "sparse": "import torch\ndef odd(): return torch.eye(2).to_sparse()",
+    "deep": "def odd():\n    a = []\n    for _ in range(300): a = [a]\n    return a",
+    "array": "def odd(): return np.ones(2, dtype='float64')[None].repeat(2, 0)",
+    "generator": "def odd(): yield 1",
+    "left out": "import torch\nodd = torch.eye(2).to_sparse()",
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_told_names_nothing_of_the_grader(task: Any, kind: str) -> None:
+    tests = [
+        ("t_add", "assert odd() + 1 == 2", 1),
+        ("t_less", "assert odd() < 2", 1),
+        ("t_index", "assert odd()[7:] == [1]", 1),
+        ("t_call", "odd()(3)", 1),
+        ("t_type", "v = odd()\nassert type(v) is list, f'got {type(v)} {v!r}'", 1),
+        ("t_class", "len(odd)\nassert False", 1),
+    ]
+    made = task([("odd", "def odd(): return 1"), *tests])
+    for known in (None, Transcripts(made)):
+        made.known = known
+        result = made.grade(odd=ODD[kind])
+        told = [v.told + v.said for v in result.notebooks[0].verdicts]
+        told += [*result.notebooks[0].notes, *(flag.words for flag in result.flags)]
+        for words in told:
+            assert "StandIn" not in words
+            assert "WireError" not in words
+            assert "autograder" not in words, words

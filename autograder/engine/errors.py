@@ -161,6 +161,11 @@ def _is_public(name: Any) -> bool:
     )
 
 
+def said(error: BaseException) -> str:
+    """The name that an exception goes by in what is told: none of the grader's own."""
+    return "TypeError" if isinstance(error, WireError) else type(error).__name__
+
+
 def told_of(kind: type) -> dict[str, Any]:
     """What tells the other end of an exception's class; a refusal on the line is a TypeError."""
     kind = TypeError if kind is WireError else kind

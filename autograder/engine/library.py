@@ -107,7 +107,7 @@ def _made(name: str, names: tuple[str, ...]) -> type:
     if (name, names) not in _MADE:
         if len(_MADE) >= MAX_NAMED:
             raise WireError("there are too many kinds of named tuples")
-        _MADE[name, names] = collections.namedtuple(name, names)
+        _MADE[name, names] = collections.namedtuple(name, names, module="answer")
     return _MADE[name, names]
 
 
@@ -189,6 +189,7 @@ _WRITERS: dict[type, Callable[[Encoder, Any], list[Any] | None]] = {
     datetime.timezone: _zone,
     pathlib.PurePosixPath: lambda e, v: [str(v)],
     pathlib.PureWindowsPath: lambda e, v: [str(v)],
+    pathlib.PosixPath: lambda e, v: [str(v)],
     uuid.UUID: lambda e, v: [e.node(v.int)],
     collections.UserDict: _only_data,
     collections.UserList: _only_data,
@@ -237,6 +238,12 @@ def _text(parts: list[Any]) -> str:
     if type(text) is not str:
         raise WireError("a message holds a value whose part is no text")
     return text
+
+
+def _read_path(decoder: Decoder, parts: list[Any]) -> pathlib.Path:
+    if decoder.is_wary:  # its files are those of the answer's process
+        raise WireError("a message holds a path of another process")
+    return pathlib.Path(_text(parts))
 
 
 def _user(made: Any, data: Any) -> Any:
@@ -298,6 +305,7 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "timedelta": lambda d, p: datetime.timedelta(*_integers(p, 3)),
     "timezone": _read_zone,
     "PurePosixPath": lambda d, p: pathlib.PurePosixPath(_text(p)),
+    "PosixPath": _read_path,
     "PureWindowsPath": lambda d, p: pathlib.PureWindowsPath(_text(p)),
     "UUID": lambda d, p: uuid.UUID(int=_of(d, int, *p)),
     "UserDict": lambda d, p: _user(collections.UserDict(), _of(d, dict, *p)),

@@ -7,6 +7,7 @@ The trusted end answers only what `Policy` allows, believes nothing but values, 
 
 import collections
 import copy
+import importlib
 import socket
 import sys
 import threading
@@ -17,8 +18,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.engine import arrays, errors, library, rng
+from autograder.engine import arrays, based, errors, library, rng
 from autograder.engine.clock import Clock, Over
+from autograder.engine.stand_ins import (
+    FORWARDED,
+    MAX_CLASSES,
+    OF_CLASSES,
+    Remote,
+    StandIn,
+    class_name,
+    make_class,
+    make_class_class,
+    remote_of,
+    small,
+)
 from autograder.engine.wire import Decoder, Encoder, Frame, WireError, read_frame, reading
 from autograder.results import Crossing, Opaque, Raised
 
@@ -27,18 +40,9 @@ MAX_NESTED = 60  # calls into each other
 MAX_RECEIVED = 4_000_000_000  # bytes from an answer during one test
 MAX_TRANSCRIPT = 64_000_000  # bytes of what answers gave that are kept to explain a mistake
 MAX_SNAPSHOT = 100_000  # parts of one such value
+LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such
 
-UNARY = ("neg", "pos", "abs", "invert", "len", "iter", "next", "reversed", "bool", "repr", "str")
-NUMBERS = ("int", "float", "index", "complex", "round", "trunc")
-BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
-COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
-ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
 TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
-MAX_LABEL = 120
-FORWARDED = frozenset(
-    f"__{name}__"
-    for name in (*UNARY, *NUMBERS, *BINARY, *(f"r{name}" for name in BINARY), *COMPARE, *ITEMS)
-)
 
 
 class Gone(BaseException):
@@ -192,12 +196,15 @@ class Peer:
         self.numbers: dict[int, int] = {}  # id of such an object -> its number
         self.next_number = 1
         self.stand_ins: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self.remotes: weakref.WeakValueDictionary[int, Remote] = weakref.WeakValueDictionary()
+        self.members: dict[int, Any] = {}  # of enumerations: there is one stand-in of each
         self.dropped: list[int] = []
         self.classes: dict[Any, type] = {}
         self.errors = errors.Classes()
         self.raised: dict[int, BaseException] = {}  # exceptions of ours on their way through
         self.next_raised = 0
         self.requests = 0  # made so far
+        self.crossed = 0  # requests of both ends so far
         self.unread = bytearray()
         self.received = 0  # bytes since a test began
         self.kept_bytes = 0  # in the transcript
@@ -218,6 +225,8 @@ class Peer:
         self.thread = threading.get_ident()
         self.random = rng.Follower()
         self._tensors: Any = None
+        self.has = LIBRARIES  # those that the other end has loaded
+        self.told: frozenset[str] | None = None  # those of ours of which it knows
 
     @property
     def policy(self) -> Policy:
@@ -229,18 +238,17 @@ class Peer:
         """Stand-ins made under another policy follow this one from now on."""
         self._policy = policy
         for made in list(self.stand_ins.values()):
-            if issubclass(type(made), StandIn) and type(made) is not StandInClass:
+            if type(made).__base__ is StandIn and made._remote.base is None:
                 _set_class(made, _class_of(self, made._remote.told))
             elif self.tensors and self.tensors.is_module(made):
                 _set_class(made, self.tensors.class_of(made.__dict__["_remote"].told))
 
     @property
     def tensors(self) -> Any:
-        """Handling of tensors, once the library is loaded; None before."""
-        if self._tensors is None and "torch" in sys.modules:
-            from autograder.engine.tensors import Tensors
-
-            self._tensors = Tensors(self)
+        """Handling of tensors, once both ends have the library; None before."""
+        if self._tensors is None and "torch" in self.has:
+            module = _tensors_module()
+            self._tensors = None if module is None else module.Tensors(self)
         return self._tensors
 
     # --- asking -------------------------------------------------------------------------------
@@ -285,13 +293,20 @@ class Peer:
         label = self._label(number)
         return self._request("copy", [number], (), f"copy {label}", label)
 
+    def contents(self, number: int) -> Any:
+        """What an object of the other end holds, as a plain value."""
+        return self._request("contents", [number], (), "ask contents")
+
     def gradients(self, graph: int, outputs: tuple) -> Any:
         """Vector-Jacobian product of an earlier call."""
         return self._request("vjp", [graph], outputs, "backward pass")
 
     def _label(self, number: int) -> str:
-        remote = remote_of(self.stand_ins.get(number))
+        remote = self._remote_at(number)
         return "" if remote is None else remote.label
+
+    def _remote_at(self, number: int) -> Remote | None:
+        return remote_of(self.stand_ins.get(number)) or self.remotes.get(number)
 
     def _request(
         self, op: str, plain: list, values: tuple, label: str, origin: str | None = None
@@ -301,6 +316,7 @@ class Peer:
         if len(self.open) > MAX_NESTED:
             raise RecursionError("test and answer call each other without end")
         self.requests += 1
+        self.crossed += 1
         if self.tensors:
             self.tensors.give_back()
         message = Outgoing(self)
@@ -312,11 +328,16 @@ class Peer:
         tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}
         if self.tensors:
             tree["t"] = self.tensors.state_out(message)
+        if message.expects:
+            tree["plain"] = True
         if not self.open:
             self.held.clear()
             self.raised.clear()
         if not self.is_free:  # an answer does not choose the numbers that a test draws
             tree["rng"] = self.random.leave(message.frame)
+            libraries = LIBRARIES.intersection(sys.modules)
+            if libraries != self.told:
+                tree["has"], self.told = sorted(libraries), libraries
         tree["drop"] = self._unused()
         message.send(tree)
         if self.asked is not None and op == "call" and plain[1] is None:
@@ -338,7 +359,7 @@ class Peer:
         """The label of what a request gives: what a class makes goes by the class's."""
         if op == "get":
             return label.removeprefix("get ")
-        remote = remote_of(self.stand_ins.get(plain[0])) if op == "call" else None
+        remote = self._remote_at(plain[0]) if op == "call" else None
         makes = remote is not None and remote.kind == "class" and plain[1] is None
         return label if makes else f"{label}()"
 
@@ -527,7 +548,11 @@ class Peer:
         incoming.call = next(calls, None)
         incoming.origin = f"{incoming.call.label}()" if incoming.call is not None else ""
         tree = frame.tree
+        if self.is_free and "has" in tree:
+            self.has = frozenset(tree["has"])
         reply = Outgoing(self)
+        reply.is_plain = tree.get("plain") is True
+        self.crossed += 1
         mode = self.tensors.mode() if self.tensors else None
         if not self.open:
             self.raised.clear()
@@ -598,6 +623,9 @@ class Peer:
         if op == "copy":
             self._permit(target, "__deepcopy__")
             return copy.deepcopy(target)
+        if op == "contents" and self.is_free:
+            base = based.base_of(type(target))
+            return None if base is None else based.plain(target, base)
         self._permit(target, name)
         if op == "call":
             function = target if name is None else getattr(target, name)
@@ -621,10 +649,15 @@ class Peer:
 
     # --- objects ------------------------------------------------------------------------------
 
+    def knows(self, value: Any) -> bool:
+        """Whether the other end has a stand-in for this very object of ours."""
+        number = self.numbers.get(id(value))
+        return number is not None and self.given.get(number) is value
+
     def give(self, value: Any) -> int:
         """The number under which the other end knows an object of ours."""
-        number = self.numbers.get(id(value))
-        if number is None or self.given.get(number) is not value:
+        number = self.numbers.get(id(value), 0)
+        if not self.knows(value):
             number = self.next_number
             self.next_number += 1
             self.given[number] = value
@@ -634,15 +667,33 @@ class Peer:
     def _forget(self, number: int) -> None:
         if type(number) is not int:
             raise WireError("a message names an object by no number")
+        if self.is_free and isinstance(self.given.get(number), type):
+            return  # objects of this class go by its number
         value = self.given.pop(number, None)
         self.numbers.pop(id(value), None)
         if self.tensors:
             self.tensors.forget(number)
 
+    def lacks(self, kind: type) -> bool:
+        """Whether this is a class of a library that the other end does not have, or made of one."""
+        missing = LIBRARIES - self.has
+        return bool(missing) and any(
+            one.__module__.partition(".")[0] in missing for one in kind.__mro__
+        )
+
+    def class_numbers(self, kinds: Iterable[type]) -> list[int]:
+        """The numbers of those classes of ours that the other end knows, or may meet later."""
+        if self.is_free:
+            for kind in kinds:
+                if kind.__module__.partition(".")[0] not in based.OTHERS:
+                    self.give(kind)
+        return [self.numbers[id(kind)] for kind in kinds if id(kind) in self.numbers]
+
     def _unused(self) -> list[int]:
         """Objects of the other end that nobody here uses any more."""
         dropped, self.dropped = self.dropped, []
-        return [number for number in dropped if number not in self.stand_ins]
+        known = (self.stand_ins, self.remotes)
+        return [number for number in dropped if not any(number in table for table in known)]
 
     def drop(self, number: int) -> None:
         """Tell the other end, at the next occasion, that nobody here uses this object any more."""
@@ -693,7 +744,7 @@ class Peer:
             return self.raised[told["yours"]]
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
-        raised = Raised(name, text, _small(told.get("line")), str(told.get("cell"))[:100], kinds)
+        raised = Raised(name, text, small(told.get("line")), str(told.get("cell"))[:100], kinds)
         args = [arg for arg in told["args"] if errors.is_plain(arg)]
         error: Any = self.errors.make(told, args, text)
         errors.carry(error, told.get("carries"))
@@ -787,6 +838,8 @@ class Outgoing:
         self.label = ""  # what is asked, as transcripts call it
         self.origin = ""  # the label of the objects that it gives
         self.expects = False  # whether it has to give a value
+        self.is_plain = False  # whether this is an answer to what has to give one
+        self.result: Any = None  # what a call gives
         self.values: Any = ()
 
     def named(self, place: int) -> str:
@@ -799,8 +852,11 @@ class Outgoing:
     def answer(self, incoming: "Incoming", value: Any) -> Any:
         """The node of what a call gave; it may refer to what the call was handed."""
         self.encoder.memo = {id(kept): place for place, kept in enumerate(incoming.kept)}
-        self.encoder.answers = True
-        return self.encoder.node(value)
+        self.encoder.answers, self.result = True, value
+        try:
+            return self.encoder.node(value)
+        finally:
+            self.result = None  # nothing is kept by this
 
     def changes(self, incoming: "Incoming") -> list[Any]:
         """What the call changed in place of what it was handed, as (place, node)."""
@@ -976,15 +1032,44 @@ class _Encoder(Encoder):
         place = self._handed_in(value)
         if place is not None:
             return ["U", *place]
+        if self.peer.lacks(type(value)):
+            return self._foreign(value)
         if self.peer.tensors:
             node = self.peer.tensors.node(self, value)
             if node is not None:
                 return node
-        for kinds in (arrays, library):
-            node = kinds.node(self, value)
-            if node is not None:
-                return node
-        return self._object(value)
+        node = arrays.node(self, value)
+        if node is None and self.peer.is_free:
+            node = self._based(value)
+        if node is None:
+            node = library.node(self, value)
+        return self._object(value) if node is None else node
+
+    def _foreign(self, value: Any) -> Any:
+        """The node of something of a library that the other end does not have.
+
+        A number is one of Python's own there, an array where a value is due its lists.
+        """
+        plain = value.tolist() if hasattr(type(value), "tolist") else value
+        if plain is value or (isinstance(plain, list) and not self.message.is_plain):
+            return self._object(value)
+        return self.node(plain if type(plain) is not type(value) else float(value))
+
+    def _based(self, value: Any) -> Any:
+        """The node of an object whose class an answer has made of one of Python's own.
+
+        A result is one if there is more to it than to a plain value, and no value is due. What
+        stands in a list is plain, but for paths and the members of enumerations.
+        """
+        base = based.base_of(type(value))
+        if base is None:
+            return None
+        if self.message.is_plain:
+            return self.node(based.plain(value, base)) if base in based.PATHS else None
+        alone = value is self.message.result or based.is_member(value) or base in based.PATHS
+        if self.peer.knows(value) or (alone and based.has_more(value, base)):
+            return ["H", describe(self.peer, self, value, base)]
+        return None
 
     def _handed_in(self, value: Any) -> tuple[int, int] | None:
         """Where in a call under way the other end gave us this very tensor, unchanged."""
@@ -1004,13 +1089,14 @@ class _Encoder(Encoder):
             parts = (self.node(part) for item in value.items() for part in item)
             return ["DD", self.node(value.default_factory), *parts]
         name = public_name(value)
-        if name is not None and (_is_taken(value) or not self.peer.is_free):
+        taken = _is_taken(value) and not self.peer.lacks(value) if self.peer.is_free else True
+        if name is not None and taken:
             return ["PUB", name]
         if kind in VIEWS and self.peer.is_free:
             return self.node(list(value))
-        for base in (bool, int, float, str, tuple, list, dict, set, frozenset, bytes):
-            if issubclass(kind, base) and not _is_exception(value):
-                return self.node(_plain(base, value))
+        for base in (*based.FIXED, list, dict, set):
+            if issubclass(kind, base):
+                return self.node(_bare(value, base))
         if not self.peer.policy.may_give(value):
             raise WireError(_refusal(value))
         return ["H", describe(self.peer, self, value)]
@@ -1033,74 +1119,16 @@ def _refusal(value: Any) -> str:
     return f"a {type(value).__name__} cannot be handed to an answer"
 
 
-def _plain(base: type, value: Any) -> Any:
-    """The value of a subclass as its built-in base has it, whatever the subclass overrides."""
-    if base is dict:
-        return dict(dict.items(value))
-    if base in (tuple, list, set, frozenset):
-        return base(base.__iter__(value))
-    if base is int:
-        return int.__add__(value, 0)
-    if base is float:
-        return float.__add__(value, 0.0)
-    if base is str:
-        return (
-            str.__str__(value) if type(str.__str__(value)) is str else "".join(str.__iter__(value))
-        )
-    return bytes(memoryview(value))
+def _bare(value: Any, base: type) -> Any:
+    """The value of a subclass without the names that a tuple may have."""
+    made = based.plain(value, base)
+    return tuple(made) if base is tuple else made
 
 
 # --- stand-ins for objects of the other end ---------------------------------------------------
 
 
-TOLD = ("dunders", "public", "base", "methods", "fields")  # what decides a stand-in's class
-
-
-class Remote:
-    """Where an object really is; kept on its stand-in as `_remote`."""
-
-    def __init__(self, peer: Peer, told: dict[str, Any]) -> None:
-        self.peer = peer
-        self.number = _small(told["n"])
-        self.kind = str(told["k"])[:20]
-        self.type_name = str(told["type"])[:100]
-        self.name = str(told.get("name") or self.type_name)[:100]
-        self.classes = tuple(n for n in told.get("classes") or () if type(n) is int)[:50]
-        self.is_bare = False  # whether it has no attributes here
-        self.told = {part: told.get(part) for part in TOLD}
-        self.twins = tuple(
-            kind
-            for kind in (_named_tuple(told.get("named")), _named(told.get("twin")))
-            if isinstance(kind, type)
-        )  # classes here whose objects a class of theirs has as well
-        self.origins: tuple[str, ...] = ()  # how a test came by it, never what it says itself
-        self.test = 0  # the recording in which it was looked up last
-
-    @property
-    def label(self) -> str:
-        """What a test's uses of it go by."""
-        label = "|".join(self.origins) or self.kind
-        return label if len(label) <= MAX_LABEL else f"{label[:60]}…{label[-50:]}"
-
-    def came(self, origin: str) -> None:
-        """A test came by it in this way, too."""
-        if origin and origin not in self.origins and len(self.origins) < 3:
-            self.origins += (origin,)
-
-    def __del__(self) -> None:
-        self.peer.drop(self.number)
-
-
-def remote_of(value: Any) -> Remote | None:
-    """The remote side of a stand-in; None for anything else."""
-    try:
-        found = object.__getattribute__(value, "_remote")
-    except AttributeError:
-        return None
-    return found if type(found) is Remote else None
-
-
-def describe(peer: Peer, encoder: _Encoder, value: Any) -> dict[str, Any]:
+def describe(peer: Peer, encoder: _Encoder, value: Any, base: type | None = None) -> dict[str, Any]:
     """What the other end has to know of an object of ours to make a stand-in."""
     told: dict[str, Any] = {"n": peer.give(value), "type": type(value).__name__}
     if peer.tensors and peer.tensors.is_module(value):
@@ -1114,16 +1142,20 @@ def describe(peer: Peer, encoder: _Encoder, value: Any) -> dict[str, Any]:
         told |= {"k": "function", "name": getattr(value, "__name__", "")}
     else:
         told |= {"k": "object", "name": getattr(value, "__name__", None)}
+    kinds = type.mro(type(value))
+    told["classes"] = peer.class_numbers(kinds)
+    if base is not None:
+        return told | based.described(encoder, value, base)
     told["dunders"] = [
         name for name in FORWARDED if _has(value, name) and peer.policy.may_use(value, name)
     ]
-    kinds = type.mro(type(value))
     told["public"] = next(filter(None, map(public_name, kinds[:-1])), None)
-    told["classes"] = [peer.numbers[id(kind)] for kind in kinds if id(kind) in peer.numbers]
     return told
 
 
 def _has(value: Any, name: str) -> bool:
+    if isinstance(value, type) and getattr(type(value), name, None) is getattr(type, name, None):
+        return False
     if name in ("__repr__", "__str__", "__format__", "__eq__", "__ne__"):
         return getattr(type(value), name, None) is not getattr(object, name, None)
     if name in ("__lt__", "__le__", "__gt__", "__ge__"):
@@ -1133,7 +1165,9 @@ def _has(value: Any, name: str) -> bool:
 
 def stand_in(peer: Peer, incoming: Incoming, told: dict[str, Any]) -> Any:
     """The stand-in for an object of the other end; the same one while it is in use."""
-    number = _small(told["n"])
+    if told.get("plain") is not None:
+        return _based_stand_in(peer, incoming, told)
+    number = small(told["n"])
     known = peer.stand_ins.get(number)
     if known is not None:
         _came(known, incoming.origin)
@@ -1151,6 +1185,25 @@ def stand_in(peer: Peer, incoming: Incoming, told: dict[str, Any]) -> Any:
     return made
 
 
+def _based_stand_in(peer: Peer, incoming: Incoming, told: dict[str, Any]) -> Any:
+    """The same for an object whose class is made of one of Python's own."""
+    number, value = small(told["n"]), incoming.value(told.get("body"))
+    known = peer.members.get(number)
+    if known is None:
+        known = peer.stand_ins.get(number)
+    if known is None:
+        remote = peer.remotes.get(number) or Remote(peer, told)
+        known = based.stand_in(remote, told, value, peer.classes)
+        peer.remotes[number] = remote
+        if based.is_open(known):
+            peer.stand_ins[number] = known
+        elif told.get("member") is True and len(peer.members) < MAX_CLASSES:
+            peer.members[number] = known
+    _came(known, incoming.origin)
+    peer.held[number] = known
+    return known
+
+
 def _came(made: Any, origin: str) -> None:
     remote = remote_of(made)
     if remote is not None:
@@ -1161,7 +1214,11 @@ def _class_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
     remote = Remote(peer, told)
     if told.get("error"):
         return peer.errors.of(told["error"])
-    cls = object.__new__(StandInClass)
+    twins = (_named_tuple(told.get("named")), _named(told.get("twin")))
+    remote.twins = tuple(kind for kind in twins if isinstance(kind, type))
+    names = tuple(name for name in peer.forwarded(told) if name in OF_CLASSES)
+    kind = peer.classes.setdefault(("class", names), make_class_class(names))
+    cls = object.__new__(kind)
     object.__setattr__(cls, "_remote", remote)
     return cls
 
@@ -1176,10 +1233,11 @@ def _object_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
 def _class_of(peer: Peer, told: dict[str, Any]) -> type:
     """The class of an object's stand-in, with the special methods that are believed now."""
     names = peer.forwarded(told)
-    key = (names, told.get("public"))
+    name = class_name(told, peer.classes)
+    key = (names, told.get("public"), name)
     if key not in peer.classes:
         seen = _seen(told.get("public"), peer.is_free)
-        peer.classes[key] = _make_class(names, seen)
+        peer.classes[key] = make_class(names, seen, name)
     return peer.classes[key]
 
 
@@ -1196,54 +1254,15 @@ def _look_for_objects(value: Any, is_call: bool) -> None:
         if remote is None or (not is_call and remote.kind in ("class", "module")):
             continue
         names = set(vars(type(part)))
+        names |= NO_ITERATORS if remote.base is not None else set()
         if "__next__" not in names or names & NO_ITERATORS or not issubclass(type(part), StandIn):
             raise TypeError(f"your code gave a {remote.type_name} where a value was expected")
-        remote.told = {"dunders": ["__iter__", "__next__"]}
+        remote.told = {"dunders": ["__iter__", "__next__"], "type": remote.type_name}
         remote.is_bare = True
         _set_class(part, _class_of(remote.peer, remote.told))
 
 
 NO_ITERATORS = {"__len__", "__getitem__", "__eq__", "__bool__", "__contains__"}
-
-
-class StandIn:
-    """Stands for an object of the other end: every use of it is a call there."""
-
-    _remote: Remote
-
-    def __getattr__(self, name: str) -> Any:
-        remote = object.__getattribute__(self, "_remote")
-        if name == "__name__":
-            return remote.name
-        if remote.is_bare or (name.startswith("__") and name.endswith("__")):
-            raise AttributeError(name)
-        return remote.peer.get(remote.number, name, f"{remote.label}.{name}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._remote.peer.put(self._remote.number, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        self._remote.peer.remove(self._remote.number, name)
-
-    def __deepcopy__(self, memo: dict) -> Any:
-        return self._remote.peer.duplicate(self._remote.number)
-
-    def __repr__(self) -> str:
-        return f"<{self._remote.kind} {self._remote.name} of the answer>"
-
-
-class StandInClass(StandIn):
-    """Stands for a class of the other end."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        remote = self._remote
-        return remote.peer.call(remote.number, None, args, kwargs, remote.label)
-
-    def __instancecheck__(self, value: Any) -> bool:
-        if issubclass(type(value), self._remote.twins):
-            return True
-        remote = remote_of(value)
-        return remote is not None and self._remote.number in remote.classes
 
 
 def _named_tuple(told: Any) -> type | None:
@@ -1252,70 +1271,6 @@ def _named_tuple(told: Any) -> type | None:
         return None
     name, names = told
     return library.named_tuple(name, names, len(names))
-
-
-def _make_class(names: tuple[str, ...], seen: Any) -> type:
-    """A class of stand-ins that forwards these special methods."""
-    body: dict[str, Any] = {name: _forward(name) for name in names}
-    body |= compared(names)
-    body["__hash__"] = object.__hash__
-    if isinstance(seen, type):
-        body["__class__"] = property(lambda self: seen)
-    return type("StandIn", (StandIn,), body)
-
-
-def _forward(name: str) -> Callable:
-    def forwarded(self: StandIn, *args: Any, **kwargs: Any) -> Any:
-        remote = self._remote
-        label = remote.label if name == "__call__" else f"{remote.label}.{name}"
-        target = None if name == "__call__" else name
-        if name == "__exit__" and args and not _may_tell(args[1]):
-            remote.peer.call(remote.number, name, (None, None, None), {}, label)
-            return False
-        return remote.peer.call(remote.number, target, args, kwargs, label)
-
-    return forwarded
-
-
-def _may_tell(error: Any) -> bool:
-    """Whether an answer's `__exit__` is told of it: not that a claim fails, nor of its own error.
-
-    Those go on as they are; the answer cleans up.
-    """
-    return not isinstance(error, AssertionError) and getattr(error, "raised", None) is None
-
-
-def compared(names: Iterable[str]) -> dict[str, Any]:
-    """Comparisons of a stand-in, only with others: no claim makes it equal to a plain value."""
-    found: dict[str, Any] = {}
-    if "__eq__" in names or "__ne__" in names:
-        found["__eq__"], found["__ne__"] = _equal, _unequal
-    for name in ("__lt__", "__le__", "__gt__", "__ge__"):
-        if name in names:
-            found[name] = _ordered(_forward(name))
-    return found
-
-
-def _ordered(forward: Callable) -> Callable:
-    def ordered(self: Any, other: Any) -> Any:
-        return NotImplemented if remote_of(other) is None else forward(self, other)
-
-    return ordered
-
-
-def _equal(self: StandIn, other: Any) -> Any:
-    """Two objects of the other end may be equal; an object never equals a plain value."""
-    if self is other:
-        return True
-    if remote_of(other) is None:
-        return NotImplemented
-    remote = self._remote
-    return remote.peer.call(remote.number, "__eq__", (other,), {}, f"{remote.label}.__eq__") is True
-
-
-def _unequal(self: StandIn, other: Any) -> Any:
-    result = _equal(self, other)
-    return result if result is NotImplemented else not result
 
 
 # --- public things that both ends have --------------------------------------------------------
@@ -1377,11 +1332,28 @@ def _is_taken(kind: Any) -> bool:
 
 
 def _may(what: str, kind: type) -> bool:
-    if "torch" not in sys.modules:
+    tensors = _tensors_module()
+    if tensors is None:
         return False
-    from autograder.engine import tensors
-
     return tensors.may_pass_for(kind) if what == "pass_for" else tensors.may_be_base(kind)
+
+
+def _tensors_module() -> Any:
+    """What handles tensors, where their library is loaded.
+
+    It cannot be had where an answer has imported the library in a sandbox that was made without.
+    """
+    if "torch" not in sys.modules:
+        return None
+    if not _TENSORS:
+        try:
+            _TENSORS.append(importlib.import_module("autograder.engine.tensors"))
+        except Exception:  # noqa: BLE001  (or has put something else in its place)
+            _TENSORS.append(None)
+    return _TENSORS[0]
+
+
+_TENSORS: list[Any] = []
 
 
 def _named(name: Any) -> Any:
@@ -1413,16 +1385,6 @@ def _no_end(error: BaseException) -> BaseException:
 
 def _is_exception(value: Any) -> bool:
     return isinstance(value, BaseException)
-
-
-def _small_int(value: Any) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
-
-
-def _small(value: Any) -> int:
-    if not _small_int(value):
-        return 0
-    return value
 
 
 def _other(one: Any, two: Any) -> bool:

@@ -24,6 +24,7 @@ from torch.nn.parameter import is_lazy
 
 from autograder.engine import rng
 from autograder.engine.arrays import is_shape
+from autograder.engine.stand_ins import FORWARDED, Remote, compared
 from autograder.engine.wire import WireError, reading
 
 if TYPE_CHECKING:
@@ -326,7 +327,7 @@ class Tensors:
 
     def describe(self, encoder: Any, module: Module) -> dict[str, Any]:
         """What the other end needs to make a stand-in of a module of ours."""
-        from autograder.engine.peer import FORWARDED, public_name
+        from autograder.engine.peer import public_name
 
         number = self.peer.give(module)
         kinds = type(module).__mro__[:-1]
@@ -341,7 +342,7 @@ class Tensors:
                 n for n, v in names.items() if not n.startswith("_") and not callable(v)
             ),
             "dunders": sorted(FORWARDED.intersection(names) - {"__call__", "__repr__"}),
-            "classes": [self.peer.numbers[id(k)] for k in kinds if id(k) in self.peer.numbers],
+            "classes": self.peer.class_numbers(kinds),
         }
         self.mine[number] = module
         try:
@@ -386,8 +387,6 @@ class Tensors:
 
     def stand_in(self, incoming: "Incoming", told: dict[str, Any], known: Any) -> Any:
         """The stand-in of a module of the other end."""
-        from autograder.engine.peer import Remote
-
         made: Any = known if known is self.theirs.get(_number(told)) else None
         if made is None:
             made = object.__new__(self.class_of(told))
@@ -458,7 +457,7 @@ class Tensors:
 
     def class_of(self, told: dict[str, Any]) -> type:
         """The class of a module's stand-in, with the special methods that are believed now."""
-        from autograder.engine.peer import compared, public
+        from autograder.engine.peer import public
 
         base = public(told["base"], False) if told.get("base") else Module
         if not may_be_base(base):

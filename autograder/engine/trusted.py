@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.engine.clock import Clock, here
+from autograder.engine.errors import said
 from autograder.engine.old import is_old
-from autograder.engine.peer import FORWARDED, Gone, Policy, left_on, remote_of
+from autograder.engine.peer import Gone, Policy, left_on
 from autograder.engine.session import Student
+from autograder.engine.stand_ins import FORWARDED, remote_of
 from autograder.results import Raised, TestRun
 from autograder.syntax import facts, parse
 
@@ -237,7 +239,7 @@ class Space(dict):
         except Gone:
             gone = True
         except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
-            failed = f"the instructor's cell {where} did not run ({type(error).__name__}: {error})"
+            failed = f"the instructor's cell {where} did not run ({said(error)}: {error})"
         crossed = peer is not None and peer.requests > before
         missing = {name for name in bound if name not in self}
         if failed and (crossed or facts(source).needed & self.unmade):
@@ -331,7 +333,7 @@ def run_test(
         test=cell.grade_id,
         status=_status(error),
         score=0.0 if error is not None else score,
-        error="" if error is None else type(error).__name__,
+        error="" if error is None else said(error),
         message="" if error is None else _text(student, error)[:MAX_MESSAGE],
         raised=getattr(error, "raised", None),
         in_hidden=_in_hidden(error, cell, name),

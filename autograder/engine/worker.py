@@ -24,6 +24,7 @@ from autograder.diagnose import CHANGED, told
 from autograder.differences import kept
 from autograder.differences import same as alike
 from autograder.engine.clock import doubt
+from autograder.engine.errors import said
 from autograder.engine.peer import Allowed, Gone, expectations, open_packages
 from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
@@ -202,7 +203,7 @@ def _grade_script(
     try:
         return _graded(assignment, script, zygote, known, budget)
     except (Gone, Exception) as error:  # noqa: BLE001  (no submission may stay without a grade)
-        words = f"it could not be graded ({type(error).__name__}); the instructor has to look"
+        words = f"it could not be graded ({said(error)}); the instructor has to look"
         flag = Flag("died", script.name, f"{words}: {error}"[:500])
         return _all_lost(assignment.notebook(script.name), words), (*script.flags, flag)
 
@@ -270,9 +271,9 @@ def _verdict(work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf 
         reference, mistakes = known.of(run.test) if known is not None else (None, ())
         return told(run, cell, reference, mistakes, answers=work.script.answers, runs=found)
     except Exception as error:  # noqa: BLE001  (words that cannot be found cost no points)
-        said = f"{run.status}: it could not be explained ({type(error).__name__}: {error})"[:500]
+        text = f"{run.status}: it could not be explained ({said(error)}: {error})"[:500]
         words = "" if run.status == "passed" else "A test failed."
-        return Verdict(run.test, run.status, run.score, cell.points, words, said, run.in_hidden)
+        return Verdict(run.test, run.status, run.score, cell.points, words, text, run.in_hidden)
 
 
 def _all_lost(notebook: Notebook, reason: str) -> NotebookResult:
@@ -490,7 +491,7 @@ class Work:
             self._step(cell, needed)
         except (Gone, Exception) as error:  # noqa: BLE001  (this cell alone is left out)
             self._lose()
-            words = str(error) if isinstance(error, Gone) else f"{type(error).__name__}: {error}"
+            words = str(error) if isinstance(error, Gone) else f"{said(error)}: {error}"
             self._leave_out(cell, CellRun(False, gone="died", words=words[:200]))
 
     def _step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
@@ -598,9 +599,9 @@ class Work:
             return self._question(group, tests)
         except (Gone, Exception) as error:  # noqa: BLE001  (the other questions go on)
             self._lose()
-            words = f"the question could not be graded ({type(error).__name__}: {error})"[:500]
+            words = f"the question could not be graded ({said(error)}: {error})"[:500]
             self.flags.append(Flag("died", f"{self.notebook.name}/{tests[0]}", words))
-            kind = type(error).__name__
+            kind = said(error)
             return [TestRun(test, "test-error", 0.0, kind, words) for test in tests]
 
     def _question(self, group: Group, tests: Sequence[str]) -> list[TestRun]:

@@ -1,0 +1,189 @@
+"""Stand-ins for objects of the other end: what they are made of, and what their uses call there."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autograder.engine.peer import Peer
+
+UNARY = ("neg", "pos", "abs", "invert", "len", "iter", "next", "reversed", "bool", "repr", "str")
+NUMBERS = ("int", "float", "index", "complex", "round", "trunc")
+BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
+ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
+MAX_LABEL = 120
+MAX_NAME = 100
+MAX_CLASSES = 1000  # of stand-ins, each of another kind
+FORWARDED = frozenset(
+    f"__{name}__"
+    for name in (*UNARY, *NUMBERS, *BINARY, *(f"r{name}" for name in BINARY), *COMPARE, *ITEMS)
+)
+HOME = {"__module__": "answer"}  # what messages say of where a class is
+OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
+TOLD = ("dunders", "public", "base", "methods", "fields", "type")  # what decides a stand-in's class
+
+
+def small(value: Any) -> int:
+    """A number that fits into a message; 0 for anything else."""
+    return value if type(value) is int and -(2**63) <= value < 2**63 else 0
+
+
+class Remote:
+    """Where an object really is; kept on its stand-in as `_remote`."""
+
+    def __init__(self, peer: "Peer", told: dict[str, Any]) -> None:
+        self.peer = peer
+        self.number = small(told["n"])
+        self.kind = str(told["k"])[:20]
+        self.type_name = str(told["type"])[:100]
+        self.name = str(told.get("name") or self.type_name)[:100]
+        self.classes = tuple(n for n in told.get("classes") or () if type(n) is int)[:50]
+        self.is_bare = False  # whether it has no attributes here
+        self.told = {part: told.get(part) for part in TOLD}
+        self.base: type | None = None  # the class of Python's own that its class is made of
+        self.body: Any = None  # its contents, as they were when so many messages had crossed:
+        self.fresh = -1
+        self.twins: tuple[type, ...] = ()  # classes here whose objects theirs has as well
+        self.origins: tuple[str, ...] = ()  # how a test came by it, never what it says itself
+        self.test = 0  # the recording in which it was looked up last
+
+    @property
+    def label(self) -> str:
+        """What a test's uses of it go by."""
+        label = "|".join(self.origins) or self.kind
+        return label if len(label) <= MAX_LABEL else f"{label[:60]}…{label[-50:]}"
+
+    def came(self, origin: str) -> None:
+        """A test came by it in this way, too."""
+        if origin and origin not in self.origins and len(self.origins) < 3:
+            self.origins += (origin,)
+
+    def __del__(self) -> None:
+        self.peer.drop(self.number)
+
+
+def remote_of(value: Any) -> Remote | None:
+    """The remote side of a stand-in; None for anything else."""
+    try:
+        found = object.__getattribute__(value, "_remote")
+    except AttributeError:
+        return None
+    return found if type(found) is Remote else None
+
+
+class StandIn:
+    """Stands for an object of the other end: every use of it is a call there."""
+
+    _remote: Remote
+
+    def __getattr__(self, name: str) -> Any:
+        remote = object.__getattribute__(self, "_remote")
+        if name == "__name__":
+            return remote.name
+        if remote.is_bare or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(name)
+        return remote.peer.get(remote.number, name, f"{remote.label}.{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._remote.peer.put(self._remote.number, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._remote.peer.remove(self._remote.number, name)
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self._remote.peer.duplicate(self._remote.number)
+
+    def __repr__(self) -> str:
+        return f"<{self._remote.kind} {self._remote.name} of the answer>"
+
+
+class StandInClass(StandIn):
+    """Stands for a class of the other end."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        remote = self._remote
+        return remote.peer.call(remote.number, None, args, kwargs, remote.label)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        if issubclass(type(value), self._remote.twins):
+            return True
+        remote = remote_of(value)
+        return remote is not None and self._remote.number in remote.classes
+
+
+def make_class_class(names: tuple[str, ...]) -> type:
+    """A class of stand-ins for classes which have these special methods, as enumerations do."""
+    return type("type", (StandInClass,), {name: forward(name) for name in names} | HOME)
+
+
+def class_name(told: dict[str, Any], classes: dict[Any, type]) -> str:
+    """What messages call an object of the other end: its class's name, if it is one."""
+    name = str(told.get("type"))
+    is_name = name.isidentifier() and len(name) <= MAX_NAME
+    return name if is_name and len(classes) < MAX_CLASSES else "object"
+
+
+def make_class(names: tuple[str, ...], seen: Any, name: str) -> type:
+    """A class of stand-ins that forwards these special methods, and goes by this name."""
+    body: dict[str, Any] = {name: forward(name) for name in names} | HOME
+    body |= compared(names)
+    body["__hash__"] = object.__hash__
+    if isinstance(seen, type):
+        body["__class__"] = property(lambda self: seen)
+    return type(name, (StandIn,), body)
+
+
+def forward(name: str) -> Callable:
+    """What calls a special method of an object of the other end."""
+
+    def forwarded(self: StandIn, *args: Any, **kwargs: Any) -> Any:
+        remote = self._remote
+        label = remote.label if name == "__call__" else f"{remote.label}.{name}"
+        target = None if name == "__call__" else name
+        if name == "__exit__" and args and not _may_tell(args[1]):
+            remote.peer.call(remote.number, name, (None, None, None), {}, label)
+            return False
+        return remote.peer.call(remote.number, target, args, kwargs, label)
+
+    return forwarded
+
+
+def _may_tell(error: Any) -> bool:
+    """Whether an answer's `__exit__` is told of it: not that a claim fails, nor of its own error.
+
+    Those go on as they are; the answer cleans up.
+    """
+    return not isinstance(error, AssertionError) and getattr(error, "raised", None) is None
+
+
+def compared(names: Iterable[str]) -> dict[str, Any]:
+    """Comparisons of a stand-in, only with others: no claim makes it equal to a plain value."""
+    found: dict[str, Any] = {}
+    if "__eq__" in names or "__ne__" in names:
+        found["__eq__"], found["__ne__"] = _equal, _unequal
+    for name in ("__lt__", "__le__", "__gt__", "__ge__"):
+        if name in names:
+            found[name] = _ordered(forward(name))
+    return found
+
+
+def _ordered(forward: Callable) -> Callable:
+    def ordered(self: Any, other: Any) -> Any:
+        return NotImplemented if remote_of(other) is None else forward(self, other)
+
+    return ordered
+
+
+def _equal(self: StandIn, other: Any) -> Any:
+    """Two objects of the other end may be equal; an object never equals a plain value."""
+    if self is other:
+        return True
+    if remote_of(other) is None:
+        return NotImplemented
+    remote = self._remote
+    return remote.peer.call(remote.number, "__eq__", (other,), {}, f"{remote.label}.__eq__") is True
+
+
+def _unequal(self: StandIn, other: Any) -> Any:
+    result = _equal(self, other)
+    return result if result is NotImplemented else not result

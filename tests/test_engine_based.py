@@ -1,0 +1,513 @@
+"""Objects of classes that an answer has made of Python's own: their uses, and their lies."""
+
+import collections
+import contextlib
+import copy
+import gc
+import json
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autograder.engine.peer import remote_of
+from autograder.engine.trusted import Guard
+from autograder.engine.wire import WireError
+from autograder.engine.zygote import Zygote
+from tests.test_engine_peer import (
+    Enemy,
+    Names,
+    against,
+    answering,
+    of_tests,
+    outcome,
+    replying,
+    told,
+)
+
+
+@pytest.fixture
+def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+    """answer(source) runs it; tests believe no operator of its objects, as where there is none."""
+    with contextlib.ExitStack() as stack:
+
+        def run(source: str) -> Any:
+            student = stack.enter_context(answering(open_zygote, source))
+            student.peer.policy = Guard()
+            return Names(student)
+
+        yield run
+
+
+CLASSES = """
+import collections, enum, pathlib
+from typing import NamedTuple
+class Stack(list):
+    def push(self, x): self.append(x)
+    def peek(self): return self[-1]
+class Vocab(dict):
+    def __init__(self, words=()):
+        super().__init__((w, i) for i, w in enumerate(words))
+        self.unknown = -1
+    def lookup(self, w): return self.get(w, self.unknown)
+    @classmethod
+    def of(cls, text): return cls(text.split())
+class Zero(dict):
+    def __missing__(self, key): return 0
+class Bag(collections.Counter):
+    def most(self): return self.most_common(1)[0][0]
+class Graph(collections.defaultdict):
+    def __init__(self): super().__init__(list)
+    def link(self, a, b): self[a].append(b)
+class Group(set):
+    def join(self, x): self.add(x)
+class Queue(collections.deque):
+    def put(self, x): self.append(x)
+class Celsius(float):
+    def to_f(self): return self * 9 / 5 + 32
+class Money(int):
+    unit = "EUR"
+    def __repr__(self): return f"{int(self)} {self.unit}"
+    def __add__(self, other): return Money(int(self) + int(other))
+class Word(str):
+    def vowels(self): return sum(c in 'aeiou' for c in self)
+    def upper(self): return Word('UP' + str.upper(self))
+class Vector(tuple):
+    def __new__(cls, *parts): return super().__new__(cls, parts)
+    def __add__(self, other): return Vector(*(a + b for a, b in zip(self, other)))
+    def norm(self): return sum(x * x for x in self) ** 0.5
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+    def norm(self): return abs(self.x) + abs(self.y)
+class Plain(list): pass
+class Num(enum.IntEnum):
+    ONE = 1
+    TWO = 2
+class Color(enum.Enum):
+    RED = 'r'
+    BLUE = 'b'
+class Level(str, enum.Enum):
+    LOW = 'low'
+def build(words): return Vocab(words)
+def numbers(): return [Num.ONE, Num.TWO]
+def double(s): return [*s, *s]
+def is_stack(s): return type(s).__name__
+def paint(c): return Color.BLUE if c is Color.RED else Color.RED
+def some(): return [Stack([1]), Word('a')]
+made = Vocab(['a'])
+"""
+
+
+def test_a_list_with_methods_of_its_own_is_one_and_has_them(answer: Any) -> None:
+    names = answer(CLASSES)
+    s: Any = names.Stack()
+    assert s == []
+    assert not s
+    s.push(1)
+    s.push([2])
+    assert s == [1, [2]]
+    assert [1, [2]] == s  # noqa: SIM300
+    assert s != [1]
+    assert len(s) == 2
+    assert s[0] == 1
+    assert s[-1] == s.peek() == [2]
+    assert s[:1] == [1]
+    assert list(s) == [1, [2]]
+    assert [2] in s
+    assert 3 not in s
+    assert s + [4] == [1, [2], 4]  # noqa: RUF005
+    assert isinstance(s, list)
+    assert isinstance(s, names.Stack)
+    assert repr(s) == str(s) == "[1, [2]]"
+    assert s.pop() == [2]
+    s.append(5)
+    s[0] = 7
+    s += [8]
+    del s[1]
+    assert sorted(s, reverse=True) == [8, 7]
+    assert s < [9]
+    assert s.index(8) == 1
+    assert list(reversed(s)) == [8, 7]
+    assert names.double(s) == [7, 8, 7, 8]
+    assert names.is_stack(s) == "Stack"
+    assert s == names.Stack([7, 8])
+    assert s != names.Stack([7])
+    assert copy.deepcopy(s) == [7, 8]
+    with pytest.raises(AttributeError):
+        s.nothing()
+    with pytest.raises(IndexError):
+        s[5]
+    assert np.array(s).tolist() == [7, 8]
+
+
+def test_a_table_with_methods_of_its_own_is_one_and_has_them(answer: Any) -> None:
+    names = answer(CLASSES)
+    v = names.Vocab(["a", "b"])
+    assert v.lookup("b") == 1
+    assert v.lookup("z") == v.unknown == -1
+    assert v == {"a": 0, "b": 1}
+    assert sorted(v) == ["a", "b"]
+    assert dict(v) == {**v} == {"a": 0, "b": 1}
+    assert "a" in v
+    assert "z" not in v
+    assert v.get("z", 5) == 5
+    assert list(v.items()) == [("a", 0), ("b", 1)]
+    assert v | {"c": 2} == {"a": 0, "b": 1, "c": 2}
+    v["c"] = 9
+    assert v.lookup("c") == v["c"] == 9
+    with pytest.raises(KeyError):
+        v["z"]
+    assert isinstance(v, dict)
+    assert names.Vocab.of("x y").lookup("y") == 1
+    assert names.build(["q"]).lookup("q") == 0
+    assert names.made.lookup("a") == 0
+    assert names.Zero({"a": 1})["b"] == 0
+    assert {**names.Zero({"a": 1})} == {"a": 1}
+
+
+def test_other_kinds_of_containers(answer: Any) -> None:
+    names = answer(CLASSES)
+    bag = names.Bag("aab")
+    assert bag.most() == "a"
+    assert bag == {"a": 2, "b": 1}
+    assert bag == collections.Counter("aab")
+    assert bag["z"] == 0
+    graph = names.Graph()
+    graph.link(1, 2)
+    graph.link(1, 3)
+    assert graph == {1: [2, 3]}
+    assert graph[5] == []
+    assert set(graph) == {1, 5}
+    group = names.Group([1])
+    group.join(2)
+    assert group == {1, 2}
+    assert group & {2, 3} == {2}
+    assert group | {3} == {1, 2, 3}
+    assert group <= {1, 2, 3}
+    queue = names.Queue()
+    queue.put(1)
+    assert queue == collections.deque([1])
+    assert queue.popleft() == 1
+
+
+def test_a_number_or_text_with_methods_of_its_own_is_one_and_has_them(answer: Any) -> None:
+    names = answer(CLASSES)
+    c = names.Celsius(100.5)
+    assert c.to_f() == pytest.approx(212.9)
+    assert c == 100.5
+    assert c + 1 == 101.5
+    assert isinstance(c, float)
+    assert isinstance(c, names.Celsius)
+    assert json.dumps([c]) == "[100.5]"
+    assert f"{c:.0f}" == "100"
+    money = names.Money(5)
+    assert repr(money) == "5 EUR"
+    assert money.unit == "EUR"
+    assert money == 5
+    assert {money: 1}[5] == 1
+    word = names.Word("abe")
+    assert word.vowels() == 2
+    assert word.upper() == "UPABE"
+    assert "".join([word, "x"]) == "abex"
+    assert word[0] == "a"
+    assert names.double(word) == list("abeabe")
+
+
+def test_tuples_with_methods_of_their_own(answer: Any) -> None:
+    names = answer(CLASSES)
+    p: Any = names.Point(3, -4)
+    assert (p.x, p.y, p.norm()) == (3, -4, 7)
+    assert p._asdict() == {"x": 3, "y": -4}
+    assert p == (3, -4)
+    assert isinstance(p, tuple)
+    assert repr(p) == "Point(x=3, y=-4)"
+    v, three = names.Vector(1, 2), (3,)
+    assert v + three == (1, 2, 3)  # the sum is believed only where the reference has one
+    names._peer.policy = Guard(frozenset(["__add__"]))
+    total = v + names.Vector(2, 2)
+    assert total == (3, 4)
+    assert total.norm() == 5
+    names._peer.policy = Guard()
+    assert v + three == (1, 2, 3)
+
+
+def test_members_of_an_enumeration(answer: Any) -> None:
+    names = answer(CLASSES)
+    one: Any = names.Num.ONE
+    assert (one.name, one.value) == ("ONE", 1)
+    assert one == 1
+    assert one is names.Num.ONE
+    assert one + 1 == names.Num.TWO
+    assert repr(one) == "<Num.ONE: 1>"
+    assert [n.name for n in names.numbers()] == ["ONE", "TWO"]
+    assert [n.name for n in names.Num] == ["ONE", "TWO"]
+    assert len(names.Num) == 2
+    assert names.Num["TWO"] is names.Num(2)
+    assert isinstance(one, names.Num)
+    assert isinstance(one, int)
+    red = names.Color.RED
+    assert red is names.Color("r")
+    assert red == names.Color.RED
+    assert red != names.Color.BLUE
+    assert red in names.Color
+    assert {red: 1}[names.Color.RED] == 1
+    assert names.paint(red) is names.Color.BLUE
+    assert isinstance(names.paint(red), names.Color)
+    low: Any = names.Level.LOW
+    assert low.name == "LOW"
+    assert low == "low"
+    with pytest.raises(ValueError, match="is not a valid"):
+        names.Color("x")
+
+
+def test_an_object_is_one_of_a_class_that_a_test_meets_later(answer: Any) -> None:
+    names = answer("class Thing: pass\nclass More(Thing): pass\ndef make(): return More()\n")
+    thing = names.make()
+    assert isinstance(thing, names.Thing)
+    assert isinstance(thing, names.More)
+
+
+def test_what_adds_nothing_and_what_stands_in_a_list_is_plain(answer: Any) -> None:
+    names = answer(CLASSES)
+    assert type(names.Plain([1])) is list
+    assert [type(part) for part in names.some()] == [list, str]
+
+
+def test_where_the_reference_gives_a_value_the_same_is_given_plain(answer: Any) -> None:
+    names = answer(CLASSES)
+    asked = ("build", "Vocab", "Money", "Word", "numbers", "Point")
+    names._peer.expected = [(name, "value") for name in asked]
+    with names._peer.recording() as crossings:
+        assert type(names.build(["a"])) is dict
+        assert type(names.Vocab(["a"])) is dict
+        assert type(names.Money(3)) is int
+        assert type(names.Word("a")) is str
+        assert [type(n) for n in names.numbers()] == [int, int]
+        assert names.Point(1)._fields == ("x", "y")
+    assert [remote_of(call.outcome) for call in crossings] == [None] * 6
+
+
+def test_contents_are_those_of_now_and_are_asked_for_once(answer: Any) -> None:
+    names = answer(CLASSES)
+    vocab = names.Vocab([str(n) for n in range(500)])
+    before = names._peer.requests
+    assert all(str(n) in vocab and vocab[str(n)] == n for n in range(500))
+    assert len(vocab) == len(list(vocab)) == 500
+    assert names._peer.requests < before + 5
+    inner = names.Stack([[1]])
+    assert inner == [[1]]
+    seen = []
+    space = of_tests("def look(): seen.append(list(stack))")
+    space |= {"seen": seen, "stack": inner}
+    names._student.run("more", "def grow(s, f):\n    s.push(2); f(); s.push(3); f()\n", 60)
+    names.grow(inner, space["look"])
+    assert seen == [[[1], 2], [[1], 2, 3]]
+
+
+PATHS = """
+import pathlib, tempfile
+def save(text):
+    path = pathlib.Path(tempfile.mkdtemp()) / 'a' / 'b.txt'
+    path.parent.mkdir()
+    path.write_text(text)
+    return path
+def both(): return [pathlib.Path('x/y'), pathlib.PurePosixPath('x/y')]
+def name(path): return path.name, type(path).__name__
+"""
+
+
+def test_a_path_is_equal_to_its_like_and_its_file_is_where_the_answer_put_it(answer: Any) -> None:
+    names = answer(PATHS)
+    path = names.save("so")
+    assert path.exists()
+    assert path.read_text() == "so"
+    assert path.name == "b.txt"
+    assert path.parent.is_dir()
+    assert (path.parent / "b.txt").read_text() == "so"
+    assert path == pathlib.Path(str(path))
+    assert isinstance(path, pathlib.Path)
+    one, other = names.both()
+    assert one == other == pathlib.Path("x/y")
+    assert {one: 1}[pathlib.Path("x/y")] == 1
+    assert sorted([one, pathlib.Path("a")])[0] == pathlib.Path("a")
+    assert repr(one) == "PosixPath('x/y')"
+    assert names.name(pathlib.Path("u/v")) == ("v", "PosixPath")
+    assert names.name(one) == ("y", "PosixPath")
+
+
+LIARS = """
+class Yes(list):
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __contains__(self, other): return True
+    def __lt__(self, other): return True
+    def __sub__(self, other): return 0
+    def more(self): pass
+class Number(float):
+    def __eq__(self, other): return True
+    def __sub__(self, other): return 0.0
+    __rsub__ = __sub__
+    def __abs__(self): return 0.0
+    def __len__(self): return 10 ** 9
+    def more(self): pass
+class Pair(tuple):
+    def __len__(self): return 10 ** 9
+    def __eq__(self, other): return True
+    def more(self): pass
+"""
+
+
+def test_no_word_of_an_object_makes_it_equal_to_a_plain_value(answer: Any) -> None:
+    import torch
+
+    names = answer(LIARS)
+    yes = names.Yes([1])
+    assert yes != [2]
+    assert [2] != yes  # noqa: SIM300
+    assert yes == [1]
+    assert not yes < [0]
+    assert 5 not in yes
+    with pytest.raises(TypeError):
+        _ = yes - 1
+    number = names.Number(3)
+    assert number != 4
+    assert abs(number - 1) == 2
+    assert abs(1 - number) == 2
+    pair = names.Pair((1, 2))
+    assert len(pair) == 2
+    assert pair != (1, 3)
+    assert torch.zeros(pair).shape == (1, 2)
+
+
+def based(plain: Any, body: Any = None, **more: Any) -> Any:
+    """An object that claims to be made of one of Python's own classes."""
+    return ["H", told(plain=plain, body=body, own=[], classes=[], **more)]
+
+
+LIES = [
+    *(based("object"), based("type", 1), based(5), based(["L"]), based({}), based("bool", True)),
+    *(based("int"), based("int", 1.5), based("int", "1"), based("int", True), based("str", 1)),
+    *(based("int", ["L"]), based("tuple", ["L"]), based("tuple", 5), based("bytes", "a")),
+    *(
+        based("list", ["L"]),
+        based("dict", 1),
+        based("float", ["H", told(n=2)]),
+        based("tuple", None),
+    ),
+    *(based("PosixPath"), based("PosixPath", "/"), based("PosixPath", ["V", "UUID", 1])),
+    *(based("tuple", based("tuple", ["T"], n=2)), based("str", based("str", "a", n=2))),
+]
+
+
+@pytest.mark.parametrize("tree", LIES, ids=lambda tree: repr(tree[1]["plain"]))
+def test_a_value_of_another_kind_than_is_claimed_is_refused(tree: Any) -> None:
+    assert isinstance(outcome(replying({"r": tree})), WireError)
+
+
+def test_a_class_has_no_names_but_public_ones_and_special_ones_that_are_known() -> None:
+    names = ["__class__", "_remote", "a b", 5, "__getattribute__", "__new__", "real", "__init__"]
+    tree = ["H", told(plain="int", body=7, own=names, classes=[], dunders=names)]
+    got = outcome(replying({"r": tree}))
+    assert got == 7
+    assert got.__class__ is type(got)
+    assert set(vars(type(got))) <= {"real", "__module__", "__doc__", "__dict__"}
+
+
+def test_contents_that_are_of_another_kind_are_refused() -> None:
+    for wrong in (5, ["D"], ["T"], ["H", told(n=2, plain="list")], ["H", told(n=3)]):
+
+        def act(enemy: Enemy, wrong: Any = wrong) -> None:
+            enemy.hear()
+            enemy.say({"r": based("list")})
+            while True:
+                enemy.hear()
+                enemy.say({"r": wrong})
+
+        with against(act) as peer:
+            got = peer.ask("name", "x")
+            with pytest.raises(WireError):
+                _ = got == [1]
+            with pytest.raises(WireError):
+                list(got)
+
+
+def test_a_joined_path_of_an_answer_is_a_path_or_nothing() -> None:
+    for wrong in (1.0, "x", ["H", told(n=3)], ["V", "PurePosixPath", "/a/b"]):
+
+        def act(enemy: Enemy, wrong: Any = wrong) -> None:
+            enemy.hear()
+            enemy.say({"r": based("PosixPath", ["V", "PurePosixPath", "/a"])})
+            enemy.hear()
+            enemy.say({"r": wrong})
+
+        with against(act) as peer:
+            got = peer.ask("name", "x")
+            with pytest.raises(TypeError):
+                _ = got / "b"
+
+
+def test_an_answer_cannot_ask_what_a_test_holds() -> None:
+    heard = []
+
+    def act(enemy: Enemy) -> None:
+        enemy.hear()
+        enemy.say({"op": "contents", "p": [1], "v": ["T"]})
+        heard.append(enemy.hear())
+        enemy.say({"r": 1})
+
+    space = of_tests("class Secret(list):\n    def __call__(self): pass\ndef f(): pass")
+    assert outcome(act, [space["f"]]) == 1
+    assert "e" in heard[0]
+
+
+def test_an_object_that_stands_where_a_value_is_due_is_refused() -> None:
+    for tree in (based("int", 3), based("list"), based("tuple", ["T", 1])):
+
+        def act(enemy: Enemy, tree: Any = tree) -> None:
+            enemy.hear()
+            enemy.say({"r": ["H", told(n=1, k="function", type="function")]})
+            tree[1]["n"] = 2
+            enemy.hear()
+            enemy.say({"r": tree})
+
+        with against(act) as peer:
+            peer.expected = [("f", "value")]
+            with peer.recording():
+                f = peer.ask("name", "f")
+                with pytest.raises(TypeError, match="where a value was expected"):
+                    peer.call(remote_of(f).number, None, (), {}, "f")  # type: ignore[union-attr]
+
+
+def test_classes_made_without_end_are_bounded(answer: Any) -> None:
+    names = answer(
+        "def make(n):\n"
+        "    return type(f'C{n}', (int,), {'__module__': '__main__', f'f{n}': lambda s: 1})(n)\n"
+    )
+    for n in range(1200):
+        assert names.make(n) == n
+    assert len(names._peer.classes) <= 1100
+
+
+def test_nothing_is_kept_of_many_such_objects(answer: Any) -> None:
+    names = answer(CLASSES)
+    peer = names._peer
+
+    def once() -> None:
+        s, c = names.Stack([1]), names.Celsius(1)
+        assert s == [1]
+        assert c.to_f() > 33
+
+    once()
+    gc.collect()
+    for _ in range(100):
+        once()
+    gc.collect()
+    names.Stack()
+    assert len(peer.remotes) < 10
+    assert len(peer.stand_ins) < 10
+    source = "import gc\nheld = sum(type(o).__name__ == 'Stack' for o in gc.get_objects())\n"
+    names._student.run("count", source, 60)
+    assert names.held < 10
