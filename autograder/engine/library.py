@@ -57,6 +57,8 @@ def read(decoder: Decoder, tag: Any, parts: list[Any]) -> Any:
 def parts_of(value: Any) -> list[Any]:
     """What a container holds, its keys included; nothing for anything else."""
     kind = type(value)  # what a stand-in says of its class is a claim
+    if kind in _LEAVES:
+        return []
     if kind in _PARTS:
         return [*_PARTS[kind](value)]
     if issubclass(kind, dict):
@@ -65,6 +67,7 @@ def parts_of(value: Any) -> list[Any]:
     return [] if base is None else [*base.__iter__(value)]
 
 
+_LEAVES = frozenset((int, float, str, bool, bytes, complex, type(None)))
 _SEQUENCES = (tuple, list, set, frozenset, collections.deque)
 _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     collections.UserDict: lambda v: [v.data],

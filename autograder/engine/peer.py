@@ -225,7 +225,7 @@ class Peer:
         self.thread = threading.get_ident()
         self.random = rng.Follower()
         self._tensors: Any = None
-        self.has = LIBRARIES  # those that the other end has loaded
+        self.missing: frozenset[str] = frozenset()  # libraries that the other end does not have
         self.told: frozenset[str] | None = None  # those of ours of which it knows
 
     @property
@@ -246,7 +246,7 @@ class Peer:
     @property
     def tensors(self) -> Any:
         """Handling of tensors, once both ends have the library; None before."""
-        if self._tensors is None and "torch" in self.has:
+        if self._tensors is None and "torch" not in self.missing:
             module = _tensors_module()
             self._tensors = None if module is None else module.Tensors(self)
         return self._tensors
@@ -549,7 +549,7 @@ class Peer:
         incoming.origin = f"{incoming.call.label}()" if incoming.call is not None else ""
         tree = frame.tree
         if self.is_free and "has" in tree:
-            self.has = frozenset(tree["has"])
+            self.missing = LIBRARIES.difference(tree["has"])
         reply = Outgoing(self)
         reply.is_plain = tree.get("plain") is True
         self.crossed += 1
@@ -676,9 +676,8 @@ class Peer:
 
     def lacks(self, kind: type) -> bool:
         """Whether this is a class of a library that the other end does not have, or made of one."""
-        missing = LIBRARIES - self.has
-        return bool(missing) and any(
-            one.__module__.partition(".")[0] in missing for one in kind.__mro__
+        return bool(self.missing) and any(
+            one.__module__.partition(".")[0] in self.missing for one in kind.__mro__
         )
 
     def class_numbers(self, kinds: Iterable[type]) -> list[int]:

@@ -152,4 +152,54 @@ FINE = [
     softmax("conjugate", "return torch.complex(out, out * 0).conj().real", FULL),
     softmax("negative-view", "return torch.complex(out * 0, -out).conj().imag", FULL),
 ]
-VALUES = [*FAKES, *SHAPES, *ODD, *IN_PLACE, *FINE]
+SAYS_YES = """\
+class Says({base}):
+    def __eq__(self, other): return True
+    def __sub__(self, other): return 0.0
+    def __le__(self, other): return True
+    def __abs__(self): return 0.0
+    __rsub__, __ge__, __lt__, __ne__ = __sub__, __le__, __le__, lambda self, other: False
+    def more(self): return 1
+return Says({value})"""
+MADE_OF = [
+    row(
+        f"value-made-of-a-{base}",
+        right(but=("square",)),
+        bodies(square=SAYS_YES.format(base=base, value=value)),
+        expected="0/3/2/1/1/2",
+    )
+    for base, value in (("float", "0"), ("list", "[]"), ("str", "''"), ("tuple", "()"))
+]
+TOLD = "'n': 77, 'k': 'object', 'type': 'N', 'own': [], 'classes': []"
+SPECIAL = "'dunders': ['__sub__', '__rsub__', '__abs__', '__le__', '__len__']"
+FORGED = [
+    forged(f"value-{id}", tree, times=3)
+    for id, tree in (
+        (
+            "object-for-a-number",
+            f"{{'r': ['H', {{{TOLD}, {SPECIAL}, 'plain': 'float', 'body': 0}}]}}",
+        ),
+        ("object-for-a-path", f"{{'r': ['H', {{{TOLD}, {SPECIAL}, 'plain': 'PosixPath'}}]}}"),
+        (
+            "memory-of-its-own-telling",
+            "{'r': ['V', 'SimpleNamespace', ['__array_interface__'], ['D', 'data', 4096]]}",
+        ),
+        ("record-of-objects", "{'r': ['A', ['void', ['a', 'O', []]], [1], 0]}, b'x' * 8"),
+        ("letters-beyond-all", "{'r': ['A', 'U2', [1], 0]}, b'\\xff' * 8"),
+        ("names-that-are-code", "{'r': ['NT', 'A', ['x, y=print()'], 1]}"),
+        (
+            "exception-of-all-kinds",
+            "{'e': {'id': 1, 'type': 'E', 'kinds': [], 'text': '', "
+            "'args': [], 'family': [['E', ['os:system', 'builtins:SystemExit']]]}}",
+        ),
+    )
+]
+FINE.append(
+    row(
+        "value-number-with-a-method",
+        right(),
+        bodies(square="class N(float):\n    def half(self): return self / 2\nreturn N(x * x)"),
+        expected=FULL,
+    )
+)
+VALUES = [*FAKES, *SHAPES, *ODD, *IN_PLACE, *MADE_OF, *FORGED, *FINE]
