@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,6 +87,14 @@ def test_who_sleeps_uses_up_the_time(wall: Wall):
     wall.goes(10.5, Used(0.1, 0))
     with pytest.raises(Over):
         one.left()
+
+
+@pytest.mark.parametrize(("state", "runs"), [("R", True), ("S", False), ("D", False), ("Z", False)])
+def test_who_waits_for_a_child_or_a_disk_does_not_run(tmp_path: Path, state: str, runs: bool):
+    (tmp_path / "stat").write_text(f"7 (a) R) {state} 1 " + "0 " * 9 + "100 20 3 4 0 0")
+    usage = Usage([os.open(tmp_path / "stat", os.O_RDONLY)])
+    assert usage.read() == Used(127 / os.sysconf("SC_CLK_TCK"), None, runs)
+    usage.close()
 
 
 def test_time_that_a_machine_took_from_this_one_does_not_count(wall: Wall):

@@ -1274,7 +1274,7 @@ class Transcripts:
 def test_a_right_answer_of_any_ordinary_kind_gets_its_points(task: Any, part: Any) -> None:
     name, reference, answer, test = part
     made = task([(name, reference), (f"t_{name}", test, 2)])
-    assert worker.rehearse(made.assignment, made.zygote) == []
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
     made.known = Transcripts(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}

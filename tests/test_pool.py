@@ -73,6 +73,11 @@ def task(state: State, item: list[Any]) -> bytes:
         with tempfile.NamedTemporaryFile(dir=rest[0]):
             time.sleep(0.2)
         return b"worked"
+    if what == "slow once":
+        if Path(rest[0]).exists():
+            return b"in time"
+        Path(rest[0]).touch()
+        time.sleep(LONG)
     if what == "raise":
         raise ValueError("no")
     if what == "exit":
@@ -140,6 +145,13 @@ def test_a_worker_that_hangs_is_killed(pool: Pool, what: list[Any]):
     found = results(pool, [what, ["echo", 1]], seconds=2)
     assert found[str(what)] == Lost("the grading process took longer than 2 seconds")
     assert found[str(["echo", 1])] == b"1"
+
+
+def test_who_took_too_long_is_tried_once_more_alone(pool: Pool, tmp_path: Path):
+    results(pool, [["echo", 0]])  # warm now
+    slow = ["slow once", str(tmp_path / "mark")]
+    found = list(pool.run([slow, ["echo", 1], ["echo", 2]], 3))
+    assert found[-1] == (slow, b"in time")
 
 
 def test_a_large_result_comes_whole_and_a_huge_one_does_not(pool: Pool):

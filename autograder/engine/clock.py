@@ -45,7 +45,7 @@ class Usage:
             stat, waited = self._text(0), self._waited()
             # What a process calls itself stands in brackets, and may hold any sign.
             fields = stat[stat.rindex(b")") + 2 :].split()
-            return Used(sum(map(int, fields[11:15])) / _TICKS, waited, fields[0] in b"RD")
+            return Used(sum(map(int, fields[11:15])) / _TICKS, waited, fields[0] == b"R")
         except (OSError, IndexError, ValueError):
             return None
 

@@ -36,6 +36,7 @@ _LARGEST = 64 << 20  # bytes of one result
 _RESTARTS = 3  # of the warm process, without a result in between
 _LONGEST_WORDS = 2000  # bytes of why there is no result
 _GRACE = 30.0  # seconds for a killed worker to be buried
+_TOO_LONG = "took longer than"
 # a result: "R", "D" for one in doubt, "E" for an error or "A" for again, and its length
 _HEAD = struct.Struct("<cQ")
 _FRAME = struct.Struct("<cQI")  # to the warm process: "t"ask or "k"ill, number, length
@@ -51,7 +52,8 @@ class Lost:
 class Doubtful(bytes):
     """A result that others may have had a part in, by taking the processors.
 
-    The task is done once more when all others are done, alone; if that fails, this counts.
+    The task is done once more when all others are done, alone; if that fails, this counts. So is
+    one that took longer than it may.
     """
 
 
@@ -202,8 +204,8 @@ class Pool:
         for number, how in reports or ():
             work = batch.running.pop(number)
             outcome = work.result(how)
-            if isinstance(outcome, Doubtful):
-                batch.later(work, outcome)
+            if isinstance(outcome, Doubtful) or work.may_be_late(outcome):
+                batch.later(work, outcome if isinstance(outcome, Doubtful) else None)
                 continue
             if outcome is None:
                 batch.again(work)
@@ -219,7 +221,7 @@ class Pool:
             return
         for number, work in batch.running.items():
             if time.monotonic() >= work.deadline:
-                self._stop(number, work, f"took longer than {batch.seconds:g} seconds")
+                self._stop(number, work, f"{_TOO_LONG} {batch.seconds:g} seconds")
 
     def _stop(self, number: int, work: "_Work[T]", reason: str) -> None:
         assert self._warm
@@ -256,6 +258,11 @@ class _Work(Generic[T]):
             self.heard += part
             self.over = not part
         return first and bool(self.heard)
+
+    def may_be_late(self, outcome: bytes | Lost | None) -> bool:
+        """Whether others may have had a part in its taking too long."""
+        late = self.killed.startswith(_TOO_LONG)
+        return isinstance(outcome, Lost) and late and not self.tries
 
     def complete(self) -> bool:
         """Whether all of a result has come."""
@@ -336,7 +343,7 @@ class _Batch(Generic[T]):
         """Try a task once more, in a new warm process."""
         self.next.append((work.task, work.tries + 1, work.first))
 
-    def later(self, work: _Work[T], first: Doubtful) -> None:
+    def later(self, work: _Work[T], first: Doubtful | None) -> None:
         """Try a task once more when all others are done."""
         self.last.append((work.task, work.tries + 1, first))
 
