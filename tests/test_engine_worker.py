@@ -1280,6 +1280,42 @@ def test_a_right_answer_of_any_ordinary_kind_gets_its_points(task: Any, part: An
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
 
 
+WRAPS = """
+import functools
+def twice(f):
+    @functools.wraps(f)
+    def wrapper(x):
+        {body}
+    return wrapper
+"""
+ASKS = """
+calls = []
+def grow(x):
+    "One more."
+    calls.append(x)
+    return x + 1
+doubled = twice(grow)
+assert doubled(3) == 8 and calls == [3]
+assert doubled.__name__ == "grow"
+"""
+
+
+def test_a_decorated_function_of_the_tests_is_the_answers(task: Any) -> None:
+    made = task([("twice", WRAPS.format(body="return 2 * f(x)")), ("t_twice", ASKS, 2)])
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    others = [
+        "import functools\ndef twice(f):\n    def w(x): return 2 * f(x)\n"
+        "    return functools.update_wrapper(w, f)",
+        "import functools\ndef twice(f):\n    return functools.wraps(f)(lambda x: f(x) * 2)",
+        "import functools\ndef twice(f):\n    f = functools.lru_cache(f)\n"
+        "    return functools.wraps(f)(lambda x: f(x) * 2)",
+    ]
+    for answer in others:
+        assert made.scores(twice=answer) == {"t_twice": 2}, answer
+    for body in ("f(x)", "raise ValueError", "return f(x)"):
+        assert made.scores(twice=WRAPS.format(body=body)) == {"t_twice": 0}, body
+
+
 ODD = {
     "object": "class Odd: pass\ndef odd(): return Odd()",
     "number": "class Odd(float):\n    def more(self): pass\ndef odd(): return Odd(2)",

@@ -18,6 +18,7 @@ from autograder.engine.stand_ins import (
     FORWARDED,
     HOME,
     MAX_CLASSES,
+    Held,
     Remote,
     StandIn,
     class_name,
@@ -220,7 +221,8 @@ def _open(base: type, own: tuple[str, ...], new: tuple[str, ...], name: str) -> 
         body.pop("__rtruediv__", None)
     else:
         body["__hash__"] = object.__hash__
-    return type(name, (StandIn,), body | HOME | {"__class__": property(lambda self: base)})
+    body |= {"__class__": property(lambda self: base), "__slots__": ()}
+    return type(name, (Held,), body | HOME)
 
 
 def _with_contents(name: str, base: type) -> Callable:

@@ -24,6 +24,7 @@ from autograder.engine.stand_ins import (
     FORWARDED,
     MAX_CLASSES,
     OF_CLASSES,
+    Held,
     Remote,
     StandIn,
     class_name,
@@ -238,7 +239,7 @@ class Peer:
         """Stand-ins made under another policy follow this one from now on."""
         self._policy = policy
         for made in list(self.stand_ins.values()):
-            if type(made).__base__ is StandIn and made._remote.base is None:
+            if type(made).__base__ is Held and made._remote.base is None:
                 _set_class(made, _class_of(self, made._remote.told))
             elif self.tensors and self.tensors.is_module(made):
                 _set_class(made, self.tensors.class_of(made.__dict__["_remote"].told))

@@ -74,6 +74,7 @@ def remote_of(value: Any) -> Remote | None:
 class StandIn:
     """Stands for an object of the other end: every use of it is a call there."""
 
+    __slots__ = ()
     _remote: Remote
 
     def __getattr__(self, name: str) -> Any:
@@ -90,6 +91,11 @@ class StandIn:
     def __delattr__(self, name: str) -> None:
         self._remote.peer.remove(self._remote.number, name)
 
+    def __copy__(self) -> Any:
+        made = object.__new__(type(self))
+        object.__setattr__(made, "_remote", self._remote)
+        return made
+
     def __deepcopy__(self, memo: dict) -> Any:
         return self._remote.peer.duplicate(self._remote.number)
 
@@ -97,8 +103,19 @@ class StandIn:
         return f"<{self._remote.kind} {self._remote.name} of the answer>"
 
 
-class StandInClass(StandIn):
+class Held(StandIn):
+    """One that is nothing else, and so needs no dictionary.
+
+    `functools.wraps` would copy what that holds, and a wrapper would pass for the wrapped.
+    """
+
+    __slots__ = ("__weakref__", "_remote")
+
+
+class StandInClass(Held):
     """Stands for a class of the other end."""
+
+    __slots__ = ()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         remote = self._remote
@@ -113,7 +130,8 @@ class StandInClass(StandIn):
 
 def make_class_class(names: tuple[str, ...]) -> type:
     """A class of stand-ins for classes which have these special methods, as enumerations do."""
-    return type("type", (StandInClass,), {name: forward(name) for name in names} | HOME)
+    body = {name: forward(name) for name in names} | HOME
+    return type("type", (StandInClass,), {**body, "__slots__": ()})
 
 
 def class_name(told: dict[str, Any], classes: dict[Any, type]) -> str:
@@ -126,11 +144,11 @@ def class_name(told: dict[str, Any], classes: dict[Any, type]) -> str:
 def make_class(names: tuple[str, ...], seen: Any, name: str) -> type:
     """A class of stand-ins that forwards these special methods, and goes by this name."""
     body: dict[str, Any] = {name: forward(name) for name in names} | HOME
-    body |= compared(names)
+    body |= compared(names) | {"__slots__": ()}
     body["__hash__"] = object.__hash__
     if isinstance(seen, type):
         body["__class__"] = property(lambda self: seen)
-    return type(name, (StandIn,), body)
+    return type(name, (Held,), body)
 
 
 def forward(name: str) -> Callable:
