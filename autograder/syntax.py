@@ -24,8 +24,6 @@ PIECE = re.compile(  # of a line, as far as it says whether the next one goes on
     r"""(?P<comment>\#.*)|(?P<triple>\"{3}|'{3})|"(?:\\.|[^"\\])*+"?|'(?:\\.|[^'\\])*+'?"""
     r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<goes_on>\\$)"""
 )
-SETTERS = ("setattr", "delattr", "object", "reload")  # of their first argument
-CHANGERS = ("update", "pop", "clear", "setdefault", "popitem", "dict")  # of what they belong to
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 INNER = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -161,40 +159,55 @@ def touched(source: str) -> set[str]:
     return top_level_names(tree) | deleted
 
 
+ACTING = (ast.Call, ast.Global, ast.Await, ast.Delete, ast.With, ast.AugAssign)
+
+
 @lru_cache(maxsize=500)
-def reaches_out(source: str) -> frozenset[str]:
-    """Names of which a cell sets, replaces or deletes a part: `math` in `math.pi = 3`."""
+def acts(source: str) -> bool:
+    """Whether a cell may do more than define what belongs to it, as far as its text tells.
+
+    Whatever it calls may change what all cells share, and so may setting a part of something,
+    taking a name from inside a function, or importing names that nobody can foresee.
+    """
+    tree = parse(source)
+    if tree is None:
+        return False
+    todo: list[ast.AST] = [*tree.body]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ACTING):
+            return True
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            return True
+        if any(name == "*" or name.startswith("__") for name in _binds(node)):
+            return not isinstance(node, ast.FunctionDef)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            inside = ast.walk(node)
+            if any(isinstance(part, ast.Global) for part in inside):
+                return True
+            todo.extend(_around(node))
+        else:
+            todo.extend(ast.iter_child_nodes(node))
+    return False
+
+
+@lru_cache(maxsize=500)
+def altered(source: str) -> frozenset[str]:
+    """Names of whose values a cell sets, deletes or calls a part: `a` in `a[0] = 1`, `a.add(2)`."""
     found: set[str] = set()
     for node in ast.walk(parse(source) or ast.Module([], [])):
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             found.add(_root(node))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-            if node.args and _last_name(node.func) in SETTERS:
-                found.add(_root(node.args[0]))
-            found.add(_root(node.func) if _last_name(node.func) in CHANGERS else "")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            found.add(_root(node.func))
     return frozenset(found - {""})
 
 
-@lru_cache(maxsize=500)
-def imported_names(source: str) -> frozenset[str]:
-    """Names that a cell gives to what it imports."""
-    nodes = ast.walk(parse(source) or ast.Module([], []))
-    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    return frozenset(name for node in imports for name in _binds(node))
-
-
 def _root(node: ast.AST) -> str:
-    """The name with which an expression like `a.b[0].c()` or `vars(a)["b"]` begins."""
+    """The name with which an expression like `a.b[0].c()` begins; empty if it is another."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        if not isinstance(node, ast.Call):
-            node = node.value
-        else:
-            node = node.args[0] if node.args and _root(node.func) == "vars" else node.func
+        node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def _last_name(node: ast.Name | ast.Attribute) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _binds(node: ast.AST) -> Iterator[str]:

@@ -1009,10 +1009,113 @@ def test_a_part_of_a_module_that_one_answer_changes_costs_no_other_question(
     made = task(parts)
     result = made.grade(first=f"{parts[0][1]}\n{slip}")
     assert {v.test: v.score for v in result.notebooks[0].verdicts} == {"t_first": 1, "t_root": 2}
-    assert "changes a part of" in " ".join(result.notebooks[0].notes)
+    assert "was graded without that" in " ".join(result.notebooks[0].notes)
     assert made.scores(root=f"{slip}\n{parts[2][1]}")["t_root"] == 0
     wrong = made.scores(first=f"{parts[0][1]}\n{slip}", root="def root(xs):\n    return 3")
     assert wrong == {"t_first": 1, "t_root": 0}
+
+
+FIRST = ("first", "def first():\n    return 1")
+T_FIRST = ("t_first", "assert first() == 1", 1)
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        "np.seterr(all='raise')",
+        "import sys\nsys.setrecursionlimit(120)",
+        "import decimal\ndecimal.setcontext(decimal.Context(prec=3))",
+        "import warnings\nwarnings.simplefilter('error')",
+        "from numpy import *",
+        "exec('sum = 0')",
+        "globals()['math'] = 3",
+        "def f():\n    global math\n    math = 0\nf()",
+        "norm = math.sqrt\nL = torch.nn.Linear\nL.__init__ = None",
+        "data.append(100)",
+        "def total(xs):\n    return 0",
+        "__builtins__ = {}",
+    ],
+)
+def test_what_a_cell_does_to_all_others_costs_no_other_question(task: Any, slip: str) -> None:
+    whole = (
+        "def mean(xs):\n    import decimal, warnings\n    warnings.warn('slow')\n"
+        "    layer = torch.nn.Linear(1, 1)\n    np.float64(1e300) * 1e300\n"
+        "    deep = lambda n: n and deep(n - 1)\n    deep(150)\n"
+        "    assert math.floor(1.5) == sum([1])\n"
+        "    assert decimal.Decimal(1) / 3 > decimal.Decimal('0.33333')\n"
+        "    return total(xs) / len(list(xs))"
+    )
+    parts = [
+        ("data", "data = [1, 2, 3]"),
+        ("total", CHAIN[4][1]),
+        ("t_total", "assert total([1, 2]) == 3", 2),
+        FIRST,
+        T_FIRST,
+        ("mean", whole),
+        ("t_mean", "assert mean([4, 5]) == 4.5\nassert mean(data) == 2", 3),
+    ]
+    made = task(parts)
+    scores = made.scores(first=f"{FIRST[1]}\n{slip}")
+    assert scores["t_mean"] == 3 and scores["t_total"] == 2
+    wrong = made.scores(first=f"{FIRST[1]}\n{slip}", mean="def mean(xs):\n    return 4.5")
+    assert wrong["t_mean"] == 0
+
+
+def test_a_test_of_another_answer_is_that_answers(task: Any) -> None:
+    parts = [*CHAIN, ("t_square_more", "assert square(7) == 49\nassert square(2) == 4", 5)]
+    made = task(parts)
+    zero = "def square(x):\n    return 9 if x == 3 else x * x if abs(x) == 1 else 0"
+    for extra in ("", "\nmath.tau = math.tau"):
+        found = made.scores(square=zero + extra)
+        assert found == {**ALL, "t_square": 1, "t_square_more": 0}
+        found = made.scores(square="def square(x):\n    return 0" + extra)
+        assert found == {**ALL, "t_square": 0, "t_square_more": 0}
+
+
+def test_what_cells_put_into_a_holder_is_each_answers_own(task: Any) -> None:
+    parts = [
+        ("load", "def load():\n    return ['b ', 'a']"),
+        ("t_load", "assert len(load()) == 2", 1),
+        ("look", "results = {'raw': load()}"),
+        ("clean", "def clean(words):\n    return sorted(w.strip() for w in words)"),
+        ("data", "results['clean'] = clean(results['raw'])"),
+        ("t_clean", "assert results['clean'] == ['a', 'b']", 2),
+    ]
+    made = task(parts)
+    broken = "def load():\n    return None"
+    assert made.scores() == {"t_load": 1, "t_clean": 2}
+    assert made.scores(load=broken) == {"t_load": 0, "t_clean": 2}
+    assert made.scores(load=broken, clean="def clean(words):\n    return 'wrong'") == {
+        "t_load": 0,
+        "t_clean": 0,
+    }
+
+
+def test_a_class_made_of_a_wrong_one_is_graded_by_itself(task: Any) -> None:
+    parts = [
+        ("shape", "class Shape:\n    def sides(self):\n        return 4"),
+        ("t_shape", "assert Shape().sides() == 4", 1),
+        ("tile", "class Tile(Shape):\n    def cost(self):\n        return 2 * self.sides()"),
+        ("t_tile", "assert Tile().cost() == 8", 2),
+    ]
+    made = task(parts)
+    wrong = "class Shape:\n    def sides(self):\n        return 3"
+    assert made.scores(shape=wrong) == {"t_shape": 0, "t_tile": 2}
+    assert made.scores(shape=wrong, tile=parts[2][1].replace("2 *", "3 *"))["t_tile"] == 0
+
+
+HEDGE = "def square(x):\n    return x * x if LOOK % 2 == 0 else x + x"
+
+
+def test_who_goes_by_the_look_has_no_second_chance(task: Any, tmp_path: Path) -> None:
+    made = task([FIRST, T_FIRST, *CHAIN[:2], ("t_more", "assert square(7) == 49", 1)])
+    marks = tmp_path / "looks"
+    # right in every second process in which it is looked at
+    begun = (
+        f"with open({str(marks)!r}, 'a') as file:\n    file.write('.')\n    LOOK = file.tell()\n"
+    )
+    assert made.scores(square=begun + HEDGE)["t_square"] == 0
+    assert marks.stat().st_size >= 3
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ from autograder.results import (
     Verdict,
 )
 from autograder.rules import QuestionRules, broken_rules, statements, unread
-from autograder.syntax import facts, imported_names, parse, reaches_out, touched
+from autograder.syntax import acts, altered, facts, parse, touched
 
 
 class Zygote(Protocol):
@@ -131,7 +131,7 @@ def prepare(assignment: Assignment) -> None:
                 compiled(cell.source, f"<test {cell.grade_id}>")
             elif cell.cell_type == "code":
                 facts(cell.source)
-                imported_names(cell.source)
+                acts(cell.source)
 
 
 def runs(
@@ -563,7 +563,8 @@ class Work:
             return None
         given = self.notebook.cells[cell.place]
         found = facts(given.source)
-        wanted = given.kind == "readonly" or found.star or needed & found.bound
+        makes = found.bound | altered(given.source)
+        wanted = given.kind == "readonly" or found.star or needed & makes
         return given if wanted and given.source.strip() else None
 
     def _prepare(self, given: Cell) -> Prepared:
@@ -584,10 +585,17 @@ class Work:
                 continue
             ended = self._attempt_question(group, tests)
             found += ended
-            if any(run.score < self.notebook.cell(run.test).points for run in ended):
-                for solution in group.solutions:
-                    self.broken |= set(self.notebook.defines.get(solution, ()))
+            for run in ended:
+                if run.score < self.notebook.cell(run.test).points:
+                    self.broken |= self._blamed(group, run.test)
         return found
+
+    def _blamed(self, group: Group, test: str) -> set[str]:
+        """Names of answers that are broken if this test fails."""
+        if not self._is_about_others(group, test):
+            return self._defined(group)
+        others = {name for names in self.notebook.defines.values() for name in names}
+        return others.intersection(facts(self.notebook.cell(test).source).needed)
 
     def _attempt_question(self, group: Group, tests: Sequence[str]) -> list[TestRun]:
         """How a question's tests end; what goes wrong with it goes wrong with it alone."""
@@ -625,7 +633,7 @@ class Work:
         points is found again in a new one that has run the cells alone.
         """
         found: list[TestRun] = []
-        changed = False
+        changed, before = False, set[str]()  # whether values of ours were; what failed before
         while left := tests[len(found) :]:
             was_used = self.used
             runs, changes, words = self._attempt(group, left, instead, protect)
@@ -633,13 +641,32 @@ class Work:
                 with self.budget.repeating():
                     runs = self._found_again(group, runs, left, instead, protect)
                 if not runs:
+                    before |= set(left)
                     self._renew()
                     continue
             found += runs or [TestRun(left[0], "died", 0.0, message=words)]
             changed |= changes
+        turned = {run.test: run for run in found if run.test in before}
+        with self.budget.repeating():
+            worse = self._confirmed(group, turned, instead) if not protect else {}
+        found = [worse.get(run.test, run) for run in found]
         if changed and not protect and not self.own:
             return self._protected(group, found, instead)
         return found
+
+    def _confirmed(
+        self, group: Group, found: Mapping[str, TestRun], instead: Mapping[str, Any]
+    ) -> dict[str, TestRun]:
+        """A third look, in a new process, at tests that failed at the first and now pass.
+
+        An answer that goes by the clock, or by chance, has a chance for each look.
+        """
+        passed = [test for test, run in found.items() if run.status == "passed"]
+        if not passed or self.own or self.notebook.shared_names:
+            return {}
+        self._renew()
+        again = {run.test: run for run in self._group(group, passed, instead)}
+        return {test: run for test, run in again.items() if run.status != "passed"}
 
     def _doubtful(self, group: Group, runs: Sequence[TestRun], tests: Sequence[str]) -> bool:
         """Whether tests of other questions may be to blame for how these ended."""
@@ -807,23 +834,17 @@ class Work:
     def _asked_twice(self, group: Group, run: TestRun) -> TestRun:
         """Where no hidden test asks anew: the same calls, the last first, must give the same."""
         calls = self.asked.pop(run.test, [])[:MOST_CALLS]
-        if len(calls) < 2 or run.stood_in or run.status != "passed":
+        if len(calls) < 2 or run.stood_in or run.status != "passed" or not self.budget.may_repeat:
             return run
         first = [crossing for crossing in run.transcript if crossing.what == calls[0].what]
         if len(first) < len(calls) or any(call.what != calls[0].what for call in calls):
             return run
         try:
-            if not self.notebook.shared_names:
-                self._renew()
-            student, self.used = self._student(), True
-            with student.clock(self._limit(group)):
-                self._restore(student, self.usual.get(run.test, frozenset()))
-                again = student.ask_again(calls[::-1])
-            if run.test in self.usual:
-                self._renew()
+            with self.budget.repeating():
+                again = self._ask_again(group, run, calls[::-1])
         except Gone:
             self._lose()
-            return self._inconstant(group, run)
+            return self._inconstant(group, run) if self.budget.left else run
         except Exception:  # noqa: BLE001  (calls that cannot be made again prove nothing)
             self._lose()
             return run
@@ -835,6 +856,18 @@ class Work:
             alike(now, before) for now, before in pairs if Opaque not in (type(now), type(before))
         )
         return run if same else self._inconstant(group, run)
+
+    def _ask_again(self, group: Group, run: TestRun, calls: list[Any]) -> list[Any]:
+        """What these calls give in a process in which no test has run."""
+        if not self.notebook.shared_names:
+            self._renew()
+        student, self.used = self._student(), True
+        with student.clock(self._limit(group)):
+            self._restore(student, self.usual.get(run.test, frozenset()))
+            again = student.ask_again(calls)
+        if run.test in self.usual:
+            self._renew()
+        return again
 
     def _inconstant(self, group: Group, run: TestRun) -> TestRun:
         """A test that passed, for an answer that gives something else when asked again.
@@ -882,6 +915,7 @@ class Work:
         uses has the meaning that Python or the instructor gave it.
         """
         failed = [run.test for run in found if run.status != "passed"]
+        failed = [test for test in failed if not self._is_about_others(group, test)]
         if self.own or not (self.assignment.stand_in and failed and self.budget.may_repeat):
             return found
         used, own = self._used(group), self._defined(group)
@@ -896,6 +930,7 @@ class Work:
                 if shadowed:
                     self._renew()
                 again = {run.test: run for run in self._group(group, failed, instead)}
+                again |= self._confirmed(group, again, instead)
         finally:
             self.restored = frozenset()
         passed = [test for test, run in again.items() if run.status == "passed"]
@@ -910,41 +945,63 @@ class Work:
         return [better.get(run.test, run) if run.status != "passed" else run for run in found]
 
     def _apart(self, group: Group, found: list[TestRun]) -> list[TestRun]:
-        """Run what failed once more without the student's other cells, if they change modules.
+        """Run what failed once more with the reference in the place of the student's other cells.
 
-        The reference's answers stand in their place.
+        Whatever else these may have done to what all cells share, it costs no other question.
         """
         failed = [run.test for run in found if run.status != "passed"]
+        failed = [test for test in failed if not self._is_about_others(group, test)]
         answers = {
             id: self.script.answers[id] for id in group.solutions if id in self.script.answers
         }
         if self.own or self.private or not (self.assignment.stand_in and failed and answers):
             return found
-        changed = self._changed_modules(group)
-        if not changed or not self.budget.may_repeat:
+        if not (self.budget.may_repeat and self._others_matter(group)):
             return found
-        script = _own_script(self.notebook, answers, set(failed))
-        work = Work(self.assignment, self.notebook, script, self.zygote, self.known, self.budget)
-        work.checking = self.checking
-        with self.budget.repeating():
-            better = {run.test: run for run in work.run() if run.status == "passed"}
-        if better:
+        for _ in range(2):  # an answer that goes by the clock had a second chance: a third look
+            with self.budget.repeating():
+                better = self._alone(answers, failed) if failed else {}
+            failed = list(better)
+        if failed:
             self.notes.append(
-                f"Another cell of yours changes a part of {', '.join(sorted(changed)[:5])}; "
-                f"{group.solutions[0]} was graded without it."
+                f"Another cell of yours changes what {group.solutions[0]} uses; it was graded "
+                "without that."
             )
         return [better.get(run.test, run) for run in found]
 
-    def _changed_modules(self, group: Group) -> set[str]:
-        """Modules of which the student's other cells set a part, by the names that they go by."""
+    def _alone(self, answers: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
+        """Those of the tests that pass with these answers and the reference elsewhere."""
+        script = _own_script(self.notebook, answers, set(tests))
+        work = Work(self.assignment, self.notebook, script, self.zygote, self.known, self.budget)
+        work.checking = self.checking
+        return {run.test: run for run in work.run() if run.status == "passed"}
+
+    def _others_matter(self, group: Group) -> bool:
+        """Whether the student's other cells may have had a part in how a question ended."""
         others = [cell for cell in self.script.cells if self._is_own(cell)]
-        texts = [cell.source for cell in others if cell.grade_id not in group.solutions]
-        found = {name for text in texts for name in reaches_out(text)}
-        if not found:
-            return found
-        given = [cell.source for cell in self.notebook.cells if cell.cell_type == "code"]
-        modules = {"builtins", "__builtins__"}.union(*map(imported_names, [*texts, *given]))
-        return modules & found
+        others = [cell for cell in others if cell.grade_id not in group.solutions]
+        own = self._defined(group)
+        takes = {name for names in self.notebook.defines.values() for name in names}
+        for cell in others:
+            foreign = takes - set(self.notebook.defines.get(cell.grade_id, ()))
+            if acts(cell.source) or foreign & touched(cell.source):
+                return True
+        used = self._used(group)
+        while more := {
+            name
+            for cell in [*others, *self.notebook.of_kind("readonly", "code")]
+            if facts(cell.source).bound & used
+            for name in facts(cell.source).needed - used
+        }:
+            used |= more
+        return bool(used & (takes - own))
+
+    def _is_about_others(self, group: Group, test: str) -> bool:
+        """Whether a test asks other answers than those that it stands behind, and not these."""
+        asked = facts(self.notebook.cell(test).source).needed
+        own = self._made_of(self._defined(group))
+        others = {name for names in self.notebook.defines.values() for name in names} - own
+        return bool(asked & others) and not asked & own
 
     def _used(self, group: Group) -> set[str]:
         """Names that a question's answer, its reference or its tests use."""
@@ -962,7 +1019,7 @@ class Work:
         for cell in self.notebook.of_kind("readonly", "code"):
             known = facts(cell.source)
             if cell.cell_type == "code" and known.needed & found:
-                found |= known.bound
+                found |= known.bound | altered(cell.source)
         return found
 
     def _shadowed(self, group: Group) -> set[str]:
@@ -1296,7 +1353,7 @@ def _needed_in(sources: tuple[tuple[str, str], ...]) -> frozenset[str]:
     needed: set[str] = set()
     for kind, source in sources:
         known = facts(source)
-        if kind != "code" or known.bound & needed:
+        if kind != "code" or (known.bound | altered(source)) & needed:
             needed |= known.needed
     return frozenset(needed)
 
