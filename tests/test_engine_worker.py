@@ -1091,6 +1091,36 @@ def test_what_cells_put_into_a_holder_is_each_answers_own(task: Any) -> None:
     }
 
 
+LIARS = {
+    "object": "class Any:\n    def __eq__(self, o): return True\n"
+    "    def issubset(self, o): return True\n    def __len__(self): return 2\n",
+    "set": "class Any(set):\n    def __eq__(self, o): return True\n"
+    "    def issubset(self, o): return True\n    def __len__(self): return 2\n",
+    "bare": "class Any:\n    def issubset(self, o): return True\n"
+    "    def __len__(self): return 2\n    def __iter__(self): return iter([2, 3])\n",
+}
+
+
+@pytest.mark.parametrize("liar", LIARS)
+def test_an_object_is_no_value_whatever_name_it_goes_by(task: Any, liar: str) -> None:
+    parts = [
+        ("primes", "primes = {2, 3}"),
+        ("t_primes", "assert primes.issubset({2, 3, 5})\nassert len(primes) == 2", 1),
+        ("scale", "def scale(xs):\n    return {x * 2 for x in xs}"),
+        ("look", "scaled = scale([1])"),
+        ("t_scale", "assert scaled.issubset({2})\nassert len(scaled) == 2 or 2 in scaled", 1),
+    ]
+    made = task(parts)
+    assert made.scores() == {"t_primes": 1, "t_scale": 1}
+    lies = {
+        "primes": f"{LIARS[liar]}primes = Any()",
+        "scale": f"{LIARS[liar]}def scale(xs):\n    return Any()",
+    }
+    assert made.scores(**lies) == {"t_primes": 0, "t_scale": 0}
+    right = {"primes": "primes = frozenset([2, 3])", "scale": "scale = lambda xs: {2}"}
+    assert made.scores(**right) == {"t_primes": 1, "t_scale": 1}
+
+
 def test_a_class_made_of_a_wrong_one_is_graded_by_itself(task: Any) -> None:
     parts = [
         ("shape", "class Shape:\n    def sides(self):\n        return 4"),

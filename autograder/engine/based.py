@@ -253,6 +253,16 @@ def is_open(value: Any) -> bool:
     return remote is not None and remote.base in OPEN + PATHS
 
 
+def as_plain(value: Any) -> Any:
+    """A value without what the answer's class adds to it; anything else as it is."""
+    remote = remote_of(value)
+    if remote is None or remote.base is None:
+        return value
+    if is_open(value):
+        return _contents(value)
+    return plain(value, remote.base)
+
+
 def _is_fresh(remote: Remote) -> bool:
     """Whether the contents are known, and nothing has crossed since."""
     return remote.base in PATHS or remote.fresh == remote.peer.crossed

@@ -156,11 +156,26 @@ def expectations(transcript: Iterable[Crossing]) -> list[tuple[str, str]]:
 def _is_value(outcome: Any) -> bool:
     """Whether an outcome is all values. Nothing is none: what is given instead is not looked at."""
     return outcome is not None and not any(
-        isinstance(part, Opaque | Raised) for part in _parts_of(outcome)
+        isinstance(part, Opaque | Raised) for part in parts_of(outcome)
     )
 
 
-def _parts_of(value: Any) -> Iterator[Any]:
+DATA = ("builtins", "collections", "numpy", "torch", "fractions", "decimal", "datetime")
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value of the reference's is data, and holds nothing else."""
+    return all(
+        part is not None
+        and type(part).__module__ in DATA
+        and not callable(part)
+        and not hasattr(type(part), "__next__")
+        and not isinstance(part, types.ModuleType)
+        for part in parts_of(value)
+    )
+
+
+def parts_of(value: Any) -> Iterator[Any]:
     """A value and everything in it."""
     seen: set[int] = set()
     left = [value]
@@ -1249,7 +1264,7 @@ def _set_class(made: Any, kind: type) -> None:
 
 def _look_for_objects(value: Any, is_call: bool) -> None:
     """Refuse an object where the reference gives a value; an iterator may only be iterated over."""
-    for part in _parts_of(value):
+    for part in parts_of(value):
         remote = remote_of(part)
         if remote is None or (not is_call and remote.kind in ("class", "module")):
             continue

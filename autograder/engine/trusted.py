@@ -18,10 +18,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.engine.based import as_plain
 from autograder.engine.clock import Clock, here
 from autograder.engine.errors import said
 from autograder.engine.old import is_old
-from autograder.engine.peer import Gone, Policy, left_on
+from autograder.engine.peer import Gone, Policy, left_on, parts_of
 from autograder.engine.session import Student
 from autograder.engine.stand_ins import FORWARDED, remote_of
 from autograder.results import Raised, TestRun
@@ -130,6 +131,8 @@ class Space(dict):
         self.known: dict[str, Any] = {}  # stand-ins looked up already
         self.version = -1
         self.replaced = False  # whether a test has changed a name of the student's
+        # whether a name stands for nothing but values with the reference
+        self.is_value: Callable[[str], bool] = lambda name: False
 
     def hand_over(self, names: Iterable[str]) -> None:
         """From now on these names are the student's."""
@@ -186,9 +189,15 @@ class Space(dict):
 
     def _look_up(self, student: Student, name: str) -> Any:
         try:
-            return student.name(name)
+            value = student.name(name)
         except NameError as error:
             raise KeyError(name) from error
+        if not remotes_in(value) or not self.is_value(name):
+            return value
+        value = as_plain(value)
+        if objects := remotes_in(value):
+            raise TypeError(f"your {name} is a {objects[0]} where a value is expected")
+        return value
 
     def __setitem__(self, name: str, value: Any) -> None:
         is_students = name in self.answered and name in self.live and not _is_local(value)
@@ -241,12 +250,27 @@ class Space(dict):
         except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
             failed = f"the instructor's cell {where} did not run ({said(error)}: {error})"
         crossed = peer is not None and peer.requests > before
+        if crossed:
+            for name in [one for one in bound if one in self and remotes_in(self[one])]:
+                value = as_plain(self[name])
+                if self.is_value(name):
+                    super().__setitem__(name, value)
+                    if remotes_in(value):  # an answer gave an object in the place of a value
+                        self.unmade.add(name)
+                        super().__delitem__(name)
         missing = {name for name in bound if name not in self}
         if failed and (crossed or facts(source).needed & self.unmade):
             self.unmade |= missing
         elif failed:  # no answer had a part in it
             self.lost |= dict.fromkeys(missing, failed[:MAX_MESSAGE])
         return Prepared(gone, crossed)
+
+
+def remotes_in(value: Any) -> list[str]:
+    """The classes of an answer's own objects in a value, but for iterators."""
+    parts = (part for part in parts_of(value) if not hasattr(type(part), "__next__"))
+    found = map(remote_of, parts)
+    return [one.type_name for one in found if one is not None and one.kind == "object"]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from autograder.differences import kept
 from autograder.differences import same as alike
 from autograder.engine.clock import doubt
 from autograder.engine.errors import said
-from autograder.engine.peer import Allowed, Gone, expectations, open_packages
+from autograder.engine.peer import Allowed, Gone, expectations, is_data, open_packages
 from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
 from autograder.engine.texts import run_no_texts
@@ -377,16 +377,30 @@ class Work:
     usual: dict[str, frozenset[str]] = field(default_factory=dict)  # those by test, where it helped
     used: bool = False  # whether tests have run in the present process
     process: Student | None = None
+    values: dict[str, bool] = field(default_factory=dict)  # by name: whether it stands for values
     begun: tuple[str, ...] = ()  # what the cells printed that are run already in new processes
 
     def __post_init__(self) -> None:
         """Find out whether the submission begins as most do."""
-        self.space = _space(self.notebook)
+        self.space = self._new_space()
         own = [(c.grade_id or YOURS, c.source) for c in self.script.cells if _is_run(c)]
         head = self.zygote.head
         same = own[: len(head)] == [(name, source) for name, source, _ in head]
         if same and not self.script.files:  # which lie there before any cell runs
             self.begun = tuple(printed for _, _, printed in head)
+
+    def _new_space(self) -> Space:
+        space = _space(self.notebook)
+        if not self.own:
+            space.is_value = self._is_value
+        return space
+
+    def _is_value(self, name: str) -> bool:
+        """Whether what goes by a name is nothing but values with the reference."""
+        if name not in self.values:
+            made = self._reference({name})
+            self.values[name] = name in made and is_data(made[name])
+        return self.values[name]
 
     def run(self) -> list[TestRun]:
         """Run all cells and tests in order."""
@@ -788,7 +802,7 @@ class Work:
     def _make_anew(self) -> None:
         """Run the instructor's cells here once more: an answer has changed what they had made."""
         self._renew()
-        self.space = _space(self.notebook)
+        self.space = self._new_space()
         for step in self.made:
             if isinstance(step, Cell):
                 self.space.student = self._student()
@@ -1046,8 +1060,9 @@ class Work:
         cells: list[Cell] = []
         for cell in reversed(self.notebook.of_kind("readonly", "code", "solution")):
             known = facts(cell.source)
+            makes = known.bound | altered(cell.source)
             if cell.cell_type == "code" and (
-                cell.kind == "readonly" or known.star or known.bound & wanted
+                cell.kind == "readonly" or known.star or makes & wanted
             ):
                 cells.append(cell)
                 wanted |= known.needed
