@@ -535,8 +535,8 @@ assert min(asked) >= 1, "rate should never be asked for a step below 1"
 # are. Return the total norm **before** clipping, as a float.
 #
 # `parameters` may be any iterable, and a parameter's `.grad` may be None if the loss did not reach
-# it. (`nn.utils.clip_grad_norm_` does this, `get_total_norm` and `clip_grads_with_norm_` half of it
-# each: none is allowed here. Torch divides by the norm plus $10^{-6}$, so the tests allow that much.)
+# it. (`nn.utils.clip_grad_norm_` does this, and `clip_grads_with_norm_` half of it: neither is
+# allowed here. Torch divides by the norm plus $10^{-6}$, so the tests allow that much.)
 #
 # <details><summary>Hint 1: a question</summary>
 #
