@@ -986,6 +986,8 @@ class Work:
     def _alone(self, answers: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
         """Those of the tests that pass with these answers and the reference elsewhere."""
         script = _own_script(self.notebook, answers, set(tests))
+        pieces = tuple(piece for piece in self.script.pieces if piece.grade_id in answers)
+        script = replace(script, pieces=pieces, files=self.script.files)
         work = Work(self.assignment, self.notebook, script, self.zygote, self.known, self.budget)
         work.checking = self.checking
         return {run.test: run for run in work.run() if run.status == "passed"}
