@@ -86,15 +86,27 @@ def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> lis
             partial.mkdir()
             left = _unpack(archive, partial, bounds.of(archive))
             partial.replace(target)
+    except CourseError:
+        raise
     except BROKEN as error:
         raise CourseError(f"{archive} is no archive that can be read ({error}).") from error
-    except OSError as error:
-        if error.errno in WHOLE_CLASS:
+    except Exception as error:  # whatever a library makes of bytes that somebody chose
+        if _concerns_all(error):
             raise
-        raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
-    except (NotImplementedError, RuntimeError, ValueError) as error:
-        raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
+        raise CourseError(f"{archive} cannot be unpacked ({_words(error)}).") from error
     return left
+
+
+def _concerns_all(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in WHOLE_CLASS
+
+
+def _words(error: Exception) -> str:
+    """What an error says, in short; its kind if it says nothing that a person would know."""
+    if isinstance(error, OSError):
+        return shown(error.strerror or str(error))
+    known = isinstance(error, (*BROKEN, NotImplementedError, RuntimeError, ValueError))
+    return shown(str(error)) if known and str(error) else type(error).__name__
 
 
 def _unpack(archive: Path, target: Path, bounds: Bounds) -> list[str]:
@@ -103,16 +115,14 @@ def _unpack(archive: Path, target: Path, bounds: Bounds) -> list[str]:
         for member in members:
             path = _inside(target, member)
             if path is None:
-                left.append(shown(member.name))
+                left.append(shown(member.name) or "a member without a name")
                 continue
             try:
                 total += _copy(member, path, bounds.size - total)
-            except OSError as error:
-                if error.errno in WHOLE_CLASS:
+            except Exception as error:
+                if _concerns_all(error):
                     raise
-                left.append(f"{shown(member.name)} ({error.strerror or error})")
-            except (*BROKEN, NotImplementedError, RuntimeError, ValueError) as error:
-                left.append(f"{shown(member.name)} ({shown(str(error))})")
+                left.append(f"{shown(member.name)} ({_words(error)})")
             if total > bounds.size:
                 raise _too_large(archive, bounds)
     return left
@@ -145,7 +155,8 @@ def _members(archive: Path, target: Path, bounds: Bounds) -> Iterator[Iterator[_
 def _zipped(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
     mode = info.external_attr >> 16
     plain = not stat.S_IFMT(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
-    return _Member(info.filename, info.is_dir(), plain, lambda: file.open(info))
+    is_folder = info.filename.endswith("/")  # what is_dir() asks, but a name may be empty
+    return _Member(info.filename, is_folder, plain, lambda: file.open(info))
 
 
 def _tarred(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
@@ -222,7 +233,7 @@ class SafeExtractor(ExtractorPlugin):
             if path.is_symlink() or not path.is_file():
                 continue
             place = target / path.relative_to(source)
-            try:
+            with self._alone(path, target):
                 if self._is_archive(path):
                     size = max(MAX_UNPACKED, path.stat().st_size * MAX_RATIO)
                     self._archive(path, _stem(place), Bounds(LMS_FILES, size))
@@ -230,12 +241,17 @@ class SafeExtractor(ExtractorPlugin):
                     self.log.info("Copying %s", path)
                     place.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(path, place)
-            except OSError as error:
-                if error.errno in WHOLE_CLASS:
-                    raise SystemExit(sentence_of(error, str(target))) from error
-                self.log.error("%s was left out: %s", path, error)
-            except Exception as error:  # noqa: BLE001 - no archive ends the others
-                self.log.error("%s was left out: %s", path, error)
+
+    @contextmanager
+    def _alone(self, path: Path, target: Path) -> Iterator[None]:
+        """Inside, what goes wrong leaves out this one file, named in the log, and no other."""
+        try:
+            yield
+        except Exception as error:
+            if _concerns_all(error):
+                raise SystemExit(sentence_of(error, str(target))) from error
+            words = error if isinstance(error, CourseError) else _words(error)
+            self.log.error("%s was left out: %s", path, words)
 
     def _is_archive(self, path: Path) -> bool:
         return path.suffix.lower() in self.zip_ext
@@ -245,12 +261,7 @@ class SafeExtractor(ExtractorPlugin):
         while os.path.lexists(target):
             target = target.with_name(f"{target.stem}-2{target.suffix}")
         self.log.info("Unpacking %s", path)
-        try:
-            left = safe_unzip(path, target, bounds)
-        except CourseError as error:
-            self.log.error("%s was left out: %s", path, error)
-            return
-        for name in left:
+        for name in safe_unzip(path, target, bounds):
             self.log.error("%s: left out %s", path, name)
         inner = [found for found in sorted(target.rglob("*")) if self._is_archive(found)]
         for found in inner:
@@ -260,7 +271,8 @@ class SafeExtractor(ExtractorPlugin):
             within = Bounds(min(MAX_FILES, bounds.files), min(MAX_NESTED, bounds.size))
             before = _size_of(target)
             place = _stem(found)
-            self._archive(found, place.with_name(place.name + INNER), within, depth + 1)
+            with self._alone(found, target):
+                self._archive(found, place.with_name(place.name + INNER), within, depth + 1)
             bounds = Bounds(bounds.files, bounds.size - (_size_of(target) - before))
 
 

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import stat
+import struct
 import tarfile
 import zipfile
 from pathlib import Path
@@ -269,6 +270,63 @@ def test_an_archive_that_fails_in_any_way_is_left_out_alone(
     monkeypatch.setattr(unzip, "safe_unzip", fails)
     unzip.SafeExtractor().extract(str(folder), str(tmp_path / "out"))
     assert [path.name for path in (tmp_path / "out").rglob("*.ipynb")] == ["b.ipynb"]
+
+
+def nameless() -> bytes:
+    """A zip with a member that has no name."""
+    content = bytearray(archive_of(**{"numbers.ipynb": b"eve's", "Q": b""}))
+    entry, end = content.rfind(b"PK\x01\x02"), content.rfind(b"PK\x05\x06")
+    (size,) = struct.unpack_from("<I", content, end + 12)
+    struct.pack_into("<I", content, end + 12, size - 1)
+    struct.pack_into("<H", content, entry + 28, 0)
+    del content[entry + 46]
+    return bytes(content)
+
+
+def of_a_size_beyond_memory() -> bytes:
+    """A tar whose first header says that 2**80 bytes of names follow."""
+    info = tarfile.TarInfo("x")
+    info.type, info.size = tarfile.XHDTYPE, 2**80
+    return info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+
+
+def test_a_member_without_a_name_is_left_out_alone(tmp_path: Path):
+    (tmp_path / "a.zip").write_bytes(nameless())
+    assert safe_unzip(tmp_path / "a.zip", tmp_path / "out") == ["a member without a name"]
+    assert (tmp_path / "out/numbers.ipynb").read_bytes() == b"eve's"
+
+
+def test_whatever_a_library_makes_of_an_archive_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "a.tar").write_bytes(of_a_size_beyond_memory())
+    with pytest.raises(CourseError, match=r"a\.tar cannot be unpacked .OverflowError"):
+        safe_unzip(tmp_path / "a.tar", tmp_path / "out")
+    archive = zipped(tmp_path / "a.zip", a=b"a", b=b"b")
+
+    def fails(*_: object) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", fails)
+    assert safe_unzip(archive, tmp_path / "out") == ["a (MemoryError)", "b (MemoryError)"]
+
+
+def test_a_bad_archive_in_the_systems_archive_is_refused_alone_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    good = archive_of(**{"ps1.ipynb": b"{}"})
+    given = {f"{who}_work.zip": good for who in ("ada", "zoe")} | {"eve_work.zip": nameless()}
+    given["bo_work.tar.gz"] = gzip.compress(of_a_size_beyond_memory())
+    zipped(folder / "lms.zip", **given)
+    out = tmp_path / "out"
+    unzip.SafeExtractor().extract(str(folder), str(out))
+    found = {path.parent.name for path in out.rglob("*.ipynb")}
+    assert found == {f"{who}_work.unpacked" for who in ("ada", "eve", "zoe")}
+    said = [text for text in caplog.messages if "left out" in text]
+    assert len(said) == 2 and not [text for text in said if "lms.zip was" in text]
+    assert "bo_work.tar.gz was left out: " in said[0] and "eve_work.zip: left out" in said[1]
 
 
 def bad_archives(folder: Path) -> None:
