@@ -13,6 +13,7 @@ that ends in .ipynb is the one thing that nbgrader refuses before any of this is
 """
 
 import fnmatch
+import os
 import shutil
 import weakref
 from dataclasses import dataclass
@@ -139,6 +140,16 @@ class _Run:
             for _ in grader.grade(grader.todo([(student, assignment)])):
                 pass
 
+    def submissions(self, pattern: str) -> list[Path]:
+        """Where these students' work has to lie, if anything of that name is there, or a link."""
+        (assignment,) = self._assignments
+        return [
+            self._taught.submission(student, assignment)
+            for student in fnmatch.filter(self._taught.students(), pattern)
+            if os.path.lexists(self._taught.submission(student, assignment))
+            or (self._taught.submitted / student).is_symlink()
+        ]
+
     def names(self) -> list[str]:
         """The assignment's notebooks."""
         (assignment,) = self._assignments.values()
@@ -212,12 +223,11 @@ def _prepare(converter: BaseConverter) -> None:
     converter.convert_notebooks = MethodType(_convert, converter)
     chosen = fnmatch.filter(run.names(), converter.coursedir.notebook_id)
     here = converter.coursedir
-    where = Path(here.submitted_directory) / here.student_id / here.assignment_id
-    for folder in Path(here.root).glob(str(where)):
-        converter.assignments[str(folder)] = [str(folder / f"{name}.ipynb") for name in chosen]
-    for folder in take_out_odd_names(converter):
-        converter.log.info("Grading %s", shown(folder))
-        try:
-            run.grade_apart(Path(folder).parent.name)
-        except CourseError as error:
-            raise _said(converter, error) from error
+    try:
+        for folder in run.submissions(here.student_id):
+            converter.assignments[str(folder)] = [str(folder / f"{name}.ipynb") for name in chosen]
+        for odd in take_out_odd_names(converter):
+            converter.log.info("Grading %s", shown(odd))
+            run.grade_apart(Path(odd).parent.name)
+    except CourseError as error:
+        raise _said(converter, error) from error

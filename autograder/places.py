@@ -22,6 +22,7 @@ ALIKE = 0.8  # how near a misspelt name has to be
 COPY = re.compile(r"([ _-]*\(\d+\)|[ _-]+(copy|kopie|final|done|solved)\d*)+$", re.IGNORECASE)
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
 HIDDEN = (*NOT_EXTRA, "__MACOSX")
+SYSTEMS = ("Thumbs.db", "desktop.ini")  # files that a system puts anywhere
 
 
 @dataclass
@@ -79,9 +80,13 @@ class Places:
 
     def strays(self, students: Sequence[str]) -> Iterator[str]:
         """Work that nobody will grade, in words: where it lies, and where it should."""
-        known = set(students)
-        for name, is_folder in _entries(self.submitted):
-            if not is_folder and name not in known and _may_hold_work(name):
+        for name, kind in kinds_in(self.submitted):
+            if _is_students(name, kind):
+                continue
+            if kind == "folder":
+                if name not in HIDDEN and _holds_notebook(self.submitted / name, PARCEL_DEPTH):
+                    yield f"{shown(name)} is no student's folder: its name begins with a dot"
+            elif _may_hold_work(name) or not (name.startswith(".") or name in SYSTEMS):
                 yield f"{shown(name)} lies in no student's folder"
         for student in students:
             meant = self._of_student(student)
@@ -144,6 +149,30 @@ def _same_number(one: str, other: str) -> bool:
 def _plain(name: str) -> str:
     """A name without what people change in it: case, spaces, dashes, "(1)", "copy"."""
     return re.sub(r"[^a-z0-9]", "", COPY.sub("", name[:200]).casefold())
+
+
+def students_in(submitted: Path) -> list[str]:
+    """Everybody with a folder there, or with a link in its place. May raise OSError."""
+    return [name for name, kind in kinds_in(submitted) if _is_students(name, kind)]
+
+
+def kinds_in(folder: Path) -> list[tuple[str, str]]:
+    """What lies in a folder, sorted: names, and "folder", "link" or "file". May raise OSError.
+
+    No link is followed: where one leads may be no path that a system can look at.
+    """
+    with os.scandir(folder) as entries:
+        return sorted((entry.name, _kind_of(entry)) for entry in entries)
+
+
+def _kind_of(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return "link"
+    return "folder" if entry.is_dir(follow_symlinks=False) else "file"
+
+
+def _is_students(name: str, kind: str) -> bool:
+    return kind in ("folder", "link") and not name.startswith(".")
 
 
 def _kind(path: Path) -> str:

@@ -110,6 +110,22 @@ def test_a_students_folder_that_is_a_link_is_0_with_the_reason(taught: Class):
 
 
 @linux
+def test_a_link_that_cannot_be_followed_stops_nobody(
+    taught: Class, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (taught.submitted / "long").symlink_to("n" * 300)
+    (taught.submitted / "eve").mkdir()
+    (taught.submitted / "eve" / NAME).symlink_to("n" * 300)
+    (taught.submitted / "essay").write_text("I did it.")
+    monkeypatch.chdir(taught.course.root)
+    assert command_line.main(["grade", "--no-report"]) == 0
+    assert scores(taught)["ada"] == 6 and scores(taught)["eve"] == scores(taught)["long"] == 0
+    assert "not graded: essay lies in no student's folder" in capsys.readouterr().out
+    assert "is a link" in read_journal(taught)["long", NAME].reason
+    assert command_line.main(["report"]) == 0
+
+
+@linux
 def test_names_and_times_that_no_text_can_hold_stop_nobody(
     taught: Class, monkeypatch: pytest.MonkeyPatch
 ):

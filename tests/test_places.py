@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.places import Places
+from autograder.places import Places, students_in
 
 NOTEBOOKS = {
     "03_attention": ["03_attention"],
@@ -153,6 +153,42 @@ def test_no_link_is_followed(submitted: Path):
     assert place is not None
     assert "link" in place.reason
     assert places.of("eve", "03_attention") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
+def test_a_link_in_a_students_place_is_a_student_wherever_it_leads(submitted: Path):
+    put(submitted, "03_attention/03_attention.ipynb")
+    targets = {"broken": "nowhere", "loop": "loop", "long": "n" * 300, "file": "/etc/passwd"}
+    for name, target in targets.items():
+        (submitted / name).symlink_to(target)
+    (submitted / "ada" / "ps1").symlink_to("n" * 300)
+    assert students_in(submitted) == sorted(["ada", *targets])
+    places = Places(submitted, NOTEBOOKS)
+    for name in targets:
+        place = places.of(name, "ps1")
+        assert place is not None and "a link, which is not followed" in place.reason
+    assert places.of("ada", "ps1") is not None
+    assert list(places.strays(students_in(submitted))) == []
+
+
+def test_what_is_no_students_folder_is_named_unless_a_system_put_it_there(submitted: Path):
+    put(submitted, "03_attention/03_attention.ipynb")
+    for name in ("essay.pdf", "bob", ".DS_Store", ".gitkeep", "Thumbs.db", ".mine.ipynb"):
+        (submitted / name).write_text("{}")
+    for name in (".eve/ps1", ".ipynb_checkpoints", ".empty", ".git/hooks"):
+        (submitted / name).mkdir(parents=True)
+    (submitted / ".eve" / "ps1" / "problem1.ipynb").write_text("{}")
+    (submitted / ".ipynb_checkpoints" / "ps1.ipynb").write_text("{}")
+    many = [f"s{number}" for number in range(600)]  # a large class does not hide what is there
+    for name in many:
+        (submitted / name).mkdir()
+    assert students_in(submitted) == sorted(["ada", *many])
+    assert list(Places(submitted, NOTEBOOKS).strays([])) == [
+        ".eve is no student's folder: its name begins with a dot",
+        ".mine.ipynb lies in no student's folder",
+        "bob lies in no student's folder",
+        "essay.pdf lies in no student's folder",
+    ]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has other names")
