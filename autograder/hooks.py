@@ -13,7 +13,6 @@ that ends in .ipynb is the one thing that nbgrader refuses before any of this is
 """
 
 import fnmatch
-import os
 import shutil
 import weakref
 from dataclasses import dataclass
@@ -141,13 +140,12 @@ class _Run:
                 pass
 
     def submissions(self, pattern: str) -> list[Path]:
-        """Where these students' work has to lie, if anything of that name is there, or a link."""
+        """Where these students' work has to lie, of whom there is something to grade or to say."""
         (assignment,) = self._assignments
         return [
             self._taught.submission(student, assignment)
             for student in fnmatch.filter(self._taught.students(), pattern)
-            if os.path.lexists(self._taught.submission(student, assignment))
-            or (self._taught.submitted / student).is_symlink()
+            if self._taught.place(student, assignment) is not None
         ]
 
     def names(self) -> list[str]:

@@ -1,7 +1,9 @@
 """Work that does not lie where it should is found, or named: none is 0 in silence."""
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -169,6 +171,57 @@ def test_a_link_in_a_students_place_is_a_student_wherever_it_leads(submitted: Pa
         assert place is not None and "a link, which is not followed" in place.reason
     assert places.of("ada", "ps1") is not None
     assert list(places.strays(students_in(submitted))) == []
+
+
+def close(monkeypatch: pytest.MonkeyPatch, folder: Path, *, entered: bool) -> None:
+    """Deny a folder to the user who grades; root's tests cannot do it by the folder's rights."""
+    for name in ("lstat", "scandir"):
+        allowed = getattr(os, name)
+
+        def denied(path: Path, allowed: Any = allowed, name: str = name) -> Any:
+            inside = folder in Path(path).parents and not (entered and name == "lstat")
+            if inside or (name == "scandir" and Path(path) == folder):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return allowed(path)
+
+        monkeypatch.setattr(os, name, denied)
+
+
+def test_a_folder_that_may_not_be_entered_is_no_folder_without_work(
+    submitted: Path, monkeypatch: pytest.MonkeyPatch
+):
+    places = put(submitted, "03_attention/03_attention.ipynb")
+    close(monkeypatch, submitted / "ada", entered=False)
+    for assignment in NOTEBOOKS:
+        place = places.of("ada", assignment)
+        assert place is not None
+        assert place.reason == "the folder cannot be read (Permission denied)"
+    assert list(places.strays(["ada"])) == ["ada: the folder cannot be read (Permission denied)"]
+
+
+def test_of_a_folder_that_cannot_be_listed_what_has_its_true_name_is_taken(
+    submitted: Path, monkeypatch: pytest.MonkeyPatch
+):
+    places = put(submitted, "03_attention/03_attention.ipynb")
+    close(monkeypatch, submitted / "ada", entered=True)
+    place = places.of("ada", "03_attention")
+    assert place is not None and not place.reason
+    place = places.of("ada", "ps1")  # perhaps it lies there under another name
+    assert place is not None and "cannot be read" in place.reason
+
+
+def test_a_closed_folder_in_a_students_may_hold_work(
+    submitted: Path, monkeypatch: pytest.MonkeyPatch
+):
+    places = put(submitted, "03_attention/03_attention.ipynb", "03_Attention/x.ipynb", "week/a")
+    close(monkeypatch, submitted / "ada" / "03_attention", entered=False)
+    place = places.of("ada", "03_attention")
+    assert place is not None and place.folder.name == "03_attention"
+    close(monkeypatch, submitted / "ada" / "week", entered=False)
+    assert list(places.strays(["ada"])) == [
+        "ada/03_Attention was not graded: 03_attention is there as well",
+        "ada/week belongs to no assignment",
+    ]
 
 
 def test_what_is_no_students_folder_is_named_unless_a_system_put_it_there(submitted: Path):
