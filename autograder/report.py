@@ -23,7 +23,7 @@ from autograder.answers import read_answers
 from autograder.course import Course
 from autograder.exports import Line, book_lines, number, safe
 from autograder.failures import in_words, write_whole
-from autograder.names import link, plain, say
+from autograder.names import link, plain, readable, say
 from autograder.pages import page
 from autograder.results import Flag, Result, Verdict
 from autograder.source import read_source
@@ -80,7 +80,7 @@ class Score:
 class Row:
     """One student in the report."""
 
-    student: str  # the plain name
+    student: str  # the name as it can be read
     scores: dict[str, Score]  # by chapter
     wrong: tuple[str, ...]  # what went wrong, one sentence each
     folder: str = ""  # the name of the student's folders, if it is another one
@@ -222,7 +222,7 @@ def compose(
     """
     results = {
         name: [
-            replace(result, student=plain(result.student))
+            replace(result, student=readable(plain(result.student)))
             for (_, chapter), result in sorted(journal.items())
             if chapter == name
         ]
@@ -411,7 +411,7 @@ def _rows(
         scores = {name: _score(own[student, name], tests[name]) for name in assignments}
         results = [found for name in assignments if (found := journal.get((folder, name)))]
         wrong = dict.fromkeys(sentence for result in results for sentence in _wrong(result))
-        yield Row(student, scores, tuple(wrong), folder)
+        yield Row(readable(student), scores, tuple(wrong), folder)
 
 
 def _score(lines: Sequence[Line], tests: Mapping[tuple[str, str], float]) -> Score:

@@ -401,7 +401,7 @@ def _stays_inside(student: str, notebook: str) -> bool:
     """Whether the names lead to a file in the student's own folder."""
     *folders, last = notebook.split("/")
     names = [student, *folders, last]
-    odd = any(sign in student for sign in "<>")  # formgrader puts it into its page as it is
+    odd = any(sign in student for sign in '<>"`\\')  # markup; no system writes it in file names
     odd = odd or any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
     return not odd and "/" not in student and not any(name.endswith(".ipynb") for name in folders)
 

@@ -12,11 +12,12 @@ import pytest
 from nbgrader import api
 from nbgrader.api import Gradebook
 
+from autograder import store as store_module
 from autograder.assignment import Assignment, read_assignment
 from autograder.course import Course, CourseError
 from autograder.grade import Class
 from autograder.journal import Graded
-from autograder.names import plain
+from autograder.names import earlier, plain
 from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late, Rules
 from autograder.store import NO_RESPONSE, Store, moment, write_files
@@ -282,6 +283,32 @@ def test_a_student_may_have_any_name(taught: Class, store: Store, assignment: As
         store.save(Graded(made, NOON.timestamp()), assignment)
     assert students(taught.database) == {plain(name) for name in ODD_NAMES}
     assert rows_of(taught.database, plain("M\udcfcller"))["score"] == 6
+    assert store.troubles == []
+
+
+def test_a_student_whom_an_older_version_wrote_otherwise_keeps_all_that_was_given(
+    taught: Class, store: Store, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+):
+    made = result("ada", assignment, everything(assignment))
+    named = [Graded(replace(made, student=name)) for name in (r"DOM\user", 'a"b', "O'Brien")]
+    with monkeypatch.context() as then:
+        then.setattr(store_module, "plain", earlier)
+        for graded in named:
+            store.save(graded, assignment)
+    assert students(taught.database) == {r"DOM\user", 'a"b', "O'Brien"}
+    with Gradebook(taught.database) as book:
+        known: Any = book.find_student(r"DOM\user")
+        known.first_name = "Uma"
+        row: Any = book.find_submission_notebook("numbers", NAME, r"DOM\user").grades[0]
+        row.extra_credit = 0.5
+        book.db.commit()
+    for graded in [*named, *named]:
+        store.save(graded, assignment)
+    assert students(taught.database) == {r"DOM\x5cuser", r"a\x22b", "O'Brien"}
+    assert rows_of(taught.database, r"DOM\x5cuser")["score"] == 6.5
+    with Gradebook(taught.database) as book:
+        known = book.find_student(r"DOM\x5cuser")
+        assert known.first_name == "Uma"
     assert store.troubles == []
 
 
