@@ -41,9 +41,9 @@ class Collected(CourseDirectory):
     """The course's folders, with nothing in them that a student could have written believed."""
 
     def get_existing_timestamp(self, dest_path: str) -> datetime | None:
-        """The collector's clock says when something arrived, not a file in the submission."""
+        """When something came to lie there: no file in it says that, nor a time that can be set."""
         try:
-            times = [path.lstat().st_mtime for path in (Path(dest_path), *_notebooks(dest_path))]
+            times = [path.lstat().st_ctime for path in (Path(dest_path), *_notebooks(dest_path))]
         except OSError:
             return None
         return moment(max(times))

@@ -57,6 +57,7 @@ KINDS = {  # in the order of the page
     "similar": "Near-identical answers",
     "timeout": "Took too long",
     "died": "Process ended",
+    "late": "Nobody knows whether it was late",
     "file": "Odd files",
 }
 
@@ -550,6 +551,8 @@ def _looks(assignment: "Assignment", results: Sequence[Result]) -> Iterable[Look
         for flag in result.flags:
             yield Look(flag.kind, result.student, flag.where, flag.words)
     yield from _broken(assignment.name, results)
+    if words := assignment.rules.late.unknown(result.student for result in results):
+        yield Look("late", f"{len(results)} students", assignment.name, words)
     for student, flags in similar_flags(assignment, results).items():
         for flag in flags:
             yield Look(flag.kind, student, flag.where, flag.words)
@@ -596,7 +599,7 @@ def _times(seconds: Sequence[tuple[float, str, str]]) -> Times:
 def _summary(report: Report) -> list[tuple[str, str]]:
     """The numbers that head the page: what, how much."""
     shares = [row.share for row in report.rows]
-    people = {look.student for look in report.looks if look.kind != "test-error"}
+    people = {look.student for look in report.looks} & {row.student for row in report.rows}
     waiting = sum(score.waiting for row in report.rows for score in row.scores.values())
     return [
         ("students", str(len(report.rows))),

@@ -185,7 +185,8 @@ class Store:
         late = assignment.rules.late
         with self._writing() as db:
             submission = self._submission(db, graded, late)
-            seconds = _seconds_late(late, submission)
+            extension = (submission.extension or timedelta()).total_seconds()
+            seconds = late.seconds_late(result.student, graded.collected, extension)
             for notebook in assignment.notebooks:
                 outcome = found.get(notebook.name) or NotebookResult(notebook.name, reason="none")
                 rows = _rows(notebook, outcome, result.reason or outcome.reason)
@@ -207,15 +208,15 @@ class Store:
             yield db
 
     def _submission(self, db: Connection, graded: Graded, late: Late) -> Row:
-        """The submission's row, made if it is not there, with the time when it was handed in."""
+        """The submission's row, made if it is not there, with the time as far as it is known."""
         result = graded.result
         student = plain(result.student)
         if _one(db, STUDENT, id=student) is None:
             _add_student(db, student, earlier(result.student))
         keys = {"assignment_id": self._ids[result.assignment], "student_id": student}
         id = _one(db, SUBMISSION, **keys) or _add(db, SUBMISSION, **keys)
-        when = late.times.get(result.student, graded.collected)
-        if when is not None:
+        when = late.handed_in(result.student, graded.collected)
+        if (when := graded.collected if when is None else when) is not None:
             _update(db, SUBMISSION, [{"id": id, "timestamp": moment(when)}])
         return db.execute(select(SUBMISSION).where(SUBMISSION.c.id == id)).one()
 
@@ -365,15 +366,6 @@ def _save_comments(db: Connection, notebook: str, known: _Known, rows: _Rows) ->
             fresh.append({"id": api.new_uuid(), **keys, **values})
     _update(db, COMMENT, changes)
     _insert(db, COMMENT, fresh)
-
-
-def _seconds_late(late: Late, submission: Row) -> float:
-    """How late a submission is by the rules, an extension that the gradebook grants included."""
-    if submission.timestamp is None:
-        return 0.0
-    extension = submission.extension or timedelta()
-    when = submission.timestamp.replace(tzinfo=UTC).timestamp() - extension.total_seconds()
-    return replace(late, times={}).seconds_late(submission.student_id, when)
 
 
 def _kinds(cell: Cell) -> list[str]:

@@ -143,6 +143,39 @@ def test_names_and_times_that_no_text_can_hold_stop_nobody(
 
 
 @linux
+def test_lateness_that_nobody_knows_is_said_and_costs_nothing(
+    taught: Class, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    rules = taught.course.root / "source" / NAME / "rules.toml"
+    strict = '[late]\npolicy = "zero"\ndue = 2020-01-01T00:00:00Z\n'
+    rules.write_text(strict)
+    times = rules.with_name("times.csv")
+    monkeypatch.chdir(taught.course.root)
+    assert command_line.main(["grade"]) == 0
+    assert penalties(taught) == dict.fromkeys(ANSWERS)
+    words = "no time that its student cannot set is known of 5 submissions (ada, bela, chidi"
+    assert f"lateness not known: ps1: {words}" in capsys.readouterr().out
+    assert words in (taught.folder / "report.html").read_text(encoding="utf-8")
+    stamp = taught.submitted / "ada" / NAME / "timestamp.txt"
+    stamp.write_text("2020-01-02 00:00:00 UTC")
+    rules.write_text(strict + "trust_timestamp = true\n")
+    assert command_line.main(["grade"]) == 0
+    assert penalties(taught) == dict.fromkeys(ANSWERS) | {"ada": 6}
+    assert {flag.kind for flag in read_journal(taught)["noor", NAME].flags} == {"late"}
+    times.write_text("student,submitted\nada,2019-12-31T00:00:00Z\nbela,2020-01-01T00:00:01Z\n")
+    rules.write_text(strict + 'times = "times.csv"\n')
+    assert command_line.main(["grade"]) == 0
+    assert penalties(taught) == dict.fromkeys(ANSWERS) | {"bela": 4}
+
+
+def penalties(taught: Class) -> dict[str, float | None]:
+    """What each loses for being late."""
+    with Gradebook(taught.database) as book:
+        found: list[Any] = book.assignment_submissions(NAME)
+        return {one.student.id: one.notebooks[0].late_submission_penalty for one in found}
+
+
+@linux
 def test_a_result_that_cannot_be_read_costs_its_own_submission(
     taught: Class, monkeypatch: pytest.MonkeyPatch
 ):

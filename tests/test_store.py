@@ -236,13 +236,15 @@ def test_a_cell_that_a_person_graded_stays_when_it_goes_from_the_source(
 @pytest.mark.parametrize(
     ("late", "hours", "penalty"),
     [
-        (Late("none", NOON), 5, None),
-        (Late("per-day", NOON, rate=0.1), 5, 0.6),
-        (Late("per-day", NOON, rate=0.1), 30, 1.2),
-        (Late("per-day", NOON, rate=0.1, grace_hours=6), 5, None),
-        (Late("zero", NOON), 5, 6.0),
-        (Late("zero", NOON), -1, None),
+        (Late("none", NOON, trust_timestamp=True), 5, None),
+        (Late("per-day", NOON, rate=0.1, trust_timestamp=True), 5, 0.6),
+        (Late("per-day", NOON, rate=0.1, trust_timestamp=True), 30, 1.2),
+        (Late("per-day", NOON, rate=0.1, grace_hours=6, trust_timestamp=True), 5, None),
+        (Late("zero", NOON, trust_timestamp=True), 5, 6.0),
+        (Late("zero", NOON, trust_timestamp=True), -1, None),
         (Late("zero", NOON, times={"ada": NOON.timestamp() - 60}), 5, None),
+        (Late("zero", NOON, times={"ada": NOON.timestamp() + 60}), -5, 6.0),
+        (Late("zero", NOON), 5, None),
     ],
 )
 def test_lateness_costs_what_the_rules_say(
@@ -256,7 +258,7 @@ def test_lateness_costs_what_the_rules_say(
 
 
 def test_an_extension_in_the_gradebook_counts(taught: Class, store: Store, assignment: Assignment):
-    strict = replace(assignment, rules=Rules(late=Late("zero", NOON)))
+    strict = replace(assignment, rules=Rules(late=Late("zero", NOON, trust_timestamp=True)))
     store.enter(strict)
     graded = Graded(
         result("ada", strict, everything(strict)), (NOON + timedelta(hours=5)).timestamp()
@@ -342,7 +344,7 @@ def test_a_time_beyond_the_calendar_is_its_end(
 ):
     when = moment(seconds)
     assert when is not None and when.year == year
-    late = replace(assignment, rules=Rules(late=Late("zero", NOON)))
+    late = replace(assignment, rules=Rules(late=Late("zero", NOON, trust_timestamp=True)))
     store.enter(late)
     made = result("ada", late, everything(late))
     store.save(Graded(made, seconds), late)
