@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from nbgrader.plugins.export import ExportPlugin
 
 from autograder.course import Course, CourseError
 from autograder.failures import in_words, write_whole
-from autograder.names import say, visible
+from autograder.names import plain, readable, say, visible
 from autograder.results import NotebookResult, Result, Verdict
 
 if TYPE_CHECKING:
@@ -208,12 +208,13 @@ def enrol(grades: Grades, roster: Mapping[str, Person] | None) -> list[str]:
     """Put the roster's names on the grades; returns what a person should know, in sentences."""
     said = []
     if roster is not None:
+        roster = {person.student: person for person in _known_as(grades.people, roster.values())}
         unknown = sorted(set(grades.people) - set(roster))
         if unknown:
             said.append(
                 f"{_count(len(unknown), 'student is', 'students are')} not in {ROSTER}: "
-                f"{_shortened(unknown)}; their rows carry only what the gradebook knows, add them "
-                "to the roster or match them by hand."
+                f"{_shortened([readable(name) for name in unknown])}; their rows carry only what "
+                "the gradebook knows, add them to the roster or match them by hand."
             )
         known = grades.people
         grades.people = {
@@ -236,8 +237,9 @@ def write_canvas(grades: Grades, file: Any) -> None:
     writer.writerow([*head, *map(safe, grades.points)])
     writer.writerow(["    Points Possible", "", "", "", "", *map(number, grades.points.values())])
     for person in _in_order(grades):
-        login = person.login or person.student
-        row = [person.name or person.student, person.lms_id, person.sis_id, login, person.section]
+        name = readable(person.student)
+        login = person.login or name
+        row = [person.name or name, person.lms_id, person.sis_id, login, person.section]
         writer.writerow([*map(safe, row), *_scores(grades, person)])
 
 
@@ -248,7 +250,7 @@ def write_moodle(grades: Grades, file: Any) -> None:
     writer.writerow([*head, *(safe(f"Assignment: {name} (Real)") for name in grades.points)])
     for person in _in_order(grades):
         first, _, last = person.name.rpartition(" ")
-        row = [first, last, person.lms_id or person.student, person.email]
+        row = [first, last, person.lms_id or readable(person.student), person.email]
         writer.writerow([*map(safe, row), *_scores(grades, person)])
 
 
@@ -424,6 +426,14 @@ def _person(row: Any) -> Person:
     names = [str(part) for part in (row.first_name, row.last_name) if part]
     lms_id, email = str(row.lms_user_id or ""), str(row.email or "")
     return Person(str(row.id), lms_id, " ".join(names), email)
+
+
+def _known_as(known: Mapping[str, Person], listed: Iterable[Person]) -> Iterator[Person]:
+    """A roster's people under the gradebook's names: it lists their folders, or what was graded."""
+    names = {readable(name): name for name in known}
+    for person in listed:
+        name = names.get(person.student) or plain(person.student)
+        yield replace(person, student=name)
 
 
 def _merged(known: Person | None, listed: Person) -> Person:

@@ -64,7 +64,7 @@ def of_submission(
         collected: when, in seconds since 1970, if that is known.
     """
     late = assignment.rules.late
-    when = late.times.get(student, collected) if late.due else None
+    when = late.handed_in(student, collected) if late.due else None
     return _digest(student, assignment.name, key, when, of(course, assignment))
 
 

@@ -8,7 +8,7 @@ a run that was interrupted, however, is simply started again.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from autograder.engine.pool import Lost
     from autograder.store import Store
 
+UNTIMED = "timestamp.txt is missing or says no time: this counts as handed in in time"
 MOST_NAMED = 20  # things of one kind on the terminal
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 __all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
@@ -42,6 +43,7 @@ class Summary:
     kept: int = 0  # graded earlier, and nothing has changed since
     zero: int = 0  # of those graded: 0 as a whole, with a reason
     finished: int = 0  # graded by an interrupted run, stored by this one
+    untimed: tuple[str, ...] = ()  # of which assignments nobody knows who is late
     strays: tuple[str, ...] = ()  # what was handed in and belongs to no assignment
     troubles: tuple[str, ...] = ()  # what could not be written of single submissions
 
@@ -52,6 +54,7 @@ class Summary:
         parts += [f"{self.finished} finished from an interrupted run"] if self.finished else []
         parts += [f"{self.zero} of them 0 as a whole, with the reason"] if self.zero else []
         lines = [", ".join(parts), *_few("not graded", self.strays)]
+        lines += _few("lateness not known", self.untimed)
         return "\n".join([*lines, *_few("not written", self.troubles)])
 
 
@@ -104,6 +107,11 @@ def grade(
     ]
     summary = Summary(strays=tuple(taught.strays(who)))
     assignments = {chapter: read(taught.course, chapter) for chapter in chapters}
+    summary.untimed = tuple(
+        f"{chapter}: {words}"
+        for chapter, assignment in assignments.items()
+        if (words := assignment.rules.late.unknown(who for who, of in places if of == chapter))
+    )
     with (
         Warm(taught.course, assignments, jobs, sandboxed=sandboxed) as warm,
         Grader(taught, assignments, warm) as grader,
@@ -220,6 +228,11 @@ class Grader:
             flags = (Flag("died", task.chapter, str(error)),)
             reason = f"it could not be graded: {error}"
             result = Result(task.student, task.chapter, task.key, flags=flags, reason=reason)
+        late = self._assignments[task.chapter].rules.late
+        untimed = late.handed_in(task.student, task.parcel.collected) is None
+        if untimed and late.trust_timestamp and late.policy != "none":
+            flag = Flag("late", task.chapter, UNTIMED)
+            result = replace(result, flags=(*result.flags, flag))
         return Graded(result, task.parcel.collected)
 
     def _keep(self, store: "Store", graded: Graded) -> None:

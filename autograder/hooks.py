@@ -41,9 +41,9 @@ class Collected(CourseDirectory):
     """The course's folders, with nothing in them that a student could have written believed."""
 
     def get_existing_timestamp(self, dest_path: str) -> datetime | None:
-        """The collector's clock says when something arrived, not a file in the submission."""
+        """When something came to lie there: no file in it says that, nor a time that can be set."""
         try:
-            times = [path.lstat().st_mtime for path in (Path(dest_path), *_notebooks(dest_path))]
+            times = [path.lstat().st_ctime for path in (Path(dest_path), *_notebooks(dest_path))]
         except OSError:
             return None
         return moment(max(times))
@@ -139,6 +139,15 @@ class _Run:
             for _ in grader.grade(grader.todo([(student, assignment)])):
                 pass
 
+    def submissions(self, pattern: str) -> list[Path]:
+        """Where these students' work has to lie, of whom there is something to grade or to say."""
+        (assignment,) = self._assignments
+        return [
+            self._taught.submission(student, assignment)
+            for student in fnmatch.filter(self._taught.students(), pattern)
+            if self._taught.place(student, assignment) is not None
+        ]
+
     def names(self) -> list[str]:
         """The assignment's notebooks."""
         (assignment,) = self._assignments.values()
@@ -212,12 +221,11 @@ def _prepare(converter: BaseConverter) -> None:
     converter.convert_notebooks = MethodType(_convert, converter)
     chosen = fnmatch.filter(run.names(), converter.coursedir.notebook_id)
     here = converter.coursedir
-    where = Path(here.submitted_directory) / here.student_id / here.assignment_id
-    for folder in Path(here.root).glob(str(where)):
-        converter.assignments[str(folder)] = [str(folder / f"{name}.ipynb") for name in chosen]
-    for folder in take_out_odd_names(converter):
-        converter.log.info("Grading %s", shown(folder))
-        try:
-            run.grade_apart(Path(folder).parent.name)
-        except CourseError as error:
-            raise _said(converter, error) from error
+    try:
+        for folder in run.submissions(here.student_id):
+            converter.assignments[str(folder)] = [str(folder / f"{name}.ipynb") for name in chosen]
+        for odd in take_out_odd_names(converter):
+            converter.log.info("Grading %s", shown(odd))
+            run.grade_apart(Path(odd).parent.name)
+    except CourseError as error:
+        raise _said(converter, error) from error

@@ -87,7 +87,7 @@ class Submission:
     reason: str = ""  # why the whole submission is 0
     notes: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
-    collected: float | None = None  # when, by the collector's clock; seconds since 1970
+    collected: float | None = None  # see `parcel.Parcel`
 
 
 def read_submission(folder: Path, student: str, assignment: Assignment) -> Submission:

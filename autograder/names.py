@@ -1,8 +1,9 @@
 """How names and texts of a submission are written down: on a terminal, in a table, in a link.
 
 A student's folder may have any name that a file system holds: bytes that are no UTF-8, line ends,
-terminal commands, signs that turn the reading direction. Files go under that very name; wherever
-else it is written stands `plain`, which is an ordinary text and another one for each name.
+terminal commands, signs that turn the reading direction, markup. Files go under that very name; the
+gradebook has `plain`, which is an ordinary text and another one for each name; people and learning
+management systems read `readable`, where only what cannot be seen is written in other signs.
 """
 
 import hashlib
@@ -22,21 +23,42 @@ UNSEEN = (
     "\ud800-\udfff"  # no file in UTF-8 can hold them
 )
 LIKE_AN_ESCAPE = r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|\#"
-ESCAPED = re.compile(rf"[{UNSEEN}]|\\(?={LIKE_AN_ESCAPE})")
+# What formgrader must not find in a name: it puts one into its pages as it is, as text, and between
+# double quotes in an address and in a script. An apostrophe is harmless in all three.
+MARKUP = r"\\\"<>`]|&(?=[#A-Za-z])"
+ESCAPED = re.compile(f"[{UNSEEN}{MARKUP}")
+EARLIER = re.compile(rf"[{UNSEEN}]|\\(?={LIKE_AN_ESCAPE})")
+VISIBLE = re.compile(rf"\\x(?:(22|26|3c|3e|60)|5c(?!{LIKE_AN_ESCAPE}))")
+CUT = re.compile(r"\\(x[0-9a-f]?|u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")  # the begin of an escape
 CONTROL = re.compile(f"[{UNSEEN}]")
 LINE = "\n\t"  # what a text for people may hold
 
 
 def plain(name: str) -> str:
-    """A student's name as texts and tables have it; two names never become one.
+    """A student's name as the gradebook has it; two names never become one.
 
-    Bytes that are no UTF-8 become \\xfc, unseen signs \\x1b or \\u202e; a long name ends in a hash.
+    Bytes that are no UTF-8 become \\xfc, unseen signs \\x1b or \\u202e, markup \\x3c; a long name
+    ends in a hash.
     """
-    text = ESCAPED.sub(_escape, name)
+    return _written(name, ESCAPED)
+
+
+def earlier(name: str) -> str:
+    """As `plain` once wrote it: gradebooks have it where markup or a backslash is in a name."""
+    return _written(name, EARLIER)
+
+
+def readable(text: str) -> str:
+    """A plain name with everything that can be seen as it is; two never become one here either."""
+    return VISIBLE.sub(lambda found: chr(int(found[1] or "5c", 16)), text)
+
+
+def _written(name: str, escaped: re.Pattern[str]) -> str:
+    text = escaped.sub(_escape, name)
     if len(text) <= LONGEST:
         return text
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-    return f"{text[: LONGEST - len(digest) - 2]}\\#{digest}"
+    return f"{CUT.sub('', text[: LONGEST - len(digest) - 2])}\\#{digest}"
 
 
 def visible(text: str) -> str:

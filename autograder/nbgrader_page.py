@@ -12,6 +12,7 @@ the page may neither run nor fetch anything.
 import fnmatch
 import glob
 import re
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from autograder.diagnose import MISSING, UNANSWERED, claim_of
 from autograder.feedback import HIDDEN, LONGEST_SOURCE, cut
 from autograder.names import clean_log, plain, shown
 from autograder.pages import POLICY
+from autograder.places import kinds_in, students_in
 from autograder.rebuild import NOTES, harmless
 from autograder.scan import coloured
 from autograder.source import visible_part
@@ -126,12 +128,15 @@ def look_in_each_folder(converter: BaseConverter) -> None:
     """
     here: Any = converter.coursedir
     pattern = Path(converter._format_source(here.assignment_id, here.student_id)).absolute()
-    for folder in Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))):
-        name = folder.parent.name
+    above = pattern.parents[1]
+    names = students_in(above) if above.is_dir() else []
+    for name in fnmatch.filter(names, here.student_id):
         if glob.escape(name) != name and plain(name) == name:
-            paths = [str(path) for path in sorted(folder.iterdir())]
-            found = fnmatch.filter(paths, f"*/{here.notebook_id}.ipynb")
-            converter.assignments[str(folder)] = found
+            folder = above / name / here.assignment_id
+            with suppress(OSError):  # a link that leads to no path, or nothing at all
+                found = [folder / entry for entry, _ in kinds_in(folder)]
+                notebooks = fnmatch.filter(map(str, found), f"*/{here.notebook_id}.ipynb")
+                converter.assignments[str(folder)] = notebooks
 
 
 def _student(folder: str) -> str:

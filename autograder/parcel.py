@@ -60,7 +60,7 @@ class Parcel:
     files: Mapping[str, bytes] = field(default_factory=dict)  # those that may matter
     refused: Mapping[str, str] = field(default_factory=dict)  # of these, why they were not taken
     special: Mapping[str, str] = field(default_factory=dict)  # what is no plain file, and its kind
-    collected: float | None = None  # when, by the collector's clock; seconds since 1970
+    collected: float | None = None  # when it came to lie here, or as `trust_timestamp` says
     reason: str = ""  # why there is nothing at all
     note: str = ""  # where it was found, if not where it should have been
 
@@ -126,7 +126,7 @@ class _Taker:
 
     def parcel(self) -> Parcel:
         """What is there."""
-        self.times[""] = self._stat("").st_mtime
+        self.times[""] = self._stat("").st_ctime
         names = list(self._list("", 0))
         files: dict[str, bytes] = {}
         refused: dict[str, str] = {}
@@ -142,7 +142,7 @@ class _Taker:
             files=files,
             refused=refused,
             special=self.special,
-            collected=self._collected(names, files),
+            collected=self._collected(files),
             note=self.place.note,
         )
 
@@ -168,12 +168,16 @@ class _Taker:
             return bool(self._stat(name))
         return False
 
-    def _collected(self, names: list[str], files: Mapping[str, bytes]) -> float | None:
-        """When it was handed in; from timestamp.txt only if the rules trust it."""
-        if self.assignment.rules.late.trust_timestamp and "timestamp.txt" in names:
+    def _collected(self, files: Mapping[str, bytes]) -> float | None:
+        """When it was handed in, if the rules trust what it says; or when it was written here.
+
+        A file's own time is its student's: who collects by copying copies it too.
+        """
+        if self.assignment.rules.late.trust_timestamp:
             with suppress(Unreadable, ValueError, OverflowError, OSError):
                 told = self._read("timestamp.txt", 1000)[:100].decode("utf-8", "replace")
                 return min(max(moment(told), 0.0), LATEST)
+            return None
         when = max(self.times[name] for name in ("", *files))
         return min(max(when, 0.0), LATEST)
 
@@ -229,7 +233,7 @@ class _Taker:
             self.special[name] = "not readable"
             return
         if stat.S_ISREG(status.st_mode):
-            self.times[name] = status.st_mtime
+            self.times[name] = status.st_ctime
             yield name
         elif not stat.S_ISDIR(status.st_mode):
             self.special[name] = _kind_of(status.st_mode)

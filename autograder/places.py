@@ -6,6 +6,7 @@ is named, so that no work is 0 in silence. Nothing is opened but folders, and no
 """
 
 import difflib
+import errno
 import os
 import re
 import stat
@@ -21,7 +22,9 @@ MOST = 500  # entries of one folder that are looked at
 ALIKE = 0.8  # how near a misspelt name has to be
 COPY = re.compile(r"([ _-]*\(\d+\)|[ _-]+(copy|kopie|final|done|solved)\d*)+$", re.IGNORECASE)
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
+NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)  # there is nothing of that name
 HIDDEN = (*NOT_EXTRA, "__MACOSX")
+SYSTEMS = ("Thumbs.db", "desktop.ini")  # files that a system puts anywhere
 
 
 @dataclass
@@ -39,13 +42,23 @@ class Places:
 
     def of(self, student: str, assignment: str) -> Place | None:
         """Where this work lies; None if there is none."""
-        folder = self.submitted / student
+        try:
+            return self._place(self.submitted / student, assignment)
+        except OSError as error:
+            return Place(self.submitted / student, reason=_unread(error))
+
+    def _place(self, folder: Path, assignment: str) -> Place | None:
         above = _kind(folder)
         if above == "link":
             return Place(folder, reason="the student's folder is a link, which is not followed")
         if above != "folder":
             return None
-        found = self._of_student(student).get(assignment, [])
+        try:
+            found = self._of_student(folder.name).get(assignment, [])
+        except OSError:  # what lies there under its true name may be taken all the same
+            if not _kind(folder / assignment):
+                raise
+            found = []
         if self._is_there(folder / assignment, assignment, found):
             return Place(folder / assignment)
         if not found:
@@ -79,30 +92,42 @@ class Places:
 
     def strays(self, students: Sequence[str]) -> Iterator[str]:
         """Work that nobody will grade, in words: where it lies, and where it should."""
-        known = set(students)
-        for name, is_folder in _entries(self.submitted):
-            if not is_folder and name not in known and _may_hold_work(name):
+        for name, kind in kinds_in(self.submitted):
+            if _is_students(name, kind):
+                continue
+            if kind == "folder":
+                if name not in HIDDEN and _holds_notebook(self.submitted / name, PARCEL_DEPTH):
+                    yield f"{shown(name)} is no student's folder: its name begins with a dot"
+            elif _may_hold_work(name) or not (name.startswith(".") or name in SYSTEMS):
                 yield f"{shown(name)} lies in no student's folder"
         for student in students:
-            meant = self._of_student(student)
-            claimed = {name for found in meant.values() for name, _ in found}
-            for assignment, found in meant.items():
-                if self._is_there(self.submitted / student / assignment, assignment, found):
-                    for name, _ in found:
-                        words = f"was not graded: {assignment} is there as well"
-                        yield f"{shown(student)}/{shown(name)} {words}"
-            for name, is_folder in _entries(self.submitted / student):
-                if name in claimed or name in self.notebooks or name in HIDDEN:
-                    continue
-                if _may_hold_work(name) if not is_folder else self._holds(student, name):
-                    yield f"{shown(student)}/{shown(name)} belongs to no assignment"
+            try:
+                yield from self._strays_of(student)
+            except OSError as error:
+                yield f"{shown(student)}: {_unread(error)}"
+
+    def _strays_of(self, student: str) -> Iterator[str]:
+        folder = self.submitted / student
+        if _kind(folder) != "folder":
+            return
+        meant = self._of_student(student)
+        claimed = {name for found in meant.values() for name, _ in found}
+        for assignment, found in meant.items():
+            if self._is_there(folder / assignment, assignment, found):
+                for name, _ in found:
+                    words = f"was not graded: {assignment} is there as well"
+                    yield f"{shown(student)}/{shown(name)} {words}"
+        for name, is_folder in _entries(folder):
+            if name in claimed or name in self.notebooks or name in HIDDEN:
+                continue
+            if _may_hold_work(name) if not is_folder else self._holds(student, name):
+                yield f"{shown(student)}/{shown(name)} belongs to no assignment"
 
     def _of_student(self, student: str) -> dict[str, list[tuple[str, bool]]]:
         """Assignment -> entries of a student's folder that are meant for it, and if folders."""
         if student not in self._meant:
             meant: dict[str, list[tuple[str, bool]]] = {}
-            entries = _entries(self.submitted / student)
-            for name, is_folder in entries if _kind(self.submitted / student) == "folder" else ():
+            for name, is_folder in _entries(self.submitted / student):
                 assignment = self._assignment(name, is_folder)
                 if assignment and (not is_folder or self._holds(student, name)):
                     meant.setdefault(assignment, []).append((name, is_folder))
@@ -110,8 +135,11 @@ class Places:
         return self._meant[student]
 
     def _holds(self, student: str, name: str) -> bool:
-        """Whether a folder of a student's holds a notebook."""
-        inside = _entries(self.submitted / student / name)
+        """Whether a folder of a student's holds a notebook, or may, as it cannot be read."""
+        try:
+            inside = _entries(self.submitted / student / name)
+        except OSError:
+            return True
         return any(not is_folder and _may_hold_work(entry) for entry, is_folder in inside)
 
     def _assignment(self, name: str, is_folder: bool) -> str:
@@ -146,33 +174,67 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", COPY.sub("", name[:200]).casefold())
 
 
+def students_in(submitted: Path) -> list[str]:
+    """Everybody with a folder there, or with a link in its place. May raise OSError."""
+    return [name for name, kind in kinds_in(submitted) if _is_students(name, kind)]
+
+
+def kinds_in(folder: Path) -> list[tuple[str, str]]:
+    """What lies in a folder, sorted: names, and "folder", "link" or "file". May raise OSError.
+
+    No link is followed: where one leads may be no path that a system can look at.
+    """
+    with os.scandir(folder) as entries:
+        return sorted((entry.name, _kind_of(entry)) for entry in entries)
+
+
+def _kind_of(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return "link"
+    return "folder" if entry.is_dir(follow_symlinks=False) else "file"
+
+
+def _is_students(name: str, kind: str) -> bool:
+    return kind in ("folder", "link") and not name.startswith(".")
+
+
 def _kind(path: Path) -> str:
+    """As above; empty if there is nothing. Raises OSError if nobody may know."""
     try:
         mode = os.lstat(path).st_mode
-    except OSError:
-        return ""
+    except OSError as error:
+        if error.errno in NOTHING:
+            return ""
+        raise
     if stat.S_ISLNK(mode):
         return "link"
     return "folder" if stat.S_ISDIR(mode) else "file"
 
 
 def _entries(folder: Path) -> list[tuple[str, bool]]:
-    """Names in a folder and whether they are folders; links and pipes are neither, and left out."""
-    try:
-        with os.scandir(folder) as entries:
-            found = [
-                (entry.name, entry.is_dir(follow_symlinks=False))
-                for entry, _ in zip(entries, range(MOST), strict=False)
-                if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
-            ]
-    except OSError:
-        return []
+    """Names in a folder and whether they are folders; links and pipes are neither, and left out.
+
+    Raises OSError if it cannot be read.
+    """
+    with os.scandir(folder) as entries:
+        found = [
+            (entry.name, entry.is_dir(follow_symlinks=False))
+            for entry, _ in zip(entries, range(MOST), strict=False)
+            if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
+        ]
     return sorted(found)
 
 
+def _unread(error: OSError) -> str:
+    return f"the folder cannot be read ({error.strerror})"
+
+
 def _holds_notebook(folder: Path, depth: int) -> bool:
-    """Whether there is a notebook as deep in a folder as work is looked for."""
-    entries = [(name, is_folder) for name, is_folder in _entries(folder) if name not in HIDDEN]
+    """Whether there is a notebook as deep in a folder as work is looked for, or may be."""
+    try:
+        entries = [(name, is_folder) for name, is_folder in _entries(folder) if name not in HIDDEN]
+    except OSError:
+        return True
     if any(not is_folder and NOTEBOOK.search(name) for name, is_folder in entries):
         return True
     inner = [name for name, is_folder in entries if is_folder and depth]

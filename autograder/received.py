@@ -17,7 +17,7 @@ from autograder.results import Flag, NotebookResult, Result, Status, Verdict
 
 LONGEST = 20_000  # characters of one sentence or printed output
 LONGEST_SOURCE = 200_000  # of a cell
-MOST = 2_000  # cells, flags or notes
+MOST = 2_000  # cells, flags or notes; what is beyond them is cut off
 STATUSES = frozenset(get_args(Status))
 KINDS = frozenset(get_args(get_type_hints(Flag)["kind"]))
 LABEL = re.compile(r"[\w#.:/-]{0,200}")
@@ -108,9 +108,9 @@ def _extra(told: Any, ids: set[str]) -> tuple[str, str, str]:
 
 
 def _list(told: Any) -> list[Any]:
-    if not isinstance(told, list) or len(told) > MOST:
+    if not isinstance(told, list):
         raise ValueError("a list was expected")
-    return told
+    return told[:MOST]
 
 
 def _text(told: Any, longest: int = LONGEST) -> str:

@@ -23,7 +23,7 @@ from autograder.answers import read_answers
 from autograder.course import Course
 from autograder.exports import Line, book_lines, number, safe
 from autograder.failures import in_words, write_whole
-from autograder.names import link, plain, say
+from autograder.names import link, plain, readable, say
 from autograder.pages import page
 from autograder.results import Flag, Result, Verdict
 from autograder.source import read_source
@@ -57,6 +57,7 @@ KINDS = {  # in the order of the page
     "similar": "Near-identical answers",
     "timeout": "Took too long",
     "died": "Process ended",
+    "late": "Nobody knows whether it was late",
     "file": "Odd files",
 }
 
@@ -80,7 +81,7 @@ class Score:
 class Row:
     """One student in the report."""
 
-    student: str  # the plain name
+    student: str  # the name as it can be read
     scores: dict[str, Score]  # by chapter
     wrong: tuple[str, ...]  # what went wrong, one sentence each
     folder: str = ""  # the name of the student's folders, if it is another one
@@ -222,7 +223,7 @@ def compose(
     """
     results = {
         name: [
-            replace(result, student=plain(result.student))
+            replace(result, student=readable(plain(result.student)))
             for (_, chapter), result in sorted(journal.items())
             if chapter == name
         ]
@@ -411,7 +412,7 @@ def _rows(
         scores = {name: _score(own[student, name], tests[name]) for name in assignments}
         results = [found for name in assignments if (found := journal.get((folder, name)))]
         wrong = dict.fromkeys(sentence for result in results for sentence in _wrong(result))
-        yield Row(student, scores, tuple(wrong), folder)
+        yield Row(readable(student), scores, tuple(wrong), folder)
 
 
 def _score(lines: Sequence[Line], tests: Mapping[tuple[str, str], float]) -> Score:
@@ -550,6 +551,8 @@ def _looks(assignment: "Assignment", results: Sequence[Result]) -> Iterable[Look
         for flag in result.flags:
             yield Look(flag.kind, result.student, flag.where, flag.words)
     yield from _broken(assignment.name, results)
+    if words := assignment.rules.late.unknown(result.student for result in results):
+        yield Look("late", f"{len(results)} students", assignment.name, words)
     for student, flags in similar_flags(assignment, results).items():
         for flag in flags:
             yield Look(flag.kind, student, flag.where, flag.words)
@@ -596,7 +599,7 @@ def _times(seconds: Sequence[tuple[float, str, str]]) -> Times:
 def _summary(report: Report) -> list[tuple[str, str]]:
     """The numbers that head the page: what, how much."""
     shares = [row.share for row in report.rows]
-    people = {look.student for look in report.looks if look.kind != "test-error"}
+    people = {look.student for look in report.looks} & {row.student for row in report.rows}
     waiting = sum(score.waiting for row in report.rows for score in row.scores.values())
     return [
         ("students", str(len(report.rows))),

@@ -101,7 +101,7 @@ class NotebookResult:
 class Flag:
     """Something a person should look at."""
 
-    kind: Literal["timeout", "forbidden", "tampering", "similar", "file", "died"]
+    kind: Literal["timeout", "forbidden", "tampering", "similar", "file", "died", "late"]
     where: str  # notebook/grade_id
     words: str
 

@@ -19,7 +19,7 @@ nbgrader alone manages, in source/<assignment>/rules.toml. All of it is optional
     rate = 0.1                    # of the score, for each day begun after the due time
     grace_hours = 2               # this late is not late
     times = "times.csv"           # from the LMS: columns student and submitted, perhaps assignment
-    trust_timestamp = false       # true: believe timestamp.txt, which a student can write
+    trust_timestamp = false       # true: believe timestamp.txt; safe after zip_collect alone
 
     [files]
     allow = ["*.csv"]             # of what a student hands in: plain files that answers may read
@@ -49,8 +49,10 @@ is not known here is not seen; nor is a module that is written, by a text that i
 the name of one that is installed; nor a builtin that is handed on inside a module's C code. Whoever
 copies a finished part's text into the answer has an answer that keeps to the rules.
 
-Lateness is read from the clock of whoever collected: the time of the submission's folder and
-notebooks as they lie in submitted/, or the LMS's list.
+Nobody is late by a time that a student can set. Files keep the time that their student gave them
+when `nbgrader collect` copies them, and timestamp.txt comes from the student as well; then the
+LMS's list says who is late. `nbgrader zip_collect` writes timestamp.txt itself, from the names that
+the LMS gave. Of whom nothing trusted says when it was, that one is in time, and the report says so.
 """
 
 import ast
@@ -73,6 +75,7 @@ from typing import Any
 
 from autograder.course import CourseError
 from autograder.engine.watch import WAYS_ROUND
+from autograder.names import plain, readable, shown
 from autograder.syntax import parse, top_level_names
 
 # What reaches a name by its text, runs text, looks into other code, or could undo the stops.
@@ -130,6 +133,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CLASSES = (ast.ClassDef,)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 DAY = 86400
+NAMED = 5  # students in one sentence
 MAX_READ = 400_000  # characters of one student's code that are searched
 POLICIES = ("none", "zero", "per-day")
 
@@ -169,12 +173,24 @@ class Late:
     trust_timestamp: bool = False
     times: Mapping[str, float] = field(default_factory=dict)  # student -> when, by the LMS
 
-    def seconds_late(self, student: str, collected: float | None) -> float:
+    def handed_in(self, student: str, collected: float | None) -> float | None:
+        """When a student handed in, if something says so that is trusted.
+
+        Args:
+            student: the name of the folder.
+            collected: what the submission says, or the disk on which it lies.
+        """
+        for name in (student, readable(plain(student))):
+            if name in self.times:
+                return self.times[name]
+        return collected if self.trust_timestamp else None
+
+    def seconds_late(self, student: str, collected: float | None, extension: float = 0.0) -> float:
         """How long after the due time; 0 within the grace, or if no time is known."""
-        when = self.times.get(student, collected)
+        when = self.handed_in(student, collected)
         if self.due is None or when is None:
             return 0.0
-        late = when - self.due.timestamp()
+        late = when - extension - self.due.timestamp()
         return late if late > self.grace_hours * 3600 else 0.0
 
     def penalty(self, score: float, seconds_late: float) -> float:
@@ -184,6 +200,19 @@ class Late:
         if self.policy == "zero":
             return score
         return score * min(1.0, self.rate * math.ceil(seconds_late / DAY))
+
+    def unknown(self, students: Iterable[str]) -> str:
+        """What to do if lateness costs points and of some students it cannot be known; or empty."""
+        if self.policy == "none" or self.trust_timestamp:
+            return ""
+        unknown = [student for student in students if self.handed_in(student, None) is None]
+        if not unknown:
+            return ""
+        named = ", ".join(map(shown, unknown[:NAMED])) + (", ..." if len(unknown) > NAMED else "")
+        return (
+            f"no time that its student cannot set is known of {len(unknown)} submissions ({named})"
+            "; they count as in time. Name the LMS's list in rules.toml, as times under [late]."
+        )
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from autograder.assignment import Assignment, Cell, Notebook
 from autograder.course import CourseError, without_extensions
 from autograder.failures import WHOLE_CLASS, in_words, sentence_of, write_whole
 from autograder.journal import Graded, bounded
-from autograder.names import plain
+from autograder.names import earlier, plain, readable
 from autograder.rebuild import checksum, rebuild
 from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late
@@ -174,7 +174,9 @@ class Store:
     def _tell(self, graded: Graded, what: str, error: Exception) -> None:
         result = graded.result
         why = str(error).partition("\n")[0][:200]
-        self.troubles.append(f"{plain(result.student)}, {result.assignment}: {what} ({why}).")
+        self.troubles.append(
+            f"{readable(plain(result.student))}, {result.assignment}: {what} ({why})."
+        )
 
     def _enter_result(self, graded: Graded, assignment: Assignment) -> None:
         """Put one result into the gradebook, all of it or nothing."""
@@ -183,7 +185,8 @@ class Store:
         late = assignment.rules.late
         with self._writing() as db:
             submission = self._submission(db, graded, late)
-            seconds = _seconds_late(late, submission)
+            extension = (submission.extension or timedelta()).total_seconds()
+            seconds = late.seconds_late(result.student, graded.collected, extension)
             for notebook in assignment.notebooks:
                 outcome = found.get(notebook.name) or NotebookResult(notebook.name, reason="none")
                 rows = _rows(notebook, outcome, result.reason or outcome.reason)
@@ -205,15 +208,15 @@ class Store:
             yield db
 
     def _submission(self, db: Connection, graded: Graded, late: Late) -> Row:
-        """The submission's row, made if it is not there, with the time when it was handed in."""
+        """The submission's row, made if it is not there, with the time as far as it is known."""
         result = graded.result
         student = plain(result.student)
         if _one(db, STUDENT, id=student) is None:
-            _add(db, STUDENT, id=student)
+            _add_student(db, student, earlier(result.student))
         keys = {"assignment_id": self._ids[result.assignment], "student_id": student}
         id = _one(db, SUBMISSION, **keys) or _add(db, SUBMISSION, **keys)
-        when = late.times.get(student, graded.collected)
-        if when is not None:
+        when = late.handed_in(result.student, graded.collected)
+        if (when := graded.collected if when is None else when) is not None:
             _update(db, SUBMISSION, [{"id": id, "timestamp": moment(when)}])
         return db.execute(select(SUBMISSION).where(SUBMISSION.c.id == id)).one()
 
@@ -264,7 +267,7 @@ def feedback_pages(result: Result, assignment: Assignment) -> Iterator[tuple[str
     """What the student gets to read, by notebook."""
     from autograder import feedback
 
-    student = plain(result.student)
+    student = readable(plain(result.student))
     for notebook, outcome in _outcomes(result, assignment):
         try:
             text = feedback.page(outcome, notebook, student)
@@ -363,15 +366,6 @@ def _save_comments(db: Connection, notebook: str, known: _Known, rows: _Rows) ->
             fresh.append({"id": api.new_uuid(), **keys, **values})
     _update(db, COMMENT, changes)
     _insert(db, COMMENT, fresh)
-
-
-def _seconds_late(late: Late, submission: Row) -> float:
-    """How late a submission is by the rules, an extension that the gradebook grants included."""
-    if submission.timestamp is None:
-        return 0.0
-    extension = submission.extension or timedelta()
-    when = submission.timestamp.replace(tzinfo=UTC).timestamp() - extension.total_seconds()
-    return replace(late, times={}).seconds_late(submission.student_id, when)
 
 
 def _kinds(cell: Cell) -> list[str]:
@@ -478,6 +472,16 @@ def _add(db: Connection, table: Table, **values: Any) -> str:
     row = {"id": api.new_uuid(), **values}
     db.execute(table.insert(), row)
     return row["id"]
+
+
+def _add_student(db: Connection, student: str, former: str) -> None:
+    """Add a student, or give whom the gradebook has under a former name the present one."""
+    row = db.execute(select(STUDENT).where(STUDENT.c.id == former)).first()
+    _insert(db, STUDENT, [{**(row._mapping if row else {}), "id": student}])
+    if row:
+        theirs = SUBMISSION.c.student_id == former
+        db.execute(SUBMISSION.update().where(theirs).values(student_id=student))
+        db.execute(STUDENT.delete().where(STUDENT.c.id == former))
 
 
 def _insert(db: Connection, table: Table, rows: list[dict[str, Any]]) -> None:

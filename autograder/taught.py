@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.course import Course, CourseError
+from autograder.failures import in_words
 from autograder.parcel import Place
-from autograder.places import Places
+from autograder.places import Places, students_in
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
@@ -53,17 +54,14 @@ class Class:
         return self.folder / "gradebook.journal.jsonl"
 
     def students(self) -> list[str]:
-        """Everybody with a folder in submitted/; a link to one is refused when it is graded."""
+        """Everybody with a folder in submitted/; a link is refused when it is graded."""
         if not self.submitted.is_dir():
             raise CourseError(
                 f"{self.submitted} does not exist; put each submission at "
                 "submitted/<student>/<chapter>/<chapter>.ipynb (nbgrader collect does)."
             )
-        return sorted(
-            folder.name
-            for folder in self.submitted.iterdir()
-            if folder.is_dir() and not folder.name.startswith(".")
-        )
+        with in_words(self.submitted):
+            return students_in(self.submitted)
 
     def submission(self, student: str, chapter: str) -> Path:
         """The folder with what a student handed in."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins.zipcollect import ExtractorPlugin, FileNameCollectorPlugin
@@ -37,8 +37,10 @@ MAX_UNPACKED = 200_000_000  # bytes
 MAX_RATIO = 100
 MAX_PATH = 200  # bytes of one name in a path
 MAX_PARTS = 20
+FOLDER = 4000  # bytes that an empty folder takes on a disk, about
 LMS_FILES = 100_000  # in what was downloaded: a whole class may be in one archive
 MAX_NESTED = 50_000_000  # bytes of an archive in an archive
+MAX_INNER = 5000  # archives in an archive
 INNER = ".unpacked"  # ends the name of a folder that was an archive in an archive
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, gzip.BadGzipFile)
 
@@ -47,7 +49,7 @@ BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError,
 class Bounds:
     """How much may come out of an archive."""
 
-    files: int
+    files: int  # folders too
     size: int  # bytes
 
     def of(self, archive: Path) -> "Bounds":
@@ -55,6 +57,45 @@ class Bounds:
         return Bounds(
             self.files, min(self.size, max(1_000_000, archive.stat().st_size * MAX_RATIO))
         )
+
+
+@dataclass
+class _Room:
+    """What has come out of an archive so far; more than the bounds is CourseError."""
+
+    archive: Path
+    bounds: Bounds
+    made: set[Path]  # folders
+    files: int = 0
+    size: int = 0
+
+    def take(self, files: int, size: int) -> None:
+        """Count what is about to be written."""
+        self.files += files
+        self.size += size
+        if self.files > self.bounds.files:
+            raise _too_many(self.archive, self.bounds)
+        if self.size > self.bounds.size:
+            raise CourseError(
+                f"{self.archive} would unfold to more than {self.bounds.size // 1_000_000} MB; "
+                "it was refused."
+            )
+
+    def make(self, folder: Path) -> None:
+        """Make a folder and those above it."""
+        if folder not in self.made:
+            self.make(folder.parent)
+            self.take(1, FOLDER)
+            folder.mkdir(exist_ok=True)
+            self.made.add(folder)
+
+
+class Unpacked(NamedTuple):
+    """What came out of an archive."""
+
+    left: list[str]  # out, and why
+    files: int  # folders too
+    size: int  # bytes
 
 
 @dataclass
@@ -67,8 +108,8 @@ class _Member:
     open: Callable[[], IO[bytes]]
 
 
-def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> list[str]:
-    """Unpack a zip or tar of submissions; returns what was left out.
+def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> Unpacked:
+    """Unpack a zip or tar of submissions.
 
     Links, names that lead out of the target, doubled names and members that cannot be read are left
     out. An archive that would unfold to more than the bounds (by default 200 MB, 1000 files or 100
@@ -84,44 +125,52 @@ def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> lis
         ) as folder:
             partial = Path(folder) / "content"
             partial.mkdir()
-            left = _unpack(archive, partial, bounds.of(archive))
+            unpacked = _unpack(archive, partial, bounds.of(archive))
             partial.replace(target)
+    except CourseError:
+        raise
     except BROKEN as error:
         raise CourseError(f"{archive} is no archive that can be read ({error}).") from error
-    except OSError as error:
-        if error.errno in WHOLE_CLASS:
+    except Exception as error:  # whatever a library makes of bytes that somebody chose
+        if _concerns_all(error):
             raise
-        raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
-    except (NotImplementedError, RuntimeError, ValueError) as error:
-        raise CourseError(f"{archive} cannot be unpacked ({error}).") from error
-    return left
+        raise CourseError(f"{archive} cannot be unpacked ({_words(error)}).") from error
+    return unpacked
 
 
-def _unpack(archive: Path, target: Path, bounds: Bounds) -> list[str]:
-    left, total = [], 0
+def _concerns_all(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in WHOLE_CLASS
+
+
+def _words(error: Exception) -> str:
+    """What an error says, in short; its kind if it says nothing that a person would know."""
+    if isinstance(error, OSError):
+        return shown(error.strerror or str(error))
+    known = isinstance(error, (*BROKEN, NotImplementedError, RuntimeError, ValueError))
+    return shown(str(error)) if known and str(error) else type(error).__name__
+
+
+def _unpack(archive: Path, target: Path, bounds: Bounds) -> Unpacked:
+    left, room = [], _Room(archive, bounds, {target})
     with _members(archive, target, bounds) as members:
         for member in members:
             path = _inside(target, member)
             if path is None:
-                left.append(shown(member.name))
+                left.append(shown(member.name) or "a member without a name")
                 continue
             try:
-                total += _copy(member, path, bounds.size - total)
-            except OSError as error:
-                if error.errno in WHOLE_CLASS:
+                _copy(member, path, room)
+            except CourseError:
+                raise
+            except Exception as error:
+                if _concerns_all(error):
                     raise
-                left.append(f"{shown(member.name)} ({error.strerror or error})")
-            except (*BROKEN, NotImplementedError, RuntimeError, ValueError) as error:
-                left.append(f"{shown(member.name)} ({shown(str(error))})")
-            if total > bounds.size:
-                raise _too_large(archive, bounds)
-    return left
+                left.append(f"{shown(member.name)} ({_words(error)})")
+    return Unpacked(left, room.files, room.size)
 
 
-def _too_large(archive: Path, bounds: Bounds) -> CourseError:
-    return CourseError(
-        f"{archive} would unfold to more than {bounds.size // 1_000_000} MB; it was refused."
-    )
+def _too_many(archive: Path, bounds: Bounds) -> CourseError:
+    return CourseError(f"{archive} holds more than {bounds.files} files; it was refused.")
 
 
 @contextmanager
@@ -138,14 +187,15 @@ def _members(archive: Path, target: Path, bounds: Bounds) -> Iterator[Iterator[_
             infos = [info for info, _ in zip(tar, range(bounds.files + 1), strict=False)]
             found = (_tarred(tar, info) for info in infos)
         if len(infos) > bounds.files:
-            raise CourseError(f"{archive} holds more than {bounds.files} files; it was refused.")
+            raise _too_many(archive, bounds)
         yield found
 
 
 def _zipped(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
     mode = info.external_attr >> 16
     plain = not stat.S_IFMT(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
-    return _Member(info.filename, info.is_dir(), plain, lambda: file.open(info))
+    is_folder = info.filename.endswith("/")  # what is_dir() asks, but a name may be empty
+    return _Member(info.filename, is_folder, plain, lambda: file.open(info))
 
 
 def _tarred(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
@@ -168,8 +218,7 @@ def _uncompressed(archive: Path, target: Path, bounds: Bounds) -> Iterator[Path]
     try:
         with gzip.open(archive) as source:
             whole = _Member(archive.name, is_folder=False, is_plain=True, open=lambda: source)  # pyright: ignore[reportArgumentType]
-            if _copy(whole, plain, bounds.size) > bounds.size:
-                raise _too_large(archive, bounds)
+            _copy(whole, plain, _Room(archive, bounds, {plain.parent}))
         yield plain
     finally:
         plain.unlink(missing_ok=True)
@@ -192,23 +241,21 @@ def _is_a_name(part: str) -> bool:
     return ":" not in part and "\0" not in part and size <= MAX_PATH
 
 
-def _copy(member: _Member, path: Path, limit: int) -> int:
-    """Write one member in pieces; stops when it passes the limit, keeps whole files only."""
+def _copy(member: _Member, path: Path, room: _Room) -> None:
+    """Write one member in pieces, as far as there is room; keeps whole files only."""
+    room.make(path if member.is_folder else path.parent)
     if member.is_folder:
-        path.mkdir(parents=True, exist_ok=True)
-        return 0
-    path.parent.mkdir(parents=True, exist_ok=True)
-    size = 0
+        return
+    room.take(1, 0)
     try:
         with member.open() as source, path.open("xb") as copy:
-            while size <= limit and (piece := source.read(1 << 16)):
-                size += len(piece)
+            while piece := source.read(1 << 16):
+                room.take(0, len(piece))
                 copy.write(piece)
     except Exception:
         if not path.is_dir():
             path.unlink(missing_ok=True)
         raise
-    return size
 
 
 class SafeExtractor(ExtractorPlugin):
@@ -222,7 +269,7 @@ class SafeExtractor(ExtractorPlugin):
             if path.is_symlink() or not path.is_file():
                 continue
             place = target / path.relative_to(source)
-            try:
+            with self._alone(path, target):
                 if self._is_archive(path):
                     size = max(MAX_UNPACKED, path.stat().st_size * MAX_RATIO)
                     self._archive(path, _stem(place), Bounds(LMS_FILES, size))
@@ -230,38 +277,47 @@ class SafeExtractor(ExtractorPlugin):
                     self.log.info("Copying %s", path)
                     place.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(path, place)
-            except OSError as error:
-                if error.errno in WHOLE_CLASS:
-                    raise SystemExit(sentence_of(error, str(target))) from error
-                self.log.error("%s was left out: %s", path, error)
-            except Exception as error:  # noqa: BLE001 - no archive ends the others
-                self.log.error("%s was left out: %s", path, error)
+
+    @contextmanager
+    def _alone(self, path: Path, target: Path) -> Iterator[None]:
+        """Inside, what goes wrong leaves out this one file, named in the log, and no other."""
+        try:
+            yield
+        except Exception as error:
+            if _concerns_all(error):
+                raise SystemExit(sentence_of(error, str(target))) from error
+            words = error if isinstance(error, CourseError) else _words(error)
+            self.log.error("%s was left out: %s", path, words)
 
     def _is_archive(self, path: Path) -> bool:
         return path.suffix.lower() in self.zip_ext
 
-    def _archive(self, path: Path, target: Path, bounds: Bounds, depth: int = 0) -> None:
+    def _archive(self, path: Path, target: Path, bounds: Bounds) -> None:
         """Unpack one archive and those in it; each that is bad is refused alone."""
+        unpacked, inner = self._one(path, target, bounds)
+        left = Bounds(bounds.files - unpacked.files, bounds.size - unpacked.size)
+        inner.sort(key=lambda found: found.stat().st_size)  # a large one takes no small one's room
+        for found in inner[MAX_INNER:]:
+            self.log.error("%s was left out: more than %s archives in one", found, MAX_INNER)
+        for found in inner[:MAX_INNER]:
+            within = Bounds(min(MAX_FILES, left.files), min(MAX_NESTED, left.size))
+            place = _stem(found)
+            with self._alone(found, target):
+                unpacked, more = self._one(found, place.with_name(place.name + INNER), within)
+                left = Bounds(left.files - unpacked.files, left.size - unpacked.size)
+                for third in more:
+                    words = "an archive in an archive in an archive"
+                    self.log.error("%s was left out: %s", third, words)
+
+    def _one(self, path: Path, target: Path, bounds: Bounds) -> tuple[Unpacked, list[Path]]:
+        """Unpack an archive; also returns the archives that came out of it."""
         while os.path.lexists(target):
             target = target.with_name(f"{target.stem}-2{target.suffix}")
         self.log.info("Unpacking %s", path)
-        try:
-            left = safe_unzip(path, target, bounds)
-        except CourseError as error:
-            self.log.error("%s was left out: %s", path, error)
-            return
-        for name in left:
+        unpacked = safe_unzip(path, target, bounds)
+        for name in unpacked.left:
             self.log.error("%s: left out %s", path, name)
-        inner = [found for found in sorted(target.rglob("*")) if self._is_archive(found)]
-        for found in inner:
-            if depth:
-                self.log.error("%s was left out: an archive in an archive in an archive", found)
-                continue
-            within = Bounds(min(MAX_FILES, bounds.files), min(MAX_NESTED, bounds.size))
-            before = _size_of(target)
-            place = _stem(found)
-            self._archive(found, place.with_name(place.name + INNER), within, depth + 1)
-            bounds = Bounds(bounds.files, bounds.size - (_size_of(target) - before))
+        return unpacked, [found for found in sorted(target.rglob("*")) if self._is_archive(found)]
 
 
 class SafeCollector(FileNameCollectorPlugin):
@@ -345,7 +401,7 @@ def _stays_inside(student: str, notebook: str) -> bool:
     """Whether the names lead to a file in the student's own folder."""
     *folders, last = notebook.split("/")
     names = [student, *folders, last]
-    odd = any(sign in student for sign in "<>")  # formgrader puts it into its page as it is
+    odd = any(sign in student for sign in '<>"`\\')  # markup; no system writes it in file names
     odd = odd or any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
     return not odd and "/" not in student and not any(name.endswith(".ipynb") for name in folders)
 
@@ -361,7 +417,3 @@ def _stem(path: Path) -> Path:
     name, dot, _ = path.name.rpartition(".")
     name = name.removesuffix(".tar") if dot else path.name
     return path.with_name(name if name.strip(". ") else "archive")
-
-
-def _size_of(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

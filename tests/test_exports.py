@@ -21,6 +21,7 @@ from sqlalchemy.exc import SAWarning
 from autograder.course import CourseError
 from autograder.exports import (
     Grades,
+    Person,
     book_lines,
     enrol,
     gradescope,
@@ -33,6 +34,7 @@ from autograder.exports import (
     write_canvas,
     write_moodle,
 )
+from autograder.names import plain
 from autograder.results import NotebookResult, Result, Verdict
 
 EVIL = '=HYPERLINK("http://x","click")'
@@ -175,6 +177,22 @@ def test_the_roster_says_who_is_who_and_loses_nobody(book: Gradebook, tmp_path: 
     (unknown, waiting) = said
     assert unknown.startswith("2 students are not in roster.csv: =HYPER")
     assert waiting.startswith("3 answers wait for a grade by hand")
+
+
+def test_an_lms_gets_the_name_that_it_knows(tmp_path: Path):
+    names = ["O'Brien", "DOM\\user", 'a"b', "c"]
+    people = {plain(name): Person(plain(name)) for name in names}
+    grades = Grades({"one": 3.0}, {(id, "one"): 2.0 for id in people}, people=people)
+    for writer, column in ((write_canvas, 3), (write_moodle, 2)):
+        rows = table(writer, grades)[-4:]
+        assert {row[column]: row[-1] for row in rows} == dict.fromkeys(names, "2")
+    text = 'student,lms_id\nDOM\\user,7\nO\'Brien,8\n"a""b",9\nc,10\n'
+    (tmp_path / "roster.csv").write_text(text, encoding="utf-8")
+    assert enrol(grades, roster_of(tmp_path)) == []
+    rows = table(write_canvas, grades)[-4:]
+    assert {row[0]: (row[1], row[-1]) for row in rows} == {
+        name: (id, "2") for name, id in zip(names, ("8", "7", "9", "10"), strict=True)
+    }
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,22 @@ def test_a_students_folder_that_is_a_link_is_0_with_the_reason(taught: Class):
 
 
 @linux
+def test_a_link_that_cannot_be_followed_stops_nobody(
+    taught: Class, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (taught.submitted / "long").symlink_to("n" * 300)
+    (taught.submitted / "eve").mkdir()
+    (taught.submitted / "eve" / NAME).symlink_to("n" * 300)
+    (taught.submitted / "essay").write_text("I did it.")
+    monkeypatch.chdir(taught.course.root)
+    assert command_line.main(["grade", "--no-report"]) == 0
+    assert scores(taught)["ada"] == 6 and scores(taught)["eve"] == scores(taught)["long"] == 0
+    assert "not graded: essay lies in no student's folder" in capsys.readouterr().out
+    assert "is a link" in read_journal(taught)["long", NAME].reason
+    assert command_line.main(["report"]) == 0
+
+
+@linux
 def test_names_and_times_that_no_text_can_hold_stop_nobody(
     taught: Class, monkeypatch: pytest.MonkeyPatch
 ):
@@ -124,6 +140,39 @@ def test_names_and_times_that_no_text_can_hold_stop_nobody(
     assert grade(taught, [NAME], progress=False).graded == 0
     monkeypatch.chdir(taught.course.root)
     assert command_line.main(["report"]) == 0
+
+
+@linux
+def test_lateness_that_nobody_knows_is_said_and_costs_nothing(
+    taught: Class, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    rules = taught.course.root / "source" / NAME / "rules.toml"
+    strict = '[late]\npolicy = "zero"\ndue = 2020-01-01T00:00:00Z\n'
+    rules.write_text(strict)
+    times = rules.with_name("times.csv")
+    monkeypatch.chdir(taught.course.root)
+    assert command_line.main(["grade"]) == 0
+    assert penalties(taught) == dict.fromkeys(ANSWERS)
+    words = "no time that its student cannot set is known of 5 submissions (ada, bela, chidi"
+    assert f"lateness not known: ps1: {words}" in capsys.readouterr().out
+    assert words in (taught.folder / "report.html").read_text(encoding="utf-8")
+    stamp = taught.submitted / "ada" / NAME / "timestamp.txt"
+    stamp.write_text("2020-01-02 00:00:00 UTC")
+    rules.write_text(strict + "trust_timestamp = true\n")
+    assert command_line.main(["grade"]) == 0
+    assert penalties(taught) == dict.fromkeys(ANSWERS) | {"ada": 6}
+    assert {flag.kind for flag in read_journal(taught)["noor", NAME].flags} == {"late"}
+    times.write_text("student,submitted\nada,2019-12-31T00:00:00Z\nbela,2020-01-01T00:00:01Z\n")
+    rules.write_text(strict + 'times = "times.csv"\n')
+    assert command_line.main(["grade"]) == 0
+    assert penalties(taught) == dict.fromkeys(ANSWERS) | {"bela": 4}
+
+
+def penalties(taught: Class) -> dict[str, float | None]:
+    """What each loses for being late."""
+    with Gradebook(taught.database) as book:
+        found: list[Any] = book.assignment_submissions(NAME)
+        return {one.student.id: one.notebooks[0].late_submission_penalty for one in found}
 
 
 @linux

@@ -4,11 +4,26 @@ import io
 import logging
 import os
 import random
+import re
+from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
+import nbgrader
 import pytest
+from bs4 import BeautifulSoup
+from jinja2 import Environment, FileSystemLoader
 
-from autograder.names import LONGEST, clean_log, link, plain, say, shown, visible
+from autograder.names import (
+    LONGEST,
+    clean_log,
+    earlier,
+    link,
+    plain,
+    readable,
+    say,
+    shown,
+    visible,
+)
 from tests.hostile.pages import FOLDERS
 
 ODD = ["\\", "\\x", "\\\\xfc", "\\#", "\ud800", "\U000e0041"]
@@ -16,7 +31,8 @@ ORDINARY = [
     "ada",
     "Zoë",
     "O'Neill, J.",
-    "DOMAIN\\user",
+    "anna & bob",
+    "a+b=c?!;[1]#2%20{x}$y",
     "x" * LONGEST,
     "李雷",
     "می‌خواهم",
@@ -26,7 +42,38 @@ ORDINARY = [
 
 @pytest.mark.parametrize("name", ORDINARY)
 def test_an_ordinary_name_stays_as_it_is(name: str):
-    assert plain(name) == name
+    assert plain(name) == name == readable(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "in_tables"),
+    [
+        ("DOMAIN\\user", r"DOMAIN\x5cuser"),
+        ('Jo "J" Ng', r"Jo \x22J\x22 Ng"),
+        ("<b>&lt;`", r"\x3cb\x3e\x26lt;\x60"),
+    ],
+)
+def test_what_can_be_seen_is_escaped_in_tables_and_not_where_people_read(name: str, in_tables: str):
+    assert plain(name) == in_tables
+    assert readable(in_tables) == name == earlier(name)
+
+
+@pytest.mark.parametrize(
+    "name", [*FOLDERS.values(), "O'Brien", 'a";alert(1);"', "</script>", "a\\"]
+)
+def test_formgraders_pages_have_a_name_as_text_alone(name: str):
+    folder = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader" / "templates"
+    environment = Environment(loader=FileSystemLoader(folder))  # as formgrader makes it
+    for page in ("manage_students_assignments.tpl", "manage_students_notebook_submissions.tpl"):
+        template = environment.get_template(page)
+        pages = [template.render(student_id=id, base_url="/") for id in ("ada", plain(name))]
+        ada, page = (BeautifulSoup(text, "html.parser") for text in pages)
+        assert [tag.name for tag in page.find_all()] == [tag.name for tag in ada.find_all()]
+        assert [sorted(tag.attrs) for tag in page("a")] == [sorted(tag.attrs) for tag in ada("a")]
+        scripts = [tag.text for tag in page("script") if "student_id" in tag.text]
+        inside = r'[^"\\\n<]|\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|#)'
+        assert all(re.match(rf'\s*var student_id = "({inside})*";\n', text) for text in scripts)
+        assert scripts and plain(name) in page.text
 
 
 @pytest.mark.parametrize(
@@ -58,10 +105,12 @@ def test_two_names_never_become_one():
         "ü",
         "\n",
     ]
+    parts += ['"', "<", ">", "&", "`", "\\x22", "\\x26lt", "\\x5c", "lt;", "'", " "]
     parts += ["\\x1b", "\\xfc", "\\u202e", "\u0085", "\\x5c", "a" * 50]
     names = {"".join(draw.choices(parts, k=draw.randrange(1, 6))) for _ in range(40_000)}
     names |= {plain(name) for name in names} | set(FOLDERS.values())
     assert len({plain(name) for name in names}) == len(names)
+    assert len({readable(plain(name)) for name in names}) == len(names)
 
 
 @pytest.mark.parametrize("name", FOLDERS.values())

@@ -210,9 +210,14 @@ AWKWARD: dict[str, Callable[[Path], object]] = {
     "a folder": lambda path: (path.unlink(), path.mkdir()),
     "pipe": lambda path: os.mkfifo(path.with_name("data.csv")),
     "link": lambda path: path.with_name("passwd").symlink_to("/etc/passwd"),
+    "linked by an overlong name": lambda path: (
+        shutil.rmtree(path.parent),
+        path.parent.symlink_to("n" * 300),
+    ),
     "timestamp": lambda path: path.with_name("timestamp.txt").write_text("yesterday"),
     "doubled cell": lambda path: path.write_text(doubled(path.read_text())),
 }
+LINKED = ["nowhere", "overlong "]  # students whose folder is a link
 
 
 def doubled(text: str) -> str:
@@ -231,6 +236,8 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Course:
         small_hand_in(course.root, student, answers)
     for name, spoil in AWKWARD.items():
         spoil(small_hand_in(course.root, name, RIGHT))
+    for name in LINKED:
+        (course.root / "submitted" / name).symlink_to(name * 40)
     said = nbgrader(course.root, "autograde", NAME)
     assert "There was an error" not in said
     return course
@@ -238,12 +245,11 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 def test_nbgraders_own_command_grades_what_it_could_not_read(awkward: Course):
     found = state(awkward, NAME, awkward.root)
-    assert set(found["rows"]) == {*ANSWERS, *AWKWARD}
+    others = {*AWKWARD, *LINKED}
+    assert set(found["rows"]) == {*ANSWERS, *others}
     scores = {student: total(rows) for student, rows in found["rows"].items()}
-    lost = {"no JSON", "nothing", "text only", "a folder"}
-    assert {who: scores[who] for who in AWKWARD} == {
-        who: 0 if who in lost else 6 for who in AWKWARD
-    }
+    lost = {"no JSON", "nothing", "text only", "a folder", "linked by an overlong name", *LINKED}
+    assert {who: scores[who] for who in others} == {who: 0 if who in lost else 6 for who in others}
     journal = read_journal(Class(awkward, awkward.root))
     assert {student for (student, _), result in journal.items() if result.reason} == lost
 
@@ -251,7 +257,7 @@ def test_nbgraders_own_command_grades_what_it_could_not_read(awkward: Course):
 def test_both_entrances_leave_the_same(awkward: Course):
     first = state(awkward, NAME, awkward.root)
     summary = grade(Class(awkward, awkward.root), [NAME], again=True, progress=False)
-    assert summary.graded == len(ANSWERS) + len(AWKWARD)
+    assert summary.graded == len(ANSWERS) + len(AWKWARD) + len(LINKED)
     assert state(awkward, NAME, awkward.root) == first
 
 

@@ -1,11 +1,13 @@
 """Work that does not lie where it should is found, or named: none is 0 in silence."""
 
+import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from autograder.places import Places
+from autograder.places import Places, students_in
 
 NOTEBOOKS = {
     "03_attention": ["03_attention"],
@@ -153,6 +155,93 @@ def test_no_link_is_followed(submitted: Path):
     assert place is not None
     assert "link" in place.reason
     assert places.of("eve", "03_attention") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")
+def test_a_link_in_a_students_place_is_a_student_wherever_it_leads(submitted: Path):
+    put(submitted, "03_attention/03_attention.ipynb")
+    targets = {"broken": "nowhere", "loop": "loop", "long": "n" * 300, "file": "/etc/passwd"}
+    for name, target in targets.items():
+        (submitted / name).symlink_to(target)
+    (submitted / "ada" / "ps1").symlink_to("n" * 300)
+    assert students_in(submitted) == sorted(["ada", *targets])
+    places = Places(submitted, NOTEBOOKS)
+    for name in targets:
+        place = places.of(name, "ps1")
+        assert place is not None and "a link, which is not followed" in place.reason
+    assert places.of("ada", "ps1") is not None
+    assert list(places.strays(students_in(submitted))) == []
+
+
+def close(monkeypatch: pytest.MonkeyPatch, folder: Path, *, entered: bool) -> None:
+    """Deny a folder to the user who grades; root's tests cannot do it by the folder's rights."""
+    for name in ("lstat", "scandir"):
+        allowed = getattr(os, name)
+
+        def denied(path: Path, allowed: Any = allowed, name: str = name) -> Any:
+            inside = folder in Path(path).parents and not (entered and name == "lstat")
+            if inside or (name == "scandir" and Path(path) == folder):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return allowed(path)
+
+        monkeypatch.setattr(os, name, denied)
+
+
+def test_a_folder_that_may_not_be_entered_is_no_folder_without_work(
+    submitted: Path, monkeypatch: pytest.MonkeyPatch
+):
+    places = put(submitted, "03_attention/03_attention.ipynb")
+    close(monkeypatch, submitted / "ada", entered=False)
+    for assignment in NOTEBOOKS:
+        place = places.of("ada", assignment)
+        assert place is not None
+        assert place.reason == "the folder cannot be read (Permission denied)"
+    assert list(places.strays(["ada"])) == ["ada: the folder cannot be read (Permission denied)"]
+
+
+def test_of_a_folder_that_cannot_be_listed_what_has_its_true_name_is_taken(
+    submitted: Path, monkeypatch: pytest.MonkeyPatch
+):
+    places = put(submitted, "03_attention/03_attention.ipynb")
+    close(monkeypatch, submitted / "ada", entered=True)
+    place = places.of("ada", "03_attention")
+    assert place is not None and not place.reason
+    place = places.of("ada", "ps1")  # perhaps it lies there under another name
+    assert place is not None and "cannot be read" in place.reason
+
+
+def test_a_closed_folder_in_a_students_may_hold_work(
+    submitted: Path, monkeypatch: pytest.MonkeyPatch
+):
+    places = put(submitted, "03_attention/03_attention.ipynb", "03_Attention/x.ipynb", "week/a")
+    close(monkeypatch, submitted / "ada" / "03_attention", entered=False)
+    place = places.of("ada", "03_attention")
+    assert place is not None and place.folder.name == "03_attention"
+    close(monkeypatch, submitted / "ada" / "week", entered=False)
+    assert list(places.strays(["ada"])) == [
+        "ada/03_Attention was not graded: 03_attention is there as well",
+        "ada/week belongs to no assignment",
+    ]
+
+
+def test_what_is_no_students_folder_is_named_unless_a_system_put_it_there(submitted: Path):
+    put(submitted, "03_attention/03_attention.ipynb")
+    for name in ("essay.pdf", "bob", ".DS_Store", ".gitkeep", "Thumbs.db", ".mine.ipynb"):
+        (submitted / name).write_text("{}")
+    for name in (".eve/ps1", ".ipynb_checkpoints", ".empty", ".git/hooks"):
+        (submitted / name).mkdir(parents=True)
+    (submitted / ".eve" / "ps1" / "problem1.ipynb").write_text("{}")
+    (submitted / ".ipynb_checkpoints" / "ps1.ipynb").write_text("{}")
+    many = [f"s{number}" for number in range(600)]  # a large class does not hide what is there
+    for name in many:
+        (submitted / name).mkdir()
+    assert students_in(submitted) == sorted(["ada", *many])
+    assert list(Places(submitted, NOTEBOOKS).strays([])) == [
+        ".eve is no student's folder: its name begins with a dot",
+        ".mine.ipynb lies in no student's folder",
+        "bob lies in no student's folder",
+        "essay.pdf lies in no student's folder",
+    ]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has other names")

@@ -102,7 +102,7 @@ def test_tests_and_cells_that_there_are_not_are_left_out(assignment: Assignment,
         lambda told: told.update(seconds=10**400),
         lambda told: told["notebooks"][0].update(extra=[["nowhere", "code", "x"]]),
         lambda told: told["notebooks"][0].update(extra=[["square", "html", "x"]]),
-        lambda told: told["notebooks"][0].update(notes=["x"] * 100_000),
+        lambda told: told["notebooks"][0].update(notes=[["x"]]),
         lambda told: told["notebooks"][0].update(answers=["x"]),
         lambda told: told["notebooks"][0]["verdicts"][0].update(status="excellent"),
         lambda told: told["notebooks"][0]["verdicts"][0].update(told={"html": "x"}),
@@ -133,6 +133,18 @@ def test_long_texts_are_cut_and_labels_are_labels(assignment: Assignment, result
     assert len(notebook.verdicts[0].told) == 20_000
     assert notebook.verdicts[0].read == ""
     assert len(notebook.answers["square"]) == 200_000
+
+
+def test_long_lists_are_cut_and_cost_nothing(assignment: Assignment, result: Result):
+    def forge(told: dict[str, Any]) -> None:
+        notebook = told["notebooks"][0]
+        notebook |= {"notes": ["odd"] * 100_000, "extra": notebook["extra"] * 3000}
+        told["flags"] *= 3000
+
+    found = received(changed(result, forge), "ada", "key", assignment)
+    (notebook,) = found.notebooks
+    assert len(notebook.notes) == len(notebook.extra) == len(found.flags) == 2000
+    assert notebook.verdicts == result.notebooks[0].verdicts
 
 
 def test_nothing_but_a_result_or_a_refusal_comes_out(assignment: Assignment, result: Result):

@@ -17,12 +17,16 @@ from autograder.exports import Line
 from autograder.names import plain
 from autograder.report import Report, compose, print_table, render, write_report
 from autograder.results import Flag, NotebookResult, Result, Verdict
+from autograder.rules import Rules
 from tests.hostile.pages import FOLDERS
 
 EVIL = '<img src=x onerror="alert(1)">'
 KNOWN = {
     "M1": ("sums over the wrong axis", "03_page#which-axis", "/course/03_page.html#which-axis")
 }
+
+
+NONE = Rules()
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Assignment:
 
     name: str
     notebooks: tuple[Notebook, ...]
+    rules: Rules = NONE
 
 
 def assignment(name: str, questions: int = 3) -> Any:

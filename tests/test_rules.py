@@ -1,6 +1,8 @@
 """The rules an instructor sets: read with a clear word, and found in answers however spelt."""
 
 import random
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -505,6 +507,7 @@ def test_a_bad_file_is_refused_in_one_sentence(tmp_path: Path, text: str, words:
 
 def test_lateness_costs_by_the_day_begun(tmp_path: Path):
     text = '[late]\npolicy = "per-day"\nrate = 0.25\ngrace_hours = 2\ndue = 2026-03-01T12:00:00Z\n'
+    text += "trust_timestamp = true\n"
     late = read_rules(write(tmp_path, text), "week", []).late
     due = moment("2026-03-01T12:00:00+00:00")
     assert late.seconds_late("a", due + 7200) == 0
@@ -521,9 +524,21 @@ def test_the_lms_knows_better_than_the_folder(tmp_path: Path):
     late = read_rules(write(tmp_path, text), "week", []).late
     assert late.penalty(3, late.seconds_late("a", 0)) == 3
     assert late.penalty(3, late.seconds_late("b", 0)) == 0
+    assert late.penalty(3, late.seconds_late("c", 1e12)) == 0  # a disk's clock is no witness
+    assert "of 2 submissions (b, c); they count as in time" in late.unknown(["a", "b", "c"])
+    assert late.unknown(["a"]) == replace(late, policy="none").unknown(["c"]) == ""
+    assert replace(late, trust_timestamp=True).unknown(["c"]) == ""
     (tmp_path / "times.csv").write_text("who,when\na,b\n", encoding="utf-8")
     with pytest.raises(CourseError, match="line 2: expected the columns"):
         read_rules(tmp_path / "rules.toml", "week", [])
+
+
+def test_a_list_of_times_has_names_as_they_are_or_as_people_read_them():
+    times = {"DOM\\user": 1.0, "M\\xfcller": 2.0}
+    late = Late("zero", datetime(2026, 3, 1, tzinfo=UTC), times=times)
+    assert late.handed_in("DOM\\user", None) == 1.0
+    assert late.handed_in("M\udcfcller", None) == 2.0
+    assert late.handed_in("ada", 3.0) is None
 
 
 def test_times_are_read_as_nbgrader_writes_them():

@@ -12,11 +12,12 @@ import pytest
 from nbgrader import api
 from nbgrader.api import Gradebook
 
+from autograder import store as store_module
 from autograder.assignment import Assignment, read_assignment
 from autograder.course import Course, CourseError
 from autograder.grade import Class
 from autograder.journal import Graded
-from autograder.names import plain
+from autograder.names import earlier, plain
 from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late, Rules
 from autograder.store import NO_RESPONSE, Store, moment, write_files
@@ -235,13 +236,15 @@ def test_a_cell_that_a_person_graded_stays_when_it_goes_from_the_source(
 @pytest.mark.parametrize(
     ("late", "hours", "penalty"),
     [
-        (Late("none", NOON), 5, None),
-        (Late("per-day", NOON, rate=0.1), 5, 0.6),
-        (Late("per-day", NOON, rate=0.1), 30, 1.2),
-        (Late("per-day", NOON, rate=0.1, grace_hours=6), 5, None),
-        (Late("zero", NOON), 5, 6.0),
-        (Late("zero", NOON), -1, None),
+        (Late("none", NOON, trust_timestamp=True), 5, None),
+        (Late("per-day", NOON, rate=0.1, trust_timestamp=True), 5, 0.6),
+        (Late("per-day", NOON, rate=0.1, trust_timestamp=True), 30, 1.2),
+        (Late("per-day", NOON, rate=0.1, grace_hours=6, trust_timestamp=True), 5, None),
+        (Late("zero", NOON, trust_timestamp=True), 5, 6.0),
+        (Late("zero", NOON, trust_timestamp=True), -1, None),
         (Late("zero", NOON, times={"ada": NOON.timestamp() - 60}), 5, None),
+        (Late("zero", NOON, times={"ada": NOON.timestamp() + 60}), -5, 6.0),
+        (Late("zero", NOON), 5, None),
     ],
 )
 def test_lateness_costs_what_the_rules_say(
@@ -255,7 +258,7 @@ def test_lateness_costs_what_the_rules_say(
 
 
 def test_an_extension_in_the_gradebook_counts(taught: Class, store: Store, assignment: Assignment):
-    strict = replace(assignment, rules=Rules(late=Late("zero", NOON)))
+    strict = replace(assignment, rules=Rules(late=Late("zero", NOON, trust_timestamp=True)))
     store.enter(strict)
     graded = Graded(
         result("ada", strict, everything(strict)), (NOON + timedelta(hours=5)).timestamp()
@@ -282,6 +285,32 @@ def test_a_student_may_have_any_name(taught: Class, store: Store, assignment: As
         store.save(Graded(made, NOON.timestamp()), assignment)
     assert students(taught.database) == {plain(name) for name in ODD_NAMES}
     assert rows_of(taught.database, plain("M\udcfcller"))["score"] == 6
+    assert store.troubles == []
+
+
+def test_a_student_whom_an_older_version_wrote_otherwise_keeps_all_that_was_given(
+    taught: Class, store: Store, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+):
+    made = result("ada", assignment, everything(assignment))
+    named = [Graded(replace(made, student=name)) for name in (r"DOM\user", 'a"b', "O'Brien")]
+    with monkeypatch.context() as then:
+        then.setattr(store_module, "plain", earlier)
+        for graded in named:
+            store.save(graded, assignment)
+    assert students(taught.database) == {r"DOM\user", 'a"b', "O'Brien"}
+    with Gradebook(taught.database) as book:
+        known: Any = book.find_student(r"DOM\user")
+        known.first_name = "Uma"
+        row: Any = book.find_submission_notebook("numbers", NAME, r"DOM\user").grades[0]
+        row.extra_credit = 0.5
+        book.db.commit()
+    for graded in [*named, *named]:
+        store.save(graded, assignment)
+    assert students(taught.database) == {r"DOM\x5cuser", r"a\x22b", "O'Brien"}
+    assert rows_of(taught.database, r"DOM\x5cuser")["score"] == 6.5
+    with Gradebook(taught.database) as book:
+        known = book.find_student(r"DOM\x5cuser")
+        assert known.first_name == "Uma"
     assert store.troubles == []
 
 
@@ -315,7 +344,7 @@ def test_a_time_beyond_the_calendar_is_its_end(
 ):
     when = moment(seconds)
     assert when is not None and when.year == year
-    late = replace(assignment, rules=Rules(late=Late("zero", NOON)))
+    late = replace(assignment, rules=Rules(late=Late("zero", NOON, trust_timestamp=True)))
     store.enter(late)
     made = result("ada", late, everything(late))
     store.save(Graded(made, seconds), late)

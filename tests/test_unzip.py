@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import stat
+import struct
 import tarfile
 import zipfile
 from pathlib import Path
@@ -36,7 +37,7 @@ def zipped(path: Path, **members: bytes) -> Path:
 
 def test_a_zip_is_unpacked(tmp_path: Path):
     archive = zipped(tmp_path / "a.zip", **{"me/week/a.ipynb": b"{}", "b.txt": b"b"})
-    assert safe_unzip(archive, tmp_path / "out") == []
+    assert safe_unzip(archive, tmp_path / "out").left == []
     assert (tmp_path / "out/me/week/a.ipynb").read_bytes() == b"{}"
     with pytest.raises(CourseError, match="exists"):
         safe_unzip(archive, tmp_path / "out")
@@ -49,7 +50,7 @@ def test_names_that_lead_out_and_links_stay_in_the_zip(tmp_path: Path):
         link = zipfile.ZipInfo("link")
         link.external_attr = (stat.S_IFLNK | 0o777) << 16
         file.writestr(link, "/etc/passwd")
-    left = safe_unzip(archive, tmp_path / "out")
+    left = safe_unzip(archive, tmp_path / "out").left
     assert len(left) == 7 and "link" in left
     assert [path.name for path in (tmp_path / "out").rglob("*")] == ["ok.txt"]
     assert not (tmp_path / "up").exists()
@@ -62,8 +63,8 @@ def test_no_name_beside_an_archive_is_in_its_way(tmp_path: Path):
     plain = zipped(tmp_path / "a.zip", a=b"a")
     with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as file:
         file.add(plain, "a.zip")
-    assert safe_unzip(plain, tmp_path / "a") == []
-    assert safe_unzip(tmp_path / "b.tar.gz", tmp_path / "b") == []
+    assert safe_unzip(plain, tmp_path / "a").left == []
+    assert safe_unzip(tmp_path / "b.tar.gz", tmp_path / "b").left == []
     assert all(path.read_text() == "a student's" for path in taken)
     mode = (tmp_path / "a").stat().st_mode
     (tmp_path / "plain").mkdir()
@@ -84,6 +85,51 @@ def test_a_zip_bomb_is_refused_and_nothing_stays(tmp_path: Path, monkeypatch: py
             zipped(tmp_path / "b.zip", a=os.urandom(800), b=os.urandom(800)), tmp_path / "out"
         )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "b.zip", "many.zip"]
+
+
+def test_folders_count_as_files_do(tmp_path: Path):
+    deep = {f"{number:x}/{'a/' * 15}b": b"" for number in range(70)}
+    with pytest.raises(CourseError, match="would unfold to more than 1 MB"):
+        safe_unzip(zipped(tmp_path / "a.zip", **deep), tmp_path / "out")
+    with pytest.raises(CourseError, match="more than 1000 files"):
+        safe_unzip(zipped(tmp_path / "b.zip", x=os.urandom(60_000), **deep), tmp_path / "out")
+    unpacked = safe_unzip(
+        zipped(tmp_path / "c.zip", **{"a/b/c": b"12", "a/d": b"3"}), tmp_path / "c"
+    )
+    assert unpacked == ([], 4, 2 * unzip.FOLDER + 3)
+
+
+def test_each_archive_in_an_archive_is_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    given = {f"f{n}": b"" for n in range(300)} | {f"z{n}.zip": b"" for n in range(300)}
+    given["y.zip"] = archive_of(**{"ps1.ipynb": b"{}"})
+    zipped(folder / "lms.zip", **given)
+    asked: list[Path] = []
+    true = Path.rglob
+    monkeypatch.setattr(Path, "rglob", lambda self, *a: (asked.append(self), true(self, *a))[1])
+    unzip.SafeExtractor().extract(str(folder), str(tmp_path / "out"))
+    assert [path.name for path in asked] == ["archive", "lms", "y.unpacked"]
+
+
+def test_archives_in_an_archive_are_bounded_and_a_large_one_takes_no_small_ones_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    large = archive_of(x=os.urandom(700_000))
+    small = archive_of(**{"ps1.ipynb": b"{}"})
+    zipped(folder / "lms.zip", **{"a.zip": large, "b.zip": large, "zoe.zip": small})
+    monkeypatch.setattr(unzip, "MAX_UNPACKED", 2_200_000)
+    monkeypatch.setattr(unzip, "MAX_RATIO", 1)
+    unzip.SafeExtractor().extract(str(folder), str(tmp_path / "out"))
+    found = {path.parent.name for path in (tmp_path / "out").rglob("*") if path.suffix != ".zip"}
+    assert "zoe.unpacked" in found and "b.unpacked" not in found
+    monkeypatch.setattr(unzip, "MAX_INNER", 2)
+    unzip.SafeExtractor().extract(str(folder), str(tmp_path / "again"))
+    assert "b.zip was left out: more than 2 archives in one" in caplog.messages[-1]
 
 
 def test_a_broken_zip_is_refused(tmp_path: Path):
@@ -119,7 +165,7 @@ def test_a_tar_gives_its_plain_files_alone(tmp_path: Path):
     names = ["ok.txt", "../up", "/root-file", "a/b.txt"]
     files = [(tarfile.TarInfo(name), b"x") for name in names]
     archive = tarred(tmp_path / "a.tar.gz", *files, (link, b""), (hard, b""))
-    assert safe_unzip(archive, tmp_path / "out") == ["../up", "/root-file", "link", "hard"]
+    assert safe_unzip(archive, tmp_path / "out").left == ["../up", "/root-file", "link", "hard"]
     found = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert found == {"ok.txt", "b.txt"} and len(list(tmp_path.iterdir())) == 2
 
@@ -139,7 +185,7 @@ def test_a_member_that_cannot_be_read_is_left_out_alone(tmp_path: Path):
         place = file.getinfo("broken").header_offset + 30 + len("broken")
     content[place] ^= 0xFF
     archive.write_bytes(bytes(content))
-    left = safe_unzip(archive, tmp_path / "out")
+    left = safe_unzip(archive, tmp_path / "out").left
     assert len(left) == 3 and left[0].startswith("broken (")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["dir", "good", "late"]
 
@@ -261,7 +307,7 @@ def test_an_archive_that_fails_in_any_way_is_left_out_alone(
     zipped(folder / "b.zip", **{"b.ipynb": b""})
     true = unzip.safe_unzip
 
-    def fails(archive: Path, *rest) -> list[str]:
+    def fails(archive: Path, *rest) -> unzip.Unpacked:
         if archive.name == "a.zip":
             raise IndexError("a bug")
         return true(archive, *rest)
@@ -269,6 +315,63 @@ def test_an_archive_that_fails_in_any_way_is_left_out_alone(
     monkeypatch.setattr(unzip, "safe_unzip", fails)
     unzip.SafeExtractor().extract(str(folder), str(tmp_path / "out"))
     assert [path.name for path in (tmp_path / "out").rglob("*.ipynb")] == ["b.ipynb"]
+
+
+def nameless() -> bytes:
+    """A zip with a member that has no name."""
+    content = bytearray(archive_of(**{"numbers.ipynb": b"eve's", "Q": b""}))
+    entry, end = content.rfind(b"PK\x01\x02"), content.rfind(b"PK\x05\x06")
+    (size,) = struct.unpack_from("<I", content, end + 12)
+    struct.pack_into("<I", content, end + 12, size - 1)
+    struct.pack_into("<H", content, entry + 28, 0)
+    del content[entry + 46]
+    return bytes(content)
+
+
+def of_a_size_beyond_memory() -> bytes:
+    """A tar whose first header says that 2**80 bytes of names follow."""
+    info = tarfile.TarInfo("x")
+    info.type, info.size = tarfile.XHDTYPE, 2**80
+    return info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+
+
+def test_a_member_without_a_name_is_left_out_alone(tmp_path: Path):
+    (tmp_path / "a.zip").write_bytes(nameless())
+    assert safe_unzip(tmp_path / "a.zip", tmp_path / "out").left == ["a member without a name"]
+    assert (tmp_path / "out/numbers.ipynb").read_bytes() == b"eve's"
+
+
+def test_whatever_a_library_makes_of_an_archive_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "a.tar").write_bytes(of_a_size_beyond_memory())
+    with pytest.raises(CourseError, match=r"a\.tar cannot be unpacked .OverflowError"):
+        safe_unzip(tmp_path / "a.tar", tmp_path / "out")
+    archive = zipped(tmp_path / "a.zip", a=b"a", b=b"b")
+
+    def fails(*_: object) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", fails)
+    assert safe_unzip(archive, tmp_path / "out").left == ["a (MemoryError)", "b (MemoryError)"]
+
+
+def test_a_bad_archive_in_the_systems_archive_is_refused_alone_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    good = archive_of(**{"ps1.ipynb": b"{}"})
+    given = {f"{who}_work.zip": good for who in ("ada", "zoe")} | {"eve_work.zip": nameless()}
+    given["bo_work.tar.gz"] = gzip.compress(of_a_size_beyond_memory())
+    zipped(folder / "lms.zip", **given)
+    out = tmp_path / "out"
+    unzip.SafeExtractor().extract(str(folder), str(out))
+    found = {path.parent.name for path in out.rglob("*.ipynb")}
+    assert found == {f"{who}_work.unpacked" for who in ("ada", "eve", "zoe")}
+    said = [text for text in caplog.messages if "left out" in text]
+    assert len(said) == 2 and not [text for text in said if "lms.zip was" in text]
+    assert "bo_work.tar.gz was left out: " in said[0] and "eve_work.zip: left out" in said[1]
 
 
 def bad_archives(folder: Path) -> None:

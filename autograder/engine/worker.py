@@ -225,9 +225,17 @@ def _graded(
         answers=dict(script.answers),
         outputs={id: run.printed for id, run in work.cells.items() if run.printed},
         extra=script.extra,
-        notes=(*script.notes, *work.notes, *work.left_out),
+        notes=_few([*script.notes, *work.notes, *work.left_out]),
     )
     return result, (*script.flags, *work.flags)
+
+
+def _few(notes: Sequence[str]) -> tuple[str, ...]:
+    """As many of these sentences as a result holds; the last one says how many are missing."""
+    if len(notes) <= MOST_NOTES:
+        return tuple(notes)
+    more = len(notes) - MOST_NOTES + 1
+    return (*notes[: MOST_NOTES - 1], f"There are {more} more notes of this kind.")
 
 
 def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
@@ -1273,6 +1281,7 @@ class Work:
 YOURS = "of yours"
 MOST_CALLS = 100
 MOST_LOSSES = 30
+MOST_NOTES = 100  # as many as the journal keeps
 START_SECONDS = 20.0
 TAMPERED = "its process was changed"
 NOT_THERE = "import sys\nsys.modules.update(dict.fromkeys({}))"

@@ -98,5 +98,11 @@ PAGES: list[Row] = [
         prefix("square", "print('\\x1b[31m;=1+1\\n' * 50_000)\n"),
         expected=FULL,
     ),
+    row(
+        "many-notes",
+        right(),
+        *(extra("\n".join(f"%m{ten}{one}" for one in range(10))) for ten in range(230)),
+        expected=FULL,
+    ),
     row("many-cells", right(), *(extra("\n " * 2_000) for _ in range(300)), expected=FULL),
 ]
