@@ -104,7 +104,7 @@ def told(
     reference = None if reference is None else keep(reference)
     if run.status in ("failed", "error"):
         named = name_misconception(run, known, reference, runs)
-    sentences = _for_student(run, cell, reference, answers or {})
+    sentences = _for_student(run, cell, _visible(reference), answers or {})
     return Verdict(
         test=run.test,
         status=run.status,
@@ -198,6 +198,12 @@ def claim_of(message: str, source: str, *, hidden: bool) -> str:
         return first
     words = "…".join(max(fitting, key=lambda parts: len("".join(parts))))
     return LEADING_GAP.sub("", GAPS.sub("…", words)).strip()
+
+
+def _visible(reference: Transcript | None) -> Transcript | None:
+    """What the reference gives before a test's hidden part: a loop of the answer's own length may
+    make more calls than the visible part has with the reference."""
+    return None if reference is None else tuple(call for call in reference if not call.hidden)
 
 
 def _fits(text: str, parts: Sequence[str]) -> bool:

@@ -203,6 +203,16 @@ def test_a_bare_assertion_is_explained_by_the_first_difference():
     assert verdict(run(3), 1).told == "total: Yours is 3, expected 1."
 
 
+def test_of_the_reference_only_what_it_gives_in_the_visible_part_is_told():
+    hidden = Crossing("total", (), SECRET, hidden=True)
+    reference = (Crossing("total", (), 1), hidden, replace(hidden, outcome=SECRET + 1))
+    for theirs in ((1, 7), (1, 1, 7), (0, 0, 7)):
+        said = told(run(*theirs), Cell(), reference, ())
+        assert str(SECRET)[:-1] not in said.told
+        assert said.told == ("A test failed." if theirs[0] else "total: Yours is 0, expected 1.")
+        assert str(SECRET)[:-1] in said.said or not theirs[0]
+
+
 def test_changed_arguments_are_told():
     one = run()
     calls = (Crossing("total", (), 3, ("list",)),)

@@ -533,6 +533,79 @@ def test_a_failure_in_a_hidden_line_is_not_shown(task: Any) -> None:
     assert hidden.score == 0
 
 
+QUEUE = """\
+class Queue:
+    def __init__(self): self.data = []
+    def push(self, x): self.data.append(x)
+    def pop(self): return self.data.pop(0)
+    def empty(self): return not self.data
+    def size(self): return len(self.data)
+"""
+DRAINED = """\
+q = Queue()
+q.push(1)
+while not q.empty():
+    q.pop()
+assert q.size() == 0
+### BEGIN HIDDEN TESTS
+for number in range(63):
+    q.push(number)
+assert q.size() == 63
+### END HIDDEN TESTS
+"""
+ENDLESS = """\
+class Queue:
+    asked = 0
+    def push(self, x): pass
+    def pop(self): return -1
+    def empty(self):
+        self.asked += 1
+        return self.asked > {}
+    def size(self): return -1
+"""
+
+
+def test_more_calls_than_the_visible_part_has_meet_no_value_of_the_hidden_one(task: Any) -> None:
+    made = task([("queue", QUEUE), ("t_queue", DRAINED, 1)])
+    made.known = Transcripts(made)
+    for asked in (31, 32, 33):
+        verdict = made.verdicts(queue=ENDLESS.format(asked))["t_queue"]
+        assert not verdict.hidden and "63" not in verdict.told, verdict.told
+    hidden = made.verdicts(queue=QUEUE.replace("append(x)", "extend([x] * (len(self.data) + 1))"))
+    assert hidden["t_queue"].hidden and "63" not in hidden["t_queue"].told
+
+
+SPANS = """\
+from __future__ import annotations
+def twice(x: 1 / 0): return 2 * f(x)
+f(0)
+for x in (1, 2):
+    f(x)
+    ### BEGIN HIDDEN TESTS
+    f(3)
+    ### END HIDDEN TESTS
+def late(x: 1 / 0): return x
+f(4)
+twice(f(2)) / {points}
+"""
+
+
+def test_a_cell_in_two_parts_runs_as_one(task: Any) -> None:
+    made = task([("f", "def f(x):\n    return x"), ("t_f", SPANS.format(points=4), 1)])
+    (run,) = worker.runs(made.assignment, {}, made.zygote, ["f"]).values()
+    assert run.score == 1
+    assert [call.outcome for call in run.transcript if not call.hidden] == [0]
+    assert [call.outcome for call in run.transcript if call.hidden] == [1, 3, 2, 3, 4, 2, 2]
+    wrong = made.verdicts(f="def f(x):\n    if x == 4: raise ValueError\n    return x")["t_f"]
+    assert wrong.hidden and wrong.score == 0
+
+
+def test_a_test_without_a_hidden_part_is_visible_to_its_last_line(task: Any) -> None:
+    made = task([("f", "def f(x):\n    return x"), ("t_f", "assert f(1) == 1\nf(2) / 2", 1)])
+    (run,) = worker.runs(made.assignment, {}, made.zygote, ["f"]).values()
+    assert [call.hidden for call in run.transcript] == [False, False]
+
+
 TOTAL = """\
 def total(n):
     found = 0

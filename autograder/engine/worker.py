@@ -128,7 +128,7 @@ def prepare(assignment: Assignment) -> None:
         assert notebook.shared_names is not None
         for cell in notebook.cells:
             if cell.kind == "test":
-                compiled(cell.source, f"<test {cell.grade_id}>")
+                compiled(cell.source, f"<test {cell.grade_id}>", cell.hidden_from)
             elif cell.cell_type == "code":
                 facts(cell.source)
                 imported_names(cell.source)
