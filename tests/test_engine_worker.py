@@ -161,6 +161,43 @@ def test_a_wrong_answer_costs_only_its_own_question(task: Any) -> None:
     assert verdicts["t_total"].score == 3
 
 
+PICK = [
+    ("pick", "pick = 4711"),
+    (
+        "t_pick",
+        "assert pick > 0\n### BEGIN HIDDEN TESTS\nassert pick == 4711\n### END HIDDEN TESTS",
+        1,
+    ),
+    ("double", "def double(x):\n    return 2 * x"),
+    ("t_double", "assert double(2) == 4, f'double(2) is {double(2)}'", 1),
+    ("after", "def after(x):\n    return x"),
+    ("t_after", "assert after(1) == 1, f'after(1) is {after(1)}'", 1),
+]
+KEEPS = "def double(x):\n    global kept\n    kept = pick\n    return 0 * pick"
+STANDS_IN = {
+    "returned": {"double": "def double(x):\n    return pick"},
+    "raised": {"double": "def double(x):\n    raise ValueError(pick)"},
+    "noted": {"double": "def double(x):\n    get_ipython().run_line_magic(f'x{pick}', '')"},
+    "kept": {"double": KEEPS, "after": "print(kept)\ndef after(x):\n    return kept"},
+    "there": {"double": KEEPS, "after": "print(pick)\ndef after(x):\n    return globals()['pick']"},
+}
+
+
+@pytest.mark.parametrize("way", STANDS_IN)
+@pytest.mark.parametrize("shares", [False, True])
+def test_what_stands_in_for_a_wrong_value_is_not_told(task: Any, way: str, shares: bool) -> None:
+    shared = [*PICK[:2], ("t_one", "one = 1", 1), *PICK[2:], ("t_two", "assert one == 1", 1)]
+    made = task(shared if shares else PICK)
+    made.known = Transcripts(made)
+    result = made.grade(pick="pick = 1", **STANDS_IN[way])
+    (notebook,) = result.notebooks
+    assert any(verdict.stood_in for verdict in notebook.verdicts) or way == "raised"
+    told = [verdict.told for verdict in notebook.verdicts if verdict.score == 0]
+    seen = [*told, *notebook.outputs.values(), *notebook.notes]
+    assert not [text for text in seen if "4711" in text], seen
+    assert len(told) >= 2 and all(told)
+
+
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
