@@ -643,6 +643,38 @@ def test_a_test_without_a_hidden_part_is_visible_to_its_last_line(task: Any) -> 
     assert [call.hidden for call in run.transcript] == [False, False]
 
 
+WITH_UNITTEST = """\
+import unittest
+class Roman(unittest.TestCase):
+    def test_one(self):
+        self.assertEqual(roman(1), "I")
+    def test_four(self):
+        with self.subTest(4):
+            self.assertEqual(roman(4), "IV")
+result = unittest.TestResult()
+unittest.defaultTestLoader.loadTestsFromTestCase(Roman).run(result)
+assert result.wasSuccessful(), "roman is wrong"
+"""
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "unittest.SkipTest('later')",
+        "unittest.case._ShouldStop()",
+        "unittest.case._UnexpectedSuccess()",
+        "type('Later', (unittest.SkipTest,), {})()",
+        "type('Later', (unittest.SkipTest, ValueError), {})()",
+    ],
+)
+def test_no_answer_ends_a_test_as_its_runner_would(task: Any, raised: str) -> None:
+    right = "def roman(n):\n    return {1: 'I', 4: 'IV'}[n]"
+    made = task([("roman", right), ("t_roman", WITH_UNITTEST, 2)])
+    assert made.scores() == {"t_roman": 2}
+    answer = f"import unittest.case\ndef roman(n):\n    raise {raised}"
+    assert made.scores(roman=answer) == {"t_roman": 0}
+
+
 TOTAL = """\
 def total(n):
     found = 0
