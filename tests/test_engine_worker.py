@@ -675,6 +675,46 @@ def test_no_answer_ends_a_test_as_its_runner_would(task: Any, raised: str) -> No
     assert made.scores(roman=answer) == {"t_roman": 0}
 
 
+SCALED = """\
+out = scale(torch.ones(3))
+assert out.shape == (3,)
+assert out.allclose(3 * torch.ones(3))
+"""
+PASSES_FOR = "def scale(x):\n    {}\n    return {}"
+HELD = {
+    "namespace": ("import types", "types.SimpleNamespace(shape=x.shape, allclose={})"),
+    "tuple": (
+        "import collections; P = collections.namedtuple('P', 'shape allclose')",
+        "P(x.shape, {})",
+    ),
+    "chain": ("import types", "types.SimpleNamespace(shape=x.shape, allclose=[{}])"),
+}
+
+
+@pytest.mark.parametrize(
+    "kind", ["torch.nn.Identity", "list", "dict", "np.float64", "type('A', (), {})"]
+)
+@pytest.mark.parametrize("way", HELD)
+def test_what_holds_a_class_is_no_value(task: Any, way: str, kind: str) -> None:
+    made = task([("scale", "def scale(x):\n    return 2 * x + 1"), ("t_scale", SCALED, 2)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_scale": 2}
+    first, value = HELD[way]
+    answer = PASSES_FOR.format(first, value.format(kind))
+    assert made.scores(scale=answer) == {"t_scale": 0}
+
+
+FIELD = "import collections\nField = collections.namedtuple('Field', 'name kind')\n"
+
+
+def test_a_class_in_a_value_is_the_answers_where_the_reference_gives_one(task: Any) -> None:
+    right = FIELD + "def fields():\n    return [Field('age', int), Field('name', str)]"
+    test = "assert fields()[0].kind is int and fields()[1].kind('a') == 'a'"
+    made = task([("fields", right), ("t_fields", test, 2)])
+    for made.known in (None, Transcripts(made)):
+        assert made.scores() == {"t_fields": 2}
+
+
 TOTAL = """\
 def total(n):
     found = 0
