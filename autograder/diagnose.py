@@ -2,11 +2,11 @@
 
 The words for a student come from four places only: the test's author, the book of known mistakes,
 his own source, and, in visible tests, the values that he can see himself. Of a hidden test neither
-inputs nor outcomes are repeated, not even his own: an answer might return what it was given.
+inputs nor outcomes are repeated, not even his own: an answer might return what it was given. Nor
+are they where the reference stood in for another answer: what it gives a hidden test may expect.
 """
 
 import ast
-import builtins
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +19,9 @@ from autograder.syntax import parse
 LONGEST = 300  # characters of a message that is repeated
 LONGEST_LINE = 100  # of a line of source
 UNANSWERED = "Not answered yet."
+UNWRITTEN = "A part of your answer is not written yet: your code stopped with NotImplementedError"
+STOPPED = "Your code stopped with an error"
+TRY = "Try it with inputs of your own, edge cases among them."
 MISSING = "The answer is missing: a name that this test needs is not defined."
 BROKEN_TEST = (
     "This test could not be run. That is no fault of yours; your instructor has to look at it."
@@ -104,7 +107,7 @@ def told(
     reference = None if reference is None else keep(reference)
     if run.status in ("failed", "error"):
         named = name_misconception(run, known, reference, runs)
-    sentences = _for_student(run, cell, reference, answers or {})
+    sentences = _for_student(run, cell, _visible(reference), answers or {})
     return Verdict(
         test=run.test,
         status=run.status,
@@ -200,6 +203,12 @@ def claim_of(message: str, source: str, *, hidden: bool) -> str:
     return LEADING_GAP.sub("", GAPS.sub("…", words)).strip()
 
 
+def _visible(reference: Transcript | None) -> Transcript | None:
+    """What the reference gives before a test's hidden part: a loop of the answer's own length may
+    make more calls than the visible part has with the reference."""
+    return None if reference is None else tuple(call for call in reference if not call.hidden)
+
+
 def _fits(text: str, parts: Sequence[str]) -> bool:
     """Whether a text consists of these parts, in this order, with anything between them."""
     first, *others = parts
@@ -246,12 +255,13 @@ def _for_student(
     if run.status in ("timeout", "died", "forbidden"):
         return [_ended(run)]
     if run.raised is not None and run.status == "error":
-        return [_stopped(run.raised, answers, hidden=run.in_hidden)]
+        unseen = stopped_unseen((run.raised.type_name, *run.raised.bases), hidden=run.in_hidden)
+        return [unseen if _is_unseen(run) else _stopped(run.raised, answers)]
     if run.message == CHANGED:
         return [CHANGED]
-    claim = claim_of(run.message, cell.source, hidden=run.in_hidden)
-    if run.in_hidden:
-        return [claim or "A hidden test failed."]
+    claim = claim_of(run.message, cell.source, hidden=_is_unseen(run))
+    if _is_unseen(run):
+        return [claim or ("A hidden test failed." if run.in_hidden else "A test failed.")]
     detail = _detail(run, reference) if not claim or run.message.strip() == claim else _rest(run)
     if claim or detail:
         return [claim, detail] if claim else [detail]
@@ -261,11 +271,31 @@ def _for_student(
     return [f"What your code gave could not be used: the test stopped with {what}"]
 
 
+def _is_unseen(run: TestRun) -> bool:
+    """Whether values and texts of a test are not for its student: they may be those of a hidden
+    one, or of the reference's answer to another question."""
+    return run.in_hidden or bool(run.stood_in)
+
+
+def stopped_unseen(kinds: Iterable[str], *, hidden: bool) -> str:
+    """What is told of an exception that could carry a value: neither its text nor its type.
+
+    Args:
+        kinds: the names of its class and of that class's bases.
+        hidden: whether a hidden test met it.
+    """
+    where = " in a hidden test" if hidden else ""
+    if "NotImplementedError" in kinds:
+        return f"{UNWRITTEN}{where}."
+    return f"{STOPPED}{where}. {TRY}"
+
+
 def _unanswered(run: TestRun) -> str:
     """What is missing; without an exception the message is the grader's own."""
     if not run.error and run.message:
         return f"Not answered: {_first_line(run.message)}"
-    return MISSING if run.error == "NameError" else UNANSWERED
+    is_missing = run.error == "NameError" and not (run.raised and _is_unseen(run))
+    return MISSING if is_missing else UNANSWERED
 
 
 def _detail(run: TestRun, reference: Transcript | None) -> str:
@@ -293,17 +323,15 @@ def _ended(run: TestRun) -> str:
         "died": "Your code ended the process in which it was tested",
         "forbidden": "Your code uses something that is not allowed here",
     }[run.status]
-    reason = "" if run.in_hidden else _first_line(run.message)
+    reason = "" if _is_unseen(run) else _first_line(run.message)
     return f"{plain}: {reason}" if reason else f"{plain}."
 
 
-def _stopped(raised: Raised, answers: Mapping[str, str], *, hidden: bool) -> str:
-    name = _public_name(raised) if hidden else raised.type_name
-    words = f"Your code stopped with {name}"
-    if raised.message and not hidden:
+def _stopped(raised: Raised, answers: Mapping[str, str]) -> str:
+    words = f"Your code stopped with {raised.type_name}"
+    if raised.message:
         words += f": {_first_line(raised.message)}"
-    line = "" if hidden else _quoted(raised, answers)  # a line's number can be forged, too
-    return f"{words.rstrip('.')}{line}."
+    return f"{words.rstrip('.')}{_quoted(raised, answers)}."
 
 
 def _quoted(raised: Raised, answers: Mapping[str, str]) -> str:
@@ -313,15 +341,6 @@ def _quoted(raised: Raised, answers: Mapping[str, str]) -> str:
         return ""
     place = f" (line {raised.line} of your answer"
     return f"{place}: `{_cut(lines[raised.line - 1].strip(), LONGEST_LINE)}`)"
-
-
-def _public_name(raised: Raised) -> str:
-    """The nearest of Python's own exceptions: a name of the student's could carry a value."""
-    for name in (raised.type_name, *raised.bases):
-        kind = getattr(builtins, name, None)
-        if isinstance(kind, type) and issubclass(kind, BaseException):
-            return name
-    return "an exception"
 
 
 def _for_instructor(run: TestRun, reference: Transcript | None, named: Named | None) -> str:

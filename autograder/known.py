@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,7 @@ def shelf(course: Course, chapter: str, version: str, run: Run, tests: Iterable[
         run: runs the chapter's notebook with some answers replaced.
         tests: all tests of the chapter, those too for which no mistake is known.
     """
-    path = course.root / "build" / "known" / f"{chapter}.bin"
-    key = _key(course, chapter, version)
-    found = load(path, key)
+    found = kept_shelf(course, chapter, version)
     if found is None:
         made, questions = {}, {}
         if all(part.is_file() for part in _parts(course, chapter)):
@@ -88,10 +87,19 @@ def shelf(course: Course, chapter: str, version: str, run: Run, tests: Iterable[
         for test, went in run({}, others).items() if others else ():
             if went.status == "passed":  # a block of its own, named as the test
                 made[test], questions[test] = Block({test: keep(went.transcript)}), test
-        save(path, key, questions, made)
-        found = load(path, key)
+        save(_path(course, chapter), _key(course, chapter, version), questions, made)
+        found = kept_shelf(course, chapter, version)
         assert found is not None
     return found
+
+
+def kept_shelf(course: Course, chapter: str, version: str) -> Shelf | None:
+    """What is known of a chapter, if it was found out for this version; nothing is made."""
+    return load(_path(course, chapter), _key(course, chapter, version))
+
+
+def _path(course: Course, chapter: str) -> Path:
+    return course.root / "build" / "known" / f"{chapter}.bin"
 
 
 def _parts(course: Course, chapter: str) -> tuple[Path, Path]:
@@ -246,8 +254,11 @@ class _Reader(Decoder):
 
 
 def _written_block(block: Block) -> bytes:
-    """One frame with the references' transcripts, then one a mistake: each has its own limits."""
-    frames = [_written(block.references)]
+    """A frame for each test's reference, then one a mistake: each has its own limits."""
+    frames = []
+    for test, transcript in block.references.items():
+        with suppress(WireError):  # too large to be kept; then it is as if nobody knew it
+            frames.append(_written({test: transcript}))
     for one in block.known:
         said = one.id, one.name, one.message, one.read, one.fails
         try:
@@ -272,9 +283,14 @@ def _read_block(data: bytes) -> Block:
             raise WireError("a file of known mistakes is cut off; delete build/known")
         return found
 
-    values = []
+    references: dict[str, Transcript] = {}
+    known: list[Known] = []
     while stream.tell() < len(data):
         frame = read_frame(read)
-        values.append(_Reader(frame).value(frame.tree))
-    references, *known = values
-    return Block(references, tuple(Known(*said, *more) for said, *more in known))
+        value = _Reader(frame).value(frame.tree)
+        if isinstance(value, dict):
+            references |= value
+        else:
+            said, *more = value
+            known.append(Known(*said, *more))
+    return Block(references, tuple(known))

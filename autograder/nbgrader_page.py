@@ -24,7 +24,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.converters.base import BaseConverter
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from autograder.diagnose import MISSING, UNANSWERED, claim_of
+from autograder.diagnose import MISSING, UNANSWERED, claim_of, stopped_unseen
 from autograder.feedback import HIDDEN, LONGEST_SOURCE, cut
 from autograder.names import clean_log, plain, shown
 from autograder.pages import POLICY
@@ -254,15 +254,13 @@ def _verdict(output: NotebookNode, source: str, hidden: bool) -> str:
     first = message.partition("\n")[0]
     if claim := claim_of(message, source, hidden=hidden):
         return claim
-    if name == "NotImplementedError" and "not answered yet" in first:
-        return UNANSWERED
-    if name == "NameError":
-        return MISSING
     if name == "AssertionError":
         return "A test failed."
-    return (
-        f"Your code stopped with {name}." if hidden else f"Your code stopped with {name}: {first}"
-    )
+    if hidden:
+        return stopped_unseen([name], hidden=True)
+    if name == "NotImplementedError" and "not answered yet" in first:
+        return UNANSWERED
+    return MISSING if name == "NameError" else f"Your code stopped with {name}: {first}"
 
 
 def _is_ours(output: NotebookNode) -> bool:

@@ -42,6 +42,7 @@ class Crossing:
     arguments: tuple[Any, ...]
     outcome: Any  # plain values, arrays, tensors, Opaque; or Raised
     changed: tuple[str, ...] = ()  # what it changed in place: "Module", "Tensor@1" (argument 1)
+    hidden: bool = False  # whether the test's hidden part had begun
 
 
 Transcript = tuple[Crossing, ...]

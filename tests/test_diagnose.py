@@ -203,6 +203,16 @@ def test_a_bare_assertion_is_explained_by_the_first_difference():
     assert verdict(run(3), 1).told == "total: Yours is 3, expected 1."
 
 
+def test_of_the_reference_only_what_it_gives_in_the_visible_part_is_told():
+    hidden = Crossing("total", (), SECRET, hidden=True)
+    reference = (Crossing("total", (), 1), hidden, replace(hidden, outcome=SECRET + 1))
+    for theirs in ((1, 7), (1, 1, 7), (0, 0, 7)):
+        said = told(run(*theirs), Cell(), reference, ())
+        assert str(SECRET)[:-1] not in said.told
+        assert said.told == ("A test failed." if theirs[0] else "total: Yours is 0, expected 1.")
+        assert str(SECRET)[:-1] in said.said or not theirs[0]
+
+
 def test_changed_arguments_are_told():
     one = run()
     calls = (Crossing("total", (), 3, ("list",)),)
@@ -248,11 +258,48 @@ def test_values_that_a_hidden_claim_leaves_out_are_marked(claim, message, words)
     assert claim_of(message, f'assert 0, f"{claim}"', hidden=True) == words
 
 
-def test_an_exception_in_a_hidden_test_keeps_its_text_and_its_made_up_name():
-    raised = Raised(f"Leak{SECRET}", f"{SECRET}", 2, "total", ("ValueError", "Exception"))
-    stopped = run(raised, status="error", raised=raised, in_hidden=True)
-    said = verdict(stopped, 1, answers={"total": "a\nraise leak(x)"}).told
-    assert said == "Your code stopped with ValueError."
+def test_of_an_exception_in_a_hidden_test_neither_text_nor_type_is_told():
+    for name in (f"Leak{SECRET}", "ValueError", "NameError", "ZeroDivisionError"):
+        raised = Raised(name, f"{SECRET}", 2, "total", ("ValueError", "Exception"))
+        stopped = run(raised, status="error", raised=raised, error=name, in_hidden=True)
+        said = verdict(stopped, 1, answers={"total": "a\nraise leak(x)"}).told
+        assert said == (
+            "Your code stopped with an error in a hidden test. "
+            "Try it with inputs of your own, edge cases among them."
+        )
+        unanswered = replace(stopped, status="unanswered")
+        assert verdict(unanswered, 1).told == "Not answered yet."
+
+
+def test_what_is_not_written_yet_is_told_in_a_hidden_test_too():
+    for raised in (
+        Raised("NotImplementedError", f"{SECRET}"),
+        Raised("Later", "", bases=("NotImplementedError", "RuntimeError", "Exception")),
+    ):
+        said = verdict(run(raised, status="error", raised=raised, in_hidden=True), 1).told
+        assert said == (
+            "A part of your answer is not written yet: your code stopped with NotImplementedError "
+            "in a hidden test."
+        )
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (f"looking up {SECRET} should work", "looking up … should work"),
+        (f"the sum of three\nYours is {SECRET}.", "the sum of three"),
+        ("", "A test failed."),
+    ],
+)
+def test_where_the_reference_stood_in_no_value_is_told(message, words):
+    said = verdict(run(SECRET, message=message, stood_in=("pick",)), 5)
+    assert (said.told, said.hidden) == (words, False)
+    for error in ("KeyError", "TypeError"):
+        said = verdict(run(SECRET, error=error, message=f"{SECRET}", stood_in=("pick",)), 5)
+        assert said.told == "A test failed."
+    raised = Raised("ValueError", f"{SECRET}", 1, "total")
+    said = verdict(run(raised, status="error", raised=raised, stood_in=("pick",)), 5)
+    assert said.told.startswith("Your code stopped with an error. Try it")
 
 
 def test_the_end_of_a_process_cannot_carry_a_value_out_of_a_hidden_test():

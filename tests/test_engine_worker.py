@@ -161,6 +161,43 @@ def test_a_wrong_answer_costs_only_its_own_question(task: Any) -> None:
     assert verdicts["t_total"].score == 3
 
 
+PICK = [
+    ("pick", "pick = 4711"),
+    (
+        "t_pick",
+        "assert pick > 0\n### BEGIN HIDDEN TESTS\nassert pick == 4711\n### END HIDDEN TESTS",
+        1,
+    ),
+    ("double", "def double(x):\n    return 2 * x"),
+    ("t_double", "assert double(2) == 4, f'double(2) is {double(2)}'", 1),
+    ("after", "def after(x):\n    return x"),
+    ("t_after", "assert after(1) == 1, f'after(1) is {after(1)}'", 1),
+]
+KEEPS = "def double(x):\n    global kept\n    kept = pick\n    return 0 * pick"
+STANDS_IN = {
+    "returned": {"double": "def double(x):\n    return pick"},
+    "raised": {"double": "def double(x):\n    raise ValueError(pick)"},
+    "noted": {"double": "def double(x):\n    get_ipython().run_line_magic(f'x{pick}', '')"},
+    "kept": {"double": KEEPS, "after": "print(kept)\ndef after(x):\n    return kept"},
+    "there": {"double": KEEPS, "after": "print(pick)\ndef after(x):\n    return globals()['pick']"},
+}
+
+
+@pytest.mark.parametrize("way", STANDS_IN)
+@pytest.mark.parametrize("shares", [False, True])
+def test_what_stands_in_for_a_wrong_value_is_not_told(task: Any, way: str, shares: bool) -> None:
+    shared = [*PICK[:2], ("t_one", "one = 1", 1), *PICK[2:], ("t_two", "assert one == 1", 1)]
+    made = task(shared if shares else PICK)
+    made.known = Transcripts(made)
+    result = made.grade(pick="pick = 1", **STANDS_IN[way])
+    (notebook,) = result.notebooks
+    assert any(verdict.stood_in for verdict in notebook.verdicts) or way == "raised"
+    told = [verdict.told for verdict in notebook.verdicts if verdict.score == 0]
+    seen = [*told, *notebook.outputs.values(), *notebook.notes]
+    assert not [text for text in seen if "4711" in text], seen
+    assert len(told) >= 2 and all(told)
+
+
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
@@ -531,6 +568,151 @@ def test_a_failure_in_a_hidden_line_is_not_shown(task: Any) -> None:
     assert hidden.hidden
     assert "77" not in hidden.told
     assert hidden.score == 0
+
+
+QUEUE = """\
+class Queue:
+    def __init__(self): self.data = []
+    def push(self, x): self.data.append(x)
+    def pop(self): return self.data.pop(0)
+    def empty(self): return not self.data
+    def size(self): return len(self.data)
+"""
+DRAINED = """\
+q = Queue()
+q.push(1)
+while not q.empty():
+    q.pop()
+assert q.size() == 0
+### BEGIN HIDDEN TESTS
+for number in range(63):
+    q.push(number)
+assert q.size() == 63
+### END HIDDEN TESTS
+"""
+ENDLESS = """\
+class Queue:
+    asked = 0
+    def push(self, x): pass
+    def pop(self): return -1
+    def empty(self):
+        self.asked += 1
+        return self.asked > {}
+    def size(self): return -1
+"""
+
+
+def test_more_calls_than_the_visible_part_has_meet_no_value_of_the_hidden_one(task: Any) -> None:
+    made = task([("queue", QUEUE), ("t_queue", DRAINED, 1)])
+    made.known = Transcripts(made)
+    for asked in (31, 32, 33):
+        verdict = made.verdicts(queue=ENDLESS.format(asked))["t_queue"]
+        assert not verdict.hidden and "63" not in verdict.told, verdict.told
+    hidden = made.verdicts(queue=QUEUE.replace("append(x)", "extend([x] * (len(self.data) + 1))"))
+    assert hidden["t_queue"].hidden and "63" not in hidden["t_queue"].told
+
+
+SPANS = """\
+from __future__ import annotations
+def twice(x: 1 / 0): return 2 * f(x)
+f(0)
+for x in (1, 2):
+    f(x)
+    ### BEGIN HIDDEN TESTS
+    f(3)
+    ### END HIDDEN TESTS
+def late(x: 1 / 0): return x
+f(4)
+twice(f(2)) / {points}
+"""
+
+
+def test_a_cell_in_two_parts_runs_as_one(task: Any) -> None:
+    made = task([("f", "def f(x):\n    return x"), ("t_f", SPANS.format(points=4), 1)])
+    (run,) = worker.runs(made.assignment, {}, made.zygote, ["f"]).values()
+    assert run.score == 1
+    assert [call.outcome for call in run.transcript if not call.hidden] == [0]
+    assert [call.outcome for call in run.transcript if call.hidden] == [1, 3, 2, 3, 4, 2, 2]
+    wrong = made.verdicts(f="def f(x):\n    if x == 4: raise ValueError\n    return x")["t_f"]
+    assert wrong.hidden and wrong.score == 0
+
+
+def test_a_test_without_a_hidden_part_is_visible_to_its_last_line(task: Any) -> None:
+    made = task([("f", "def f(x):\n    return x"), ("t_f", "assert f(1) == 1\nf(2) / 2", 1)])
+    (run,) = worker.runs(made.assignment, {}, made.zygote, ["f"]).values()
+    assert [call.hidden for call in run.transcript] == [False, False]
+
+
+WITH_UNITTEST = """\
+import unittest
+class Roman(unittest.TestCase):
+    def test_one(self):
+        self.assertEqual(roman(1), "I")
+    def test_four(self):
+        with self.subTest(4):
+            self.assertEqual(roman(4), "IV")
+result = unittest.TestResult()
+unittest.defaultTestLoader.loadTestsFromTestCase(Roman).run(result)
+assert result.wasSuccessful(), "roman is wrong"
+"""
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "unittest.SkipTest('later')",
+        "unittest.case._ShouldStop()",
+        "unittest.case._UnexpectedSuccess()",
+        "type('Later', (unittest.SkipTest,), {})()",
+        "type('Later', (unittest.SkipTest, ValueError), {})()",
+    ],
+)
+def test_no_answer_ends_a_test_as_its_runner_would(task: Any, raised: str) -> None:
+    right = "def roman(n):\n    return {1: 'I', 4: 'IV'}[n]"
+    made = task([("roman", right), ("t_roman", WITH_UNITTEST, 2)])
+    assert made.scores() == {"t_roman": 2}
+    answer = f"import unittest.case\ndef roman(n):\n    raise {raised}"
+    assert made.scores(roman=answer) == {"t_roman": 0}
+
+
+SCALED = """\
+out = scale(torch.ones(3))
+assert out.shape == (3,)
+assert out.allclose(3 * torch.ones(3))
+"""
+PASSES_FOR = "def scale(x):\n    {}\n    return {}"
+HELD = {
+    "namespace": ("import types", "types.SimpleNamespace(shape=x.shape, allclose={})"),
+    "tuple": (
+        "import collections; P = collections.namedtuple('P', 'shape allclose')",
+        "P(x.shape, {})",
+    ),
+    "chain": ("import types", "types.SimpleNamespace(shape=x.shape, allclose=[{}])"),
+}
+
+
+@pytest.mark.parametrize(
+    "kind", ["torch.nn.Identity", "list", "dict", "np.float64", "type('A', (), {})"]
+)
+@pytest.mark.parametrize("way", HELD)
+def test_what_holds_a_class_is_no_value(task: Any, way: str, kind: str) -> None:
+    made = task([("scale", "def scale(x):\n    return 2 * x + 1"), ("t_scale", SCALED, 2)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_scale": 2}
+    first, value = HELD[way]
+    answer = PASSES_FOR.format(first, value.format(kind))
+    assert made.scores(scale=answer) == {"t_scale": 0}
+
+
+FIELD = "import collections\nField = collections.namedtuple('Field', 'name kind')\n"
+
+
+def test_a_class_in_a_value_is_the_answers_where_the_reference_gives_one(task: Any) -> None:
+    right = FIELD + "def fields():\n    return [Field('age', int), Field('name', str)]"
+    test = "assert fields()[0].kind is int and fields()[1].kind('a') == 'a'"
+    made = task([("fields", right), ("t_fields", test, 2)])
+    for made.known in (None, Transcripts(made)):
+        assert made.scores() == {"t_fields": 2}
 
 
 TOTAL = """\

@@ -50,7 +50,20 @@ def cell(name: str, value: str, *, hidden: bool) -> NotebookNode:
             "the sum of … alone is right too",
         ),
         ("AssertionError", "12345 came in", True, "A test failed."),
-        ("ValueError", "12345 came in", True, "Your code stopped with ValueError."),
+        (
+            "ValueError",
+            "12345 came in",
+            True,
+            "Your code stopped with an error in a hidden test. "
+            "Try it with inputs of your own, edge cases among them.",
+        ),
+        (
+            "NotImplementedError",
+            "12345",
+            True,
+            "A part of your answer is not written yet: your code stopped with NotImplementedError "
+            "in a hidden test.",
+        ),
         ("ValueError", "3 came in", False, "Your code stopped with ValueError: 3 came in"),
         ("NotImplementedError", "not answered yet: replace", False, "Not answered yet."),
         (

@@ -67,6 +67,28 @@ def test_a_changed_test_is_enough_to_grade_again(taught: Class):
     assert scores(taught)["ada"] == 4
 
 
+LIAR = """class Liar:
+    def is_integer(self): return True
+def third(x): return Liar()"""
+
+
+@linux
+def test_an_ordinary_course_knows_what_its_reference_gives(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("math.isclose(third(1), 1 / 3)", "third(3).is_integer()"))
+    hand_in(taught.course.root, "ada", RIGHT | {"third": LIAR})
+    grade(taught, [NAME], students=["ada", "bela"], progress=False)
+    prints = warm.fingerprints(taught.course, {NAME: warm.read(taught.course, NAME)})
+    shelf = warm.known_mistakes(taught.course, NAME, prints[NAME])
+    assert {test for test in shelf.questions if shelf.of(test)[0]} == {
+        "square-seen",
+        "square-hidden",
+        "third-values",
+    }
+    assert scores(taught) == {"ada": 3, "bela": 4}
+
+
 @linux
 def test_work_that_lies_elsewhere_is_graded_or_named(taught: Class):
     submitted = taught.submitted

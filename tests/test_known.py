@@ -150,3 +150,14 @@ def test_tests_without_known_mistakes_have_their_reference_beside_those_with(cou
     assert [len(shelf.of(test)[1]) for test in ("total-values", "more")] == [1, 0]
     reference, _ = shelf.of("more")
     assert reference is not None and reference[0].outcome == 0
+
+
+def test_a_reference_that_is_too_large_to_be_kept_costs_no_other(course: Course):
+    course.misconceptions("01_sums").unlink()
+
+    def run(_: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
+        calls = {"many": (Crossing("total", (), torch.ones(1)),) * 30_000, "few": ()}
+        return {t: TestRun(t, "passed", 1.0, transcript=calls[t]) for t in tests}
+
+    shelf = known.shelf(course, "01_sums", "1", run, ["many", "few"])
+    assert shelf.of("many") == (None, ()) and shelf.of("few") == ((), ())

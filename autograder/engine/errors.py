@@ -2,6 +2,7 @@
 
 The other end tells of each class of its own its name and its bases; Python's own classes, and those
 of libraries that are loaded here, go by their names. What is made here is empty but for that.
+Those by which what runs tests says "skipped", "stop" or "quit" are no answer's to raise.
 """
 
 import builtins
@@ -17,6 +18,7 @@ MAX_FAMILY = 20
 MAX_BASES = 5
 MAX_NAME = 100
 MAX_TEXT = 4000  # characters of an attribute
+RUNNERS = frozenset(("unittest", "doctest", "bdb", "pdb"))  # modules that run tests
 TAKEN = ("raised", "through", "args")  # attributes with a meaning of their own
 
 
@@ -46,9 +48,10 @@ def name_of(kind: type) -> str:
 
 
 def _known(name: Any) -> Any:
-    """The exception of Python's library that goes by this name, if it is loaded."""
+    """The public exception of Python's library that goes by this name, if it is loaded."""
     module, _, path = str(name).partition(":")
-    if module.partition(".")[0] not in sys.stdlib_module_names or module == "__main__":
+    top = module.partition(".")[0]
+    if top not in sys.stdlib_module_names - RUNNERS or module == "__main__" or path[:1] == "_":
         return None
     found = vars(sys.modules[module]).get(path) if module in sys.modules else None
     return found if isinstance(found, type) and issubclass(found, Exception) else None

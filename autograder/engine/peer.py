@@ -1263,10 +1263,12 @@ def _set_class(made: Any, kind: type) -> None:
 
 
 def _look_for_objects(value: Any, is_call: bool) -> None:
-    """Refuse an object where the reference gives a value; an iterator may only be iterated over."""
+    """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
     for part in parts_of(value):
         remote = remote_of(part)
-        if remote is None or (not is_call and remote.kind in ("class", "module")):
+        if issubclass(type(part), type):  # as a part of another value it passes for a method
+            raise TypeError("your code gave a class where a value was expected")
+        if remote is None or (part is value and not is_call and remote.kind in ("class", "module")):
             continue
         names = set(vars(type(part)))
         names |= NO_ITERATORS if remote.base is not None else set()

@@ -1,5 +1,7 @@
 """Test cells, unchanged, in the trusted process: the names of the answers in them are stand-ins."""
 
+import __future__
+
 import ast
 import builtins
 import collections
@@ -15,7 +17,8 @@ import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from autograder.engine.based import as_plain
@@ -25,7 +28,7 @@ from autograder.engine.old import is_old
 from autograder.engine.peer import Gone, Policy, left_on, parts_of
 from autograder.engine.session import Student
 from autograder.engine.stand_ins import FORWARDED, remote_of
-from autograder.results import Raised, TestRun
+from autograder.results import Crossing, Raised, TestRun, Transcript
 from autograder.syntax import facts, parse
 
 HOME = "__main__"  # what tests and answers both take for their module's name
@@ -35,6 +38,7 @@ SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
 ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
 TEXT_SECONDS = 3.0
 MAX_MESSAGE = 20_000
+FUTURE = sum(getattr(__future__, one).compiler_flag for one in __future__.all_feature_names)
 HOLDERS = (list, dict, set, collections.deque, collections.Counter)
 
 
@@ -336,15 +340,17 @@ def run_test(
         may_fail: whether it may pass though a claim of it, called by the answer, did not hold.
     """
     name = f"<test {cell.grade_id}>"
-    body, last = compiled(cell.source, name)
+    seen, hidden, last = compiled(cell.source, name, cell.hidden_from)
     start, calls, work = time.monotonic(), student.peer.requests, 0.0
     error: BaseException | None = None
-    score = float(cell.points)
+    score, visible = float(cell.points), None
     student.peer.asked = asked
     with student.peer.recording() as crossings, _silence():
         try:
             with student.clock(seconds) as clock, alarm(clock):
-                exec(body, space, space)
+                exec(seen, space, space)
+                visible = len(crossings) if cell.hidden else None
+                exec(hidden, space, space)
                 value = eval(last, space, space) if last is not None else None
             if student.peer.failed is not None and not may_fail:
                 raise student.peer.failed  # what the answer has kept to itself
@@ -361,7 +367,7 @@ def run_test(
         message="" if error is None else _text(student, error)[:MAX_MESSAGE],
         raised=getattr(error, "raised", None),
         in_hidden=_in_hidden(error, cell, name),
-        transcript=tuple(crossings),
+        transcript=_marked(crossings, visible),
         seconds=time.monotonic() - start,
         calls=student.peer.requests - calls,
         work=work,
@@ -396,13 +402,29 @@ def partial(value: Any, points: float) -> float:
 
 
 @functools.lru_cache(maxsize=2000)
-def compiled(source: str, name: str) -> tuple[Any, Any]:
-    """A cell's code, and its last line apart if that is an expression."""
+def compiled(source: str, name: str, hidden_from: int) -> tuple[Any, Any, Any]:
+    """A cell's code: before its hidden part, from there on, and its last line if it has a value.
+
+    A statement that reaches into the hidden part belongs to it, and so does all that follows.
+    """
     tree = ast.parse(source)
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
-        last = compile(ast.Expression(tree.body.pop().value), name, "eval")  # type: ignore[attr-defined]
-    return compile(tree, name, "exec"), last
+        last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
+    ends = [statement.end_lineno or 0 for statement in tree.body]
+    count = sum(1 for _ in takewhile(lambda end: end < hidden_from or not hidden_from, ends))
+    seen = compile(ast.Module(tree.body[:count], []), name, "exec", dont_inherit=True)
+    future = seen.co_flags & FUTURE  # what the cell imports from __future__ holds to its end
+    hidden = compile(ast.Module(tree.body[count:], []), name, "exec", future, dont_inherit=True)
+    value = None if last is None else compile(last, name, "eval", dont_inherit=True)
+    return seen, hidden, value
+
+
+def _marked(crossings: list[Crossing], visible: int | None) -> Transcript:
+    """A test's calls, of which those after the first few were made in its hidden part."""
+    if visible is None:
+        return tuple(crossings)
+    return (*crossings[:visible], *(replace(call, hidden=True) for call in crossings[visible:]))
 
 
 def _status(error: BaseException | None) -> Any:

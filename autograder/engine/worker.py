@@ -11,7 +11,7 @@ import sys
 import time
 import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -128,7 +128,7 @@ def prepare(assignment: Assignment) -> None:
         assert notebook.shared_names is not None
         for cell in notebook.cells:
             if cell.kind == "test":
-                compiled(cell.source, f"<test {cell.grade_id}>")
+                compiled(cell.source, f"<test {cell.grade_id}>", cell.hidden_from)
             elif cell.cell_type == "code":
                 facts(cell.source)
                 acts(cell.source)
@@ -245,7 +245,7 @@ def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
     visible failure, and what cells print, comes from a new process that has met no hidden test.
     """
     doubtful = [run for run in found if run.status in ("failed", "error") and not run.in_hidden]
-    doubtful = [run for run in doubtful if run.test in work.met_hidden]
+    doubtful = [run for run in doubtful if run.test in work.met_hidden and not run.stood_in]
     if not doubtful and not work.printed_late:
         return found
     private = Work(
@@ -257,7 +257,7 @@ def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
         work.budget,
         private=True,
     )
-    wanted = {run.test: run for run in doubtful}
+    wanted = {run.test for run in doubtful}
     again = {run.test: run for run in private.run_visible(wanted)}
     work.cells, work.left_out = private.cells, work.left_out | private.left_out
     return [
@@ -364,7 +364,7 @@ class Work:
     own: bool = False  # whether these are the instructor's own answers
     private: bool = False  # whether hidden tests are left out
     met_hidden: set[str] = field(default_factory=set)  # tests run after a hidden one had run
-    hidden_ran: bool = False
+    hidden_ran: bool = False  # in the present process, or the reference stood in there
     printed_late: bool = False  # whether a cell printed something after that
     checking: bool = False  # whether the reference is tried as a student's answer
     alone: bool = False  # whether what could not be read is left out
@@ -414,7 +414,7 @@ class Work:
         """Run all cells and tests in order."""
         return self._in_order(self._tests)
 
-    def run_visible(self, wanted: Mapping[str, TestRun]) -> list[TestRun]:
+    def run_visible(self, wanted: Collection[str]) -> list[TestRun]:
         """Run all cells, and the visible part of some tests under the same conditions."""
 
         def tests(batch: Sequence[str]) -> list[TestRun]:
@@ -422,9 +422,7 @@ class Work:
             for test in [test for test in batch if test in wanted]:
                 group = next(g for g in self.notebook.groups if test in g.tests)
                 with suppress(Gone, Exception):  # what cannot be told in private is not told
-                    instead = self._reference(set(wanted[test].stood_in))
-                    runs = self._group(group, [test], instead)
-                    found += [self._explained(group, run) for run in runs]
+                    found += [self._explained(group, run) for run in self._group(group, [test], {})]
             return found
 
         return self._in_order(tests)
@@ -773,6 +771,7 @@ class Work:
         with student.clock(START_SECONDS):
             self._restore(student, self.restored)
             self._stand_in(student, instead)
+            self.hidden_ran |= bool(instead)  # what it gives may stand in a hidden test
             watched = self._watch(student, group)
         for test in tests:
             student.peer.changed_ours = False
@@ -780,7 +779,7 @@ class Work:
             student.peer.allowed = _changes(allowed)
             student.peer.expected = expectations(self._known_reference(test) or ())
             cell = self._test_cell(test, visible)
-            if self.hidden_ran or instead or protect:
+            if self.hidden_ran or protect:
                 self.met_hidden.add(test)
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
             may_fail = "AssertionError" in cell.source  # it looks for one itself
