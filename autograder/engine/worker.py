@@ -25,6 +25,7 @@ from autograder.differences import kept
 from autograder.differences import same as alike
 from autograder.engine.clock import doubt
 from autograder.engine.errors import said
+from autograder.engine.parts import Parts
 from autograder.engine.peer import Allowed, Gone, expectations, open_packages
 from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
@@ -92,10 +93,14 @@ def grade_submission(
     zygote: Zygote,
     known: Shelf | None = None,
     seconds: float = math.inf,
+    parts: Parts | None = None,
 ) -> Result:
-    """Grade what was read of a submission; in all in about so many seconds."""
+    """Grade what was read of a submission; in all in about so many seconds.
+
+    Each test is one of the `parts`: those that have ended a process of the grader's are not run.
+    """
     start = time.monotonic()
-    budget = Budget(seconds)
+    budget = Budget(seconds, parts)
     graded: list[tuple[NotebookResult, tuple[Flag, ...]]]
     if submission.reason:
         graded = [(_all_lost(one, submission.reason), ()) for one in assignment.notebooks]
@@ -306,8 +311,9 @@ class Budget:
     at any, so half of the time is kept for it.
     """
 
-    def __init__(self, seconds: float = math.inf) -> None:
+    def __init__(self, seconds: float = math.inf, parts: Parts | None = None) -> None:
         """Start the clock."""
+        self.parts = parts or Parts()
         self.until = time.monotonic() + seconds
         self.spare = seconds / 2  # for what was run already
         self._repeats = False
@@ -726,6 +732,9 @@ class Work:
             self._stand_in(student, instead)
             watched = self._watch(student, group)
         for test in tests:
+            if ended := self._not_again(test):
+                yield ended, False
+                continue
             student.peer.changed_ours = False
             allowed = self._of_reference(group, test) if protect else ()
             student.peer.allowed = _changes(allowed)
@@ -736,7 +745,8 @@ class Work:
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
             may_fail = "AssertionError" in cell.source  # it looks for one itself
             seconds = self._limit(group)
-            run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
+            with self.budget.parts.under_way(self._part(test), seconds):
+                run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
             reached = run.in_hidden or run.status in ("passed", "timeout", "died")
             self.hidden_ran |= bool(cell.hidden) and reached
             if asked and run.status == "passed" and not self.space.replaced:
@@ -757,6 +767,20 @@ class Work:
                 self._renew()  # what later questions meet has to be the student's own
             if student.peer.changes and not self.own and any(map(_can_change, names.items())):
                 self._make_anew()
+
+    def _part(self, id: str) -> str:
+        """A test's name among the parts of grading a submission."""
+        return f"{self.notebook.name}/{id}"
+
+    def _not_again(self, test: str) -> TestRun | None:
+        """How a test has ended that has ended the grader's process, too; it is not run again."""
+        kind = self.budget.parts.without.get(self._part(test))
+        if kind is None:
+            return None
+        words = LATE_HERE if kind == "timeout" else DIED_HERE
+        status = "timeout" if kind == "timeout" else "died"
+        in_hidden = bool(self.notebook.cell(test).hidden)  # nobody knows
+        return TestRun(test, status, 0.0, message=words, in_hidden=in_hidden)
 
     def _make_anew(self) -> None:
         """Run the instructor's cells here once more: an answer has changed what they had made."""
@@ -1202,6 +1226,8 @@ MOST_LOSSES = 30
 START_SECONDS = 20.0
 TAMPERED = "its process was changed"
 NOT_THERE = "import sys\nsys.modules.update(dict.fromkeys({}))"
+LATE_HERE = "it took too long"
+DIED_HERE = "the test crashed on what it gave"
 IN_ALL = "the whole notebook took longer than it may; what was found by then counts"
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
