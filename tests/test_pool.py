@@ -16,7 +16,7 @@ import pytest
 
 from autograder.course import CourseError
 from autograder.engine import parts as parts_module
-from autograder.engine.parts import HEAD, LONGEST, MOST, UNDER_WAY, Parts, Progress
+from autograder.engine.parts import Parts
 from autograder.engine.pool import Doubtful, Lost, Pool, Unwell
 from tests.test_sandbox import below, wait_until
 
@@ -393,24 +393,6 @@ def test_a_worker_that_ends_between_parts_is_lost(pool_of_parts: Pool, tmp_path:
     assert isinstance(lost, Lost)
     assert "killed by signal 11" in lost.reason
     assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_what_a_worker_says_of_parts_is_bounded():
-    def said(name: bytes) -> bytes:
-        return HEAD.pack(UNDER_WAY, len(name)) + name
-
-    progress, heard = Progress(), bytearray(said(b"one") + said(b"two")[:-1])
-    progress.take_from(heard)
-    assert (progress.name, bytes(heard)) == ("one", said(b"two")[:-1])
-    heard += b"o" + HEAD.pack(b"R", 1) + b"x"
-    progress.take_from(heard)
-    assert (progress.name, bytes(heard)) == ("two", HEAD.pack(b"R", 1) + b"x")
-    long = bytearray(said(bytes(LONGEST + 1)))
-    progress.take_from(long)
-    assert long == said(bytes(LONGEST + 1))
-    many = bytearray(said(b"") * (MOST + 10))
-    progress.take_from(many)
-    assert len(many) == 12 * len(said(b""))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from autograder.assignment import Assignment, Cell, Group, Notebook
 from autograder.course import CourseError
@@ -97,7 +97,8 @@ def grade_submission(
 ) -> Result:
     """Grade what was read of a submission; in all in about so many seconds.
 
-    Each test is one of the `parts`: those that have ended a process of the grader's are not run.
+    Its tests, and the instructor's cells, are the `parts`: one that has ended the process in which
+    tests run is not run again.
     """
     start = time.monotonic()
     budget = Budget(seconds, parts)
@@ -573,8 +574,30 @@ class Work:
         return given if wanted and given.source.strip() else None
 
     def _prepare(self, given: Cell) -> Prepared:
+        part = self._part(given.grade_id or f"cell {self.notebook.cells.index(given) + 1}")
+        if part in self.budget.parts.without:
+            return self._unprepared(given, part)
         seconds = self._seconds(given.grade_id)
-        return self.space.prepare(given.source, given.grade_id or "without a name", seconds)
+        with self.budget.parts.under_way(part, seconds):
+            return self.space.prepare(given.source, given.grade_id or "without a name", seconds)
+
+    def _unprepared(self, given: Cell, part: str) -> Prepared:
+        """Leave out a cell that has ended the grader's process: what it makes is not there."""
+        kind, words = self._ended(part)
+        self.flags.append(Flag(kind, part, words))
+        self.space.take_over(facts(given.source).bound)
+        self.space.unmade |= facts(given.source).bound
+        return Prepared(gone=False, crossed=True)
+
+    def _part(self, id: str) -> str:
+        """The name that a test, or a cell of the instructor's, has among the submission's parts."""
+        return f"{self.notebook.name}/{id}"
+
+    def _ended(self, part: str) -> tuple[Literal["timeout", "died"], str]:
+        """How a part ended that has ended the grader's process, and in words."""
+        if self.budget.parts.without[part] == "timeout":
+            return "timeout", "it took too long"
+        return "died", "what it gave made the process of the tests crash"
 
     def _seconds(self, grade_id: str) -> float:
         return min(self.assignment.rules.for_question(grade_id).seconds, self.budget.left)
@@ -768,18 +791,13 @@ class Work:
             if student.peer.changes and not self.own and any(map(_can_change, names.items())):
                 self._make_anew()
 
-    def _part(self, id: str) -> str:
-        """A test's name among the parts of grading a submission."""
-        return f"{self.notebook.name}/{id}"
-
     def _not_again(self, test: str) -> TestRun | None:
-        """How a test has ended that has ended the grader's process, too; it is not run again."""
-        kind = self.budget.parts.without.get(self._part(test))
-        if kind is None:
+        """How a test ended that has ended the grader's process, too; it is not run again."""
+        part = self._part(test)
+        if part not in self.budget.parts.without:
             return None
-        words = LATE_HERE if kind == "timeout" else DIED_HERE
-        status = "timeout" if kind == "timeout" else "died"
-        in_hidden = bool(self.notebook.cell(test).hidden)  # nobody knows
+        status, words = self._ended(part)
+        in_hidden = bool(self.notebook.cell(test).hidden)  # perhaps: nobody knows
         return TestRun(test, status, 0.0, message=words, in_hidden=in_hidden)
 
     def _make_anew(self) -> None:
@@ -1226,8 +1244,6 @@ MOST_LOSSES = 30
 START_SECONDS = 20.0
 TAMPERED = "its process was changed"
 NOT_THERE = "import sys\nsys.modules.update(dict.fromkeys({}))"
-LATE_HERE = "it took too long"
-DIED_HERE = "the test crashed on what it gave"
 IN_ALL = "the whole notebook took longer than it may; what was found by then counts"
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
