@@ -33,6 +33,7 @@ from autograder.taught import read, source_folder
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment, Notebook
+    from autograder.engine.parts import Parts
     from autograder.grade import Task
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
@@ -99,8 +100,17 @@ class Warm:
             arguments = [str(self._course.root), prints, True]
             firsts = [zygote_order(self._assignments.values(), self._sandboxed)]
             readable = firsts[0]["readable"] if self._sandboxed else None
-            walled = {"pack": _packed, "readable": readable}
-            pool = Pool(self._jobs, start_warm, grade_one, arguments, start_bare, firsts, **walled)
+            pool = Pool(
+                self._jobs,
+                start_warm,
+                grade_one,
+                arguments,
+                start_bare,
+                firsts,
+                pack=_packed,
+                readable=readable,
+                parts=True,
+            )
             self._pool = self._open.enter_context(pool)
             self._pool.start()
             if self._sandboxed:  # the pool finds out the same meanwhile, but not what to do then
@@ -364,7 +374,7 @@ def own_modules(names: Iterable[str]) -> list[Path]:
     return [path for top in tops for path in fingerprint.own_places(top)]
 
 
-def grade_one(state: State, task: Sequence[str], parcel: bytes) -> bytes:
+def grade_one(state: State, task: Sequence[str], parcel: bytes, *, parts: "Parts") -> bytes:
     """Grade one submission; runs in a process of its own, forked for it."""
     from autograder.engine.clock import doubts
     from autograder.engine.pool import Doubtful
@@ -376,7 +386,8 @@ def grade_one(state: State, task: Sequence[str], parcel: bytes) -> bytes:
     assignment = state.assignments[chapter]
     found = read_parcel(Parcel.unpack(parcel), student, assignment)
     known = state.known.get(chapter)
-    result = sent(grade_submission(assignment, found, state.zygote, known, SECONDS))
+    graded = grade_submission(assignment, found, state.zygote, known, SECONDS, parts)
+    result = sent(graded)
     return Doubtful(result) if doubts() else result
 
 
@@ -410,8 +421,8 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     firsts = [zygote_order([assignments[name] for name in todo], able)]
     arguments = [str(course.root), todo, False]
     readable = firsts[0]["readable"] if able else None
-    walled = {"readable": readable}
-    with Pool(cores(), start_warm, rehearse_one, arguments, start_bare, firsts, **walled) as pool:
+    pool = Pool(cores(), start_warm, rehearse_one, arguments, start_bare, firsts, readable=readable)
+    with pool:
         for name, outcome in pool.run(iter(todo), REHEARSAL):
             lost = {"complaints": [getattr(outcome, "reason", "")], "costs": {}}
             found = json.loads(outcome) if isinstance(outcome, bytes) else lost

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from autograder.engine import sandbox
+from autograder.engine.parts import Parts
 from autograder.engine.pool import Lost, Pool
 from tests.test_sandbox import become_ordinary
 
@@ -33,9 +34,9 @@ def pack(item: list[Any]) -> tuple[Any, bytes]:
     return item, b"bytes of " + str(item[0]).encode()
 
 
-def task(state: dict[str, Any], item: list[Any], data: bytes) -> bytes:
+def task(state: dict[str, Any], item: list[Any], data: bytes, *, parts: Parts) -> bytes:
     """Run what the item says, as a student might who got hold of this process."""
-    names: dict[str, Any] = {"data": data}
+    names: dict[str, Any] = {"data": data, "parts": parts}
     try:
         exec(str(item[1]), names)
         answer = names["answer"]
@@ -57,7 +58,7 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
         found = sandbox.probe()
         if not found.namespaces:
             pytest.skip(" ".join(found.missing))
-        with Pool(2, start, task, pack=pack, readable=[str(HERE)]) as made:
+        with Pool(2, start, task, pack=pack, readable=[str(HERE)], parts=True) as made:
             made.start()
             yield made
 
@@ -196,6 +197,29 @@ def test_a_worker_that_dies_costs_itself(pool: Pool):
     found = {item[0]: outcome for item, outcome in pool.run(tasks, LONG)}
     assert isinstance(found[0], Lost)
     assert (found[1], found[2]) == (b"1", b"2")
+
+
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [
+        ("sum(range(10 ** 12))", "timeout"),
+        (f"import os; os.kill(os.getpid(), {int(signal.SIGTERM)}); 1 / 0", None),  # it lives on
+        ("import ctypes; ctypes.string_at(0)", "died"),
+        ("import os; os.abort()", "died"),
+    ],
+)
+def test_a_part_that_ends_a_worker_is_left_out(pool: Pool, end: str, how: str | None):
+    code = f"""
+from autograder.engine import parts as module
+module.SPARE = 0.2
+if "one" not in parts.without:
+    with parts.under_way("one", 0.2):
+        {end}
+answer = parts.without
+"""
+    told, other = run(pool, code, "answer = parts.without")
+    assert told == ({"one": how} if how else "ZeroDivisionError: division by zero")
+    assert other == {}
 
 
 def test_it_is_limited(pool: Pool):

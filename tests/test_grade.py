@@ -20,6 +20,7 @@ from autograder.course import Course, CourseError
 from autograder.engine import sandbox
 from autograder.grade import Class, grade, read_journal
 from autograder.journal import Journal
+from autograder.results import Flag
 from autograder.taught import assignments
 from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
 
@@ -223,6 +224,24 @@ def test_tests_run_where_nothing_of_the_class_is_to_be_seen(taught: Class):
     path.write_text(text.replace(seen, f"{look}; {seen}"), encoding="utf-8")
     grade(taught, [NAME], students=["ada"], progress=False)
     assert scores(taught) == {"ada": 6}
+
+
+@linux
+def test_an_answer_on_which_a_test_works_without_end_costs_that_test(taught: Class):
+    folder = taught.course.root / "source" / NAME
+    (folder / "rules.toml").write_text("[defaults]\nseconds = 1\n", encoding="utf-8")
+    text = (folder / "numbers.ipynb").read_text(encoding="utf-8")
+    seen, sums = "assert square(3) == 9", "assert sum(range(square(3) + 1)) == 45"
+    assert seen in text
+    (folder / "numbers.ipynb").write_text(text.replace(seen, sums), encoding="utf-8")
+    huge = RIGHT | {"square": "def square(x):\n    return 10**12 if x == 3 else x * x"}
+    hand_in(taught.course.root, "ada", huge)
+    grade(taught, [NAME], ["ada", "bela"], progress=False)
+    assert scores(taught) == {"ada": 5, "bela": 4}
+    result = read_journal(taught)["ada", NAME]
+    assert Flag("timeout", "numbers/square-seen", "it took too long") in result.flags
+    [lost] = [one for one in result.notebooks[0].verdicts if one.status != "passed"]
+    assert lost.told == "Your code did not finish in time: it took too long"
 
 
 @linux

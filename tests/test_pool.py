@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from autograder.course import CourseError
+from autograder.engine import parts as parts_module
+from autograder.engine.parts import Parts
 from autograder.engine.pool import Doubtful, Lost, Pool, Unwell
 from tests.test_sandbox import below, wait_until
 
@@ -317,6 +319,80 @@ def test_what_is_made_first_knows_nothing_of_the_caller(monkeypatch: pytest.Monk
     assert both.isdisjoint(first)
     assert both <= set(then)
     assert threads == "1"  # libraries have counted already
+
+
+def in_parts(state: State, item: list[Any], *, parts: Parts) -> bytes:
+    """Do parts, each a name and what happens in it; how those ended that are left out."""
+    parts_module.SPARE = 0.3
+    folder, todo = item
+    Path(tempfile.mkstemp(dir=folder)[1]).write_text(str(len(list(Path(folder).iterdir()))))
+    for name, what in todo:
+        if name not in parts.without:
+            with parts.under_way(name, 0.2):
+                _end(what)
+            _end(what.removeprefix("afterwards "))
+    return json.dumps(parts.without).encode()
+
+
+def _end(what: str) -> None:
+    """End this process, or hang, in the way that is named."""
+    if what == "spin":
+        sum(range(10**12))  # C code that no handler of Python's interrupts
+    if what == "wait":
+        signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
+        time.sleep(LONG)
+    if what.startswith("SIG"):
+        os.kill(os.getpid(), signal.Signals[what])
+
+
+@pytest.fixture
+def pool_of_parts() -> Iterator[Pool]:
+    """Two workers that say what they do."""
+    with Pool(2, start, in_parts, parts=True) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("what", "how", "tries"),
+    [
+        ("spin", "timeout", 2),
+        ("SIGSEGV", "died", 2),
+        ("SIGKILL", "died", 3),  # by a kernel short of memory, for others' sake: once more alone
+        ("wait", "timeout", 3),  # and so where others may have taken the processors
+    ],
+)
+def test_a_part_that_ends_its_worker_is_left_out(
+    pool_of_parts: Pool, tmp_path: Path, what: str, how: str, tries: int
+):
+    results(pool_of_parts, [[str(tmp_path), []]])  # warm now
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    items = [
+        [str(folders[0]), [["a", ""], ["b", what], ["c", ""]]],
+        [str(folders[1]), [["a", ""]]],
+    ]
+    found = results(pool_of_parts, items, seconds=3)
+    assert found == {str(items[0]): json.dumps({"b": how}).encode(), str(items[1]): b"{}"}
+    assert [len(list(folder.iterdir())) for folder in folders] == [tries, 1]
+
+
+def test_only_so_many_parts_are_left_out(pool_of_parts: Pool, tmp_path: Path):
+    few = [[str(n), "SIGSEGV"] for n in range(5)]
+    items = [[str(tmp_path), few], [str(tmp_path), [*few, ["5", "SIGSEGV"]]]]
+    found = results(pool_of_parts, items)
+    assert found[str(items[0])] == json.dumps(dict.fromkeys("01234", "died")).encode()
+    lost = found[str(items[1])]
+    assert isinstance(lost, Lost)
+    assert "killed by signal 11" in lost.reason
+
+
+def test_a_worker_that_ends_between_parts_is_lost(pool_of_parts: Pool, tmp_path: Path):
+    items = [[str(tmp_path), [["a", "afterwards SIGSEGV"]]]]
+    [lost] = results(pool_of_parts, items).values()
+    assert isinstance(lost, Lost)
+    assert "killed by signal 11" in lost.reason
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

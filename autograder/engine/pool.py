@@ -19,15 +19,16 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from autograder.course import CourseError
 from autograder.engine import clock, sandbox
 from autograder.engine.confine import Inside, Walls
+from autograder.engine.parts import HEAD, SPENT, UNDER_WAY, Parts, Progress
 
 T = TypeVar("T")
 Task = Callable[..., bytes]  # of the state, what was packed, and bytes if there are any
@@ -37,8 +38,11 @@ _RESTARTS = 3  # of the warm process, without a result in between
 _LONGEST_WORDS = 2000  # bytes of why there is no result
 _GRACE = 30.0  # seconds for a killed worker to be buried
 _TOO_LONG = "took longer than"
-# a result: "R", "D" for one in doubt, "E" for an error or "A" for again, and its length
-_HEAD = struct.Struct("<cQ")
+_SPENT = "worked for far longer than it may"
+_KILLED = sandbox.ending(9)
+_MOST_PARTS = 5  # of a task that are left out
+# A worker sends heads (`parts.HEAD`) and bodies: what it does ("P"), and in the end a result ("R"),
+# one in doubt ("D"), an error ("E") or that it is to be done again ("A").
 _FRAME = struct.Struct("<cQI")  # to the warm process: "t"ask or "k"ill, number, length
 
 
@@ -72,6 +76,9 @@ class Pool:
     environment (`sandbox.clean_environment`). If given, `first(*firsts)` runs in it as it is then,
     and what it returns is `start`'s first argument; the caller's environment and paths come after.
 
+    With `parts`, `task` also gets `parts`, a `Parts`: when a worker is lost while a part is under
+    way, its task is done once more without that part.
+
     With `pack`, what `task` gets is `pack(item)`: something fit for JSON, and bytes, which the warm
     process itself never sees. With `readable`, the warm process and its workers are walled in once
     it is ready (see `autograder.engine.confine`), and see nothing but the system and these paths.
@@ -87,6 +94,8 @@ class Pool:
         firsts: Sequence[Any] = (),
         pack: Callable[[Any], tuple[Any, bytes]] | None = None,
         readable: Sequence[str] | None = None,
+        *,
+        parts: bool = False,
     ) -> None:
         if not hasattr(os, "fork"):
             raise CourseError(
@@ -95,6 +104,7 @@ class Pool:
             )
         self._jobs = max(1, jobs)
         self._pack = pack
+        self._parts = parts
         self._orders = (
             {
                 "first": first and _dotted(first),
@@ -150,32 +160,32 @@ class Pool:
     def _hand_out(self, batch: "_Batch[T]") -> Iterator[tuple[T, Lost]]:
         """Give tasks to workers until as many run as may."""
         while len(batch.running) < self._jobs and (entry := batch.take()):
-            task, tries, first = entry
             while not self._is_ready() and self._deaths <= _RESTARTS:
                 self._start_again()
             if self._warm is None:
-                yield task, Lost(f"the warm process ended {self._deaths} times")
+                yield entry.task, Lost(f"the warm process ended {self._deaths} times")
                 continue
             read_fd, write_fd = os.pipe()
             os.set_blocking(read_fd, False)
             batch.number += 1
             until = time.monotonic() + batch.seconds
-            batch.running[batch.number] = _Work(task, read_fd, until, tries, first)
+            batch.running[batch.number] = _Work(entry, read_fd, until)
             with suppress(ConnectionError):  # if it is dead, `_wait` will see it
-                self._hand_over(batch.number, task, write_fd)
+                self._hand_over(batch.number, entry, write_fd)
             os.close(write_fd)
 
-    def _hand_over(self, number: int, task: Any, pipe: int) -> None:
+    def _hand_over(self, number: int, entry: "_Entry[Any]", pipe: int) -> None:
         """Have a worker forked for this task that writes to this pipe."""
         assert self._warm
+        without = dict(entry.without) if self._parts else None
         if self._pack is None:
-            self._warm.hand_out(number, task, [pipe])
+            self._warm.hand_out(number, [entry.task, without], [pipe])
             return
-        item, data = self._pack(task)
+        item, data = self._pack(entry.task)
         with tempfile.TemporaryFile() as file:
             file.write(data)
             file.seek(0)
-            self._warm.hand_out(number, item, [pipe, file.fileno()])
+            self._warm.hand_out(number, [item, without], [pipe, file.fileno()])
 
     def _is_ready(self) -> bool:
         return self._warm is not None and self._warm.ready
@@ -198,13 +208,16 @@ class Pool:
             work = batch.running[number]
             if work.hear() and not work.killed:
                 work.deadline = time.monotonic() + batch.seconds  # it is done and now sends
-            if len(work.heard) > _LARGEST + _HEAD.size:
+            if len(work.heard) > _LARGEST + HEAD.size:
                 self._stop(number, work, f"sent more than {_LARGEST >> 20} MB")
         reports = self._warm.reports()
         for number, how in reports or ():
             work = batch.running.pop(number)
             outcome = work.result(how)
-            if isinstance(outcome, Doubtful) or work.may_be_late(outcome):
+            if isinstance(outcome, Lost) and (part := work.blamed(how)):
+                batch.without(work, part)
+                continue
+            if isinstance(outcome, Doubtful) or work.may_be_others(outcome, how):
                 batch.later(work, outcome if isinstance(outcome, Doubtful) else None)
                 continue
             if outcome is None:
@@ -213,7 +226,7 @@ class Pool:
                 break
             if isinstance(outcome, bytes):
                 self._deaths = 0
-            yield work.task, outcome
+            yield work.entry.task, outcome
         if reports is None:
             self._deaths += 1
             self.close()
@@ -234,64 +247,95 @@ class Pool:
                 self._warm.kill(number)
 
 
+@dataclass(frozen=True)
+class _Entry(Generic[T]):
+    """A task that a worker may get."""
+
+    task: T
+    tries: int = 0  # before, of which others may have had a part in the end
+    first: Doubtful | None = None  # what an earlier try gave
+    without: Mapping[str, str] = field(default_factory=dict)  # parts, see `Parts`
+
+
 @dataclass
 class _Work(Generic[T]):
     """A task that a worker has."""
 
-    task: T
+    entry: _Entry[T]
     pipe: int
     deadline: float
-    tries: int
-    first: Doubtful | None = None  # what an earlier try gave
+    progress: Progress = field(default_factory=Progress)
     heard: bytearray = field(default_factory=bytearray)
     killed: str = ""  # why, if it was
     over: bool = False  # nothing more will come through the pipe
 
     def hear(self) -> bool:
         """Read what has come; whether it is the beginning of a result."""
-        first = not self.heard
-        while not self.over and len(self.heard) <= _LARGEST + _HEAD.size:
+        first = not self._sends()
+        while not self.over and len(self.heard) <= _LARGEST + HEAD.size:
             try:
                 part = os.read(self.pipe, 1 << 20)
             except BlockingIOError:
                 break
             self.heard += part
             self.over = not part
-        return first and bool(self.heard)
+            self.progress.take_from(self.heard)
+        return first and self._sends()
 
-    def may_be_late(self, outcome: bytes | Lost | None) -> bool:
-        """Whether others may have had a part in its taking too long."""
-        late = self.killed.startswith(_TOO_LONG)
-        return isinstance(outcome, Lost) and late and not self.tries
+    def _sends(self) -> bool:
+        """Whether a result has begun to come."""
+        return bool(self.heard) and not self.heard.startswith(UNDER_WAY)
+
+    def may_be_others(self, outcome: bytes | Lost | None, how: str) -> bool:
+        """Whether others may have had a part in its loss, who took the processors or the memory."""
+        if not isinstance(outcome, Lost) or self.entry.tries:
+            return False
+        return self._is_late() or (bool(self.progress.name) and self._was_killed(how))
+
+    def blamed(self, how: str) -> tuple[str, str] | None:
+        """The part that has certainly ended the worker, now lost, and how; None if none has."""
+        name = self.progress.name
+        if not name or len(self.entry.without) >= _MOST_PARTS or name in self.entry.without:
+            return None
+        if how == _SPENT and not self.killed:
+            return name, "timeout"
+        alone = self.entry.tries > 0
+        if self.killed or self.heard:
+            return (name, "timeout") if self._is_late() and alone else None
+        return None if self._was_killed(how) and not alone else (name, "died")
+
+    def _is_late(self) -> bool:
+        return self.killed.startswith(_TOO_LONG)
+
+    def _was_killed(self, how: str) -> bool:
+        """Whether it was killed, and not by the pool: by the kernel when memory was short."""
+        return how == _KILLED and not self.killed
 
     def complete(self) -> bool:
         """Whether all of a result has come."""
-        if len(self.heard) < _HEAD.size:
+        if len(self.heard) < HEAD.size:
             return False
-        return len(self.heard) == _HEAD.size + _HEAD.unpack_from(self.heard)[1]
+        return len(self.heard) == HEAD.size + HEAD.unpack_from(self.heard)[1]
 
     def result(self, how: str) -> bytes | Lost | None:
         """What the worker, now gone, has left; None if it is to be done again."""
-        if not self.killed:
-            self.hear()
+        self.hear()
         whole = not self.killed and self.complete()
-        kind = _HEAD.unpack_from(self.heard)[0] if whole else b""
+        kind = HEAD.unpack_from(self.heard)[0] if whole else b""
         os.close(self.pipe)
-        if kind == b"A" and not self.tries:
+        first = self.entry.first
+        if kind == b"A" and not self.entry.tries:
             return None
-        body = bytes(memoryview(self.heard)[_HEAD.size :]) if whole else b""
-        if kind == b"D" and self.first is None:
+        body = bytes(memoryview(self.heard)[HEAD.size :]) if whole else b""
+        if kind == b"D" and first is None:
             return Doubtful(body)
         if kind in (b"R", b"D"):
             return body
-        if self.first is not None:
-            return bytes(self.first)
+        if first is not None:
+            return bytes(first)
         if not whole:
             return Lost(f"the grading process {self.killed or how}")
         return Lost(f"the grading process {body[:_LONGEST_WORDS].decode(errors='replace')}")
-
-
-_Entry = tuple[T, int, Doubtful | None]  # a task, how often it was tried, and what that gave
 
 
 class _Batch(Generic[T]):
@@ -306,21 +350,21 @@ class _Batch(Generic[T]):
         self.number = 0
 
     def take(self) -> "_Entry[T] | None":
-        """The next task and how often it was tried; None if it has to wait.
+        """The next task; None if it has to wait.
 
         What ran when the warm process ended is tried again alone: who ends it is found out so.
         """
-        if any(work.tries for work in self.running.values()):
+        if any(work.entry.tries for work in self.running.values()):
             return None
         self.read_ahead()
-        if not self.next or (self.next[0][1] and self.running):
+        if not self.next or (self.next[0].tries and self.running):
             return None
         return self.next.popleft()
 
     def read_ahead(self) -> None:
         """Have a task ready for the next worker that gets free."""
         if not self.next:
-            self.next.extend((task, 0, None) for task in islice(self.tasks, 1))
+            self.next.extend(_Entry(task) for task in islice(self.tasks, 1))
         if not self.next and self.last and not self.running:
             self.next.append(self.last.popleft())
 
@@ -329,7 +373,7 @@ class _Batch(Generic[T]):
         running, self.running = self.running, {}
         for work in running.values():
             work.hear()
-            if work.killed or work.tries or work.complete():
+            if work.killed or work.entry.tries or work.complete():
                 outcome = work.result("ended together with the warm process, twice")
             else:
                 os.close(work.pipe)
@@ -337,15 +381,19 @@ class _Batch(Generic[T]):
             if outcome is None:
                 self.again(work)
             else:
-                yield work.task, outcome
+                yield work.entry.task, outcome
 
     def again(self, work: _Work[T]) -> None:
         """Try a task once more, in a new warm process."""
-        self.next.append((work.task, work.tries + 1, work.first))
+        self.next.append(replace(work.entry, tries=work.entry.tries + 1))
 
     def later(self, work: _Work[T], first: Doubtful | None) -> None:
         """Try a task once more when all others are done."""
-        self.last.append((work.task, work.tries + 1, first))
+        self.last.append(replace(work.entry, tries=work.entry.tries + 1, first=first))
+
+    def without(self, work: _Work[T], part: tuple[str, str]) -> None:
+        """Try a task once more without the part that has ended its worker."""
+        self.next.append(replace(work.entry, without=dict([*work.entry.without.items(), part])))
 
 
 def _ready(control: socket.socket, batch: _Batch[Any]) -> list[int]:
@@ -398,9 +446,12 @@ class _Warm:
             raise CourseError(f"The warm process for grading did not start: {failed}")
         self.ready = True
 
-    def hand_out(self, number: int, task: Any, files: Sequence[int]) -> None:
-        """Have a worker forked: it writes to the first of these files, and may read the second."""
-        self._send(b"t", number, task, files)
+    def hand_out(self, number: int, order: list[Any], files: Sequence[int]) -> None:
+        """Have a worker forked for an item, without some parts if it has any.
+
+        It writes to the first of these files, and may read the second.
+        """
+        self._send(b"t", number, order, files)
 
     def kill(self, number: int) -> None:
         """Have the worker of this task killed."""
@@ -590,7 +641,7 @@ class _Nursery:
             return False
         kind, number, body, fds = frame
         if kind == b"t":
-            self._fork(number, json.loads(body), *fds)
+            self._fork(number, *json.loads(body), *fds)
             for fd in fds:
                 os.close(fd)
         else:
@@ -608,7 +659,9 @@ class _Nursery:
         for one in (self.woken, self.waker):
             one.close()
 
-    def _fork(self, number: int, item: Any, pipe: int, data: int | None = None) -> None:
+    def _fork(
+        self, number: int, item: Any, without: Any, pipe: int, data: int | None = None
+    ) -> None:
         here = os.getpid()
         worker = self.inside.fork() if self.inside else os.fork()
         if worker:
@@ -625,7 +678,7 @@ class _Nursery:
             clock.here()  # while it is to be seen
             if self.inside:
                 self.inside.give_up()
-            _work(self.task, self.state, item, pipe, data)
+            _work(self.task, [self.state, item], without, pipe, data)
             code = 0
         finally:
             os._exit(code)
@@ -635,16 +688,20 @@ class _Nursery:
             pid, status = os.waitpid(worker, os.WNOHANG)
             if pid:
                 del self.workers[worker]
-                report = [number, sandbox.ending(status)]
+                spent = SPENT and os.waitstatus_to_exitcode(status) == SPENT
+                report = [number, _SPENT if spent else sandbox.ending(status)]
                 with suppress(ConnectionError):
                     self.control.sendall(json.dumps(report).encode() + b"\n")
 
 
-def _work(task: Task, state: Any, item: Any, pipe: int, data: int | None) -> None:
+def _work(
+    task: Task, arguments: list[Any], without: Mapping[str, str] | None, pipe: int, data: int | None
+) -> None:
     """Do the task and write what came of it."""
     try:
         more = [] if data is None else [_read_all(data)]
-        body = task(state, item, *more)
+        named = {} if without is None else {"parts": Parts(pipe, without)}
+        body = task(*arguments, *more, **named)
         kind = b"D" if isinstance(body, Doubtful) else b"R"
         if len(body) > _LARGEST:
             kind, body = b"E", f"gave a result of more than {_LARGEST >> 20} MB".encode()
@@ -656,7 +713,7 @@ def _work(task: Task, state: Any, item: Any, pipe: int, data: int | None) -> Non
             f"failed ({type(error).__name__}: {error})"[:2000].encode(errors="replace"),
         )
     with os.fdopen(pipe, "wb") as file:
-        file.write(_HEAD.pack(kind, len(body)))
+        file.write(HEAD.pack(kind, len(body)))
         file.write(body)
 
 

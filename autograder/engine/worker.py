@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from autograder.assignment import Assignment, Cell, Group, Notebook
 from autograder.course import CourseError
@@ -25,6 +25,7 @@ from autograder.differences import kept
 from autograder.differences import same as alike
 from autograder.engine.clock import doubt
 from autograder.engine.errors import said
+from autograder.engine.parts import Parts
 from autograder.engine.peer import Allowed, Gone, expectations, is_data, open_packages
 from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
@@ -92,10 +93,15 @@ def grade_submission(
     zygote: Zygote,
     known: Shelf | None = None,
     seconds: float = math.inf,
+    parts: Parts | None = None,
 ) -> Result:
-    """Grade what was read of a submission; in all in about so many seconds."""
+    """Grade what was read of a submission; in all in about so many seconds.
+
+    Its tests, and the instructor's cells, are the `parts`: one that has ended the process in which
+    tests run is not run again.
+    """
     start = time.monotonic()
-    budget = Budget(seconds)
+    budget = Budget(seconds, parts)
     graded: list[tuple[NotebookResult, tuple[Flag, ...]]]
     if submission.reason:
         graded = [(_all_lost(one, submission.reason), ()) for one in assignment.notebooks]
@@ -314,8 +320,9 @@ class Budget:
     at any, so half of the time is kept for it.
     """
 
-    def __init__(self, seconds: float = math.inf) -> None:
+    def __init__(self, seconds: float = math.inf, parts: Parts | None = None) -> None:
         """Start the clock."""
+        self.parts = parts or Parts()
         self.until = time.monotonic() + seconds
         self.spare = seconds / 2  # for what was run already
         self._repeats = False
@@ -588,8 +595,30 @@ class Work:
         return given if wanted and given.source.strip() else None
 
     def _prepare(self, given: Cell) -> Prepared:
+        part = self._part(given.grade_id or f"cell {self.notebook.cells.index(given) + 1}")
+        if part in self.budget.parts.without:
+            return self._unprepared(given, part)
         seconds = self._seconds(given.grade_id)
-        return self.space.prepare(given.source, given.grade_id or "without a name", seconds)
+        with self.budget.parts.under_way(part, seconds):
+            return self.space.prepare(given.source, given.grade_id or "without a name", seconds)
+
+    def _unprepared(self, given: Cell, part: str) -> Prepared:
+        """Leave out a cell that has ended the grader's process: what it makes is not there."""
+        kind, words = self._ended(part)
+        self.flags.append(Flag(kind, part, words))
+        self.space.take_over(facts(given.source).bound)
+        self.space.unmade |= facts(given.source).bound
+        return Prepared(gone=False, crossed=True)
+
+    def _part(self, id: str) -> str:
+        """The name that a test, or a cell of the instructor's, has among the submission's parts."""
+        return f"{self.notebook.name}/{id}"
+
+    def _ended(self, part: str) -> tuple[Literal["timeout", "died"], str]:
+        """How a part ended that has ended the grader's process, and in words."""
+        if self.budget.parts.without[part] == "timeout":
+            return "timeout", "it took too long"
+        return "died", "what it gave made the process of the tests crash"
 
     def _seconds(self, grade_id: str) -> float:
         return min(self.assignment.rules.for_question(grade_id).seconds, self.budget.left)
@@ -774,6 +803,9 @@ class Work:
             self.hidden_ran |= bool(instead)  # what it gives may stand in a hidden test
             watched = self._watch(student, group)
         for test in tests:
+            if ended := self._not_again(test):
+                yield ended, False
+                continue
             student.peer.changed_ours = False
             allowed = self._of_reference(group, test) if protect else ()
             student.peer.allowed = _changes(allowed)
@@ -784,7 +816,8 @@ class Work:
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
             may_fail = "AssertionError" in cell.source  # it looks for one itself
             seconds = self._limit(group)
-            run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
+            with self.budget.parts.under_way(self._part(test), seconds):
+                run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
             reached = run.in_hidden or run.status in ("passed", "timeout", "died")
             self.hidden_ran |= bool(cell.hidden) and reached
             if asked and run.status == "passed" and not self.space.replaced:
@@ -805,6 +838,15 @@ class Work:
                 self._renew()  # what later questions meet has to be the student's own
             if student.peer.changes and not self.own and any(map(_can_change, names.items())):
                 self._make_anew()
+
+    def _not_again(self, test: str) -> TestRun | None:
+        """How a test ended that has ended the grader's process, too; it is not run again."""
+        part = self._part(test)
+        if part not in self.budget.parts.without:
+            return None
+        status, words = self._ended(part)
+        in_hidden = bool(self.notebook.cell(test).hidden)  # perhaps: nobody knows
+        return TestRun(test, status, 0.0, message=words, in_hidden=in_hidden)
 
     def _make_anew(self) -> None:
         """Run the instructor's cells here once more: an answer has changed what they had made."""

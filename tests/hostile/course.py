@@ -160,6 +160,7 @@ nearness = 1 - abs(share("d", "a b c d") - 0.25)
 """,
     "t_norm": """\
 assert abs(norm([3, 4]) - 5) < 1e-9, "norm([3, 4]) should be 5"
+assert sum(range(round(norm([3, 4])) + 1)) == 15, "norm([3, 4]) should be 5"
 ### BEGIN HIDDEN TESTS
 about = "@WORD@"
 for numbers in ([@NUMBER@, 0], [1, 2, 2], [], [-5]):

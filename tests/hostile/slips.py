@@ -176,4 +176,15 @@ LEFT_OUT = [
     ),
 ]
 
-SLIPS = [*REFUSED, *UNPRINTABLE, *FORKS, *LEFT_OUT]
+ENDLESS = [  # the test itself works in C, where nothing interrupts it
+    row(
+        "test-without-end",
+        right(but=("norm",)),
+        bodies(norm="norm.calls = getattr(norm, 'calls', 0) + 1\nreturn 5.0 ** norm.calls ** 4"),
+        expected="2/3/2/0/1/2",
+        says="t_norm: timeout",
+        flag="timeout",
+    ),
+]
+
+SLIPS = [*REFUSED, *UNPRINTABLE, *FORKS, *LEFT_OUT, *ENDLESS]
