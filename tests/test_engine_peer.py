@@ -153,6 +153,82 @@ def test_a_protected_value_comes_back_as_the_answer_left_it(answer: Any) -> None
     assert (xs, by) == ([1], [2])
 
 
+HELD = """
+import collections
+def change(a, b, c, d, e):
+    a.rotate(1); a.append([9]); b.update('ab'); c.move_to_end('x'); d['new'] += 1; e[:2] = b'zzz'
+    return a
+def freeze(d):
+    d.default_factory = None
+    return d
+def look(*given): return [list(one) for one in given]
+"""
+
+
+def holders() -> list[Any]:
+    """One of each kind that holds values and is neither a list, a dictionary nor a set."""
+    return [
+        collections.deque([1, 2], maxlen=3),
+        collections.Counter("aab"),
+        collections.OrderedDict(x=1, y=[2]),
+        collections.defaultdict(int, old=1),
+        bytearray(b"abc"),
+    ]
+
+
+def test_changes_in_place_of_every_kind_of_holder_come_back(answer: Any) -> None:
+    names = answer(HELD)
+    given = holders()
+    assert names.change(*given) is given[0]
+    a, b, c, d, e = given
+    assert list(a) == [2, 1, [9]]
+    a.append(4)
+    assert list(a) == [1, [9], 4]
+    assert (b, type(b)) == ({"a": 3, "b": 2}, collections.Counter)
+    assert list(c) == ["y", "x"]
+    c.move_to_end("y")
+    assert list(c) == ["x", "y"]
+    assert (d, d["other"], e) == ({"old": 1, "new": 1, "other": 0}, 0, b"zzzc")
+    frozen = names.freeze(d)
+    assert frozen is d
+    assert d.default_factory is None
+
+
+def test_every_kind_of_holder_is_protected(answer: Any) -> None:
+    names = protected(answer, HELD, [("change", ("Counter@1",))])
+    given = holders()
+    with names._peer.recording() as crossings:
+        assert list(names.change(*given)) == [2, 1, [9]]
+    assert given == [*holders()[:1], {"a": 3, "b": 2}, *holders()[2:]]
+    assert list(given[2]) == ["x", "y"]
+    assert crossings[0].changed == (
+        *("deque@0", "Counter@1", "OrderedDict@2", "defaultdict@3", "bytearray@4"),
+    )
+
+
+def test_a_factory_that_only_the_test_has_survives_a_change(answer: Any) -> None:
+    names = answer("def add(d): d['a'] += 1")
+    factories: list[Any] = [of_tests("def one(): return 1")["one"], len, int]
+    for factory in factories:
+        given = collections.defaultdict(factory, a=1)
+        names.add(given)
+        assert (given, given.default_factory) == ({"a": 2}, factory)
+
+
+def test_a_view_of_bytes_that_grew_is_refused_in_words(answer: Any) -> None:
+    names = answer("def grow(x): x.append(1)")
+    ours = bytearray(b"ab")
+    with memoryview(ours), pytest.raises(Exception, match="size of a bytearray in place"):
+        names.grow(ours)
+    assert ours == b"ab"
+
+
+def test_an_unchanged_holder_is_no_change(answer: Any) -> None:
+    names = answer(HELD)
+    names.look(*holders())
+    assert not names._peer.changed_ours
+
+
 RESHAPED = """
 def change(x, how):
     if how == 'shape': x.shape = (3, 2)
@@ -1036,6 +1112,15 @@ REPLIES: list[Any] = [
     *({"t": {"kids": [[1, 1, []]]}}, {"t": {"mode": [[0, ["L"], 1]]}}, {"x": [1]}, {"x": 1}),
     *({"graph": 1, "r": 1}, {"graph": "x", "x": [], "r": 1}, {"graph": ["L"], "x": [], "r": 1}),
     *({"c": [[0, 5]]}, {"c": [[0]]}, {"c": [[0, ["L"], 1]]}, {"e": {"yours": {}}}),
+    *({"c": [[0, ["D", 1, 2]]]}, {"c": [[0, ["DQ", None, 1]]]}, {"c": [[0, ["BA", 0]]]}),
+    *(
+        {"r": ["DQ", -1]},
+        {"r": ["DQ", True]},
+        {"r": ["DQ", 2**70]},
+        {"r": ["DD", 5]},
+        {"c": [[0, []]]},
+    ),
+    *({"r": ["DD", True, 1, 2]}, {"r": ["DD"]}, {"r": ["BA"]}, {"c": [[0, ["L", ["DD", 5]]]]}),
     *({"r": ["FR", 1, 0]}, {"r": ["DC", "zz"]}, {"r": ["TS", 2**62, 2**62]}, {"r": ["GEN", 5]}),
 ]
 
@@ -1050,6 +1135,27 @@ def test_a_reply_of_any_form_gives_plain_values_or_fails_the_test(tree: Any) -> 
         assert isinstance(got, WireError) or hasattr(got, "raised"), got
     if isinstance(got, type):
         assert issubclass(got, Exception)
+
+
+HELD_NODES: list[list[Any]] = [
+    *(["L", 5], ["D", 5, 5], ["S", 5], ["DQ", None, 5], ["CN", 5, 5], ["OD", 5, 5]),
+    *(["DD", None, 5, 5], ["BA", 0], ["A", "uint8", [1], 0]),
+]
+
+
+@pytest.mark.parametrize("node", HELD_NODES, ids=lambda node: node[0])
+def test_a_holder_is_changed_into_none_of_another_kind(node: Any) -> None:
+    tags = {"deque": "DQ", "Counter": "CN", "OrderedDict": "OD", "defaultdict": "DD"}
+    tags |= {"bytearray": "BA", "list": "L", "dict": "D", "set": "S"}
+    for value in [*holders(), [1], {"a": 1}, {1}]:
+        before = list(value)
+        got = outcome(replying({"c": [[0, node]], "r": 1}, b"\5"), value)
+        if tags[type(value).__name__] == node[0]:
+            assert got == 1
+            assert list(value) == [5]
+        else:
+            assert isinstance(got, WireError)
+            assert list(value) == before
 
 
 ERRORS: list[dict[str, Any]] = [

@@ -32,7 +32,16 @@ from autograder.engine.stand_ins import (
     remote_of,
     small,
 )
-from autograder.engine.wire import Decoder, Encoder, Frame, WireError, read_frame, reading
+from autograder.engine.wire import (
+    HOLDERS,
+    Decoder,
+    Encoder,
+    Frame,
+    WireError,
+    empty,
+    read_frame,
+    reading,
+)
 from autograder.results import Crossing, Opaque, Raised
 
 MAX_TEXT = 4000  # characters of an exception's message
@@ -451,6 +460,8 @@ class Peer:
             return type(value)(self._copied(part, depth + 1) for part in value)
         texts = type(value) in (str, bytes, bytearray)
         self.kept_bytes += len(value) if texts else getattr(value, "nbytes", 0)
+        if type(value) is bytearray:
+            return value[:]
         if self.tensors and self.tensors.knows(value):
             return self.tensors.snapshot(value)
         return arrays.snapshot(value)
@@ -502,10 +513,8 @@ class Peer:
         return False
 
     def _change(self, incoming: "Incoming", ours: Any, node: Any) -> None:
-        if type(ours) in (list, dict, set):
-            fresh = incoming.fill(type(ours)(), node[1:])
-            ours.clear()
-            ours.extend(fresh) if isinstance(ours, list) else ours.update(fresh)
+        if type(ours) in HOLDERS:
+            _refill(incoming, ours, node)
         elif self.tensors and self.tensors.knows(ours):
             self.tensors.overwrite(ours, incoming.value(node))
         else:
@@ -864,7 +873,7 @@ class Outgoing:
         for place, kept in enumerate(incoming.kept):
             if incoming.changed(place):
                 self.encoder.memo = dict(memo)
-                changes.append([place, self.encoder.again(kept)])
+                changes.append([place, self.encoder.again(kept, incoming.originals[place])])
         return changes
 
     def send(self, tree: dict[str, Any]) -> None:
@@ -975,10 +984,6 @@ class Incoming(Decoder):
             return arrays.dtype(parts[0])
         if tag == "PUB":
             return public(parts[0], self.peer.is_free)
-        if tag == "DD":
-            made = collections.defaultdict(self.value(parts[0]))
-            made.update(zip(*[iter(self.values(parts[1:]))] * 2, strict=True))
-            return made
         if tag in ("V", "NT"):
             return library.read(self, tag, parts)
         if self.peer.tensors:
@@ -986,21 +991,62 @@ class Incoming(Decoder):
         return super().other(tag, parts)
 
 
+def _refill(incoming: Incoming, ours: Any, node: Any) -> None:
+    """Make a holder of ours in place what a node tells, which has to be of its kind."""
+    tag, *parts = node
+    if tag != HOLDERS[type(ours)]:
+        raise WireError("a message puts something else in the place of a value")
+    as_before = tag == "DD" and parts[:1] == [AS_BEFORE]
+    fresh = incoming.fill(empty(type(ours), parts), [None, *parts[1:]] if as_before else parts)
+    if isinstance(ours, collections.defaultdict) and not as_before:
+        ours.default_factory = fresh.default_factory
+    try:
+        put_in(ours, fresh)
+    except BufferError:
+        raise WireError(
+            "the answer changed the size of a bytearray in place, at which a memoryview looks"
+        ) from None
+
+
+def put_in(ours: Any, fresh: Any) -> None:
+    """Have a holder hold what another one of its kind holds."""
+    if isinstance(ours, bytearray):
+        ours[:] = fresh
+        return
+    ours.clear()
+    if isinstance(ours, list | collections.deque):
+        ours.extend(fresh)
+    elif isinstance(ours, collections.OrderedDict):
+        for key, value in fresh.items():  # `update` of a plain one would lose the order
+            ours[key] = value
+    else:
+        ours.update(fresh)
+
+
+AS_BEFORE = True  # stands for the factory of a `defaultdict` that is still the same
+
+
 class Original:
     """How a value was when it came."""
 
     def __init__(self, value: Any) -> None:
-        self.copy = copy.copy(value) if type(value) in (list, dict, set) else arrays.bits(value)
+        self.copy = copy.copy(value) if type(value) in HOLDERS else arrays.bits(value)
+
+    def has_factory_of(self, value: Any) -> bool:
+        """Whether the factory of a `defaultdict` is still the same."""
+        return self.copy.default_factory is value.default_factory
 
     def differs(self, value: Any) -> bool:
         """Whether it was changed in place since."""
-        if isinstance(self.copy, list):
+        if isinstance(self.copy, list | collections.deque):
             return len(self.copy) != len(value) or any(map(_other, self.copy, value))
+        if isinstance(self.copy, collections.defaultdict) and not self.has_factory_of(value):
+            return True
         if isinstance(self.copy, dict):
             return list(self.copy) != list(value) or any(
                 map(_other, self.copy.values(), value.values())
             )
-        if isinstance(self.copy, set):
+        if isinstance(self.copy, set | bytearray):
             return self.copy != value
         return arrays.bits(value) != self.copy
 
@@ -1014,9 +1060,11 @@ class _Encoder(Encoder):
         self.message = message
         self.answers = False  # whether this is a reply, which refers to its own call by place
 
-    def again(self, value: Any) -> Any:
+    def again(self, value: Any, before: Original) -> Any:
         """A changed value in full, though it has a place."""
-        if type(value) in (list, dict, set):
+        if type(value) is collections.defaultdict and before.has_factory_of(value):
+            return ["DD", AS_BEFORE, *self.contents(dict(value))[1:]]
+        if type(value) in HOLDERS:
             return self.contents(value)
         memo, self.memo = self.memo, {}
         try:
@@ -1084,9 +1132,6 @@ class _Encoder(Encoder):
 
     def _object(self, value: Any) -> Any:
         kind = type(value)
-        if kind is collections.defaultdict:
-            parts = (self.node(part) for item in value.items() for part in item)
-            return ["DD", self.node(value.default_factory), *parts]
         name = public_name(value)
         taken = _is_taken(value) and not self.peer.lacks(value) if self.peer.is_free else True
         if name is not None and taken:
