@@ -375,6 +375,49 @@ def test_a_right_change_of_a_holder_in_place_counts(task: Any) -> None:
     assert made.scores(add="def add(d, x):\n    pass") == {"t_add": 0}
 
 
+SONGS = """\
+class Songs:
+    def __init__(self, songs=()):
+        self.all = list(songs)
+    def add(self, song):
+        self.all.append(song)
+    def give(self):
+        return list(self.all)
+"""
+HANDS_OUT = SONGS.replace("return list(self.all)", "return self.all")
+KEEPS = SONGS.replace("list(songs)", "songs")
+TEST_GIVEN = """\
+s = Songs()
+s.add("a")
+given = s.give()
+given.append("b")
+assert s.give() == ["a"]
+"""
+TEST_HANDED = """\
+xs = ["a"]
+s = Songs(xs)
+xs.append("b")
+assert s.give() == ["a"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "answer", "score"),
+    [
+        (TEST_GIVEN, HANDS_OUT, 0),
+        (TEST_GIVEN, KEEPS.replace("songs=()", "songs=None").replace("= songs", "= []"), 1),
+        (TEST_HANDED, KEEPS, 0),
+        (TEST_HANDED, HANDS_OUT, 1),  # what it hands out is compared, and not changed
+    ],
+)
+def test_a_list_that_is_shared_with_the_test_is_one_list(
+    task: Any, test: str, answer: str, score: int
+) -> None:
+    made = task([("songs", SONGS), ("t_songs", test, 1)])
+    assert made.scores() == {"t_songs": 1}
+    assert made.scores(songs=answer) == {"t_songs": score}
+
+
 STEP = """\
 import torch
 def step(m, o, x):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.engine import arrays, based, errors, library, rng
+from autograder.engine.aliases import MAX_EDIT, MAX_OF_ONE, Shared, other, put_in
 from autograder.engine.clock import Clock, Over
 from autograder.engine.stand_ins import (
     FORWARDED,
@@ -230,6 +231,7 @@ class Peer:
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.gone = False  # whether an answer stayed out: what comes now may belong to it
+        self.shared = Shared()  # values of ours that the other end has copies of
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
         self.random = rng.Follower()
@@ -339,6 +341,8 @@ class Peer:
             tree["t"] = self.tensors.state_out(message)
         if message.expects:
             tree["plain"] = True
+        if self.transcript is not None and not self.is_free:
+            tree["same"] = self.shared.leave(message)
         if not self.open:
             self.held.clear()
             self.raised.clear()
@@ -362,7 +366,10 @@ class Peer:
             self.open.pop()
         if not self.is_free:
             self.random.back(reply.tree.get("used"))
-        return self._reply(message, reply, label, before)
+        try:
+            return self._reply(message, reply, label, before)
+        finally:
+            message.let_go()
 
     def _origin(self, op: str, plain: list, label: str) -> str:
         """The label of what a request gives: what a class makes goes by the class's."""
@@ -382,6 +389,8 @@ class Peer:
             changed = modules + self._changes(incoming, message, frame.tree.get("c") or [])
             incoming.rewind(len(message.encoder.kept))
             value = incoming.value(frame.tree.get("r"))
+            if message.serial and "c" in frame.tree:
+                self.shared.back(message, incoming.kept[len(message.encoder.kept) :])
             for number in frame.tree.get("drop") or []:
                 self._forget(number)
             if "e" in frame.tree:
@@ -412,7 +421,8 @@ class Peer:
         message = Outgoing(self)
         message.encoder.kept = [None] * asked.kept
         message.frame.buffers = list(asked.frame.buffers)
-        message.send({**asked.frame.tree, "p": [remote.number, None], "drop": []})
+        again = {"p": [remote.number, None], "drop": [], "same": None}
+        message.send({**asked.frame.tree, **again})
         self.open.append(message)
         try:
             reply = self._answer_until_reply()
@@ -474,11 +484,13 @@ class Peer:
             if type(place) is not int or not 0 <= place < count:
                 raise Gone("broken", "a reply changed something that was not handed over")
             ours = message.encoder.kept[place]
+            message.moved.add(place)
             names.append(message.named(place))
             self.note_change(type(ours).__name__)
             if self.protects(message, names[-1], ours):
                 # what the call gave may still refer to what it changed
                 incoming.kept[place] = self._double(ours)
+                message.kept_away.add(place)
         for place, node in changes:
             incoming.rewind(count)
             self._change(incoming, incoming.kept[place], node)
@@ -571,11 +583,12 @@ class Peer:
                 raise RecursionError("test and answer call each other without end")
             answer = self._work(incoming, tree)
             answered: dict[str, Any] = {"r": reply.answer(incoming, answer)}
+            results = list(reply.encoder.kept)
         except Gone:
             raise
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is a result)
             self._note_failure(error)
-            reply = Outgoing(self)
+            reply, results = Outgoing(self), []
             answered = {"e": self._describe(error)}
         finally:
             self.open.pop()
@@ -585,9 +598,11 @@ class Peer:
             answered["c"] = reply.changes(incoming)
             if self.tensors:
                 answered["t"] = self.tensors.state_out(reply)
+            if self.is_free:
+                self.shared.answered(tree.get("same"), incoming.kept, results)
         except Exception as error:  # noqa: BLE001  (something put there that cannot cross)
             reply = Outgoing(self)
-            answered = {"e": self._describe(error), "c": []}
+            answered = {"e": self._describe(error)}
         if self.is_free:
             answered["used"] = self.random.used()
         if self.tensors:
@@ -611,6 +626,8 @@ class Peer:
             if self.is_free:
                 self.random.arrive(incoming.frame, tree.get("rng"))
             self._take_tensors(incoming, None)
+            if self.is_free:
+                self.shared.arrive(incoming, tree.get("same"))
             values = incoming.value(tree.get("v"))
             target, *rest = tree.get("p") or []
             op = str(tree.get("op"))
@@ -811,11 +828,13 @@ class Peer:
         self.received = self.kept_bytes = 0
         self.allows, self.expects = Allowed(self.allowed), Expected(self.expected)
         self.failed = None
+        self.shared.begin()
         self.test += 1
         try:
             yield self.transcript
         finally:
             self.transcript = before
+            self.shared.begin()
 
 
 @dataclass(frozen=True)
@@ -849,6 +868,20 @@ class Outgoing:
         self.is_plain = False  # whether this is an answer to what has to give one
         self.result: Any = None  # what a call gives
         self.values: Any = ()
+        self.serial = 0  # by which both ends know what is shared by it
+        self.sent: list[Any] = []  # what may be shared: place, value, parts
+        self.moved: set[int] = set()  # places of what the other end has changed
+        self.kept_away: set[int] = set()  # those of them that stay as they are
+        self.left = MAX_EDIT  # parts that it may tell of values that were changed
+        self.added = -MAX_OF_ONE  # the place of the first that is new among them
+
+    def aliases(self) -> "_PlainEncoder":
+        """What writes parts that a test has put into a value that is shared."""
+        return _PlainEncoder(self.frame, self.peer, self)
+
+    def let_go(self) -> None:
+        """It is done with: hold nothing of what it handed over."""
+        self.values, self.sent, self.encoder.kept, self.encoder.memo = (), [], [], {}
 
     def named(self, place: int) -> str:
         """A value handed over: its kind, and where it stood among the arguments."""
@@ -1008,21 +1041,6 @@ def _refill(incoming: Incoming, ours: Any, node: Any) -> None:
         ) from None
 
 
-def put_in(ours: Any, fresh: Any) -> None:
-    """Have a holder hold what another one of its kind holds."""
-    if isinstance(ours, bytearray):
-        ours[:] = fresh
-        return
-    ours.clear()
-    if isinstance(ours, list | collections.deque):
-        ours.extend(fresh)
-    elif isinstance(ours, collections.OrderedDict):
-        for key, value in fresh.items():  # `update` of a plain one would lose the order
-            ours[key] = value
-    else:
-        ours.update(fresh)
-
-
 AS_BEFORE = True  # stands for the factory of a `defaultdict` that is still the same
 
 
@@ -1039,12 +1057,12 @@ class Original:
     def differs(self, value: Any) -> bool:
         """Whether it was changed in place since."""
         if isinstance(self.copy, list | collections.deque):
-            return len(self.copy) != len(value) or any(map(_other, self.copy, value))
+            return len(self.copy) != len(value) or any(map(other, self.copy, value))
         if isinstance(self.copy, collections.defaultdict) and not self.has_factory_of(value):
             return True
         if isinstance(self.copy, dict):
             return list(self.copy) != list(value) or any(
-                map(_other, self.copy.values(), value.values())
+                map(other, self.copy.values(), value.values())
             )
         if isinstance(self.copy, set | bytearray):
             return self.copy != value
@@ -1144,6 +1162,34 @@ class _Encoder(Encoder):
         if not self.peer.policy.may_give(value):
             raise WireError(_refusal(value))
         return ["H", describe(self.peer, self, value)]
+
+
+class _PlainEncoder(_Encoder):
+    """Encodes plain values, and objects that are the other end's own; nothing of ours, not much."""
+
+    def node(self, value: Any) -> Any:
+        """The tree's node for a value."""
+        size = len(value) if type(value) in (str, bytes, bytearray) else 0
+        self._count(value.bit_length() if type(value) is int else size)
+        return super().node(value)
+
+    def _count(self, size: int) -> None:
+        self.message.left -= 1 + size // 64
+        if self.message.left < 0:
+            raise WireError("too much was changed")
+
+    def other(self, value: Any) -> Any:
+        """Arrays, stand-ins, dates and so on."""
+        remote = remote_of(value)
+        if remote is not None and remote.peer is self.peer:
+            return ["Y", remote.number]
+        if arrays.is_array(value):
+            self._count(8 * value.nbytes)
+        known = not self.peer.lacks(type(value))
+        node = (arrays.node(self, value) or library.node(self, value)) if known else None
+        if node is None:
+            raise WireError("what was changed holds an object")
+        return node
 
 
 VIEWS = tuple(
@@ -1429,13 +1475,6 @@ def _no_end(error: BaseException) -> BaseException:
 
 def _is_exception(value: Any) -> bool:
     return isinstance(value, BaseException)
-
-
-def _other(one: Any, two: Any) -> bool:
-    if one is two:
-        return False
-    plain = (int, float, str, bool, bytes)
-    return type(one) is not type(two) or type(one) not in plain or one != two
 
 
 def _place(error: BaseException) -> tuple[int, str]:
