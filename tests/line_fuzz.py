@@ -13,7 +13,7 @@ import resource
 import socket
 import sys
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -207,7 +207,10 @@ class Maker:
     def changes(self) -> Any:
         """What a reply says was changed in place."""
         node = self.draw.choice([["X", 2], ["L", 1], ["A", "float32", [2, 2], 3], self.node(2)])
-        return [[self.draw.choice([0, 1, 2, 3, 4, 5, self.leaf()]), node]]
+        if self.draw.random() < 0.3:
+            tag = self.draw.choice(["D", "S", "DQ", "CN", "OD", "DD", "BA"])
+            node = [tag, self.draw.choice([None, True, 3, self.leaf()]), *self.some(self.node, 1)]
+        return [[self.draw.choice([*range(12), self.leaf()]), node]]
 
     def frame(self) -> bytes:
         """A message's bytes, of which some bits may be flipped."""
@@ -224,7 +227,8 @@ def ours() -> Any:
     layer = nn.Linear(2, 2)
     array, kept = np.ones(4, "float32"), [1, {"a": 2}]
     inputs = torch.ones(4, requires_grad=True)
-    return [kept, array, torch.ones(2, 2), inputs, layer, lambda x=1: x, torch.Generator()]
+    held = [deque([1], 5), Counter("a"), OrderedDict(a=1), defaultdict(int, a=1), bytearray(b"a")]
+    return [kept, array, *held, torch.ones(2, 2), inputs, layer, lambda x=1: x, torch.Generator()]
 
 
 def use(value: Any) -> None:

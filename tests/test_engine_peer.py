@@ -153,6 +153,82 @@ def test_a_protected_value_comes_back_as_the_answer_left_it(answer: Any) -> None
     assert (xs, by) == ([1], [2])
 
 
+HELD = """
+import collections
+def change(a, b, c, d, e):
+    a.rotate(1); a.append([9]); b.update('ab'); c.move_to_end('x'); d['new'] += 1; e[:2] = b'zzz'
+    return a
+def freeze(d):
+    d.default_factory = None
+    return d
+def look(*given): return [list(one) for one in given]
+"""
+
+
+def holders() -> list[Any]:
+    """One of each kind that holds values and is neither a list, a dictionary nor a set."""
+    return [
+        collections.deque([1, 2], maxlen=3),
+        collections.Counter("aab"),
+        collections.OrderedDict(x=1, y=[2]),
+        collections.defaultdict(int, old=1),
+        bytearray(b"abc"),
+    ]
+
+
+def test_changes_in_place_of_every_kind_of_holder_come_back(answer: Any) -> None:
+    names = answer(HELD)
+    given = holders()
+    assert names.change(*given) is given[0]
+    a, b, c, d, e = given
+    assert list(a) == [2, 1, [9]]
+    a.append(4)
+    assert list(a) == [1, [9], 4]
+    assert (b, type(b)) == ({"a": 3, "b": 2}, collections.Counter)
+    assert list(c) == ["y", "x"]
+    c.move_to_end("y")
+    assert list(c) == ["x", "y"]
+    assert (d, d["other"], e) == ({"old": 1, "new": 1, "other": 0}, 0, b"zzzc")
+    frozen = names.freeze(d)
+    assert frozen is d
+    assert d.default_factory is None
+
+
+def test_every_kind_of_holder_is_protected(answer: Any) -> None:
+    names = protected(answer, HELD, [("change", ("Counter@1",))])
+    given = holders()
+    with names._peer.recording() as crossings:
+        assert list(names.change(*given)) == [2, 1, [9]]
+    assert given == [*holders()[:1], {"a": 3, "b": 2}, *holders()[2:]]
+    assert list(given[2]) == ["x", "y"]
+    assert crossings[0].changed == (
+        *("deque@0", "Counter@1", "OrderedDict@2", "defaultdict@3", "bytearray@4"),
+    )
+
+
+def test_a_factory_that_only_the_test_has_survives_a_change(answer: Any) -> None:
+    names = answer("def add(d): d['a'] += 1")
+    factories: list[Any] = [of_tests("def one(): return 1")["one"], len, int]
+    for factory in factories:
+        given = collections.defaultdict(factory, a=1)
+        names.add(given)
+        assert (given, given.default_factory) == ({"a": 2}, factory)
+
+
+def test_a_view_of_bytes_that_grew_is_refused_in_words(answer: Any) -> None:
+    names = answer("def grow(x): x.append(1)")
+    ours = bytearray(b"ab")
+    with memoryview(ours), pytest.raises(Exception, match="size of a bytearray in place"):
+        names.grow(ours)
+    assert ours == b"ab"
+
+
+def test_an_unchanged_holder_is_no_change(answer: Any) -> None:
+    names = answer(HELD)
+    names.look(*holders())
+    assert not names._peer.changed_ours
+
+
 RESHAPED = """
 def change(x, how):
     if how == 'shape': x.shape = (3, 2)
@@ -528,6 +604,221 @@ def test_an_unchanged_value_is_no_change(answer: Any) -> None:
     names = answer("def look(a, b, c):\n    return sum(a) + len(b) + c.sum()")
     names.look([1, 2], {"a": [1]}, np.ones(3))
     assert not names._peer.changed_ours
+
+
+# --- values that a test shares with an answer ---------------------------------------------------
+
+SHARED = """
+import collections, gc
+class Keeper:
+    def __init__(self, xs=()): self.xs = xs
+    def set(self, xs): self.xs = xs
+    def look(self): return str(self.xs)
+    def give(self): return self.xs
+    def put(self, x): self.xs.append(x)
+    def nest(self): return {'in': [self.xs]}
+def find():
+    peer = [o for o in gc.get_objects() if type(o).__name__ == 'Peer'][0]
+    return len(peer.shared.pairs)
+class Thing: pass
+def call(f, x): return f(x)
+"""
+
+
+@contextlib.contextmanager
+def keeper(answer: Any, value: Any = ()) -> Iterator[tuple[Any, Any]]:
+    """An answer that keeps what it is handed and hands it out, during a test."""
+    names = answer(SHARED)
+    with names._peer.recording():
+        yield names, names.Keeper(value)
+
+
+CHANGED: list[tuple[Any, Callable[[Any], Any]]] = [
+    ([1, [2]], lambda x: x.append(3)),
+    ([1, [2]], lambda x: x[1].append(3)),
+    ([1, [2]], lambda x: x.insert(0, {"a": {5}})),
+    ([[1], [2]], lambda x: x.reverse()),
+    ([1, 2], lambda x: x.clear()),
+    ([3, 1, 2], lambda x: x.sort()),
+    ({"a": [1]}, lambda x: x.update(b=2)),
+    ({"a": [1]}, lambda x: x["a"].append(2)),
+    ({"a": 1, "b": 2}, lambda x: x.popitem()),
+    ({"a": 1, "b": 2}, lambda x: x.update(a=5)),
+    ({1, 2}, lambda x: x.add(3)),
+    ({1, 2}, lambda x: x.discard(1)),
+    (bytearray(b"ab"), lambda x: x.extend(b"c")),
+    (collections.deque([1, 2], 2), lambda x: x.append(3)),
+    (collections.deque([1, 2]), lambda x: x.rotate(1)),
+    (collections.Counter("aab"), lambda x: x.update("bc")),
+    (collections.OrderedDict(a=1, b=2), lambda x: x.move_to_end("a")),
+    (collections.defaultdict(list, a=[1]), lambda x: x["new"].append(1)),
+    (np.arange(4.0)[::-1], lambda x: x.sort()),
+    (np.arange(4.0), lambda x: x.__iadd__(x)),
+]
+
+
+@pytest.mark.parametrize(("value", "change"), CHANGED)
+@pytest.mark.parametrize("how", ["kept", "given", "nested"])
+def test_what_a_test_does_to_a_value_an_answer_sees_that_holds_it_as_well(
+    answer: Any, value: Any, change: Callable[[Any], Any], how: str
+) -> None:
+    import copy
+
+    ours = copy.deepcopy(value)
+    with keeper(answer, ours) as (_, kept):
+        if how == "given":
+            kept.set(copy.deepcopy(value))
+            ours = kept.give()
+        if how == "nested":
+            ours = kept.nest()["in"][0]
+        assert kept.look() == str(ours)
+        before = str(ours)
+        change(ours)
+        assert before != str(ours)
+        assert kept.look() == str(ours)
+        change(ours)
+        assert kept.look() == str(ours)
+
+
+def test_a_part_that_moves_stays_the_answers_own(answer: Any) -> None:
+    with keeper(answer) as (names, kept):
+        thing = names.Thing()
+        rows = [[1], [2]]
+        kept.set([rows, thing])
+        held = kept.give()
+        held[0].append([3])
+        held.reverse()
+        assert kept.give()[0] is thing
+        rows[0].append(9)  # what was handed over first
+        held[1][1].append(8)
+        assert str(kept.give()[1]) == "[[1, 9], [2, 8], [3]]"
+        held.append(thing)
+        assert kept.give()[2] is thing
+        new = [5]
+        held.append([new])
+        kept.look()
+        new.append(6)
+        assert kept.give()[3] == [[5, 6]]
+
+
+def test_an_answer_changes_nothing_later(answer: Any) -> None:
+    with keeper(answer, [1]) as (names, kept):
+        handed = [1]
+        kept.set(handed)
+        given = kept.give()
+        kept.put(2)
+        assert (handed, given) == ([1], [1])
+        assert not names._peer.changed_ours
+        given.append(5)  # as in one process, where it would come after what was put
+        assert kept.look() == "[1, 2, 5]"
+        kept.put(6)
+        given[0] = 7  # nobody knows what comes of both: the answer's own stays
+        assert kept.look() == "[1, 2, 5, 6]"
+        handed.clear()
+        assert kept.look() == "[]"
+
+
+def test_a_change_that_was_kept_away_is_not_undone_there(answer: Any) -> None:
+    names = protected(answer, SHARED, ())
+    with names._peer.recording():
+        kept = names.Keeper([])
+        xs = [1]
+        names.call(lambda f: f, xs)
+        kept.set(xs)
+        xs.append(2)
+        assert kept.look() == "[1, 2]"
+    names = protected(answer, "kept = []\ndef add(xs):\n    kept.append(xs); xs.append(0)", ())
+    with names._peer.recording():
+        names.add(xs)
+        xs.append(3)
+        assert names.kept == [[1, 2, 0]]
+
+
+def test_nothing_of_the_tests_own_reaches_an_answer_by_what_is_shared(answer: Any) -> None:
+    own = of_tests("class Own: pass\ndef secret(): return 5")
+    with keeper(answer) as (names, kept):
+        given = names._peer.given
+        news = own["Own"](), own["secret"], [own["Own"]], sys, len, open, "x" * 10**6
+        for new in news:
+            xs: list[Any] = [1]
+            kept.set(xs)
+            before = len(given)
+            xs.append(new)
+            assert kept.look() == "[1]"
+            assert len(given) == before
+        xs = [1]
+        kept.set(xs)
+        xs.extend(range(10**6))
+        assert kept.look() == "[1]"
+        xs = []
+        kept.set(xs)
+        xs.append(list(range(10**6)))
+        assert kept.look() == "[]"
+        xs = []
+        kept.set(xs)
+        for _ in range(200):
+            xs[:] = [xs[:]]
+        assert kept.look() == "[]"
+
+
+def test_what_nobody_holds_is_not_kept(answer: Any) -> None:
+    with keeper(answer) as (names, kept):
+        for number in range(50):
+            kept.set([number, [number]])
+            kept.give()
+        assert names.find() < 10
+        assert len(names._peer.shared.pairs) < 10
+        many = [[number] for number in range(2000)]
+        for _ in range(5):
+            kept.set(many)
+        assert len(names._peer.shared.pairs) <= 300
+        assert names.find() <= 301
+        held = []
+        for number in range(400):
+            held.append([number])
+            kept.set(held[-1])
+        assert 290 < len(names._peer.shared.pairs) <= 300
+        held[-1].append(1)
+        assert kept.look() == "[399, 1]"
+        big = [list(range(4000)) for _ in range(8)]
+        for one in big:
+            kept.set(one)
+        assert names._peer.shared.parts <= 20_000
+    assert not names._peer.shared.pairs
+    with names._peer.recording():
+        assert names.find() <= 1
+    names.find()
+    assert not names._peer.shared.pairs
+
+
+def test_a_test_meets_nothing_that_another_one_shared(answer: Any) -> None:
+    with keeper(answer) as (names, kept):
+        xs = [1]
+        kept.set(xs)
+    with names._peer.recording():
+        xs.append(2)
+        assert kept.look() == "[1]"
+
+
+def test_a_function_of_the_test_changes_what_it_has_handed_over(answer: Any) -> None:
+    with keeper(answer) as (names, kept):
+        xs = [1]
+        kept.set(xs)
+        names.call(xs.append, 2)
+        assert kept.look() == "[1, 2]"
+        inner = of_tests("def f(x):\n    xs.append(x)\n    return kept.look()")
+        inner |= {"xs": xs, "kept": kept}
+        assert names.call(inner["f"], 3) == "[1, 2, 3]"
+
+
+def test_a_call_that_fails_shares_what_it_was_handed(answer: Any) -> None:
+    names = answer("kept = []\ndef keep(xs):\n    kept.append(xs); xs.append(0); raise KeyError")
+    with names._peer.recording():
+        xs = [1]
+        with pytest.raises(KeyError):
+            names.keep(xs)
+        xs.append(2)
+        assert names.kept == [[1, 0, 2]]
 
 
 # --- exceptions -------------------------------------------------------------------------------
@@ -1036,6 +1327,15 @@ REPLIES: list[Any] = [
     *({"t": {"kids": [[1, 1, []]]}}, {"t": {"mode": [[0, ["L"], 1]]}}, {"x": [1]}, {"x": 1}),
     *({"graph": 1, "r": 1}, {"graph": "x", "x": [], "r": 1}, {"graph": ["L"], "x": [], "r": 1}),
     *({"c": [[0, 5]]}, {"c": [[0]]}, {"c": [[0, ["L"], 1]]}, {"e": {"yours": {}}}),
+    *({"c": [[0, ["D", 1, 2]]]}, {"c": [[0, ["DQ", None, 1]]]}, {"c": [[0, ["BA", 0]]]}),
+    *(
+        {"r": ["DQ", -1]},
+        {"r": ["DQ", True]},
+        {"r": ["DQ", 2**70]},
+        {"r": ["DD", 5]},
+        {"c": [[0, []]]},
+    ),
+    *({"r": ["DD", True, 1, 2]}, {"r": ["DD"]}, {"r": ["BA"]}, {"c": [[0, ["L", ["DD", 5]]]]}),
     *({"r": ["FR", 1, 0]}, {"r": ["DC", "zz"]}, {"r": ["TS", 2**62, 2**62]}, {"r": ["GEN", 5]}),
 ]
 
@@ -1050,6 +1350,27 @@ def test_a_reply_of_any_form_gives_plain_values_or_fails_the_test(tree: Any) -> 
         assert isinstance(got, WireError) or hasattr(got, "raised"), got
     if isinstance(got, type):
         assert issubclass(got, Exception)
+
+
+HELD_NODES: list[list[Any]] = [
+    *(["L", 5], ["D", 5, 5], ["S", 5], ["DQ", None, 5], ["CN", 5, 5], ["OD", 5, 5]),
+    *(["DD", None, 5, 5], ["BA", 0], ["A", "uint8", [1], 0]),
+]
+
+
+@pytest.mark.parametrize("node", HELD_NODES, ids=lambda node: node[0])
+def test_a_holder_is_changed_into_none_of_another_kind(node: Any) -> None:
+    tags = {"deque": "DQ", "Counter": "CN", "OrderedDict": "OD", "defaultdict": "DD"}
+    tags |= {"bytearray": "BA", "list": "L", "dict": "D", "set": "S"}
+    for value in [*holders(), [1], {"a": 1}, {1}]:
+        before = list(value)
+        got = outcome(replying({"c": [[0, node]], "r": 1}, b"\5"), value)
+        if tags[type(value).__name__] == node[0]:
+            assert got == 1
+            assert list(value) == [5]
+        else:
+            assert isinstance(got, WireError)
+            assert list(value) == before
 
 
 ERRORS: list[dict[str, Any]] = [

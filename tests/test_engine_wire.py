@@ -78,6 +78,26 @@ def test_what_is_one_object_stays_one_object() -> None:
     assert arrived[0] is arrived[1] is arrived[2]["x"]
 
 
+HOLDERS: list[Any] = [collections.deque([1]), collections.Counter("a"), collections.defaultdict()]
+HOLDERS += [collections.OrderedDict(a=1), bytearray(b"a"), [1], {1: 2}, {1}]
+
+
+@pytest.mark.parametrize("value", HOLDERS, ids=lambda value: type(value).__name__)
+def test_whatever_can_be_changed_stays_one_object(value: Any) -> None:
+    arrived = carried([value, (value,)])
+    assert arrived[0] is arrived[1][0]
+    assert (arrived[0], type(arrived[0])) == (value, type(value))
+
+
+def test_a_bounded_queue_arrives_as_one() -> None:
+    arrived = carried(collections.deque([1, 2, 3], maxlen=2))
+    assert (list(arrived), arrived.maxlen) == ([2, 3], 2)
+    own: Any = collections.deque()
+    own.append(own)
+    arrived = carried(own)
+    assert arrived[0] is arrived
+
+
 def test_a_list_that_holds_itself_arrives() -> None:
     value: list[Any] = [1]
     value.append(value)
@@ -154,6 +174,19 @@ MALFORMED = [
     ["DC", "1" * 100_001],
     ["C", 1, 2, 3],
     ["DQ", {}],
+    ["DQ"],
+    ["DQ", -1],
+    ["DQ", True, 1],
+    ["DQ", 1.0],
+    ["DQ", 2**63],
+    ["DQ", "1"],
+    ["DD"],
+    ["DD", 5],
+    ["DD", True],
+    ["DD", ["L"]],
+    ["DD", None, 1],
+    ["OD", ["L"], 1],
+    [["L"], 1],
 ]
 
 
@@ -264,7 +297,7 @@ def test_flipped_bits_give_a_value_or_a_refusal_and_nothing_else() -> None:
 def test_trees_of_all_tags_give_a_value_or_a_refusal_and_nothing_else() -> None:
     draw = random.Random(5)
     tags = ["R", "T", "L", "D", "S", "I", "B", "BA", "C", "FS", "G", "SL", "E", "NI", "FR", "DC"]
-    tags += ["CN", "OD", "DQ", "O", "?"]
+    tags += ["CN", "OD", "DQ", "DD", "O", "?"]
     words = ["", "1", "zz", "ff", "-0x1", "NaN", "1e5", "Raised", "Opaque", "\ud800"]
     leaves = [*words, None, True, 0, 1, -1, 3, 2**62, 2**70, 0.5, float("nan"), {}]
 

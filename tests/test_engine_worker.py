@@ -370,6 +370,91 @@ def test_an_answer_that_changes_its_input_is_told_so(task: Any) -> None:
     assert made.scores(fill="def fill(xs):\n    xs += [1]") == {"t_double": 2, "t_fill": 1}
 
 
+LEFT = [  # (reference, test, an answer that changes what it was handed)
+    (
+        "def of(d):\n    d = collections.deque(d)\n    d.rotate(1)\n    return d",
+        "d = collections.deque([1, 2])\nassert list(of(d)) == [2, 1]\nassert list(d) == [1, 2]",
+        "def of(d):\n    d.rotate(1)\n    return d",
+    ),
+    (
+        "def of(c):\n    return c + c",
+        "c = collections.Counter('ab')\nassert of(c)['a'] == 2\nassert c['a'] == 1",
+        "def of(c):\n    c.update(c)\n    return c",
+    ),
+    (
+        "def of(d):\n    d = d.copy()\n    d['a'] += 1\n    return d",
+        "d = collections.defaultdict(int)\nassert of(d)['a'] == 1\nassert not d",
+        "def of(d):\n    d['a'] += 1\n    return d",
+    ),
+    (
+        "def of(b):\n    return bytearray(reversed(b))",
+        "b = bytearray(b'ab')\nassert of(b) == b'ba'\nassert b == b'ab'",
+        "def of(b):\n    b.reverse()\n    return b",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reference", "test", "wrong"), LEFT)
+def test_a_holder_of_any_kind_that_is_to_be_left_as_it_is(
+    task: Any, reference: str, test: str, wrong: str
+) -> None:
+    given = ("table", "import collections")
+    made = task([given, ("of", reference), ("t_of", test, 1)])
+    assert made.scores() == {"t_of": 1}
+    assert made.scores(of=wrong) == {"t_of": 0}
+
+
+def test_a_right_change_of_a_holder_in_place_counts(task: Any) -> None:
+    given = "import collections\ndef add(d, x):\n    d.append(x)"
+    test = "d = collections.deque([1, 2], 2)\nadd(d, 3)\nassert list(d) == [2, 3]"
+    made = task([("add", given), ("t_add", test, 1)])
+    assert made.scores(add="def add(d, x):\n    d += [x]") == {"t_add": 1}
+    assert made.scores(add="def add(d, x):\n    pass") == {"t_add": 0}
+
+
+SONGS = """\
+class Songs:
+    def __init__(self, songs=()):
+        self.all = list(songs)
+    def add(self, song):
+        self.all.append(song)
+    def give(self):
+        return list(self.all)
+"""
+HANDS_OUT = SONGS.replace("return list(self.all)", "return self.all")
+KEEPS = SONGS.replace("list(songs)", "songs")
+TEST_GIVEN = """\
+s = Songs()
+s.add("a")
+given = s.give()
+given.append("b")
+assert s.give() == ["a"]
+"""
+TEST_HANDED = """\
+xs = ["a"]
+s = Songs(xs)
+xs.append("b")
+assert s.give() == ["a"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "answer", "score"),
+    [
+        (TEST_GIVEN, HANDS_OUT, 0),
+        (TEST_GIVEN, KEEPS.replace("songs=()", "songs=None").replace("= songs", "= []"), 1),
+        (TEST_HANDED, KEEPS, 0),
+        (TEST_HANDED, HANDS_OUT, 1),  # what it hands out is compared, and not changed
+    ],
+)
+def test_a_list_that_is_shared_with_the_test_is_one_list(
+    task: Any, test: str, answer: str, score: int
+) -> None:
+    made = task([("songs", SONGS), ("t_songs", test, 1)])
+    assert made.scores() == {"t_songs": 1}
+    assert made.scores(songs=answer) == {"t_songs": score}
+
+
 STEP = """\
 import torch
 def step(m, o, x):

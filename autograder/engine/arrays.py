@@ -162,6 +162,12 @@ def is_shape(shape: Any) -> bool:
     )
 
 
+def is_array(value: Any) -> bool:
+    """Whether this is an ordinary array."""
+    numpy = _numpy()
+    return numpy is not None and type(value) is numpy.ndarray
+
+
 def bits(value: Any) -> Any:
     """What tells whether an array, tensor or generator was changed."""
     numpy = _numpy()

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.engine import arrays, based, errors, library, rng
+from autograder.engine.aliases import MAX_EDIT, MAX_OF_ONE, Shared, other, put_in
 from autograder.engine.clock import Clock, Over
 from autograder.engine.stand_ins import (
     FORWARDED,
@@ -33,7 +34,16 @@ from autograder.engine.stand_ins import (
     remote_of,
     small,
 )
-from autograder.engine.wire import Decoder, Encoder, Frame, WireError, read_frame, reading
+from autograder.engine.wire import (
+    HOLDERS,
+    Decoder,
+    Encoder,
+    Frame,
+    WireError,
+    empty,
+    read_frame,
+    reading,
+)
 from autograder.results import Crossing, Opaque, Raised
 
 MAX_TEXT = 4000  # characters of an exception's message
@@ -237,6 +247,7 @@ class Peer:
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.gone = False  # whether an answer stayed out: what comes now may belong to it
+        self.shared = Shared()  # values of ours that the other end has copies of
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
         self.random = rng.Follower()
@@ -346,6 +357,8 @@ class Peer:
             tree["t"] = self.tensors.state_out(message)
         if message.expects:
             tree["plain"] = True
+        if self.transcript is not None and not self.is_free:
+            tree["same"] = self.shared.leave(message)
         if not self.open:
             self.held.clear()
             self.raised.clear()
@@ -369,7 +382,10 @@ class Peer:
             self.open.pop()
         if not self.is_free:
             self.random.back(reply.tree.get("used"))
-        return self._reply(message, reply, label, before)
+        try:
+            return self._reply(message, reply, label, before)
+        finally:
+            message.let_go()
 
     def _origin(self, op: str, plain: list, label: str) -> str:
         """The label of what a request gives: what a class makes goes by the class's."""
@@ -389,6 +405,8 @@ class Peer:
             changed = modules + self._changes(incoming, message, frame.tree.get("c") or [])
             incoming.rewind(len(message.encoder.kept))
             value = incoming.value(frame.tree.get("r"))
+            if message.serial and "c" in frame.tree:
+                self.shared.back(message, incoming.kept[len(message.encoder.kept) :])
             for number in frame.tree.get("drop") or []:
                 self._forget(number)
             if "e" in frame.tree:
@@ -419,7 +437,8 @@ class Peer:
         message = Outgoing(self)
         message.encoder.kept = [None] * asked.kept
         message.frame.buffers = list(asked.frame.buffers)
-        message.send({**asked.frame.tree, "p": [remote.number, None], "drop": []})
+        again = {"p": [remote.number, None], "drop": [], "same": None}
+        message.send({**asked.frame.tree, **again})
         self.open.append(message)
         try:
             reply = self._answer_until_reply()
@@ -467,6 +486,8 @@ class Peer:
             return type(value)(self._copied(part, depth + 1) for part in value)
         texts = type(value) in (str, bytes, bytearray)
         self.kept_bytes += len(value) if texts else getattr(value, "nbytes", 0)
+        if type(value) is bytearray:
+            return value[:]
         if self.tensors and self.tensors.knows(value):
             return self.tensors.snapshot(value)
         return arrays.snapshot(value)
@@ -479,11 +500,13 @@ class Peer:
             if type(place) is not int or not 0 <= place < count:
                 raise Gone("broken", "a reply changed something that was not handed over")
             ours = message.encoder.kept[place]
+            message.moved.add(place)
             names.append(message.named(place))
             self.note_change(type(ours).__name__)
             if self.protects(message, names[-1], ours):
                 # what the call gave may still refer to what it changed
                 incoming.kept[place] = self._double(ours)
+                message.kept_away.add(place)
         for place, node in changes:
             incoming.rewind(count)
             self._change(incoming, incoming.kept[place], node)
@@ -518,10 +541,8 @@ class Peer:
         return False
 
     def _change(self, incoming: "Incoming", ours: Any, node: Any) -> None:
-        if type(ours) in (list, dict, set):
-            fresh = incoming.fill(type(ours)(), node[1:])
-            ours.clear()
-            ours.extend(fresh) if isinstance(ours, list) else ours.update(fresh)
+        if type(ours) in HOLDERS:
+            _refill(incoming, ours, node)
         elif self.tensors and self.tensors.knows(ours):
             self.tensors.overwrite(ours, incoming.value(node))
         else:
@@ -578,11 +599,12 @@ class Peer:
                 raise RecursionError("test and answer call each other without end")
             answer = self._work(incoming, tree)
             answered: dict[str, Any] = {"r": reply.answer(incoming, answer)}
+            results = list(reply.encoder.kept)
         except Gone:
             raise
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is a result)
             self._note_failure(error)
-            reply = Outgoing(self)
+            reply, results = Outgoing(self), []
             answered = {"e": self._describe(error)}
         finally:
             self.open.pop()
@@ -592,9 +614,11 @@ class Peer:
             answered["c"] = reply.changes(incoming)
             if self.tensors:
                 answered["t"] = self.tensors.state_out(reply)
+            if self.is_free:
+                self.shared.answered(tree.get("same"), incoming.kept, results)
         except Exception as error:  # noqa: BLE001  (something put there that cannot cross)
             reply = Outgoing(self)
-            answered = {"e": self._describe(error), "c": []}
+            answered = {"e": self._describe(error)}
         if self.is_free:
             answered["used"] = self.random.used()
         if self.tensors:
@@ -618,6 +642,8 @@ class Peer:
             if self.is_free:
                 self.random.arrive(incoming.frame, tree.get("rng"))
             self._take_tensors(incoming, None)
+            if self.is_free:
+                self.shared.arrive(incoming, tree.get("same"))
             values = incoming.value(tree.get("v"))
             target, *rest = tree.get("p") or []
             op = str(tree.get("op"))
@@ -818,11 +844,13 @@ class Peer:
         self.received = self.kept_bytes = 0
         self.allows, self.expects = Allowed(self.allowed), Expected(self.expected)
         self.failed = None
+        self.shared.begin()
         self.test += 1
         try:
             yield self.transcript
         finally:
             self.transcript = before
+            self.shared.begin()
 
 
 @dataclass(frozen=True)
@@ -856,6 +884,20 @@ class Outgoing:
         self.is_plain = False  # whether this is an answer to what has to give one
         self.result: Any = None  # what a call gives
         self.values: Any = ()
+        self.serial = 0  # by which both ends know what is shared by it
+        self.sent: list[Any] = []  # what may be shared: place, value, parts
+        self.moved: set[int] = set()  # places of what the other end has changed
+        self.kept_away: set[int] = set()  # those of them that stay as they are
+        self.left = MAX_EDIT  # parts that it may tell of values that were changed
+        self.added = -MAX_OF_ONE  # the place of the first that is new among them
+
+    def aliases(self) -> "_PlainEncoder":
+        """What writes parts that a test has put into a value that is shared."""
+        return _PlainEncoder(self.frame, self.peer, self)
+
+    def let_go(self) -> None:
+        """It is done with: hold nothing of what it handed over."""
+        self.values, self.sent, self.encoder.kept, self.encoder.memo = (), [], [], {}
 
     def named(self, place: int) -> str:
         """A value handed over: its kind, and where it stood among the arguments."""
@@ -880,7 +922,7 @@ class Outgoing:
         for place, kept in enumerate(incoming.kept):
             if incoming.changed(place):
                 self.encoder.memo = dict(memo)
-                changes.append([place, self.encoder.again(kept)])
+                changes.append([place, self.encoder.again(kept, incoming.originals[place])])
         return changes
 
     def send(self, tree: dict[str, Any]) -> None:
@@ -991,10 +1033,6 @@ class Incoming(Decoder):
             return arrays.dtype(parts[0])
         if tag == "PUB":
             return public(parts[0], self.peer.is_free)
-        if tag == "DD":
-            made = collections.defaultdict(self.value(parts[0]))
-            made.update(zip(*[iter(self.values(parts[1:]))] * 2, strict=True))
-            return made
         if tag in ("V", "NT"):
             return library.read(self, tag, parts)
         if self.peer.tensors:
@@ -1002,21 +1040,47 @@ class Incoming(Decoder):
         return super().other(tag, parts)
 
 
+def _refill(incoming: Incoming, ours: Any, node: Any) -> None:
+    """Make a holder of ours in place what a node tells, which has to be of its kind."""
+    tag, *parts = node
+    if tag != HOLDERS[type(ours)]:
+        raise WireError("a message puts something else in the place of a value")
+    as_before = tag == "DD" and parts[:1] == [AS_BEFORE]
+    fresh = incoming.fill(empty(type(ours), parts), [None, *parts[1:]] if as_before else parts)
+    if isinstance(ours, collections.defaultdict) and not as_before:
+        ours.default_factory = fresh.default_factory
+    try:
+        put_in(ours, fresh)
+    except BufferError:
+        raise WireError(
+            "the answer changed the size of a bytearray in place, at which a memoryview looks"
+        ) from None
+
+
+AS_BEFORE = True  # stands for the factory of a `defaultdict` that is still the same
+
+
 class Original:
     """How a value was when it came."""
 
     def __init__(self, value: Any) -> None:
-        self.copy = copy.copy(value) if type(value) in (list, dict, set) else arrays.bits(value)
+        self.copy = copy.copy(value) if type(value) in HOLDERS else arrays.bits(value)
+
+    def has_factory_of(self, value: Any) -> bool:
+        """Whether the factory of a `defaultdict` is still the same."""
+        return self.copy.default_factory is value.default_factory
 
     def differs(self, value: Any) -> bool:
         """Whether it was changed in place since."""
-        if isinstance(self.copy, list):
-            return len(self.copy) != len(value) or any(map(_other, self.copy, value))
+        if isinstance(self.copy, list | collections.deque):
+            return len(self.copy) != len(value) or any(map(other, self.copy, value))
+        if isinstance(self.copy, collections.defaultdict) and not self.has_factory_of(value):
+            return True
         if isinstance(self.copy, dict):
             return list(self.copy) != list(value) or any(
-                map(_other, self.copy.values(), value.values())
+                map(other, self.copy.values(), value.values())
             )
-        if isinstance(self.copy, set):
+        if isinstance(self.copy, set | bytearray):
             return self.copy != value
         return arrays.bits(value) != self.copy
 
@@ -1030,9 +1094,11 @@ class _Encoder(Encoder):
         self.message = message
         self.answers = False  # whether this is a reply, which refers to its own call by place
 
-    def again(self, value: Any) -> Any:
+    def again(self, value: Any, before: Original) -> Any:
         """A changed value in full, though it has a place."""
-        if type(value) in (list, dict, set):
+        if type(value) is collections.defaultdict and before.has_factory_of(value):
+            return ["DD", AS_BEFORE, *self.contents(dict(value))[1:]]
+        if type(value) in HOLDERS:
             return self.contents(value)
         memo, self.memo = self.memo, {}
         try:
@@ -1100,9 +1166,6 @@ class _Encoder(Encoder):
 
     def _object(self, value: Any) -> Any:
         kind = type(value)
-        if kind is collections.defaultdict:
-            parts = (self.node(part) for item in value.items() for part in item)
-            return ["DD", self.node(value.default_factory), *parts]
         name = public_name(value)
         taken = _is_taken(value) and not self.peer.lacks(value) if self.peer.is_free else True
         if name is not None and taken:
@@ -1115,6 +1178,34 @@ class _Encoder(Encoder):
         if not self.peer.policy.may_give(value):
             raise WireError(_refusal(value))
         return ["H", describe(self.peer, self, value)]
+
+
+class _PlainEncoder(_Encoder):
+    """Encodes plain values, and objects that are the other end's own; nothing of ours, not much."""
+
+    def node(self, value: Any) -> Any:
+        """The tree's node for a value."""
+        size = len(value) if type(value) in (str, bytes, bytearray) else 0
+        self._count(value.bit_length() if type(value) is int else size)
+        return super().node(value)
+
+    def _count(self, size: int) -> None:
+        self.message.left -= 1 + size // 64
+        if self.message.left < 0:
+            raise WireError("too much was changed")
+
+    def other(self, value: Any) -> Any:
+        """Arrays, stand-ins, dates and so on."""
+        remote = remote_of(value)
+        if remote is not None and remote.peer is self.peer:
+            return ["Y", remote.number]
+        if arrays.is_array(value):
+            self._count(8 * value.nbytes)
+        known = not self.peer.lacks(type(value))
+        node = (arrays.node(self, value) or library.node(self, value)) if known else None
+        if node is None:
+            raise WireError("what was changed holds an object")
+        return node
 
 
 VIEWS = tuple(
@@ -1402,13 +1493,6 @@ def _no_end(error: BaseException) -> BaseException:
 
 def _is_exception(value: Any) -> bool:
     return isinstance(value, BaseException)
-
-
-def _other(one: Any, two: Any) -> bool:
-    if one is two:
-        return False
-    plain = (int, float, str, bool, bytes)
-    return type(one) is not type(two) or type(one) not in plain or one != two
 
 
 def _place(error: BaseException) -> tuple[int, str]:

@@ -31,6 +31,17 @@ MALFORMED = (  # what reading may raise where something else stands than should
     *(TypeError, ValueError, LookupError, AttributeError, ArithmeticError),
     *(RuntimeError, MemoryError, struct.error),
 )
+HOLDERS: dict[type, str] = {  # values that can be changed in place, by the tag of their nodes
+    list: "L",
+    dict: "D",
+    set: "S",
+    collections.Counter: "CN",
+    collections.OrderedDict: "OD",
+    collections.defaultdict: "DD",
+    collections.deque: "DQ",
+    bytearray: "BA",
+}
+KINDS: dict[Any, Any] = {tag: kind for kind, tag in HOLDERS.items()}
 RECORDS = {kind.__name__: kind for kind in (Opaque, Raised, Crossing)}
 
 
@@ -130,7 +141,7 @@ class Encoder:
             return ["R", self.memo[id(value)]]
         if kind is tuple:
             return ["T", *map(self.node, value)]
-        if kind in (list, dict, set):
+        if kind in HOLDERS:
             self.keep(value)
             return self.contents(value)
         writer = _WRITERS.get(kind)
@@ -141,10 +152,16 @@ class Encoder:
         return self.other(value)
 
     def contents(self, value: Any) -> Any:
-        """A list, dictionary or set as a node, without looking for its place."""
-        if isinstance(value, dict):
-            return ["D", *(self.node(part) for item in value.items() for part in item)]
-        return ["L" if isinstance(value, list) else "S", *map(self.node, value)]
+        """A value that can be changed in place as a node, without looking for its place."""
+        tag = HOLDERS[type(value)]
+        if isinstance(value, bytearray):
+            return [tag, self.frame.add(bytes(value))]
+        if not isinstance(value, dict):
+            limit = [value.maxlen] if tag == "DQ" else []
+            return [tag, *limit, *map(self.node, value)]
+        is_default = isinstance(value, collections.defaultdict)
+        factory = [self.node(value.default_factory)] if is_default else []
+        return [tag, *factory, *(self.node(part) for item in value.items() for part in item)]
 
     def other(self, value: Any) -> Any:
         """A value of a kind that is not known here."""
@@ -157,7 +174,6 @@ def _nodes(encoder: Encoder, values: Iterable[Any]) -> list[Any]:
 
 _WRITERS: dict[type, Callable[[Encoder, Any], Any]] = {
     bytes: lambda e, v: ["B", e.frame.add(v)],
-    bytearray: lambda e, v: ["BA", e.frame.add(bytes(v))],
     complex: lambda e, v: ["C", v.real, v.imag],
     frozenset: lambda e, v: ["FS", *_nodes(e, v)],
     range: lambda e, v: ["G", e.node(v.start), e.node(v.stop), e.node(v.step)],
@@ -166,9 +182,6 @@ _WRITERS: dict[type, Callable[[Encoder, Any], Any]] = {
     type(NotImplemented): lambda e, v: ["NI"],
     fractions.Fraction: lambda e, v: ["FR", e.node(v.numerator), e.node(v.denominator)],
     decimal.Decimal: lambda e, v: ["DC", str(v)],
-    collections.Counter: lambda e, v: ["CN", *_nodes(e, (p for i in v.items() for p in i))],
-    collections.OrderedDict: lambda e, v: ["OD", *_nodes(e, (p for i in v.items() for p in i))],
-    collections.deque: lambda e, v: ["DQ", *_nodes(e, v)],
 }
 
 
@@ -236,8 +249,8 @@ class Decoder:
             return self.kept[parts[0]]
         if tag == "T":
             return tuple(self.values(parts))
-        if tag in ("L", "D", "S"):
-            made: Any = {"L": list, "D": dict, "S": set}[tag]()
+        if tag in KINDS:
+            made = empty(KINDS[tag], parts)
             place, before = len(self.kept), self.parts
             self.kept.append(made)
             self.fill(made, parts)
@@ -247,10 +260,15 @@ class Decoder:
         return reader(self, parts) if reader is not None else self.other(tag, parts)
 
     def fill(self, made: Any, parts: list[Any]) -> Any:
-        """Put the values of nodes into an empty list, dictionary or set."""
-        if isinstance(made, list):
-            made.extend(self.values(parts))
+        """Put what comes after a node's tag into an empty value of the tag's kind."""
+        if isinstance(made, bytearray):
+            (place,) = parts
+            made += self.buffer(place)
+        elif isinstance(made, list | collections.deque):
+            made.extend(self.values(parts[1:] if isinstance(made, collections.deque) else parts))
         elif isinstance(made, dict):
+            if isinstance(made, collections.defaultdict):
+                made.default_factory, parts = _factory(self.value(parts[0])), parts[1:]
             _put(self, made.__setitem__, _pairs(self, parts))
         else:
             _put(self, made.add, [(value,) for value in self.values(parts)])
@@ -259,6 +277,22 @@ class Decoder:
     def other(self, tag: Any, parts: list[Any]) -> Any:
         """A node of a kind that is not known here."""
         raise WireError(f"a message has a part of unknown kind {str(tag)[:20]!r}")
+
+
+def empty(kind: type, parts: list[Any]) -> Any:
+    """An empty value of a kind of `HOLDERS`, from what comes after the tag of its node."""
+    if kind is not collections.deque:
+        return kind()
+    limit = parts[0]
+    if limit is not None and (type(limit) is not int or not 0 <= limit < 2**63):
+        raise WireError("a message holds a queue whose length is none")
+    return collections.deque(maxlen=limit)
+
+
+def _factory(made: Any) -> Any:
+    if made is not None and not callable(made):
+        raise WireError("a message holds a dictionary whose default is none")
+    return made
 
 
 def _pairs(decoder: Decoder, parts: list[Any]) -> list[tuple[Any, Any]]:
@@ -321,7 +355,6 @@ def _range(decoder: Decoder, parts: list[Any]) -> range:
 _READERS: dict[Any, Callable[[Decoder, list[Any]], Any]] = {
     "I": lambda d, p: _integer(p),
     "B": lambda d, p: bytes(d.buffer(p[0])),
-    "BA": lambda d, p: bytearray(d.buffer(p[0])),
     "C": _complex,
     "FS": lambda d, p: frozenset(_filled(d, set(), p)),
     "G": _range,
@@ -330,8 +363,5 @@ _READERS: dict[Any, Callable[[Decoder, list[Any]], Any]] = {
     "NI": lambda d, p: NotImplemented,
     "FR": _fraction,
     "DC": _decimal,
-    "CN": lambda d, p: collections.Counter(_filled(d, {}, p)),
-    "OD": lambda d, p: collections.OrderedDict(_filled(d, {}, p)),
-    "DQ": lambda d, p: collections.deque(d.values(p)),
     "O": _record,
 }

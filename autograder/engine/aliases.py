@@ -1,0 +1,255 @@
+"""What a test does to a list that an answer shares with it: at both ends it is done.
+
+Values cross by copy. In one process an answer that hands out a list of its own, or keeps one that
+it was handed, sees what the test does to it later. So both ends remember, for the length of a test,
+which of their values are copies of each other, under numbers that both count alike; with each
+request the trusted end sends what has changed in its own. Nothing of this goes the other way, and
+the trusted end needs nothing of what the other one makes of it.
+"""
+
+import collections
+import operator
+import sys
+from collections.abc import Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from autograder.engine import arrays
+from autograder.engine.wire import HOLDERS, WireError
+
+if TYPE_CHECKING:
+    from autograder.engine.peer import Incoming, Outgoing
+
+MAX_SHARED = 300  # values of a test
+MAX_OF_ONE = 100  # of them from one message
+MAX_PARTS = 20_000  # of all of them together
+MAX_EDIT = 10_000  # parts that are new to the other end, in one message
+HELD_HERE = 2  # references to a value that nobody but its pair has: the pair's and one to count
+
+Key = tuple[int, int]  # the number of a request, and a place in it or in its reply
+
+
+class Pair:
+    """A value that was copied, and its parts as they were when both were last alike."""
+
+    def __init__(self, value: Any, parts: Any) -> None:
+        self.value = value
+        self.parts = parts
+
+
+class Shared:
+    """The values of one end that the other end has copies of."""
+
+    def __init__(self) -> None:
+        self.pairs: dict[Key, Pair] = {}
+        self.parts = 0  # of all of them
+        self.serial = 0  # of the last request
+        self.first = 0  # of those of this test
+
+    def begin(self) -> None:
+        """A new test: nothing is shared yet."""
+        self.pairs.clear()
+        self.parts, self.first = 0, self.serial + 1
+
+    def keep(self, serial: int, values: Iterable[tuple[int, Any, Any]]) -> None:
+        """Remember values by their places, with their parts; too many push out the oldest."""
+        for place, value, parts in values:
+            self.pairs[serial, place] = Pair(value, parts)
+            self.parts += _weight(parts)
+        while self.parts > MAX_PARTS or len(self.pairs) > MAX_SHARED:
+            self.forget(next(iter(self.pairs)))
+
+    def forget(self, key: Key) -> None:
+        """This is shared no longer."""
+        pair = self.pairs.pop(key, None)
+        if pair is not None:
+            self.parts -= _weight(pair.parts)
+
+    # --- the end that sends changes -------------------------------------------------------------
+
+    def leave(self, message: "Outgoing") -> dict[str, Any]:
+        """What goes with a request: its number, what has changed, and what nobody here holds."""
+        self.serial += 1
+        message.serial, message.sent = self.serial, _first(0, message.encoder.kept)
+        gone, edits = [], []
+        for key in list(self.pairs):
+            pair = self.pairs.get(key)
+            if pair is None:  # pushed out meanwhile
+                continue
+            if sys.getrefcount(pair.value) <= HELD_HERE:
+                gone.append(key)
+                self.forget(key)
+            elif not is_same(pair.value, pair.parts):
+                edit, new = _edit(message, pair)
+                (gone if edit is None else edits).append(key if edit is None else [*key, *edit])
+                self._renew(key, pair, edit is not None)
+                self.keep(self.serial, new)
+        return {"n": self.serial, "first": self.first, "edits": edits, "gone": gone}
+
+    def _renew(self, key: Key, pair: Pair, is_kept: bool) -> None:
+        self.forget(key)
+        if is_kept:
+            self.keep(key[0], [(key[1], pair.value, parts_of(pair.value))])
+
+    def back(self, message: "Outgoing", results: list[Any]) -> None:
+        """A request was answered: what it handed over and what it gave is shared now."""
+        count = len(message.encoder.kept)
+        sent = [
+            (place, value, parts_of(value) if place in message.moved else parts)
+            for place, value, parts in message.sent
+            if place not in message.kept_away
+        ]
+        self.keep(message.serial, [*sent, *_first(count, results)])
+
+    # --- the end that takes them ------------------------------------------------------------------
+
+    def arrive(self, incoming: "Incoming", told: Any) -> None:
+        """Do to our values what a test did to its own, unless they have changed here as well."""
+        if not isinstance(told, dict):
+            return
+        if told["first"] != self.first:
+            self.pairs.clear()
+            self.parts, self.first = 0, told["first"]
+        for key in told["gone"]:
+            self.forget((key[0], key[1]))
+        for serial, place, *edit in told["edits"]:
+            pair = self.pairs.get((serial, place))
+            self.forget((serial, place))
+            if pair is None:
+                continue
+            try:
+                if _take(incoming, pair, *edit):
+                    self.keep(serial, [(place, pair.value, parts_of(pair.value))])
+                if edit[1] is not None:
+                    self.keep(told["n"], _first(edit[1], incoming.kept))
+            except Exception:  # noqa: BLE001  (what cannot be done to it is left)
+                continue
+            finally:
+                incoming.rewind(0)
+                incoming.originals.clear()
+
+    def answered(self, told: Any, handed: list[Any], results: list[Any]) -> None:
+        """A request was answered here: remember what it handed over and what it is given."""
+        if isinstance(told, dict):
+            both = [*_first(0, handed), *_first(len(handed), results)]
+            self.keep(told["n"], both)
+
+
+def _first(start: int, values: list[Any]) -> list[tuple[int, Any, Any]]:
+    """Those of a message's values that are remembered: their places, themselves, their parts."""
+    places = enumerate(values[:MAX_OF_ONE], start)
+    return [(place, value, parts_of(value)) for place, value in places if _is_small(value)]
+
+
+def _is_small(value: Any) -> bool:
+    if type(value) in HOLDERS:
+        return len(value) <= MAX_PARTS // 4
+    return arrays.is_array(value) and value.nbytes <= MAX_PARTS
+
+
+def _weight(parts: Any) -> int:
+    return 1 + (len(parts) // 8 if isinstance(parts, bytes) else len(parts))
+
+
+def parts_of(value: Any) -> Any:
+    """What a value holds now, not looking into it any further."""
+    if isinstance(value, dict):
+        return (*value, *value.values())
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return arrays.bits(value)[-1] if arrays.is_array(value) else tuple(value)
+
+
+def is_same(value: Any, parts: Any) -> bool:
+    """Whether a value holds the same as when these were its parts; asks no object for it."""
+    if isinstance(parts, bytes):
+        return parts == (value if isinstance(value, bytearray) else value.tobytes())
+    now = chain(value, value.values()) if isinstance(value, dict) else value
+    if len(parts) != len(value) * (1 + isinstance(value, dict)):
+        return False
+    return all(map(operator.is_, parts, now)) or not any(map(other, parts, parts_of(value)))
+
+
+def other(one: Any, two: Any) -> bool:
+    """Whether these may differ: the same object does not, nor does a plain value of its kind."""
+    if one is two:
+        return False
+    plain = (int, float, str, bool, bytes)
+    return type(one) is not type(two) or type(one) not in plain or one != two
+
+
+def _edit(message: "Outgoing", pair: Pair) -> tuple[list[Any] | None, list[Any]]:
+    """What tells of a change, and the values in it that are shared by it from now on.
+
+    It is: how many parts there were, the place of the first new value, and the parts of now, each
+    by its old place or as a node. None if one is no plain value: then the copy stays as it is.
+    """
+    value, encoder, start = pair.value, message.aliases(), message.added
+    if not _is_small(value):
+        return None, []
+    old = () if isinstance(value, set) or isinstance(pair.parts, bytes) else pair.parts
+    places = {id(part): place for place, part in enumerate(old)}
+    items = chain.from_iterable(value.items()) if isinstance(value, dict) else value
+    try:
+        if isinstance(pair.parts, bytes):
+            return [len(pair.parts), None, encoder.node(value)], []
+        now = [places[id(p)] if id(p) in places else [encoder.node(p)] for p in items]
+    except WireError:
+        return None, []
+    message.added -= MAX_OF_ONE
+    return [len(pair.parts), start, *now], _first(start, encoder.kept)
+
+
+def _take(incoming: "Incoming", pair: Pair, count: int, _: Any, *now: Any) -> bool:
+    """Change our value in place; whether both are alike then."""
+    value, parts = pair.value, pair.parts
+    if count != len(parts):
+        return False
+    if isinstance(parts, bytes):
+        return _overwrite(value, parts, incoming.value(now[0]))
+    alike = is_same(value, parts)
+    found = [parts[one] if type(one) is int else incoming.value(one[0]) for one in now]
+    if alike:
+        _put(value, found)
+    elif isinstance(value, list | collections.deque):
+        if list(now[:count]) == list(range(count)):  # it was only appended to
+            value.extend(found[count:])
+        elif not now:
+            value.clear()
+    return alike
+
+
+def _overwrite(value: Any, parts: bytes, fresh: Any) -> bool:
+    if not is_same(value, parts) or type(value) is not type(fresh):
+        return False
+    if isinstance(value, bytearray):
+        value[:] = fresh
+    elif (value.dtype, value.shape) != (fresh.dtype, fresh.shape):
+        return False
+    else:
+        value[...] = fresh
+    return True
+
+
+def _put(value: Any, found: list[Any]) -> None:
+    if isinstance(value, list):
+        value[:] = found
+    elif isinstance(value, dict):
+        put_in(value, dict(zip(found[::2], found[1::2], strict=True)))
+    else:
+        put_in(value, type(value)(found))
+
+
+def put_in(ours: Any, fresh: Any) -> None:
+    """Have a holder hold what another one of its kind holds."""
+    if isinstance(ours, bytearray | list):
+        ours[:] = fresh
+        return
+    if not isinstance(ours, dict):
+        ours.clear()
+        ours.extend(fresh) if isinstance(ours, collections.deque) else ours.update(fresh)
+        return
+    if len(ours) != len(fresh) or any(map(operator.is_not, ours, fresh)):
+        ours.clear()
+    for key, value in fresh.items():  # not `update`: a counter would add, an ordered one forget
+        ours[key] = value
