@@ -53,6 +53,7 @@ NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
 # with quotes and blanks between; and the sign that would make a formula of it. A gap is taken
 # whole, so that looking for them is linear.
 BEGINNING = re.compile(r"([\s\"“”„,;|，；｜]+)([=+\-@＝＋－＠﹦﹢﹣﹫]?)")
+POINTS_ROW = re.compile(r"(points)\s+(possible)", re.IGNORECASE)  # Canvas: no student's line
 SEPARATOR = re.compile(r"[\n\r\v\f\t,;|，；｜]")
 
 
@@ -239,7 +240,8 @@ def write_canvas(grades: Grades, file: Any) -> None:
     for person in _in_order(grades):
         name = readable(person.student)
         login = person.login or name
-        row = [person.name or name, person.lms_id, person.sis_id, login, person.section]
+        shown = POINTS_ROW.sub(r"\1-\2", person.name or name)
+        row = [shown, person.lms_id, person.sis_id, login, person.section]
         writer.writerow([*map(safe, row), *_scores(grades, person)])
 
 

@@ -26,7 +26,19 @@ LIKE_AN_ESCAPE = r"x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|\#"
 # What formgrader must not find in a name: it puts one into its pages as it is, as text, and between
 # double quotes in an address and in a script. An apostrophe is harmless in all three.
 MARKUP = r"\\\"<>`]|&(?=[#A-Za-z])"
-ESCAPED = re.compile(f"[{UNSEEN}{MARKUP}")
+BLANK = (  # like a space, or like nothing
+    "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3164\uffa0\u115f\u1160"
+    "\u034f\u17b4\u17b5\u180b-\u180f\u206a-\u206f\ufe00-\ufe0f\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
+)
+JOINED = "\u0600-\u109f\u1780-\u18af"  # scripts in which a joiner can be seen between letters
+EAST = "\u3005-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"  # which have a wide space between names
+# What lets one name look like another: signs that leave no mark, spaces where none are looked for.
+ALIKE = (
+    f"[{BLANK}]|(?<![{JOINED}])[\u200c\u200d]|[\u200c\u200d](?![{JOINED}])"
+    f"|(?<![{EAST}])\u3000|\u3000(?![{EAST}])|(?<![^ ]) | \\Z"
+)
+ESCAPED = re.compile(f"[{UNSEEN}{MARKUP}|{ALIKE}")
 EARLIER = re.compile(rf"[{UNSEEN}]|\\(?={LIKE_AN_ESCAPE})")
 VISIBLE = re.compile(rf"\\x(?:(22|26|3c|3e|60)|5c(?!{LIKE_AN_ESCAPE}))")
 CUT = re.compile(r"\\(x[0-9a-f]?|u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")  # the begin of an escape
@@ -37,8 +49,8 @@ LINE = "\n\t"  # what a text for people may hold
 def plain(name: str) -> str:
     """A student's name as the gradebook has it; two names never become one.
 
-    Bytes that are no UTF-8 become \\xfc, unseen signs \\x1b or \\u202e, markup \\x3c; a long name
-    ends in a hash.
+    Bytes that are no UTF-8 become \\xfc, unseen signs \\x1b or \\u202e, markup \\x3c, a space at an
+    end or after another \\x20; a long name ends in a hash.
     """
     return _written(name, ESCAPED)
 

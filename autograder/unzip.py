@@ -347,12 +347,18 @@ class SafeCollector(FileNameCollectorPlugin):
         if not _stays_inside(student, notebook):
             self.log.error("%s was left out: it names %r, %r", submitted_file, student, notebook)
             return None
-        if (owner := self._owner(Path(submitted_file), student)) != student:
-            whose = f"comes from {owner!r}" if owner else "its archive's name says no student"
+        if _is_timestamp(notebook, Path(submitted_file).suffix):
+            self.log.error("%s was left out: nobody says when it was handed in", submitted_file)
+            return None
+        owner = self._owner(Path(submitted_file))
+        if owner.student != student:
+            whose = "its archive's name says no student"
+            whose = f"comes from {owner.student!r}" if owner.student else whose
             self.log.error("%s was left out: it names %r, but %s", submitted_file, student, whose)
             return None
-        if not _is_a_time(found.get("timestamp")):
-            found.pop("timestamp", None)
+        found["timestamp"] = owner.time
+        if not _is_a_time(owner.time):
+            del found["timestamp"]
             self._untimed.add(student)
         seen = self._seen.setdefault(student, set())
         if notebook in seen and student in self._untimed:  # nothing says which is the newer one
@@ -361,40 +367,60 @@ class SafeCollector(FileNameCollectorPlugin):
         seen.add(notebook)
         return found
 
-    def _owner(self, file: Path, student: str) -> str:
-        """Who handed in a file that is called this student's; empty if nobody knows."""
+    def _owner(self, file: Path) -> "_Said":
+        """Who handed in a file, and when, by the outermost name that says so."""
         root, parts = self._below(file)
-        start = self._span(file)[0]
+        said = self._said(file)
         for place, part in enumerate(parts):
             folder = root.joinpath(*parts[:place])
             if part.endswith(INNER) and place < len(parts) - 1:
-                return self._span(folder / f"{part.removesuffix(INNER)}{file.suffix}")[2]
-            earlier = self._named(folder, part, file.suffix, start)
-            if earlier:
+                name = part.removesuffix(INNER)
+                whole = self._said(folder / f"{name}{file.suffix}")
+                return self._named(folder, name, file.suffix, len(str(file))) or whole
+            if earlier := self._named(folder, part, file.suffix, said.start):
                 return earlier
-        return student
+        return said
 
-    def _named(self, folder: Path, part: str, suffix: str, before: int) -> str:
-        """The student whom one part of a path names on its own, left of where one is found."""
+    def _named(self, folder: Path, part: str, suffix: str, before: int) -> "_Said | None":
+        """What one part of a path says first on its own, left of where a student is found."""
         inside = len(str(folder / "x")) - 1
+        first: _Said | None = None
         for cut in re.finditer(r"(?<=\w)(?!\w)|(?<=_)", part):
-            start, end, name = self._span(folder / f"{part[: cut.start()]}{suffix}")
-            if inside <= start and end <= min(before, inside + cut.start() - 1):
-                return name
-        return ""
+            said = self._said(folder / f"{part[: cut.start()]}{suffix}")
+            if not inside <= said.start <= said.end <= min(before, inside + cut.start() - 1):
+                continue
+            if first is None or (first.start, first.end) == (said.start, said.end):
+                first = said  # the more there is to the right of a time, the more is it whole
+        return first
 
-    def _span(self, path: Path) -> tuple[int, int, str]:
-        """Where in a path the regular expression finds a student, and whom."""
+    def _said(self, path: Path) -> "_Said":
+        """What the regular expression finds in a path."""
         found = re.match(self.named_regexp, str(path))
         if not found or not found["student_id"]:
-            return -1, -1, ""
-        return *found.span("student_id"), found["student_id"]
+            return _Said()
+        return _Said(
+            *found.span("student_id"), found["student_id"], found.groupdict().get("timestamp")
+        )
 
     def _below(self, file: Path) -> tuple[Path, tuple[str, ...]]:
         """The folder of what was unpacked, and the path from there."""
         if self._root and file.is_relative_to(self._root):
             return self._root, file.relative_to(self._root).parts
         return file.parent, (file.name,)
+
+
+class _Said(NamedTuple):
+    """What a path says by the regular expression."""
+
+    start: int = -1  # of the student's name
+    end: int = -1
+    student: str = ""  # empty if it names none
+    time: str | None = None
+
+
+def _is_timestamp(notebook: str, ending: str) -> bool:
+    """Whether a file would lie where nbgrader writes when it was handed in."""
+    return f"{PurePosixPath(notebook).with_suffix(ending)}".casefold() == "timestamp.txt"
 
 
 def _stays_inside(student: str, notebook: str) -> bool:

@@ -179,6 +179,17 @@ def test_the_roster_says_who_is_who_and_loses_nobody(book: Gradebook, tmp_path: 
     assert waiting.startswith("3 answers wait for a grade by hand")
 
 
+def test_canvas_has_one_line_of_points_whatever_a_student_is_called():
+    names = ["    Points Possible", "Points Possible", "Ann", "points\u00a0possible"]
+    people = {
+        plain(name): Person(plain(name), name=name if name == "Ann" else "") for name in names
+    }
+    people["bo"] = Person("bo", name="Bo Points  Possible")
+    _, points, *rows = table(write_canvas, Grades({"one": 3.0}, people=people))
+    assert points[0] == "    Points Possible" and len(rows) == 5
+    assert not [row[0] for row in rows if re.search(r"points\s*possible", row[0], re.IGNORECASE)]
+
+
 def test_an_lms_gets_the_name_that_it_knows(tmp_path: Path):
     names = ["O'Brien", "DOM\\user", 'a"b', "c"]
     people = {plain(name): Person(plain(name)) for name in names}

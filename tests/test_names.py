@@ -35,6 +35,11 @@ ORDINARY = [
     "a+b=c?!;[1]#2%20{x}$y",
     "x" * LONGEST,
     "李雷",
+    "山田\u3000太郎",
+    "Zoe\u0308",
+    "ที่",
+    "जगत्",
+    "क्\u200dष",
     "می‌خواهم",
     "a-b_c@d.org",
 ]
@@ -56,6 +61,21 @@ def test_an_ordinary_name_stays_as_it_is(name: str):
 def test_what_can_be_seen_is_escaped_in_tables_and_not_where_people_read(name: str, in_tables: str):
     assert plain(name) == in_tables
     assert readable(in_tables) == name == earlier(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"bob{sign}" for sign in "\u3164\u2800\ufe0f\u034f\u00a0\u115f\uffa0\u200c\u200d\u3000 "),
+        *(f"bo{sign}b" for sign in "\u00a0\u2007\u200d\u3000\U000e0100"),
+        *(" bob", "    Points Possible", "bob  b"),
+    ],
+)
+def test_no_name_looks_like_another(name: str):
+    letters = plain(name)
+    assert name != letters == letters.strip() and "  " not in letters
+    assert letters.isprintable() and letters.isascii()
+    assert readable(letters) == letters
 
 
 @pytest.mark.parametrize(
@@ -105,6 +125,7 @@ def test_two_names_never_become_one():
         "ü",
         "\n",
     ]
+    parts += ["\u3164", "\u00a0", "\u200d", "می", "\u3000", "山", "\\x20", "\\u3164"]
     parts += ['"', "<", ">", "&", "`", "\\x22", "\\x26lt", "\\x5c", "lt;", "'", " "]
     parts += ["\\x1b", "\\xfc", "\\u202e", "\u0085", "\\x5c", "a" * 50]
     names = {"".join(draw.choices(parts, k=draw.randrange(1, 6))) for _ in range(40_000)}

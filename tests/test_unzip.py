@@ -283,6 +283,37 @@ def test_a_name_that_says_two_students_is_left_out():
         assert found and found["student_id"] == "ada"
 
 
+@pytest.mark.parametrize("work", ["numbers.ipynb", "work/numbers.ipynb"])
+@pytest.mark.parametrize("ending", ["", ".unpacked"])
+def test_the_system_and_not_the_student_says_when_it_was(work: str, ending: str):
+    collector = SafeCollector(named_regexp=MANUAL)
+    collector._root = Path("/my_x")
+    mine = f"x_eve_attempt_{TIME}_{work}"  # she may call her file as she likes
+    if ending:
+        names = [f"ps1_eve_attempt_{LATER}_w.unpacked/ps1_eve_attempt_{TIME}_{work}"]
+        names += [f"ps1_eve_attempt_{LATER}_x_eve_attempt_{TIME}_w.unpacked/ps1_{mine}"]
+        names += [f"ps1_eve_attempt_{LATER}_x_bob_attempt_{TIME}_w.unpacked/ps1_{mine}"]
+    else:
+        names = [f"ps1_eve_attempt_{LATER}_{mine}", f"ps1_eve_attempt_{LATER}_w/{mine}"]
+    for name in names:
+        found = collector.collect(f"/my_x/{name}")
+        assert found and (found["student_id"], found["timestamp"]) == ("eve", LATER), name
+
+
+def test_an_archives_name_hands_in_nothing_for_somebody_else():
+    collector = SafeCollector(named_regexp=MANUAL)
+    collector._root = Path("/my_x")
+    name = f"ps1_mallory_attempt_{TIME}_x_victim_attempt_{LATER}_w.unpacked"
+    assert collector.collect(f"/my_x/{name}/ps1_victim_attempt_{LATER}_ps1.ipynb") is None
+
+
+@pytest.mark.parametrize("name", ["timestamp.txt", "Timestamp.txt", "timestamp.x.txt"])
+def test_no_student_hands_in_a_time(name: str):
+    collector = SafeCollector(named_regexp=MANUAL + r".*", valid_ext=[".ipynb", ".txt"])
+    assert collector.collect(f"/x/ps1_eve_attempt_{TIME}_{name}") is None
+    assert collector.collect(f"/x/ps1_eve_attempt_{TIME}_notes.txt") is not None
+
+
 @pytest.mark.parametrize(
     ("regexp", "name"),
     [
