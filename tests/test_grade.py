@@ -90,6 +90,29 @@ def test_an_ordinary_course_knows_what_its_reference_gives(taught: Class):
     assert scores(taught) == {"ada": 3, "bela": 4}
 
 
+READS = (
+    "def third(x):\n    with open('data/one.txt') as file:\n        return x * float(file.read())"
+)
+
+
+@linux
+def test_the_instructors_files_lie_beside_answers_and_tests(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    (path.parent / "data").mkdir()
+    (path.parent / "data" / "one.txt").write_text(str(1 / 3))
+    text = path.read_text(encoding="utf-8")
+    text = text.replace(
+        '"import math"', r'"import math\none = float(open(\"data/one.txt\").read())"'
+    )
+    path.write_text(text.replace("third(1), 1 / 3", "third(1), one"))
+    hand_in(taught.course.root, "ada", RIGHT | {"third": READS})
+    assert warm.rehearse(taught.course, [NAME]) == []
+    grade(taught, [NAME], students=["ada", "noor"], progress=False)
+    assert scores(taught) == {"ada": 6, "noor": 0}
+    prints = warm.fingerprints(taught.course, {NAME: warm.read(taught.course, NAME)})
+    assert warm.known_mistakes(taught.course, NAME, prints[NAME]).of("third-values")[0]
+
+
 @linux
 def test_work_that_lies_elsewhere_is_graded_or_named(taught: Class):
     submitted = taught.submitted

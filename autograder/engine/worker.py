@@ -4,10 +4,12 @@ import ast
 import builtins
 import importlib
 import math
+import os
 import random
 import re
 import symtable
 import sys
+import tempfile
 import time
 import types
 from collections import Counter
@@ -125,6 +127,7 @@ def grade_submission(
 
 def prepare(assignment: Assignment) -> None:
     """Find out once, before workers are forked, what every submission needs."""
+    _given(assignment.digest, assignment.folder, assignment.files)  # while they can be read
     run_no_texts(partial(_texts, assignment.notebooks))
     if "torch" in sys.modules:
         importlib.import_module("autograder.engine.tensors")
@@ -402,7 +405,9 @@ class Work:
         own = [(c.grade_id or YOURS, c.source) for c in self.script.cells if _is_run(c)]
         head = self.zygote.head
         same = own[: len(head)] == [(name, source) for name, source, _ in head]
-        if same and not self.script.files:  # which lie there before any cell runs
+        if same and not (
+            self.script.files or self.assignment.files
+        ):  # which lie there before any cell runs
             self.begun = tuple(printed for _, _, printed in head)
 
     def _new_space(self) -> Space:
@@ -440,13 +445,14 @@ class Work:
         open_packages(imported(self.notebook))
         found: list[TestRun] = []
         needed = _needed_here(self.notebook)
-        try:
-            for batch, cells in _batches(self.script):
-                for cell in cells:
-                    self._attempt_step(cell, needed)
-                found += tests(batch)
-        finally:
-            self._renew()
+        with _beside(self.assignment):
+            try:
+                for batch, cells in _batches(self.script):
+                    for cell in cells:
+                        self._attempt_step(cell, needed)
+                    found += tests(batch)
+            finally:
+                self._renew()
         return found
 
     # --- cells --------------------------------------------------------------------------------
@@ -471,8 +477,10 @@ class Work:
         return self.process
 
     def _lay_out(self, student: Student) -> None:
-        """Put the files that were handed in where the cells run."""
-        for name, content in self.script.files:
+        """Put the files that were handed in, and over them the instructor's, where cells run."""
+        given = self.assignment
+        files = (*self.script.files, *_given(given.digest, given.folder, given.files))
+        for name, content in files:
             try:
                 with student.clock(START_SECONDS):
                     student.peer.ask("put", name, content)
@@ -1323,6 +1331,7 @@ class Work:
 
 
 YOURS = "of yours"
+MAX_GIVEN = 20_000_000  # bytes of the instructor's files beside a notebook
 MOST_CALLS = 100
 MOST_LOSSES = 30
 MOST_NOTES = 100  # as many as the journal keeps
@@ -1358,6 +1367,36 @@ def _space(notebook: Notebook) -> Space:
         live=live,
         texts=partial(_texts, [notebook]),
     )
+
+
+@lru_cache(maxsize=64)
+def _given(digest: str, folder: Path, files: tuple[Path, ...]) -> tuple[tuple[str, bytes], ...]:
+    """The instructor's files beside the notebook, as far as there is room for them."""
+    found, left = [], MAX_GIVEN
+    for path in files:
+        left -= path.stat().st_size
+        if left >= 0:
+            found.append((path.relative_to(folder).as_posix(), path.read_bytes()))
+    return tuple(found)
+
+
+@contextmanager
+def _beside(assignment: Assignment) -> Iterator[None]:
+    """Run what is inside where the instructor's files lie, if there are any."""
+    given = _given(assignment.digest, assignment.folder, assignment.files)
+    if not given:
+        yield
+        return
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in given:
+            Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
+            Path(folder, name).write_bytes(content)
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
 
 
 def _texts(notebooks: Sequence[Notebook]) -> frozenset[str]:
