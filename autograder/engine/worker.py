@@ -103,7 +103,8 @@ def grade_submission(
     tests run is not run again.
     """
     start = time.monotonic()
-    budget = Budget(seconds, parts)
+    budget = Budget(seconds)
+    budget.parts = parts or budget.parts
     graded: list[tuple[NotebookResult, tuple[Flag, ...]]]
     if submission.reason:
         graded = [(_all_lost(one, submission.reason), ()) for one in assignment.notebooks]
@@ -323,9 +324,9 @@ class Budget:
     at any, so half of the time is kept for it.
     """
 
-    def __init__(self, seconds: float = math.inf, parts: Parts | None = None) -> None:
+    def __init__(self, seconds: float = math.inf) -> None:
         """Start the clock."""
-        self.parts = parts or Parts()
+        self.parts = Parts()  # of which nobody is told
         self.until = time.monotonic() + seconds
         self.spare = seconds / 2  # for what was run already
         self._repeats = False
