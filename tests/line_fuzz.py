@@ -33,7 +33,24 @@ FOUR = np.ones(4, "float32").tobytes()
 GENERATOR = torch.get_rng_state().numpy().tobytes()
 BUFFERS = [FOUR, FOUR, FOUR, FOUR, GENERATOR, b"", b"\xff" * 8, b"\x01"]
 PLAIN = ["R", "T", "L", "D", "S", "I", "B", "BA", "C", "FS", "G", "SL", "E", "NI", "FR", "DC", "O"]
-TAGS = [*PLAIN, "CN", "OD", "DQ", "Y", "U", "H", "X", "A", "AS", "DT", "PUB", "DD", "PS", "LP"]
+TAGS = [
+    *PLAIN,
+    "CN",
+    "OD",
+    "DQ",
+    "Y",
+    "U",
+    "H",
+    "X",
+    "A",
+    "AS",
+    "DT",
+    "PUB",
+    "DD",
+    "PS",
+    "LP",
+    "AV",
+]
 TAGS += ["TD", "DV", "TS", "GEN", "V", "NT", "?"]
 WORDS = ["", "a", "weight", "ff", "float32", "int64", "bool", "bfloat16", "cpu", "meta", "cuda:0"]
 WORDS += ["torch.nn:Parameter", "torch.nn:Linear", "torch:Tensor", "torch:Size", "torch:Generator"]
@@ -96,6 +113,8 @@ class Maker:
                 ["LP", "p", place],
                 ["A", name, self.shape(), place],
                 ["AS", name, draw(WORDS)],
+                ["AV", draw([1, place]), draw(NUMBERS), self.shape(), self.shape()],
+                ["AV", 1, draw([0, 4, 8]), draw([[2], [1, 2]]), draw([[4], [8, 4], [-4]])],
                 ["A", ["void", [name, draw(WORDS), self.shape()]], self.shape(), place],
                 ["NT", "N", ["a", name], ["X", place], self.leaf()],
                 ["V", name, self.leaf(), place],

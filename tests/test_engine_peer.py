@@ -821,6 +821,77 @@ def test_a_call_that_fails_shares_what_it_was_handed(answer: Any) -> None:
         assert names.kept == [[1, 0, 2]]
 
 
+VIEWS = """
+def part(x, how): return eval(how)
+def fill(x, how):
+    x[...] = 7
+    return eval(how)
+"""
+HOWS = [
+    "x[0]",
+    "x[:, 1]",
+    "x.T",
+    "x[::-1, ::2]",
+    "x.reshape(-1)",
+    "x[1:, 1:]",
+    "x[None]",
+    "x[1, 2:]",
+]
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_view_of_an_array_is_one_here(answer: Any, how: str) -> None:
+    names = answer(VIEWS)
+    of = of_tests(VIEWS)
+    for made in (np.arange(6.0).reshape(2, 3), np.arange(6, dtype="int8").reshape(2, 3)):
+        ours = made.copy()
+        got, wanted = names.part(ours, how), of["part"](made, how)
+        got += 1
+        wanted += 1
+        assert (ours.tolist(), got.tolist()) == (made.tolist(), wanted.tolist())
+        names.fill(ours, how)[...] = 5
+        of["fill"](made, how)[...] = 5
+        assert ours.tolist() == made.tolist()
+    for ours in (made[:, ::-1], made.T, made.astype(">f4")):
+        before, wanted = ours.tolist(), of["part"](ours.copy(), how)
+        assert names.part(ours, how).tolist() == wanted.tolist()
+        assert ours.tolist() == before
+    names._peer.protect = True
+    made[...] = 5
+    assert names.fill(made, how).max() == 7
+    assert made.max() == 5
+
+
+def test_what_is_no_view_of_what_was_handed_over_is_a_copy(answer: Any) -> None:
+    names = answer(VIEWS)
+    ours = np.zeros((2, 3))
+    for how in ("x[0].copy()", "x + 1", "x[0].view('int64')", "x.repeat(5)", "x[[0, 1]]", "x[:0]"):
+        got = names.part(ours, how)
+        assert not np.shares_memory(got, ours)
+
+
+FORGED: list[list[Any]] = [
+    *([], [0], [0, 0, [1], []], [0, -8, [1], [8]], [0, 8, [4], [8]], [0, 0, [2], [2**62]]),
+    *([0, 24, [4], [-16]], [0, 0, [5], [0]], [0, 0, [0], [8]], [0, "0", [1], [8]]),
+    *([1, 0, [1], [8]], [-1, 0, [1], [8]], [None, 0, [1], [8]], [0, 0, [-1], [8]]),
+    *([0, 0, [1], [True]], [0, 0, [1], 8], [0, 0, [1] * 40, [8] * 40], [0, 0.0, [1], [8]]),
+    *(
+        [0, 2**63, [1], [8]],
+        [0, 2**40, [1], [8]],
+        [0, 29, [1], [8]],
+        [0, 0, [2, 2], [16, 17]],
+        [0, 4, [1], [8]],
+        [0, 0, [2], [4]],
+    ),
+]
+
+
+@pytest.mark.parametrize("parts", FORGED, ids=repr)
+def test_a_view_of_what_an_array_does_not_hold_is_refused(parts: Any) -> None:
+    assert isinstance(outcome(replying({"r": ["AV", *parts]}), np.zeros(4)), WireError)
+    assert isinstance(outcome(replying({"r": ["AV", 0, 0, [1], [8]]}), [0]), WireError)
+
+
 # --- exceptions -------------------------------------------------------------------------------
 
 

@@ -412,6 +412,52 @@ def test_a_right_change_of_a_holder_in_place_counts(task: Any) -> None:
     assert made.scores(add="def add(d, x):\n    pass") == {"t_add": 0}
 
 
+SAME = [  # (what is handed over, an answer that gives it back, the reference)
+    ("[2, 1]", "return x", "return list(x)"),
+    ("np.array([2, 1])", "return x", "return x.copy()"),
+    ("torch.tensor([2, 1])", "return x", "return x.clone()"),
+    ("collections.deque([2, 1])", "return x", "return x.copy()"),
+    ("[[2], [1]]", "return x[0], x", "return list(x[0]), [list(one) for one in x]"),
+    ("[[2], [1]]", "x[0].append(3)\n    return x", "return [[*x[0], 3], x[1]]"),
+    ("[2, 1]", "x.sort()\n    return x", "return sorted(x)"),
+    ("np.array([2, 1])", "x += 1\n    return x", "return x + 1"),
+    ("torch.tensor([2, 1])", "x += 1\n    return x", "return x + 1"),
+    (
+        "collections.Counter([2, 1])",
+        "x[2] += 1\n    return x",
+        "return x + collections.Counter([2])",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "answer", "reference"), SAME)
+def test_an_answer_may_give_back_what_it_was_handed(
+    task: Any, value: str, answer: str, reference: str
+) -> None:
+    test = f"assert str(of({value})) == str(of({value}))"
+    parts = [("table", "import collections"), ("of", f"def of(x):\n    {reference}")]
+    made = task([*parts, ("t_of", test, 1)])
+    assert made.scores(of=f"def of(x):\n    {answer}") == {"t_of": 1}
+
+
+def test_an_answer_that_counts_its_calls_cannot_hide_it_in_what_it_was_handed(task: Any) -> None:
+    test = "assert of([1]) == [1, 0]\nassert of([2]) == [2, 0]"
+    made = task([("of", "def of(x):\n    return [*x, 0]"), ("t_of", test, 1)])
+    assert made.scores(of="def of(x):\n    x.append(0)\n    return x") == {"t_of": 1}
+    count = "n = 1\ndef of(x):\n    global n\n    x[:] = [n, 0]\n    n = 3 - n\n    return x"
+    assert made.scores(of=count) == {"t_of": 0}
+
+
+VIEW = "x = np.arange(6).reshape(2, 3)\nrow = of(x)\nrow[0] = 9\nassert x[0, 0] == 0"
+
+
+def test_a_view_where_a_copy_is_asked_for(task: Any) -> None:
+    made = task([("of", "def of(x):\n    return x[0].copy()"), ("t_of", VIEW, 1)])
+    assert made.scores() == {"t_of": 1}
+    assert made.scores(of="def of(x):\n    return x[0]") == {"t_of": 0}
+    assert made.scores(of="def of(x):\n    return np.array(x)[0]") == {"t_of": 1}
+
+
 SONGS = """\
 class Songs:
     def __init__(self, songs=()):

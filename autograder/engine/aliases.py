@@ -253,3 +253,17 @@ def put_in(ours: Any, fresh: Any) -> None:
         ours.clear()
     for key, value in fresh.items():  # not `update`: a counter would add, an ordered one forget
         ours[key] = value
+
+
+def exchange(value: Any, instead: dict[int, Any]) -> None:
+    """Have a holder hold other values instead of its own, told by what these are."""
+
+    def of(part: Any) -> Any:
+        if type(part) is tuple:
+            return tuple(map(of, part))
+        return instead.get(id(part), part)
+
+    if isinstance(value, dict):
+        put_in(value, {key: of(part) for key, part in value.items()})
+    elif isinstance(value, list | collections.deque):
+        put_in(value, [of(part) for part in value])

@@ -106,6 +106,37 @@ def read(decoder: Decoder, parts: list[Any]) -> Any:
     return made.view(_numpy().recarray) if kind.type is _numpy().record else made
 
 
+def view_node(value: Any, whole: Any) -> list[Any] | None:
+    """Where in the memory of another array, which crossed, this one lies; None if elsewhere."""
+    if value.base is not whole or not value.size or value.size > whole.size:
+        return None
+    if value.dtype != whole.dtype or not whole.flags.c_contiguous or whole.dtype.names:
+        return None
+    start, first = (one.__array_interface__["data"][0] for one in (whole, value))
+    steps = [first - start, *value.strides]
+    return None if _between(steps, whole) else [steps[0], list(value.shape), steps[1:]]
+
+
+def _between(steps: list[int], whole: Any) -> bool:
+    """Whether these lead to where no entry begins."""
+    return any(step % whole.itemsize for step in steps)
+
+
+def read_view(kept: list[Any], parts: list[Any]) -> Any:
+    """A view of an array that was handed over, within its memory."""
+    place, offset, shape, strides = parts
+    if not is_shape(shape) or any(type(one) is not int for one in (place, offset, *strides)):
+        raise WireError("a message holds a view that is none")
+    whole: Any = kept[place] if 0 <= place < len(kept) else None
+    if not is_array(whole) or not 0 < prod(shape) <= whole.size or whole.dtype.names:
+        raise WireError("a message holds a view of something else")
+    if _between([offset, *strides], whole):
+        raise WireError("a message holds a view of something else")
+    if not whole.flags.c_contiguous or not whole.dtype.isnative:
+        whole = whole.astype(whole.dtype.newbyteorder("="), order="C")  # as it crossed
+    return _numpy().ndarray(shape, whole.dtype, whole, offset, strides)  # which checks its bounds
+
+
 def read_number(parts: list[Any]) -> Any:
     """A number of NumPy's from its node's parts."""
     told, text = parts

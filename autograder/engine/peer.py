@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.engine import arrays, based, errors, library, rng
-from autograder.engine.aliases import MAX_EDIT, MAX_OF_ONE, Shared, other, put_in
+from autograder.engine.aliases import MAX_EDIT, MAX_OF_ONE, Shared, exchange, other, put_in
 from autograder.engine.clock import Clock, Over
 from autograder.engine.stand_ins import (
     FORWARDED,
@@ -370,7 +370,7 @@ class Peer:
         tree["drop"] = self._unused()
         message.send(tree)
         if self.asked is not None and op == "call" and plain[1] is None:
-            self.asked.append(Asked(label, message.frame, len(message.encoder.kept)))
+            self.asked.append(Asked(label, message.frame, self._copies(message.encoder.kept)))
         before = self.changes["Module"]
         self.open.append(message)
         try:
@@ -435,7 +435,7 @@ class Peer:
         if remote is None:
             return None
         message = Outgoing(self)
-        message.encoder.kept = [None] * asked.kept
+        message.encoder.kept = asked.kept
         message.frame.buffers = list(asked.frame.buffers)
         again = {"p": [remote.number, None], "drop": [], "same": None}
         message.send({**asked.frame.tree, **again})
@@ -450,11 +450,23 @@ class Peer:
         with reading():
             if "e" in reply.tree:
                 return getattr(self._error(reply.tree["e"]), "raised", None)
-            incoming = Incoming(self, reply, [None] * asked.kept)
+            incoming = Incoming(self, reply, asked.kept)
+            incoming.is_reply = True
             if self.tensors:
                 incoming.tensors = self.tensors.read(incoming, reply.tree.get("x"), None, None)
+            for place, node in reply.tree.get("c") or []:
+                incoming.rewind(len(asked.kept))
+                self._change(incoming, asked.kept[place], node)
+            incoming.rewind(len(asked.kept))
             value = incoming.value(reply.tree.get("r"))
         return self._snapshot(value)
+
+    def _copies(self, values: list[Any]) -> list[Any]:
+        """Copies of what a message handed over, which refer to each other as the values do."""
+        made = {id(one): self._double(one) for one in values}
+        for one in made.values():
+            exchange(one, made)
+        return list(made.values())
 
     def _record(self, label: str, outcome: Any, changed: tuple[str, ...]) -> None:
         if self.transcript is not None and (changed or not is_quiet(label)):
@@ -859,7 +871,7 @@ class Asked:
 
     what: str
     frame: Frame
-    kept: int
+    kept: list[Any]  # copies of what it handed over
 
 
 class Free(Policy):
@@ -910,6 +922,7 @@ class Outgoing:
         """The node of what a call gave; it may refer to what the call was handed."""
         self.encoder.memo = {id(kept): place for place, kept in enumerate(incoming.kept)}
         self.encoder.answers, self.result = True, value
+        self.encoder.handed = incoming.kept
         try:
             return self.encoder.node(value)
         finally:
@@ -1027,6 +1040,8 @@ class Incoming(Decoder):
             return self.keep(self.tensor(parts[0]))
         if tag == "A":
             return self.keep(arrays.read(self, parts))
+        if tag == "AV":
+            return arrays.read_view(self.kept, parts)
         if tag == "AS":
             return arrays.read_number(parts)
         if tag == "DT":
@@ -1093,6 +1108,7 @@ class _Encoder(Encoder):
         self.peer = peer
         self.message = message
         self.answers = False  # whether this is a reply, which refers to its own call by place
+        self.handed: list[Any] = []  # what that call was handed
 
     def again(self, value: Any, before: Original) -> Any:
         """A changed value in full, though it has a place."""
@@ -1115,6 +1131,11 @@ class _Encoder(Encoder):
             return ["U", *place]
         if self.peer.lacks(type(value)):
             return self._foreign(value)
+        if arrays.is_array(value) and value.base is not None:
+            for place, one in enumerate(self.handed):
+                view = arrays.view_node(value, one)
+                if view is not None:
+                    return ["AV", place, *view]
         if self.peer.tensors:
             node = self.peer.tensors.node(self, value)
             if node is not None:
