@@ -24,6 +24,7 @@ WINDOW = 5  # shingles of which one is kept: 10 equal tokens in a row are always
 SHORTEST = 40  # tokens; shorter answers have too few ways of being right
 SHARED = 12  # uncommon fingerprints that two answers must share: about 40 tokens
 ALIKE = 0.8  # of the shorter one's uncommon fingerprints
+LONGER = 3  # times as many fingerprints: what is shared is then a part of the longer one alone
 COMMON_SHARE, COMMON_COUNT = 0.25, 5  # of the class: what more students have is common
 CROWDED = 30  # a fingerprint in more different answers than this starts no comparison
 LONGEST = 200_000  # characters of an answer that are read
@@ -43,6 +44,7 @@ class Pair:
     question: str
     shared: int  # uncommon fingerprints that both have
     share: float  # of the shorter one's
+    longer: str = ""  # which of them is so much longer that the other is a part of it
 
 
 def flags(
@@ -55,17 +57,22 @@ def flags(
         common: question -> sources that everybody was given, or that are the expected answer.
         where: the notebook's name.
     """
-    others: dict[tuple[str, str], list[str]] = defaultdict(list)
+    others: dict[tuple[str, str, bool], list[str]] = defaultdict(list)
     for pair in pairs(answers, common):
-        others[pair.first, pair.question].append(pair.second)
-        others[pair.second, pair.question].append(pair.first)
-    together: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for (student, question), names in sorted(others.items()):
-        together[student, tuple(sorted(set(names)))].append(question)
+        for student, other in ((pair.first, pair.second), (pair.second, pair.first)):
+            if pair.longer in ("", student):  # a part of another's answer is nobody's copy of it
+                others[student, pair.question, bool(pair.longer)].append(other)
+    together: dict[tuple[str, tuple[str, ...], bool], list[str]] = defaultdict(list)
+    for (student, question, holds), names in sorted(others.items()):
+        together[student, tuple(sorted(set(names))), holds].append(question)
     found: dict[str, list[Flag]] = defaultdict(list)
-    for (student, names), questions in together.items():
+    for (student, names, holds), questions in together.items():
         place = f"{where}/{', '.join(questions)}"
-        words = f"near-identical to {_named(names, len(questions))} in {place}: have a look"
+        named, several = _named(names, len(questions)), len(names) > 1 or len(questions) > 1
+        words = f"near-identical to {named} in {place}: have a look"
+        if holds:
+            verb = "are" if several else "is"
+            words = f"{named} {verb} contained in the much longer one in {place}: have a look"
         found[student].append(Flag("similar", place, words))
     return dict(found)
 
@@ -132,9 +139,11 @@ def _alike(given: Mapping[str, str], common: Iterable[str]) -> list[Pair]:
         for other in names[1:]
     ]
     for (first, second), shared in _meetings(kept).items():
-        share = shared / min(len(kept[first]), len(kept[second]))
+        short, long = sorted((first, second), key=lambda name: len(kept[name]))
+        share = shared / len(kept[short])
         if shared >= SHARED and share >= ALIKE:
-            found.append(Pair(first, second, "", shared, share))
+            longer = long if len(kept[long]) > LONGER * len(kept[short]) else ""
+            found.append(Pair(first, second, "", shared, share, longer))
     return sorted(found, key=lambda pair: (-pair.share, -pair.shared, pair.first, pair.second))
 
 

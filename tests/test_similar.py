@@ -115,6 +115,23 @@ def test_everybody_who_handed_in_the_same_is_flagged_and_nobody_is_accused():
     assert flag.words.endswith("in 03_smooth/q: have a look")
 
 
+def test_a_long_answer_that_holds_others_makes_nobodys_answer_look_like_a_copy():
+    ways = {
+        "ada": LOOP,
+        "bo": OTHER,
+        "eve": "\n".join([RENAMED, OTHER, answer_of(1), answer_of(2)]),
+    }
+    found = flags({name: {"q": text} for name, text in ways.items()}, {}, "nb")
+    words = "the answers of ada and bo are contained in the much longer one in nb/q: have a look"
+    assert {name: [flag.words for flag in given] for name, given in found.items()} == {
+        "eve": [words]
+    }
+    (flag,) = flags({name: {"q": ways[name]} for name in ("ada", "eve")}, {}, "nb")["eve"]
+    assert flag.words == words.replace("the answers of ada and bo are", "ada's answer is")
+    half = {"ada": {"q": LOOP}, "eve": {"q": RENAMED + OTHER}}
+    assert set(flags(half, {}, "nb")) == {"ada", "eve"}  # a copy with something added is one still
+
+
 def test_the_same_pair_in_several_questions_is_one_line():
     answers = {name: {"q": LOOP, "r": answer_of(1)} for name in ("ada", "bo")}
     (flag,) = flags(answers, {}, "nb")["bo"]
