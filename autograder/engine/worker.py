@@ -378,7 +378,7 @@ class Work:
     hidden_ran: bool = False  # in the present process, or the reference stood in there
     printed_late: bool = False  # whether a cell printed something after that
     checking: bool = False  # whether the reference is tried as a student's answer
-    alone: bool = False  # whether the reference stands in the place of all other answers
+    isolated: bool = False  # whether the reference stands in the place of all other answers
     alone: bool = False  # whether what could not be read is left out
     space: Space = field(init=False)
     cells: dict[str, CellRun] = field(default_factory=dict)  # how each answer's cell went
@@ -1027,7 +1027,7 @@ class Work:
         answers = {
             id: self.script.answers[id] for id in group.solutions if id in self.script.answers
         }
-        if self.own or self.private or self.alone:
+        if self.own or self.private or self.isolated or self.alone:
             return found
         if not (self.assignment.stand_in and failed and answers):
             return found
@@ -1050,7 +1050,7 @@ class Work:
         pieces = tuple(piece for piece in self.script.pieces if piece.grade_id in answers)
         script = replace(script, pieces=pieces, files=self.script.files)
         work = Work(self.assignment, self.notebook, script, self.zygote, self.known, self.budget)
-        work.checking, work.alone = self.checking, True
+        work.checking, work.isolated = self.checking, True
         return {run.test: run for run in work.run() if run.status == "passed"}
 
     def _others_matter(self, group: Group) -> bool:
