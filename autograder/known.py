@@ -45,6 +45,7 @@ class Shelf:
     start: int  # where the blocks begin
     places: dict[str, tuple[int, int]]  # by question: where its block is, and its length
     questions: dict[str, str]  # by test
+    unable: frozenset[str] = frozenset()  # tests that the reference does not pass here
     blocks: dict[str, Block] = field(default_factory=dict)
 
     def of(self, test: str) -> tuple[Transcript | None, tuple[Known, ...]]:
@@ -78,7 +79,7 @@ def shelf(course: Course, chapter: str, version: str, run: Run, tests: Iterable[
     """
     found = kept_shelf(course, chapter, version)
     if found is None:
-        made, questions = {}, {}
+        made, questions, unable = {}, {}, []
         if all(part.is_file() for part in _parts(course, chapter)):
             source = read_source(course.source(chapter))
             made = make(source, read_answers(course.misconceptions(chapter), source), run)
@@ -87,7 +88,9 @@ def shelf(course: Course, chapter: str, version: str, run: Run, tests: Iterable[
         for test, went in run({}, others).items() if others else ():
             if went.status == "passed":  # a block of its own, named as the test
                 made[test], questions[test] = Block({test: keep(went.transcript)}), test
-        save(_path(course, chapter), _key(course, chapter, version), questions, made)
+            elif went.error != "NoNumber":  # which gives full points, as nbgrader does
+                unable.append(test)
+        save(_path(course, chapter), _key(course, chapter, version), questions, made, unable)
         found = kept_shelf(course, chapter, version)
         assert found is not None
     return found
@@ -163,14 +166,20 @@ def blocks(
     return made
 
 
-def save(path: Path, key: str, questions: Mapping[str, str], made: Mapping[str, Block]) -> None:
+def save(
+    path: Path,
+    key: str,
+    questions: Mapping[str, str],
+    made: Mapping[str, Block],
+    unable: Sequence[str] = (),
+) -> None:
     """Write a shelf's file; the old one stays until the new one is whole."""
     packed = {question: _written_block(block) for question, block in made.items()}
     places, at = {}, 0
     for question, data in packed.items():
         places[question] = (at, len(data))
         at += len(data)
-    head = {"key": key, "places": places, "questions": dict(questions)}
+    head = {"key": key, "places": places, "questions": dict(questions), "unable": list(unable)}
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_bytes(json.dumps(head).encode() + b"\n" + b"".join(packed.values()))
@@ -186,7 +195,8 @@ def load(path: Path, key: str) -> Shelf | None:
         if head["key"] != key:
             return None
         places = {question: (int(at), int(size)) for question, (at, size) in head["places"].items()}
-        return Shelf(path, len(line), places, dict(head["questions"]))
+        unable = frozenset(map(str, head["unable"]))
+        return Shelf(path, len(line), places, dict(head["questions"]), unable)
     except (OSError, ValueError, KeyError, TypeError):  # missing, or cut off by a crash
         return None
 

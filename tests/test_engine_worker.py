@@ -835,6 +835,18 @@ def test_what_holds_a_class_is_no_value(task: Any, way: str, kind: str) -> None:
     assert made.scores(scale=answer) == {"t_scale": 0}
 
 
+def test_who_fails_what_the_reference_fails_is_not_to_blame(task: Any) -> None:
+    made = task(CHAIN)
+    made.known = Transcripts(made)
+    made.known.unable = frozenset({"t_norm"})
+    wrong = {"norm": "def norm(xs):\n    return 0", "total": "def total(xs):\n    return 0"}
+    verdicts = made.verdicts(**wrong)
+    assert verdicts["t_norm"].status == "test-error"
+    assert "no fault of yours" in verdicts["t_norm"].told
+    assert verdicts["t_total"].status == "failed"
+    assert made.verdicts()["t_norm"].status == "passed"
+
+
 FIELD = "import collections\nField = collections.namedtuple('Field', 'name kind')\n"
 
 
@@ -1711,6 +1723,7 @@ class Transcripts:
         solutions = [cell.grade_id for cell in made.assignment.notebooks[0].of_kind("solution")]
         found = worker.runs(made.assignment, {}, made.zygote, solutions)
         self.kept = {test: keep(run.transcript) for test, run in found.items()}
+        self.unable: frozenset[str] = frozenset()
 
     def of(self, test: str) -> Any:
         """The reference's transcript; no mistake is known."""

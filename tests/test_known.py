@@ -129,6 +129,17 @@ def test_nothing_is_learnt_from_tests_that_the_reference_fails(course: Course):
     assert not (course.root / "build" / "known" / "01_sums.bin").exists()
 
 
+def test_it_is_known_which_tests_the_reference_fails(course: Course):
+    def run(_: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
+        ends = {"points": "NoNumber", "fails": "AssertionError"}
+        found = {t: TestRun(t, "failed", 0.0, error=ends[t]) for t in tests if t in ends}
+        return {t: TestRun(t, "passed", 1.0) for t in tests} | found
+
+    course.misconceptions("01_sums").unlink()
+    shelf = known.shelf(course, "01_sums", "1", run, ["total-values", "points", "fails"])
+    assert shelf.unable == {"fails"}
+
+
 @pytest.mark.parametrize("is_plain", [False, True])
 def test_where_no_mistake_is_known_the_reference_is(course: Course, is_plain: bool):
     course.misconceptions("01_sums").unlink()
@@ -146,7 +157,8 @@ def test_tests_without_known_mistakes_have_their_reference_beside_those_with(cou
         calls = (Crossing("total", (), len(answers)),)
         return {t: TestRun(t, "passed", 1.0, transcript=calls) for t in tests}
 
-    shelf = known.shelf(course, "01_sums", "1", run, ["total-values", "more", "fails"])
+    shelf = known.shelf(course, "01_sums", "1", run, ["total-values", "more"])
+    assert shelf.unable == frozenset()
     assert [len(shelf.of(test)[1]) for test in ("total-values", "more")] == [1, 0]
     reference, _ = shelf.of("more")
     assert reference is not None and reference[0].outcome == 0

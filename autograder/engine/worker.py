@@ -69,6 +69,8 @@ class Zygote(Protocol):
 class Shelf(Protocol):
     """What is known of an assignment's tests."""
 
+    unable: frozenset[str]  # tests that the reference does not pass either, in two processes
+
     def of(self, test: str) -> tuple[Transcript | None, tuple[Any, ...]]:
         """What the reference gives in a test, and the mistakes known for its question."""
         ...
@@ -287,6 +289,9 @@ def _verdict(work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf 
     cell = work.notebook.cell(run.test)
     try:
         reference, mistakes = known.of(run.test) if known is not None else (None, ())
+        if known is not None and run.test in known.unable and run.status in ("failed", "error"):
+            words = "the reference does not pass this test here either"
+            run = TestRun(run.test, "test-error", run.score, message=words)
         return told(run, cell, reference, mistakes, answers=work.script.answers, runs=found)
     except Exception as error:  # noqa: BLE001  (words that cannot be found cost no points)
         text = f"{run.status}: it could not be explained ({said(error)}: {error})"[:500]
