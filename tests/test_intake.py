@@ -566,7 +566,7 @@ def test_the_key_changes_with_what_matters(box: Path, assignment: Assignment, we
     assert len({first, gone, read(box, assignment).key}) == 3
 
 
-def test_no_time_that_a_student_can_set_is_taken(box: Path, assignment: Assignment):
+def test_the_time_is_the_collectors(box: Path, assignment: Assignment):
     before = time.time() - 60
     put(box, released())
     (box / "timestamp.txt").write_text("1999-01-01 00:00:00 UTC", encoding="utf-8")

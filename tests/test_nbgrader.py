@@ -217,7 +217,7 @@ AWKWARD: dict[str, Callable[[Path], object]] = {
     "timestamp": lambda path: path.with_name("timestamp.txt").write_text("yesterday"),
     "doubled cell": lambda path: path.write_text(doubled(path.read_text())),
 }
-LINKED = ["nowhere", "overlong "]  # students whose folder is a link
+LINKED = {"nowhere": "not/there", "overlong": "n" * 300}  # students whose folder is a link
 
 
 def doubled(text: str) -> str:
@@ -236,8 +236,8 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Course:
         small_hand_in(course.root, student, answers)
     for name, spoil in AWKWARD.items():
         spoil(small_hand_in(course.root, name, RIGHT))
-    for name in LINKED:
-        (course.root / "submitted" / name).symlink_to(name * 40)
+    for name, target in LINKED.items():
+        (course.root / "submitted" / name).symlink_to(target)
     said = nbgrader(course.root, "autograde", NAME)
     assert "There was an error" not in said
     return course
