@@ -198,6 +198,14 @@ def test_what_stands_in_for_a_wrong_value_is_not_told(task: Any, way: str, share
     assert len(told) >= 2 and all(told)
 
 
+def test_how_a_cell_of_his_own_stopped_is_told_though_the_reference_stood_in(task: Any) -> None:
+    more = [("twice", "twice = double(pick)"), ("t_twice", "assert twice == 9422", 1)]
+    made = task([*PICK, *more])
+    answers = {"pick": "pick = 1", "twice": "raise ValueError(pick)"}
+    told = made.verdicts(**answers, double="def double(x):\n    return 0")["t_twice"].told
+    assert "ValueError: 1" in told and "4711" not in told
+
+
 @pytest.mark.parametrize(
     ("answer", "status"),
     [

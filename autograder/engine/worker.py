@@ -1332,6 +1332,7 @@ class Work:
                     error=raised.type_name,
                     message=raised.message,
                     raised=raised,
+                    stood_in=(),  # not in that cell
                 )
         return run
 
