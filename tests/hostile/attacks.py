@@ -15,6 +15,7 @@ from tests.hostile.rows import (
 from tests.hostile.steps import (
     FULL,
     LOCKED_IN,
+    ZERO,
     Row,
     answers,
     beside,
@@ -1133,7 +1134,7 @@ SECRETS = [
             norm="if numbers == [3, 4]:\n    return 5.0\nf = lambda: 0\n"
             "f.__name__ = f.__qualname__ = str(numbers)\nreturn f",
         ),
-        expected="0/0/1.5",
+        expected=ZERO,  # where a value is due, an object ends the test
     ),
     row(
         "told-by-a-line-number",
