@@ -246,7 +246,13 @@ def try_known_mistakes(
     arguments = [str(course.root), todo, False]
     with (
         Pool(min(jobs, len(todo)), start_warm, try_one, arguments, start_bare, firsts) as pool,
-        tqdm(total=len(todo), desc="trying known mistakes", unit="chapter", leave=False) as bar,
+        tqdm(
+            total=len(todo),
+            desc="trying known mistakes",
+            unit="chapter",
+            leave=False,
+            disable=None,  # where nobody watches
+        ) as bar,
     ):
         for chapter, outcome in pool.run(iter(todo), REHEARSAL):
             bar.update()
