@@ -1,7 +1,6 @@
 """Objects of classes that an answer has made of Python's own: their uses, and their lies."""
 
 import collections
-import contextlib
 import copy
 import gc
 import json
@@ -18,27 +17,19 @@ from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
 from tests.test_engine_peer import (
     Enemy,
-    Names,
     against,
-    answering,
     of_tests,
     outcome,
     replying,
     told,
+    unbelieving,
 )
 
 
 @pytest.fixture
 def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
     """answer(source) runs it; tests believe no operator of its objects, as where there is none."""
-    with contextlib.ExitStack() as stack:
-
-        def run(source: str) -> Any:
-            student = stack.enter_context(answering(open_zygote, source))
-            student.peer.policy = Guard()
-            return Names(student)
-
-        yield run
+    yield from unbelieving(open_zygote)
 
 
 CLASSES = """

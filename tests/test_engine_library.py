@@ -2,7 +2,6 @@
 
 import array
 import collections
-import contextlib
 import datetime
 import gc
 import json
@@ -22,7 +21,7 @@ from autograder.engine import library
 from autograder.engine.trusted import Guard
 from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
-from tests.test_engine_peer import Names, answering, outcome, replying
+from tests.test_engine_peer import Names, answering, outcome, replying, unbelieving
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -30,14 +29,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 @pytest.fixture
 def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
     """answer(source) runs it; tests believe no operator of its objects, as where there is none."""
-    with contextlib.ExitStack() as stack:
-
-        def run(source: str) -> Any:
-            student = stack.enter_context(answering(open_zygote, source))
-            student.peer.policy = Guard()
-            return Names(student)
-
-        yield run
+    yield from unbelieving(open_zygote)
 
 
 class Point(NamedTuple):

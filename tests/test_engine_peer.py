@@ -40,6 +40,18 @@ def answering(zygote: Zygote, source: str, seconds: float = 60) -> Iterator[Stud
         student.close()
 
 
+def unbelieving(zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+    """What runs an answer; tests believe no operator of its objects, as where there is none."""
+    with contextlib.ExitStack() as stack:
+
+        def run(source: str) -> Any:
+            student = stack.enter_context(answering(zygote, source))
+            student.peer.policy = Guard()
+            return Names(student)
+
+        yield run
+
+
 @pytest.fixture
 def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
     """answer(source) runs it in a new process and gives what looks names up there."""
