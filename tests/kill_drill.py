@@ -43,18 +43,21 @@ def grade_undisturbed(course: Course, chapter: str, folder: Path) -> None:
 
 
 def drill(course: Course, chapter: str, folder: Path, kills: int, students: int, seed: int) -> int:
-    """Kill the grader this often in a class that is graded over and over; the number of rounds."""
+    """Kill the grader this often in a class that is graded over and over; the number of rounds.
+
+    Args:
+        folder: the class, graded once without disturbance.
+    """
     dice = random.Random(seed)
     left, rounds = kills, 0
-    expected = state(course, chapter, folder / "calm")
+    expected = state(course, chapter, folder)
     while left:
         rounds += 1
-        broken = folder / "killed"
-        copy_class(folder / "class", broken)
-        while left and done_in(broken) < students:
-            left -= kill_once(course, chapter, broken, dice, students / kills)
-        grade_undisturbed(course, chapter, broken)
-        assert state(course, chapter, broken) == expected
+        forget_grades(folder)
+        while left and done_in(folder) < students:
+            left -= kill_once(course, chapter, folder, dice, students / kills)
+        grade_undisturbed(course, chapter, folder)
+        assert state(course, chapter, folder) == expected
     return rounds
 
 
@@ -103,10 +106,13 @@ def done_in(folder: Path) -> int:
     return path.read_bytes().count(b'{"graded"') if path.is_file() else 0
 
 
-def copy_class(source: Path, target: Path) -> None:
-    """The same class again, not graded yet; times of collection included."""
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(source, target)
+def forget_grades(folder: Path) -> None:
+    """The same class again, not graded yet; the files that were handed in keep their times."""
+    for path in folder.iterdir():
+        if path.is_dir() and path.name != "submitted":
+            shutil.rmtree(path)
+        elif not path.is_dir():
+            path.unlink()
 
 
 def state(course: Course, chapter: str, folder: Path) -> dict[str, Any]:
@@ -158,9 +164,8 @@ def main() -> None:
     chapter = course.select([options.chapter] if options.chapter else [])[0]
     require_fresh(course, chapter)
     folder = course.root / "build" / "drill"
-    make_class(course, chapter, options.students, folder / "class")
-    copy_class(folder / "class", folder / "calm")
-    grade_undisturbed(course, chapter, folder / "calm")
+    make_class(course, chapter, options.students, folder)
+    grade_undisturbed(course, chapter, folder)
     print(f"seed {options.seed}; an undisturbed run is done", flush=True)
     rounds = drill(course, chapter, folder, options.kills, options.students, options.seed)
     print(

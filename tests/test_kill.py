@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course import Course
-from tests.kill_drill import copy_class, drill, grade_undisturbed, state
+from tests.kill_drill import drill, grade_undisturbed, state
 from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -15,7 +15,7 @@ MORE = 7
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small class, and the same class graded without disturbance."""
+    """A small class, graded without disturbance."""
     folder = tmp_path_factory.mktemp("drill")
     course = make_course(folder / "course")
     nbgrader(course.root, "generate_assignment", NAME)
@@ -26,18 +26,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hand_in(course.root, "broken", {}).write_text('{"cells": [')
     (folder / "class").mkdir()
     (course.root / "submitted").rename(folder / "class" / "submitted")
-    copy_class(folder / "class", folder / "calm")
-    grade_undisturbed(course, NAME, folder / "calm")
+    grade_undisturbed(course, NAME, folder / "class")
     return folder
 
 
 def test_killed_and_resumed_it_ends_as_if_undisturbed(folder: Path):
     students = len(ANSWERS) + MORE + 1
-    drill(course_of(folder), NAME, folder, kills=6, students=students, seed=4)
+    drill(course_of(folder), NAME, folder / "class", kills=6, students=students, seed=4)
 
 
 def test_the_undisturbed_run_graded_everybody(folder: Path):
-    found = state(course_of(folder), NAME, folder / "calm")
+    found = state(course_of(folder), NAME, folder / "class")
     assert len(found["rows"]) == len(ANSWERS) + MORE + 1
     assert len([name for name in found["files"] if name.endswith(".html")]) == len(found["rows"])
 

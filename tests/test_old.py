@@ -1,5 +1,6 @@
 """What modules hold is never changed by an answer; what tests make, is."""
 
+import gc
 import keyword
 import types
 from typing import Any
@@ -33,6 +34,12 @@ def _held() -> list[Any]:
 def test_what_modules_hold_is_old_and_so_is_a_view_into_it() -> None:
     assert all(old.is_old(value) for value in [keyword.kwlist, *_held()])
     assert not any(Guard().may_change(value) for value in _held())
+
+
+def test_what_was_frozen_for_the_collector_is_old_too() -> None:
+    gc.freeze()
+    old.remember()
+    test_what_modules_hold_is_old_and_so_is_a_view_into_it()
 
 
 def test_what_is_made_later_is_not() -> None:

@@ -129,7 +129,8 @@ def test_archives_in_an_archive_are_bounded_and_a_large_one_takes_no_small_ones_
     assert "zoe.unpacked" in found and "b.unpacked" not in found
     monkeypatch.setattr(unzip, "MAX_INNER", 2)
     unzip.SafeExtractor().extract(str(folder), str(tmp_path / "again"))
-    assert "b.zip was left out: more than 2 archives in one" in caplog.messages[-1]
+    words = "b.zip was left out: more than 2 archives in one"
+    assert any(words in message for message in caplog.messages)
 
 
 def test_a_broken_zip_is_refused(tmp_path: Path):

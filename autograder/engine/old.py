@@ -15,7 +15,9 @@ _changeable: dict[type, bool] = {}
 def remember() -> None:
     """Whatever is there now is old from now on; called before submissions get their forks."""
     global _numbers
+    gc.unfreeze()  # what was frozen to spare the collector work is not listed
     held = gc.get_objects()
+    gc.freeze()
     loose = gc.get_referents(*(one for one in held if type(one) in (dict, list, tuple)))
     _kept[:] = [one for one in (*held, *loose) if _can_change(type(one))]
     _numbers = frozenset(map(id, _kept))
