@@ -292,18 +292,39 @@ def _cells_of(path: Path | None) -> list[dict]:
 def _content(path: Path) -> dict:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CourseError(f"{path} is no notebook ({error}); save it again in Jupyter.") from error
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
         raise CourseError(
             f"{path} is no notebook of format 4 (it has no list of cells); open it in Jupyter and "
             "save it."
         )
-    content.setdefault("metadata", {})
-    language = content["metadata"].get("kernelspec", {}).get("language", "python")
+    for number, cell in enumerate(content["cells"], 1):
+        if not _is_cell(cell):
+            raise CourseError(
+                f"{path}, cell {number} is no cell as Jupyter writes it; open it there and save it."
+            )
+    metadata = content["metadata"] = _table(content.get("metadata"))
+    language = _table(metadata.get("kernelspec")).get("language", "python")
     if language != "python":
         raise CourseError(f"{path} is written in {language}; only Python notebooks can be graded.")
     return content
+
+
+def _table(value: Any) -> dict[str, Any]:
+    """A table of a notebook's; what stands in its place counts as none."""
+    return value if isinstance(value, dict) else {}
+
+
+def _is_cell(raw: Any) -> bool:
+    """Whether a cell has the parts that are read here, each of its kind."""
+    if not isinstance(raw, dict) or not isinstance(raw.get("metadata", {}), dict):
+        return False
+    source, marks = raw.get("source", ""), raw.get("metadata", {}).get("nbgrader") or {}
+    lines = source if isinstance(source, list) else [source]
+    names = [raw.get("cell_type", "code"), raw.get("id") or ""]
+    named = isinstance(marks, dict) and isinstance(marks.get("grade_id", ""), str)
+    return named and all(isinstance(text, str) for text in (*lines, *names))
 
 
 def _cell(path: Path, number: int, raw: dict, markers: Markers) -> Cell:

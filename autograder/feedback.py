@@ -50,8 +50,8 @@ class PageCell(Protocol):
         ...
 
     @property
-    def source(self) -> str:
-        """The instructor's source."""
+    def stub(self) -> str:
+        """Its text in the release: without what only the person who grades may read."""
         ...
 
     @property
@@ -144,7 +144,7 @@ def _sections(result: NotebookResult, notebook: PageNotebook, book: str) -> list
 def _heading(cell: PageCell) -> str:
     if cell.cell_type != "markdown" or cell.kind not in ("markdown", "readonly", "task"):
         return ""
-    lines = (line for line in cell.source.splitlines() if re.match(r"#{1,3} ", line))
+    lines = (line for line in cell.stub.splitlines() if re.match(r"#{1,3} ", line))
     title = next(lines, "").lstrip("#").strip()
     return WORTH.sub("", title)
 

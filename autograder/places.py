@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,10 +152,10 @@ class Places:
                 return ""
             name = NOTEBOOK.sub("", name)
         wanted = _plain(name)
-        known = {_plain(one): one for one in self.notebooks}
+        pairs = [(one, one) for one in self.notebooks]
         if not is_folder:
-            pairs = [(n, one) for one, names in self.notebooks.items() for n in names]
-            known |= {_plain(n): one for n, one in pairs}
+            pairs += [(n, one) for one, names in self.notebooks.items() for n in names]
+        known = _told_apart(pairs)
         if wanted in known:
             return known[wanted]
         near = [one for one in known if _same_number(one, wanted)]
@@ -169,9 +170,17 @@ def _same_number(one: str, other: str) -> bool:
     return "" in digits or digits[0] == digits[1]
 
 
+def _told_apart(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Assignments by what is plain in a name of theirs, where that is the name of one alone."""
+    found: dict[str, set[str]] = {}
+    for name, one in pairs:
+        found.setdefault(_plain(name), set()).add(one)
+    return {plain: min(ones) for plain, ones in found.items() if plain and len(ones) == 1}
+
+
 def _plain(name: str) -> str:
     """A name without what people change in it: case, spaces, dashes, "(1)", "copy"."""
-    return re.sub(r"[^a-z0-9]", "", COPY.sub("", name[:200]).casefold())
+    return re.sub(r"[\W_]", "", COPY.sub("", unicodedata.normalize("NFKD", name[:200])).casefold())
 
 
 def students_in(submitted: Path) -> list[str]:

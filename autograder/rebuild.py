@@ -118,6 +118,8 @@ def _cell(cell: Cell, result: NotebookResult, verdict: Verdict | None) -> dict[s
         source = _written(result.answers.get(cell.grade_id, cell.stub), cell)
         outputs = _printed(result.outputs.get(cell.grade_id, ""))
     metadata = _metadata(cell)
+    if cell.kind == "task":
+        metadata["autograder"] = {"released": harmless(cell.stub)}
     if verdict is not None:  # the feedback page says it from here
         metadata["autograder"] = {"told": harmless(verdict.told), "hidden": verdict.hidden}
     return _node(cell.cell_type, cell.id, source, metadata, outputs)

@@ -248,7 +248,7 @@ def read_rules(path: Path, assignment: str, questions: Iterable[str]) -> Rules:
         return Rules()
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CourseError(f"{path} is no TOML ({error}); mend that line.") from error
     known = sorted(questions)
     for name, table in content.items():
@@ -395,12 +395,12 @@ def _names(value: object) -> tuple[tuple[str, ...] | None, str]:
 
 def _positive(value: object) -> tuple[float | None, str]:
     good = isinstance(value, int | float) and not isinstance(value, bool)
-    good = good and math.isfinite(value) and value > 0  # type: ignore
-    return value if good else None, "a number above 0"  # type: ignore
+    good = good and 0 < value <= DAY  # type: ignore
+    return value if good else None, "a number above 0, of a day at most"  # type: ignore
 
 
 def _whole(value: object) -> tuple[int | None, str]:
-    good = type(value) is int and value > 0
+    good = type(value) is int and 0 < value <= 10**9
     return value if good else None, "a whole number above 0"  # type: ignore
 
 
@@ -472,19 +472,29 @@ def _times(path: Path, assignment: str) -> dict[str, float]:
     if not path.is_file():
         raise CourseError(f"{path} is missing; [late] in rules.toml names it under times.")
     times: dict[str, float] = {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), 2):
-            if row.get("assignment", assignment) != assignment:
-                continue
-            try:
-                when = moment(row["submitted"])
-                times[row["student"]] = max(when, times.get(row["student"], when))
-            except (KeyError, TypeError, ValueError) as error:
-                raise CourseError(
-                    f"{path}, line {number}: expected the columns student and submitted, with "
-                    "times such as 2026-03-01T23:59:00+01:00."
-                ) from error
+    for number, row in enumerate(_rows(path), 2):
+        if row.get("assignment", assignment) != assignment:
+            continue
+        try:
+            when = moment(row["submitted"])
+            times[row["student"]] = max(when, times.get(row["student"], when))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CourseError(
+                f"{path}, line {number}: expected the columns student and submitted, with "
+                "times such as 2026-03-01T23:59:00+01:00."
+            ) from error
     return times
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    """The lines of a table by its first one."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return list(csv.DictReader(file))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise CourseError(
+            f"{path} cannot be read ({error}); save it as CSV in UTF-8, as spreadsheets offer it."
+        ) from error
 
 
 def moment(text: str) -> float:

@@ -63,8 +63,15 @@ def cells() -> list[Any]:
         ),
         text("Because.", id="why", metadata=marks("why", 2, grade=True, solution=True)),
         code("print(1)", id="draw", metadata=marks("draw", 4, grade=True, solution=True)),
-        text("Draw a picture.", id="task", metadata=marks("task", 5, task=True, locked=True)),
+        text(
+            f"Draw a picture.\n\n{SCHEME}",
+            id="task",
+            metadata=marks("task", 5, task=True, locked=True),
+        ),
     ]
+
+
+SCHEME = "### BEGIN MARK SCHEME\n## Axes give a point\n### END MARK SCHEME"
 
 
 def make_course(root: Path, *, hooks: bool = False) -> Course:

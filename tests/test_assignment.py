@@ -50,6 +50,27 @@ def check(source: str, id: str = "t", points: object = 1) -> dict:
     return cell(source, id, grade=True, points=points)
 
 
+@pytest.mark.parametrize(
+    "odd",
+    ["x", {"source": None}, {"source": [1]}, {"metadata": []}, {"cell_type": 1}]
+    + [{"metadata": {"nbgrader": marks}} for marks in ([1], {"grade_id": None}, {"grade_id": 1})],
+)
+def test_what_is_no_cell_is_named(tmp_path: Path, odd):
+    with pytest.raises(CourseError, match=r"a\.ipynb, cell 2 is no cell") as caught:
+        make(tmp_path / "a", cell("1"), odd)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_notebook_without_sound_metadata_is_read_as_pythons(tmp_path: Path):
+    for metadata in (None, [], {"kernelspec": None}, {"kernelspec": "python3"}):
+        content = {"cells": [cell("1")], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+        (tmp_path / "a.ipynb").write_text(json.dumps(content), encoding="utf-8")
+        assert len(read_assignment(tmp_path).notebooks[0].cells) == 1
+    (tmp_path / "a.ipynb").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(CourseError, match="is no notebook"):
+        read_assignment(tmp_path)
+
+
 def test_what_is_released_is_what_nbgrader_releases(tmp_path: Path, course: Course, chapter: str):
     path = tmp_path / "source" / chapter / f"{chapter}.ipynb"
     path.parent.mkdir(parents=True)

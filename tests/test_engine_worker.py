@@ -640,6 +640,13 @@ def test_a_test_that_ends_in_no_number_with_the_reference_either_gives_all_point
     assert worker.rehearse(made.assignment, made.zygote).complaints == []
 
 
+def test_an_answer_names_no_error_of_its_own_so_that_it_counts_as_the_tests(task: Any) -> None:
+    made = task([PARTIAL[0], ("t_share", "share()\nshare() == 0.5", 2)])
+    raises = "class {}(Exception): pass\ndef share(): raise {}()"
+    for name in ("NoNumber", "BadScore"):
+        assert made.scores(share=raises.replace("{}", name)) == {"t_share": 0}
+
+
 def test_an_answer_that_makes_no_number_of_a_score_gets_nothing(task: Any) -> None:
     made = task([("share", "def share():\n    return 0.5"), ("t_share", "share()", 2)])
     for value in ("True", "'2'", "[2]", "lambda: 2"):
@@ -690,6 +697,55 @@ def test_objects_have_the_operators_that_the_references_objects_have(task: Any) 
     assert made.scores(money=MONEY.replace("<", ">")) == {"t_money": 0}
 
 
+RANKER = """\
+class Ranker:
+    def __init__(self): self.all = []
+    def add(self, x):
+        self.all.append(x)
+    def ranking(self): return sorted(self.all)
+"""
+TEST_RANKER = """\
+r = Ranker()
+for number in (3, 1, 2):
+    r.add(number)
+found = r.ranking()
+assert sorted(found) == [1, 2, 3]
+assert all(found[i] <= found[i + 1] for i in range(2))
+"""
+LIES = """
+class Lie:
+    def __init__(self, all): self.all = all
+    def __iter__(self): return iter(self.all)
+    def __getitem__(self, place): return 0
+    def __len__(self): return len(self.all)
+"""
+ITSELF = "self.all.append(x)\n        return self"
+
+
+FLUENT = RANKER.replace("self.all.append(x)", ITSELF)
+
+
+@pytest.mark.parametrize("reference", [RANKER, FLUENT])
+@pytest.mark.parametrize("gives", [ITSELF, ITSELF.replace("self.all.", "made[0].all.")])
+def test_an_object_that_a_call_gives_once_more_still_has_to_give_values(
+    task: Any, reference: str, gives: str
+) -> None:
+    made = task([("ranker", reference), ("t_ranker", TEST_RANKER, 1)])
+    made.known = Transcripts(made)
+    assert made.scores(ranker=FLUENT) == {"t_ranker": 1}
+    lies = RANKER.replace("self.all.append(x)", gives)
+    lies = lies.replace("sorted(self.all)", "Lie(self.all)")
+    lies = lies.replace("self.all = []", "self.all = []; made.append(self)")
+    assert made.scores(ranker="made = []\n" + lies + LIES) == {"t_ranker": 0}
+
+
+def test_which_numbers_a_test_draws_cannot_be_known_from_its_name(task: Any) -> None:
+    drawn = "random.seed('t_f')\nfirst = random.random()\n"
+    test = "x = random.random()\nassert f(x) == x"
+    made = task([("f", "def f(x):\n    return x"), ("t_f", test, 1)])
+    assert made.scores(f=drawn + "def f(x):\n    return first") == {"t_f": 0}
+
+
 TEST_HIDDEN = """\
 assert f(1) == 1, 'f(1) should be 1'
 ### BEGIN HIDDEN TESTS
@@ -707,6 +763,39 @@ def test_a_failure_in_a_hidden_line_is_not_shown(task: Any) -> None:
     assert hidden.hidden
     assert "77" not in hidden.told
     assert hidden.score == 0
+
+
+CALLS_BACK = """\
+def inside(x):
+    assert 0 <= x <= 1, f'f is asked between 0 and 1 only, not at {x}'
+    return x
+assert f(inside, 1) == 1
+### BEGIN HIDDEN TESTS
+assert f(abs, 77) == 77
+### END HIDDEN TESTS
+"""
+KEEPS_IT = """\
+kept = []
+def f(of, x):
+    kept.append(of)
+    try:
+        kept[0](x)
+    except AssertionError:
+        pass
+    return of(x)
+"""
+
+
+def test_a_claim_of_the_visible_part_that_is_met_in_the_hidden_one_is_hidden(task: Any) -> None:
+    made = task([("f", "def f(of, x):\n    return of(x)"), ("t_f", CALLS_BACK, 1)])
+    assert made.scores() == {"t_f": 1}
+    told = made.verdicts(f=KEEPS_IT)["t_f"]
+    assert told.hidden
+    assert told.score == 0
+    assert "77" not in told.told
+    seen = made.verdicts(f=KEEPS_IT.replace("kept[0](x)", "of(5)"))["t_f"]
+    assert not seen.hidden
+    assert "not at 5" in seen.told
 
 
 QUEUE = """\

@@ -139,7 +139,7 @@ class Cell:
 
     grade_id: str
     kind: str
-    source: str = ""
+    stub: str = ""
     cell_type: str = "code"
     points: float = 0.0
 

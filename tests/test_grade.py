@@ -100,9 +100,10 @@ def test_the_instructors_files_lie_beside_answers_and_tests(taught: Class):
     path = taught.course.root / "source" / NAME / "numbers.ipynb"
     (path.parent / "data").mkdir()
     (path.parent / "data" / "one.txt").write_text(str(1 / 3))
+    (path.parent / "beside.py").write_text("def read(name):\n    return float(open(name).read())\n")
     text = path.read_text(encoding="utf-8")
     text = text.replace(
-        '"import math"', r'"import math\none = float(open(\"data/one.txt\").read())"'
+        '"import math"', r'"import math\nimport beside\none = beside.read(\"data/one.txt\")"'
     )
     path.write_text(text.replace("third(1), 1 / 3", "third(1), one"))
     hand_in(taught.course.root, "ada", RIGHT | {"third": READS})
@@ -111,6 +112,13 @@ def test_the_instructors_files_lie_beside_answers_and_tests(taught: Class):
     assert scores(taught) == {"ada": 6, "noor": 0}
     prints = warm.fingerprints(taught.course, {NAME: warm.read(taught.course, NAME)})
     assert warm.known_mistakes(taught.course, NAME, prints[NAME]).of("third-values")[0]
+
+
+@linux
+def test_a_mark_scheme_is_on_no_page(taught: Class):
+    grade(taught, [NAME], students=["ada"], progress=False)
+    page = taught.feedback / "ada" / NAME / "numbers.html"
+    assert "Axes give" not in page.read_text(encoding="utf-8")
 
 
 @linux

@@ -90,6 +90,12 @@ def test_nothing_on_the_page_runs_or_is_fetched(root: Path):
     assert "evil.example" not in "".join(str(tag) for tag in soup.find_all("style"))
 
 
+def test_a_mark_scheme_stays_with_the_person_who_grades(root: Path):
+    assert "Axes give" not in page(root, "ada").get_text()
+    graded = root / "autograded" / "ada" / NAME / "numbers.ipynb"
+    assert "Axes give" in graded.read_text(encoding="utf-8")
+
+
 def test_what_was_written_is_there_as_it_was_written(root: Path):
     text = " ".join(page(root, "mallory").get_text().split())
     for part in as_in_formgrader(EVIL).split(

@@ -74,6 +74,14 @@ def test_a_notebook_beside_its_folder_is_found_and_named(submitted: Path, name: 
     assert name in place.note
 
 
+def test_names_of_any_script_are_told_apart(submitted: Path):
+    put(submitted, "作业一 (1)/x.ipynb", "笔记/x.ipynb", "Übung-2/x.ipynb", "課題/x.ipynb")
+    names = ("作业一", "作业二", "Übung 2", "課題!", "課題?")
+    places = Places(submitted, {name: ["x"] for name in names})
+    found = {name: place.folder.name for name in names if (place := places.of("ada", name))}
+    assert found == {"作业一": "作业一 (1)", "Übung 2": "Übung-2"}
+
+
 def test_all_notebooks_of_an_assignment_beside_its_folder(submitted: Path):
     place = put(submitted, "problem1.ipynb", "problem2.ipynb").of("ada", "ps1")
     assert place is not None

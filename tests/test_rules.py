@@ -485,7 +485,9 @@ def test_a_question_adds_to_the_defaults(tmp_path: Path):
         ("[defaults]\nseconds = true", "write a number above 0"),
         ("[defaults]\nseconds = nan", "write a number above 0"),
         ("[defaults]\nseconds = -1", "write a number above 0"),
+        ("[defaults]\nseconds = 1e308", "of a day at most"),
         ("[defaults]\nmemory_mb = 1.5", "whole number"),
+        ("a = " + "[" * 3000 + "]" * 3000, "is no TOML"),
         ("[squares]\nforbid = 'sorted'", "a list of names"),
         ("[squares]\nforbid = [1]", "a list of names"),
         ("[late]\npolicy = 'never'", "one of none, zero, per-day"),
@@ -531,6 +533,10 @@ def test_the_lms_knows_better_than_the_folder(tmp_path: Path):
     (tmp_path / "times.csv").write_text("who,when\na,b\n", encoding="utf-8")
     with pytest.raises(CourseError, match="line 2: expected the columns"):
         read_rules(tmp_path / "rules.toml", "week", [])
+    for content in (rows.replace("a,", "Müller,").encode("latin-1"), b"a," + b"x" * 200_000):
+        (tmp_path / "times.csv").write_bytes(content)
+        with pytest.raises(CourseError, match="save it as CSV in UTF-8"):
+            read_rules(tmp_path / "rules.toml", "week", [])
 
 
 def test_a_list_of_times_has_names_as_they_are_or_as_people_read_them():

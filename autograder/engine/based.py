@@ -185,7 +185,7 @@ def _fixed(kind: type, own: tuple[str, ...], new: tuple[str, ...], name: str) ->
 def _attribute(name: str) -> property:
     def ask(self: Any) -> Any:
         remote = self._remote
-        return remote.peer.get(remote.number, name, f"{remote.label}.{name}")
+        return remote.peer.get(remote.number, name, remote.use(name))
 
     return property(ask)
 
@@ -282,7 +282,7 @@ def _contents(value: Any) -> Any:
 def _changed(name: str) -> Callable:
     def method(self: Any, other: Any) -> Any:
         remote = self._remote
-        remote.peer.call(remote.number, name, (other,), {}, f"{remote.label}.{name}")
+        remote.peer.call(remote.number, name, (other,), {}, remote.use(name))
         return self
 
     return method
@@ -291,7 +291,7 @@ def _changed(name: str) -> Callable:
 def _joined(self: Any, other: Any) -> Any:
     """A path in a folder of the answer's; nothing but a path comes of it."""
     remote = self._remote
-    made = remote.peer.call(remote.number, "joinpath", (other,), {}, f"{remote.label}.joinpath")
+    made = remote.peer.call(remote.number, "joinpath", (other,), {}, remote.use("joinpath"))
     found = remote_of(made)
     if found is None or found.base not in PATHS or found.body != remote.body / str(other):
         raise TypeError("a path that was joined is none")

@@ -33,6 +33,7 @@ from autograder.engine.stand_ins import (
     make_class_class,
     remote_of,
     small,
+    ways,
 )
 from autograder.engine.wire import (
     HOLDERS,
@@ -141,17 +142,21 @@ class Expected:
     def __init__(self, kinds: Iterable[tuple[str, str]]) -> None:
         self.kinds: dict[str, list[str]] = {}
         for name, kind in kinds:
-            self.kinds.setdefault(_path(name), []).append(kind)
+            for way in ways(_path(name)):
+                self.kinds.setdefault(way, []).append(kind)
         self.made: collections.Counter[str] = collections.Counter()
 
     def next(self, name: str) -> bool:
         """Whether what is asked now has to give a value."""
         if not self.kinds:
             return False
-        path = next((part for part in _path(name).split("|") if part in self.kinds), "")
-        own = self.kinds.get(path)
-        self.made[path] += 1
-        return own is not None and own[min(self.made[path], len(own)) - 1] == "value"
+        due = [self._counted(way) for way in ways(_path(name))]
+        return any(due)
+
+    def _counted(self, way: str) -> bool:
+        own = self.kinds.get(way, ())
+        self.made[way] += bool(own)
+        return bool(own) and own[min(self.made[way], len(own)) - 1] == "value"
 
 
 def expectations(transcript: Iterable[Crossing]) -> list[tuple[str, str]]:
@@ -202,6 +207,11 @@ def parts_of(value: Any) -> Iterator[Any]:
 def is_quiet(label: str) -> bool:
     """Whether this is no call: setting, deleting, copying, asking by name, a backward pass."""
     return " " in label and not label.startswith("get ")
+
+
+def _given_by(label: str) -> str:
+    """The label of what a call with this label gives."""
+    return "|".join(f"{way}()" for way in ways(label))
 
 
 def _path(label: str) -> str:
@@ -393,7 +403,7 @@ class Peer:
             return label.removeprefix("get ")
         remote = self._remote_at(plain[0]) if op == "call" else None
         makes = remote is not None and remote.kind == "class" and plain[1] is None
-        return label if makes else f"{label}()"
+        return label if makes else _given_by(label)
 
     def _reply(self, message: "Outgoing", frame: Frame, label: str, before: int) -> Any:
         incoming = Incoming(self, frame, message.encoder.kept)
@@ -595,7 +605,7 @@ class Peer:
         incoming = Incoming(self, frame, [])
         calls = (call for call in reversed(self.open) if isinstance(call, Outgoing))
         incoming.call = next(calls, None)
-        incoming.origin = f"{incoming.call.label}()" if incoming.call is not None else ""
+        incoming.origin = _given_by(incoming.call.label) if incoming.call is not None else ""
         tree = frame.tree
         if self.is_free and "has" in tree:
             self.missing = LIBRARIES.difference(tree["has"])

@@ -53,13 +53,25 @@ class Remote:
         label = "|".join(self.origins) or self.kind
         return label if len(label) <= MAX_LABEL else f"{label[:60]}…{label[-50:]}"
 
+    def use(self, name: str) -> str:
+        """The label of a use of one of its attributes."""
+        return "|".join(f"{way}.{name}" for way in ways(self.label))
+
     def came(self, origin: str) -> None:
-        """A test came by it in this way, too."""
-        if origin and origin not in self.origins and len(self.origins) < 3:
-            self.origins += (origin,)
+        """A test came by it in this way, too; what gives itself goes by no further name."""
+        for way in ways(origin):
+            by_itself = any(way.startswith(f"{own}.") for own in self.origins)
+            if way and way not in self.origins and not by_itself and len(self.origins) < 3:
+                self.origins += (way,)
 
     def __del__(self) -> None:
         self.peer.drop(self.number)
+
+
+def ways(label: str) -> list[str]:
+    """The ways by which a test came to what this label is of."""
+    start = "get " if label.startswith("get ") else ""
+    return [f"{start}{way}" for way in label.removeprefix(start).split("|")]
 
 
 def remote_of(value: Any) -> Remote | None:
@@ -83,7 +95,7 @@ class StandIn:
             return remote.name
         if remote.is_bare or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
-        return remote.peer.get(remote.number, name, f"{remote.label}.{name}")
+        return remote.peer.get(remote.number, name, remote.use(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._remote.peer.put(self._remote.number, name, value)
@@ -156,7 +168,7 @@ def forward(name: str) -> Callable:
 
     def forwarded(self: StandIn, *args: Any, **kwargs: Any) -> Any:
         remote = self._remote
-        label = remote.label if name == "__call__" else f"{remote.label}.{name}"
+        label = remote.label if name == "__call__" else remote.use(name)
         target = None if name == "__call__" else name
         if name == "__exit__" and args and not _may_tell(args[1]):
             remote.peer.call(remote.number, name, (None, None, None), {}, label)
@@ -199,7 +211,7 @@ def _equal(self: StandIn, other: Any) -> Any:
     if remote_of(other) is None:
         return NotImplemented
     remote = self._remote
-    return remote.peer.call(remote.number, "__eq__", (other,), {}, f"{remote.label}.__eq__") is True
+    return remote.peer.call(remote.number, "__eq__", (other,), {}, remote.use("__eq__")) is True
 
 
 def _unequal(self: StandIn, other: Any) -> Any:

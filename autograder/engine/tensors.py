@@ -419,7 +419,7 @@ class Tensors:
         before = incoming.origin
         if remote is not None:
             remote.came(before)
-            incoming.origin = f"{remote.label}.{name}"
+            incoming.origin = remote.use(name)
         try:
             return incoming.value(node)
         finally:
@@ -945,7 +945,7 @@ def _reset(kind: torch.dtype) -> None:
 def _remote_method(name: str | None) -> Callable:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         remote = self.__dict__["_remote"]
-        label = remote.label if name is None else f"{remote.label}.{name}"
+        label = remote.label if name is None else remote.use(name)
         return remote.peer.call(remote.number, name, args, kwargs, label)
 
     return method
@@ -954,7 +954,7 @@ def _remote_method(name: str | None) -> Callable:
 def _remote_value(name: str) -> Callable:
     def value(self: Any) -> Any:
         remote = self.__dict__["_remote"]
-        return remote.peer.get(remote.number, name, f"{remote.label}.{name}")
+        return remote.peer.get(remote.number, name, remote.use(name))
 
     return value
 
@@ -966,7 +966,7 @@ def _get_attribute(self: Any, name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     remote = self.__dict__["_remote"]
-    value = remote.peer.get(remote.number, name, f"{remote.label}.{name}")
+    value = remote.peer.get(remote.number, name, remote.use(name))
     if not remote.peer.is_free:
         remote.peer.tensors.lend(self, remote.number, name, value)
     return value

@@ -349,11 +349,11 @@ def run_test(
         try:
             with student.clock(seconds) as clock, alarm(clock):
                 exec(seen, space, space)
+                _tell_kept(student, may_fail)
                 visible = len(crossings) if cell.hidden else None
                 exec(hidden, space, space)
                 value = eval(last, space, space) if last is not None else None
-            if student.peer.failed is not None and not may_fail:
-                raise student.peer.failed  # what the answer has kept to itself
+                _tell_kept(student, may_fail)
             score, work = partial(value, cell.points), clock.worked()
         except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
             error = caught
@@ -366,12 +366,18 @@ def run_test(
         error="" if error is None else said(error),
         message="" if error is None else _text(student, error)[:MAX_MESSAGE],
         raised=getattr(error, "raised", None),
-        in_hidden=_in_hidden(error, cell, name),
+        in_hidden=_in_hidden(error, cell, name) if visible is None else error is not None,
         transcript=_marked(crossings, visible),
         seconds=time.monotonic() - start,
         calls=student.peer.requests - calls,
         work=work,
     )
+
+
+def _tell_kept(student: Student, may_fail: bool) -> None:
+    """Raise the claim that did not hold, and that the answer which met it has kept to itself."""
+    if student.peer.failed is not None and not may_fail:
+        raise student.peer.failed
 
 
 class BadScore(Exception):

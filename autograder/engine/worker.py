@@ -35,6 +35,7 @@ from autograder.engine.texts import run_no_texts
 from autograder.engine.trusted import (
     BrokenCell,
     Guard,
+    NoNumber,
     Prepared,
     Space,
     compiled,
@@ -184,7 +185,7 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> Rehearsal:
         solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
         for run in runs(assignment, {}, zygote, solutions).values():
             found.costs[run.test] = run.calls, run.work
-            if run.error == "NoNumber":
+            if _is_no_number(run):
                 continue  # nbgrader gives full points then, and so do we
             if run.status != "passed" or run.score != notebook.cell(run.test).points:
                 complaints.append(f"{assignment.name}/{notebook.name}, {_complaint(run)}")
@@ -396,7 +397,7 @@ class Work:
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
     read_alone: dict[Any, dict[str, TestRun]] = field(default_factory=dict)  # see `_read_alone`
     made: list[Cell | tuple[ScriptCell, frozenset[str]]] = field(default_factory=list)
-    losses: int = 0  # processes that had to be ended
+    losses: int = 0  # processes that had to be ended since the present question began
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
     usual: dict[str, frozenset[str]] = field(default_factory=dict)  # those by test, where it helped
@@ -677,7 +678,7 @@ class Work:
             return [TestRun(test, "test-error", 0.0, kind, words) for test in tests]
 
     def _question(self, group: Group, tests: Sequence[str]) -> list[TestRun]:
-        start = time.monotonic()
+        start, self.losses = time.monotonic(), 0
         ended = self._forbidden(group, tests)
         if ended is None:
             ended = self._again(group, self._group(group, tests, {}))
@@ -807,7 +808,6 @@ class Work:
         """Run tests until one of them kills the process; each with whether it changed values."""
         student = self._student()
         self.used = True
-        self._reseed(student, tests[0])
         student.peer.policy = Guard(_operators(self.notebook, group.solutions))
         student.peer.protect = protect
         self.space.replaced = False
@@ -821,6 +821,7 @@ class Work:
             if ended := self._not_again(test):
                 yield ended, False
                 continue
+            self._reseed(student, test)
             student.peer.changed_ours = False
             allowed = self._of_reference(group, test) if protect else ()
             student.peer.allowed = _changes(allowed)
@@ -958,10 +959,10 @@ class Work:
 
     def _without_score(self, group: Group, run: TestRun) -> TestRun:
         """A test whose last line is no number with the reference either counts as nbgrader does."""
-        if self.own or run.error != "NoNumber":
+        if self.own or not _is_no_number(run):
             return run
         reference = runs(self.assignment, {}, self.zygote, group.solutions).get(run.test)
-        if reference is None or reference.error != "NoNumber":
+        if reference is None or not _is_no_number(reference):
             return run
         points = float(self.notebook.cell(run.test).points)
         return replace(run, status="passed", score=points, error="", message="")
@@ -1151,8 +1152,11 @@ class Work:
         return max([self._seconds(id) for id in group.solutions] or [self._seconds("")])
 
     def _reseed(self, student: Student, name: str) -> None:
-        """The same random numbers for the same test in every run."""
-        random.seed(name)
+        """The same random numbers for the same test in every run; only the tests' text says which.
+
+        An answer that knew them could hold what a test is going to draw.
+        """
+        random.seed(f"{name} {self.assignment.digest}")
         if "torch" in sys.modules:
             torch: Any = sys.modules["torch"]
             # torch.manual_seed would first write down where it was called from, for CUDA
@@ -1349,6 +1353,11 @@ IN_ALL = "the whole notebook took longer than it may; what was found by then cou
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
 
+def _is_no_number(run: TestRun) -> bool:
+    """Whether all claims held, and the last line was no number: not by an error's name alone."""
+    return run.status == "test-error" and run.error == NoNumber.__name__
+
+
 def _is_missing(run: TestRun) -> bool:
     return run.error == "NameError"
 
@@ -1400,10 +1409,15 @@ def _beside(assignment: Assignment) -> Iterator[None]:
             Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
             Path(folder, name).write_bytes(content)
         os.chdir(folder)
+        sys.path.insert(0, folder)  # the instructor's own modules
         try:
             yield
         finally:
             os.chdir(before)
+            sys.path.remove(folder)
+            for name, module in list(sys.modules.items()):
+                if str(getattr(module, "__file__", None)).startswith(folder + os.sep):
+                    del sys.modules[name]
 
 
 def _texts(notebooks: Sequence[Notebook]) -> frozenset[str]:
