@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from autograder.engine import rng
+from autograder.engine import rng, tensors
 from autograder.engine.peer import Gone, remote_of
 from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
@@ -958,3 +958,55 @@ def test_a_tensor_of_the_test_becomes_no_part_of_the_answers_module() -> None:
     for part in ({"params": [["w", ["R", 0]]]}, {"buffers": [["w", ["R", 0], True]]}):
         got = outcome(replying({"r": module(7, **part)}), torch.ones(2))
         assert isinstance(got, WireError)
+
+
+def _give_up(value: Tensor) -> None:
+    value.data.untyped_storage().resize_(0)
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "nothing": lambda p: None,
+    "an entry through .data": lambda p: p.data[0].fill_(9.0),
+    "a zero's sign": lambda p: p.data[0].fill_(-0.0),
+    "a NaN's bits": lambda p: p.data[0].view(torch.int64).fill_(0x7FF8000000000001),
+    "other memory, same entries": lambda p: setattr(p, "data", p.data.clone()),
+    "another layout": lambda p: setattr(p, "data", p.data.t().contiguous().t()),
+    "another kind": lambda p: setattr(p, "data", p.data.float()),
+    "another shape": lambda p: setattr(p, "data", p.data.reshape(4)),
+    "fewer": lambda p: setattr(p, "data", p.data[:1]),
+    "none": lambda p: setattr(p, "data", p.data[:0]),
+    "memory given up": _give_up,
+    "a gradient": lambda p: setattr(p, "grad", torch.ones_like(p)),
+    "no gradient wanted": lambda p: p.requires_grad_(False),
+}
+
+
+@pytest.mark.parametrize("later", CHANGES)
+@pytest.mark.parametrize("first", CHANGES)
+def test_what_is_taken_for_unchanged_without_a_copy_is_so(first: str, later: str) -> None:
+    value = nn.Parameter(torch.zeros(2, 2, dtype=torch.float64))
+    CHANGES[first](value)
+    with contextlib.suppress(WireError):
+        told = tensors.bits(value)
+        with contextlib.suppress(RuntimeError, IndexError):  # it does not fit the one before
+            CHANGES[later](value)
+        is_same = tensors._has_bits(value, told)
+        assert not is_same or tensors.bits(value) == told
+        assert is_same or (first, later) != ("nothing", "nothing")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        torch.zeros(2, 2).to_sparse(),
+        torch.zeros(2, 2, device="meta"),
+        torch.view_as_complex(torch.ones(2, 2)).conj(),
+        torch.view_as_complex(torch.ones(2, 2)).conj().imag,
+        nn.parameter.UninitializedParameter(),
+        torch.nested.nested_tensor([torch.zeros(2)], layout=torch.jagged),
+    ],
+    ids=str,
+)
+def test_an_odd_tensor_is_never_taken_for_unchanged(odd: Tensor) -> None:
+    told = (odd.dtype, (2, 2), False, b"\0" * 16, None)
+    assert not tensors._has_bits(odd, told)

@@ -47,6 +47,10 @@ DATA = tuple(f"torch.utils.data.{name}" for name in ("dataset", "dataloader", "s
 MAX_MODULES = 100_000  # in a tree, one that stands in two places counted twice
 
 
+ORDINARY = (Tensor, Parameter)  # themselves, and no class made of them
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
+
 Lent = tuple[weakref.ref[Module], Tensor, int]
 
 
@@ -290,8 +294,10 @@ class Tensors:
     def forget(self, number: int) -> None:
         """The other end does not need this module or graph any more."""
         self.graphs.pop(number, None)
-        if self.mine.pop(number, None) is not None:
-            self.last = {key: value for key, value in self.last.items() if key[:2] != (0, number)}
+        module = self.mine.pop(number, None)
+        if module is not None:
+            for name in (*module._parameters, *module._buffers, "/", ""):
+                self.last.pop((0, number, name), None)
 
     def _join(self, tensors: list[Any], entries: list[Any], graph: int, message: Any) -> None:
         """Make the tensors that came back nodes of our own graph."""
@@ -494,9 +500,12 @@ class Tensors:
 
     def state_out(self, message: "Outgoing") -> dict[str, Any]:
         """What changed here since the other end last heard: parameters, buffers, gradients."""
+        shared = [part for part in self._shared() if not self._is_as_told(*part)]
+        if not shared:
+            return self._state([], [], [])
         before = self.last.copy(), self.places.copy()
         try:
-            return self._changed_state(message)
+            return self._changed_state(message, shared)
         except WireError:  # none of it is sent; what is odd costs this one message
             self.last, self.places = before
             self.last |= self._odd_places()
@@ -511,11 +520,33 @@ class Tensors:
             if value is not None and (words := _odd(value))
         }
 
-    def _changed_state(self, message: "Outgoing") -> dict[str, Any]:
+    def _is_as_told(self, side: int, number: int, module: Module) -> bool:
+        """Whether a module is surely as the other end knows it; most are in most messages."""
+        last, places = self.last, self.places
+        if last.get((side, number, "")) != module.training:
+            return False
+        if module._modules and last.get((side, number, "/")) != self._kids(module):
+            return False
+        if not module._modules and last.get((side, number, "/")):
+            return False
+        for table in (module._parameters, module._buffers):
+            for name, value in table.items():
+                slot = (side, number, name)
+                own = slot if isinstance(value, Parameter) else None
+                if value is None:
+                    if last.get(slot, bits) is not None:
+                        return False
+                elif places.get(id(value)) != own or not _has_bits(value, last.get(slot)):
+                    return False
+        return True
+
+    def _changed_state(
+        self, message: "Outgoing", shared: Sequence[tuple[int, int, Any]]
+    ) -> dict[str, Any]:
         news: list[Any] = []
         modes: list[Any] = []
         structure: list[Any] = []
-        for side, number, module in self._shared():
+        for side, number, module in shared:
             for table in (module._parameters, module._buffers):
                 for name, value in table.items():
                     slot = (side, number, name)
@@ -537,6 +568,9 @@ class Tensors:
             if self.last.get((side, number, "")) != module.training:
                 self.last[side, number, ""] = module.training
                 modes.append([side, number, module.training])
+        return self._state(news, modes, structure)
+
+    def _state(self, news: list[Any], modes: list[Any], structure: list[Any]) -> dict[str, Any]:
         return {
             "m": news,
             "mode": modes,
@@ -805,6 +839,38 @@ def bits(value: Any) -> Any:
         _bytes(value.detach()),
         None if grad is None else _bytes(grad.detach()),
     )
+
+
+def _has_bits(value: Any, told: Any) -> bool:
+    """Whether `bits(value)` is surely this, found out without a copy of the entries."""
+    if type(told) is not tuple or len(told) != 5 or type(value) not in ORDINARY:
+        return False
+    kind, shape, requires_grad, entries, gradient = told
+    try:
+        if value.dtype is not kind or value.requires_grad is not requires_grad:
+            return False
+        if value.shape != shape or not _has_entries(value, entries):
+            return False
+        grad = value.grad if requires_grad and value.is_leaf else None
+        if grad is None or gradient is None:
+            return grad is gradient
+        same = type(grad) in ORDINARY and grad.dtype is kind and grad.shape == shape
+        return same and _has_entries(grad, gradient)
+    except RuntimeError:  # of a kind that has no entries in memory: it is looked at in full
+        return False
+
+
+def _has_entries(value: Tensor, entries: bytes) -> bool:
+    """Whether a tensor's memory holds these bytes; not sure of one that is laid out oddly."""
+    plain = value.is_cpu and value.layout is torch.strided and value.is_contiguous()
+    if not plain or value.is_nested or value.is_conj() or value.is_neg():
+        return False
+    storage, size = value.untyped_storage(), value.element_size()
+    if storage.nbytes() < value.storage_offset() * size + len(entries):
+        return False
+    if value.numel() * size != len(entries):
+        return False
+    return not entries or _memcmp(value.data_ptr(), entries, len(entries)) == 0
 
 
 def _bytes(value: Tensor) -> bytes:
