@@ -124,6 +124,8 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
 })
 # fmt: on
+WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
+LONGEST_WAY = max(way.count(".") + 1 for way in WAYS)
 ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries plain functions
 FILE = re.compile(r"\s*%%(?:writefile|file)\s+(?:-a\s+|--append\s+)?(?P<path>\S+\.py)\s*?\n")
 UNKNOWN = "*"  # the name of a module whose text is written to a file of any name
@@ -881,17 +883,17 @@ def _covers(entry: str, origin: str) -> bool:
     return "." not in entry and not hasattr(builtins, entry) and origin.endswith(f".{entry}")
 
 
+@lru_cache(maxsize=1000)
 def _is_way_round(origin: str) -> bool:
     """Whether this is a way to reach names by text, also as another module holds it."""
     parts = origin.split(".")
-    ways = (*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS)
-    for start in range(len(parts)):
-        inside = start and parts[0] not in sys.stdlib_module_names
-        if inside and parts[start] in ORDINARY:
+    ordinary = () if parts[0] in sys.stdlib_module_names else ORDINARY
+    for start, first in enumerate(parts):
+        if start and first in ordinary:
             continue
-        tail = ".".join(parts[start:])
-        for one in {tail, tail.lstrip("_") if start else tail}:  # random._os is os
-            if any(one == way or one.startswith(f"{way}.") for way in ways):
+        for one in {first, first.lstrip("_") if start else first}:  # random._os is os
+            rest = parts[start + 1 : start + LONGEST_WAY]
+            if any(".".join((one, *rest[:count])) in WAYS for count in range(len(rest) + 1)):
                 return True
     return False
 

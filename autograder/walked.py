@@ -19,6 +19,7 @@ WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CLASSES = (ast.ClassDef,)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+ASSIGNING = (ast.Assign, ast.For, ast.AnnAssign, ast.NamedExpr)
 MOST_DOTS = 20  # of a dotted name that is followed
 MOST_ORIGINS = 100  # things that one name is taken to stand for
 MOST_FOLLOWED = 100_000  # characters of what names are found to stand for, besides imports
@@ -78,7 +79,7 @@ class Taken:
     """A cell, taken apart."""
 
     statements: tuple["Statement", ...]
-    written: tuple["Statement", ...]  # of modules whose texts it writes to files
+    written: tuple["Statement", ...] = ()  # of modules whose texts it writes to files
 
 
 class Statement:
@@ -219,8 +220,11 @@ def cell(source: str) -> Taken | None:
     tree = parse(source)
     if tree is None:
         return None
-    texts = [*_written([node for node in ast.walk(tree) if isinstance(node, ast.Call)])]
-    return Taken(_statements(tree), tuple(s for text in texts for s in _defining(text)))
+    statements = _statements(tree)
+    if not any(statement.handed for statement in statements):
+        return Taken(statements)
+    texts = _written([node for node in ast.walk(tree) if isinstance(node, ast.Call)])
+    return Taken(statements, tuple(one for text in texts for one in _defining(text)))
 
 
 @kept
@@ -276,7 +280,7 @@ def bindings(nodes: Iterable[ast.AST]) -> Bindings:
             for alias in node.names:
                 origin = f"{node.module or ''}.{alias.name}"
                 imports.append((alias.asname or alias.name, origin))
-        else:
+        elif isinstance(node, ASSIGNING):
             assigned += [(name, one) for name, value in _assigned(node) if (one := dotted(value))]
     return Bindings(tuple(imports), tuple(assigned))
 
