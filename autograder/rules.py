@@ -556,23 +556,23 @@ def _read(
     names: frozenset[str],
 ) -> _Read | None:
     """Take a student's cells apart; arguments as for `broken_rules`. None if that is too much."""
-    given, known = _given(imports)
+    bound, known = locked_names(imports)
     packages = {name.partition(".")[0] for name in (*forbid, *WAYS_ROUND) if "." in name} - {""}
     everything = list(_parts(answer, others))
     try:
-        patches = _Patches(packages, _aliases(given, everything))
+        patches = _Patches(packages, _aliases(bound, everything))
     except walked.TooMuch:
         return None
-    return _Read(everything, _used(everything, names, patches, packages | known), given)
+    return _Read(everything, _used(everything, names, patches, packages | known), bound)
 
 
 @lru_cache(maxsize=64)
-def _given(imports: tuple[str, ...]) -> tuple[Sequence[Bindings], frozenset[str]]:
+def locked_names(imports: tuple[str, ...]) -> tuple[Sequence[Bindings], frozenset[str]]:
     """What names the instructor's cells bind to what, and the packages that they import."""
     trees = [tree for text in imports if (tree := parse(text))]
-    given = [walked.bindings(ast.walk(tree)) for tree in trees]
-    origins = [one for found in walked.aliases(given).values() for one in found]
-    return given, frozenset(origin.partition(".")[0] for origin in origins)
+    bound = [walked.bindings(ast.walk(tree)) for tree in trees]
+    origins = [origin for one in bound for _, origin in one.imports]
+    return bound, frozenset(origin.partition(".")[0] for origin in origins)
 
 
 def _aliases(given: Sequence[Bindings], parts: Sequence[_Part]) -> dict[str, set[str]]:
