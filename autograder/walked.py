@@ -39,6 +39,7 @@ def kept(make: Callable[[str], T]) -> Callable[[str], T]:
 
     @wraps(make)
     def get(text: str) -> T:
+        """What was made of it, or is made now."""
         nonlocal size
         if text not in found:
             found[text] = make(text)
@@ -109,6 +110,7 @@ class Statement:
 
     @cached_property
     def top_level(self) -> set[str]:
+        """Names that it binds for the cells below it."""
         return top_level_names(self.tree)
 
     @cached_property

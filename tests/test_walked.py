@@ -1,13 +1,20 @@
 """What the rules read of a notebook: found once for all questions, and bounded."""
 
 import ast
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from autograder import walked
+from autograder.assignment import read_assignment
+from autograder.engine.trusted import compiled_cell
+from autograder.engine.worker import NAMELESS, Work, _needed_here, _own_script, prepare
 from autograder.rules import QuestionRules, Unread, broken_rules, unread
 from autograder.syntax import parse
 from autograder.walked import EACH, MOST_KEPT, Dotted, Statement, TooMuch, aliases, bindings, cell
+from tests.small_course import NAME, make_course
 
 FIRST = "import torch\n\ndef first(x): return helper(x)\n"
 SECOND = "def second(x): return sorted(first(x))\n"
@@ -51,6 +58,22 @@ def test_where_nothing_is_forbidden_nothing_is_read(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(walked, "parse", lambda text: pytest.fail("it was read"))
     read = ("x = 1  # of its own", QuestionRules(), ["exec('1')"])
     assert broken_rules(*read) == () and not unread(*read).statements
+
+
+def test_what_is_the_instructors_is_read_before_there_is_a_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assignment = read_assignment(make_course(tmp_path / "course").root / "source" / NAME)
+    prepare(assignment)
+    monkeypatch.setattr(ast, "parse", lambda *_: pytest.fail("it was read again"))
+    (notebook,) = assignment.notebooks
+    zygote: Any = SimpleNamespace(head=())
+    script = _own_script(notebook, {}, set())
+    work = Work(assignment, notebook, script, zygote, None)
+    for step in script.cells:
+        if given := work._given(step, _needed_here(notebook)):
+            compiled_cell(given.source, given.grade_id or NAMELESS)
+    assert script.cells
 
 
 def test_what_is_kept_is_bounded():

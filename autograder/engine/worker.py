@@ -38,6 +38,7 @@ from autograder.engine.trusted import (
     Prepared,
     Space,
     compiled,
+    compiled_cell,
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
@@ -138,6 +139,10 @@ def prepare(assignment: Assignment) -> None:
         open_packages(imported(notebook))
         _needed_here(notebook)
         locked_names(tuple(_locked(notebook)))
+        _space(notebook)
+        for id, imports in notebook.imports.items():
+            facts(imports)
+            compiled_cell(imports, id)
         assert notebook.shared_names is not None
         for cell in notebook.cells:
             if cell.kind == "test":
@@ -145,6 +150,9 @@ def prepare(assignment: Assignment) -> None:
             elif cell.cell_type == "code":
                 facts(cell.source)
                 acts(cell.source)
+                altered(cell.source)
+                with suppress(SyntaxError):  # it is said where it runs
+                    compiled_cell(cell.source, cell.grade_id or NAMELESS)
 
 
 def runs(
@@ -616,7 +624,7 @@ class Work:
             return self._unprepared(given, part)
         seconds = self._seconds(given.grade_id)
         with self.budget.parts.under_way(part, seconds):
-            return self.space.prepare(given.source, given.grade_id or "without a name", seconds)
+            return self.space.prepare(given.source, given.grade_id or NAMELESS, seconds)
 
     def _unprepared(self, given: Cell, part: str) -> Prepared:
         """Leave out a cell that has ended the grader's process: what it makes is not there."""
@@ -1136,7 +1144,7 @@ class Work:
                 cells.append(cell)
                 wanted |= known.needed
         for cell in reversed(cells):
-            space.prepare(cell.source, cell.grade_id or "without a name")
+            space.prepare(cell.source, cell.grade_id or NAMELESS)
         return {name: space[name] for name in sorted(names) if name in space}
 
     def _stand_in(self, student: Student, instead: Mapping[str, Any]) -> None:
@@ -1350,6 +1358,7 @@ class Work:
 
 
 YOURS = "of yours"
+NAMELESS = "without a name"  # as cells of the instructor's may be
 MAX_GIVEN = 20_000_000  # bytes of the instructor's files beside a notebook
 MOST_CALLS = 100
 MOST_LOSSES = 30
