@@ -69,14 +69,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatch
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from autograder import walked
 from autograder.course import CourseError
 from autograder.engine.watch import WAYS_ROUND
 from autograder.names import plain, readable, shown
-from autograder.syntax import parse, top_level_names
+from autograder.syntax import parse
+from autograder.walked import Bindings, Dotted, Import, Statement
 
 # What reaches a name by its text, runs text, looks into other code, or could undo the stops.
 # fmt: off
@@ -122,16 +124,12 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
 })
 # fmt: on
+WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
+LONGEST_WAY = max(way.count(".") + 1 for way in WAYS)
 ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries plain functions
-SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
-CHANGERS = frozenset({"update", "setdefault", "pop", "clear", "__setitem__", "__delitem__"})
-WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
 FILE = re.compile(r"\s*%%(?:writefile|file)\s+(?:-a\s+|--append\s+)?(?P<path>\S+\.py)\s*?\n")
 UNKNOWN = "*"  # the name of a module whose text is written to a file of any name
 COMPUTED = "getattr with a computed name"
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-CLASSES = (ast.ClassDef,)
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 DAY = 86400
 NAMED = 5  # students in one sentence
 MAX_READ = 400_000  # characters of one student's code that are searched
@@ -291,15 +289,18 @@ def broken_rules(
     if len(answer) + sum(map(len, others)) > MAX_READ:
         words = f"your notebook holds more code than is read ({MAX_READ:,} characters)"
         return (Broken("too much code", 0, words),)
-    tree = parse(answer)
-    if tree is None:
+    taken = walked.cell(answer)
+    if taken is None:
         return ()
-    asked = names or _only_imported(tree)
-    read = _read(tree, forbid, others, imports, names)
+    asked = names or _only_imported(taken.statements)
+    read = _read(answer, forbid, tuple(others), tuple(imports), frozenset(names))
+    if read is None:
+        words = "your notebook gives what it imports more names than can be followed"
+        return (Broken("too many names", 0, words),)
     search = read.search(forbid, rules.allow, read.own)
     found = {}
     for part in read.own:
-        for name, line in [*search.imported(part.tree, asked), *search.of(part.tree)]:
+        for name, line in [*search.imported(part.holds, asked), *search.of(part.holds)]:
             found.setdefault((name, part.where), _broken(name, line, part.where))
     return tuple(found.values())
 
@@ -327,15 +328,16 @@ def unread(
     breaks no rule: only running the answer without it shows whether the answer needs it.
     """
     forbid = rules.forbidden
-    tree = parse(answer) if forbid else None
-    if tree is None:
+    read = None
+    if forbid and walked.cell(answer) is not None:
+        read = _read(answer, forbid, tuple(others), tuple(imports), frozenset(names))
+    if read is None:
         return Unread(frozenset(), frozenset(), "")
-    read = _read(tree, forbid, others, imports, names)
     own = {id(part) for part in read.own}
     rest = [part for part in read.everything if id(part) not in own]
     unstopped = tuple(name for name in forbid if hasattr(builtins, name) or name[0] == ".")
     search = read.search(unstopped, rules.allow, read.everything)
-    hits = [(part, found[0]) for part in rest if (found := search.of(part.tree))]
+    hits = [(part, found[0]) for part in rest if (found := search.of(part.holds))]
     modules = _modules_unread(read)
     for part, _ in hits:
         if part.statement < 0:
@@ -510,78 +512,31 @@ def moment(text: str) -> float:
 class _Part:
     """A statement at the top level of a student's cell, or of a module that a cell writes."""
 
-    tree: ast.Module
+    holds: Statement
     where: str  # of which cell, in words; empty for the answer's own
     cell: int = -1  # which of the other cells; -1 for the answer's own
     statement: int = -1  # which in its cell; -1 if it stands in a module
     modules: frozenset[str] = frozenset()  # that it is a part of, by the names to import them
 
-    def names(self) -> set[str]:
-        """What it defines or changes."""
-        found = top_level_names(self.tree) | set(_shared(self.tree))
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Attribute | ast.Subscript):
-                found |= {_root(node)} if not isinstance(node.ctx, ast.Load) else set()
-            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr":
-                found |= {_root(given) for given in node.args[:1]}
-        return found - {""}
 
-
-def _root(node: ast.AST | None) -> str:
-    """The name that an attribute or entry belongs to."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _parts(answer: ast.Module, others: Sequence[str]) -> Iterator[_Part]:
+def _parts(answer: str, others: Sequence[str]) -> Iterator[_Part]:
     """All statements of a student's: of the answer first, then of other cells and of modules."""
-    trees = [(answer, "", -1)]
+    cells = [(walked.cell(answer), "", -1)]
     for cell, text in enumerate(others):
         if file := FILE.match(text):
             path = Path(file["path"])
             modules = frozenset({*path.parent.parts, path.stem})
-            yield from _module(text[file.end() :], f" of your {path.name}", cell, modules)
-        elif tree := parse(text):
-            trees.append((tree, " of another cell of yours", cell))
-    for tree, where, cell in trees:
-        for number, node in enumerate(tree.body):
-            yield _Part(ast.Module([node], []), where, cell, number)
-        for text in filter(_is_module, _written(tree)):
-            yield from _module(text, " of a file that you write", cell, frozenset({UNKNOWN}))
-
-
-def _module(text: str, where: str, cell: int, modules: frozenset[str]) -> Iterator[_Part]:
-    tree = parse(text) or ast.Module([], [])
-    for node in tree.body:
-        yield _Part(ast.Module([node], []), where, cell, modules=modules)
-
-
-def _is_module(text: str) -> bool:
-    """Whether a text could be a module: it defines something."""
-    tree = parse(text)
-    return tree is not None and bool(top_level_names(tree))
-
-
-def _written(tree: ast.Module) -> Iterator[str]:
-    """Texts that stand in a cell as they are and are written to files."""
-    for given in _handed_to_writers(tree):
-        if (text := _text(given)) is not None:
-            yield text
-            continue
-        for part in ast.walk(given):
-            value = part.value if isinstance(part, ast.Constant) else None
-            if isinstance(value, bytes):
-                yield value.decode("utf-8", "replace")
-            elif isinstance(value, str):
-                yield value
-
-
-def _handed_to_writers(tree: ast.Module) -> list[ast.expr]:
-    """The arguments of all calls that may write a file."""
-    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    writes = (call for call in calls if getattr(call.func, "attr", "") in WRITERS)
-    return [given for call in writes for given in call.args]
+            for statement in walked.module(text[file.end() :]):
+                yield _Part(statement, f" of your {path.name}", cell, modules=modules)
+        else:
+            cells.append((walked.cell(text), " of another cell of yours", cell))
+    for taken, where, cell in cells:
+        if taken is not None:
+            for number, statement in enumerate(taken.statements):
+                yield _Part(statement, where, cell, number)
+            for statement in taken.written:
+                where = " of a file that you write"
+                yield _Part(statement, where, cell, modules=frozenset({UNKNOWN}))
 
 
 @dataclass(frozen=True)
@@ -590,30 +545,48 @@ class _Read:
 
     everything: Sequence[_Part]
     own: Sequence[_Part]
-    given: Sequence[ast.Module]  # the instructor's cells
+    given: Sequence[Bindings]  # of the instructor's cells
 
     def search(
         self, forbid: tuple[str, ...], allow: tuple[str, ...], parts: Sequence[_Part]
     ) -> "_Search":
         """A search in these statements."""
-        trees = [part.tree for part in parts]
-        return _Search(forbid, allow, _aliases([*self.given, *trees]), _defined(trees))
+        held = [part.holds for part in parts]
+        names = frozenset().union(*(one.own for one in held))
+        own = _Own(names, frozenset().union(*(one.members for one in held)))
+        return _Search(forbid, allow, _aliases(self.given, parts), own)
 
 
+@lru_cache(maxsize=2)  # the two searches in an answer begin with the same
 def _read(
-    answer: ast.Module,
-    forbid: Sequence[str],
-    others: Sequence[str],
-    imports: Sequence[str],
-    names: Collection[str],
-) -> _Read:
-    """Take a student's cells apart; arguments as for `broken_rules`."""
-    given = [other for text in imports if (other := parse(text))]
+    answer: str,
+    forbid: tuple[str, ...],
+    others: tuple[str, ...],
+    imports: tuple[str, ...],
+    names: frozenset[str],
+) -> _Read | None:
+    """Take a student's cells apart; arguments as for `broken_rules`. None if that is too much."""
+    bound, known = locked_names(imports)
     packages = {name.partition(".")[0] for name in (*forbid, *WAYS_ROUND) if "." in name} - {""}
     everything = list(_parts(answer, others))
-    patches = _Patches(packages, _aliases([*given, *(part.tree for part in everything)]))
-    own = _used(everything, names, patches, packages | _imported(given))
-    return _Read(everything, own, given)
+    try:
+        patches = _Patches(packages, _aliases(bound, everything))
+    except walked.TooMuch:
+        return None
+    return _Read(everything, _used(everything, names, patches, packages | known), bound)
+
+
+@lru_cache(maxsize=64)
+def locked_names(imports: tuple[str, ...]) -> tuple[Sequence[Bindings], frozenset[str]]:
+    """What names the instructor's cells bind to what, and the packages that they import."""
+    trees = [tree for text in imports if (tree := parse(text))]
+    bound = [walked.bindings(ast.walk(tree)) for tree in trees]
+    origins = [origin for one in bound for _, origin in one.imports]
+    return bound, frozenset(origin.partition(".")[0] for origin in origins)
+
+
+def _aliases(given: Sequence[Bindings], parts: Sequence[_Part]) -> dict[str, set[str]]:
+    return walked.aliases([*given, *(part.holds.bindings for part in parts)])
 
 
 def _modules_unread(read: _Read) -> set[str]:
@@ -628,28 +601,16 @@ def _modules_unread(read: _Read) -> set[str]:
     hidden: set[str] = set()
     named: set[str] = set()
     for parts in cells.values():
-        whole = ast.Module([node for p in parts if p.statement >= 0 for node in p.tree.body], [])
-        texts = [n.value for n in ast.walk(whole) if isinstance(n, ast.Constant)]
-        files = {Path(text).stem for text in texts if isinstance(text, str) and _is_file(text)}
+        whole = [part.holds for part in parts if part.statement >= 0]
+        files = {name for one in whole for name in one.files}
         named |= files
-        if written := _handed_to_writers(whole):
-            plain = all(_text(one) is not None or isinstance(one, ast.Constant) for one in written)
-            (seen if plain else hidden).update(files)
+        if files and (written := [given for one in whole for given in one.handed]):
+            plain = (walked.text(n) is not None or isinstance(n, ast.Constant) for n in written)
+            (seen if all(plain) else hidden).update(files)
         seen.update(name for part in parts for name in part.modules)
-    found: set[str] = set()
-    for part in read.everything:
-        for node in ast.walk(part.tree):
-            if isinstance(node, ast.Import):
-                found.update(alias.name.partition(".")[0] for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                found.add(f"{node.module}".partition(".")[0])
+    found = {name for part in read.everything for name in part.holds.packages}
     unseen = found - (seen - hidden) - sys.modules.keys()
     return {name for name in unseen if name in named or not _is_installed(name)}
-
-
-def _is_file(text: str) -> bool:
-    """Whether a constant may be the name of a module's file."""
-    return text.endswith(".py") and " " not in text
 
 
 @lru_cache(maxsize=1000)
@@ -669,22 +630,30 @@ class _Patches:
     packages: Collection[str]
     aliases: Mapping[str, set[str]]
 
-    def of(self, part: _Part) -> bool:
+    def of(self, holds: Statement) -> bool:
         """Whether a statement, or a function that it defines, does so."""
-        return any(self._is_patch(node) for node in ast.walk(part.tree))
+        mocks = not self._mocks.isdisjoint(holds.read)
+        mocks |= any(attribute.endswith("mock") for attribute in holds.attributes)
+        calls = holds.of_kind(ast.Call) if mocks else ()
+        return any(map(self._is_patch, holds.changes)) or any(map(self._is_patch, calls))
+
+    @cached_property
+    def _mocks(self) -> frozenset[str]:
+        """Names that may lead to `mock.patch`."""
+        return frozenset(n for n, found in self.aliases.items() if any("mock" in o for o in found))
 
     def _is_patch(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Attribute | ast.Subscript):
             return not isinstance(node.ctx, ast.Load) and self._is_theirs(node.value)
         if not isinstance(node, ast.Call):
             return False
-        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        called = walked.called(node)
         if any("mock.patch" in origin for origin in _origins(node.func, self.aliases)):
-            texts = {(_text(given) or "").partition(".")[0] for given in node.args}
+            texts = {(walked.text(given) or "").partition(".")[0] for given in node.args}
             return bool(texts & {*self.packages}) or any(map(self._is_theirs, node.args))
-        if called in CHANGERS and isinstance(node.func, ast.Attribute):
+        if called in walked.CHANGERS and isinstance(node.func, ast.Attribute):
             return _is_namespace(node.func.value) and self._is_theirs(node.func.value)
-        return called in SETTERS and any(map(self._is_theirs, node.args[:1]))
+        return called in walked.SETTERS and any(map(self._is_theirs, node.args[:1]))
 
     def _is_theirs(self, node: ast.expr) -> bool:
         """Whether this is a library, or something in it."""
@@ -716,31 +685,27 @@ def _used(
     makers: dict[str, list[int]] = {}
     modules: dict[str, list[int]] = {}
     for number, part in enumerate(parts):
-        for name in part.modules or part.names():
+        for name in part.modules or part.holds.names:
             (modules if part.modules else makers).setdefault(name, []).append(number)
     mine = {number for number, part in enumerate(parts) if not part.where}
     todo = [*makers.pop("*", ()), *(n for name in names for n in makers.pop(name, ()))]
-    if not any(number in mine for number in todo if "*" not in parts[number].names()):
+    if not any(number in mine for number in todo if "*" not in parts[number].holds.names):
         todo += mine
-    todo += [number for number, part in enumerate(parts) if patches.of(part)]
+    todo += [number for number, part in enumerate(parts) if patches.of(part.holds)]
     used: set[int] = set()
     while todo:
         number = todo.pop()
         if number not in used:
             used.add(number)
-            tree = parts[number].tree
-            free = _free(tree)
-            for node in ast.walk(tree):
-                target = node.target if isinstance(node, ast.AugAssign) else node  # read as well
-                if isinstance(target, ast.Name) and (id(node) in free or target is not node):
-                    todo += makers.pop(target.id, ())
-                elif isinstance(node, ast.Import | ast.ImportFrom):
-                    found = _modules(node, packages)
-                    todo += [n for name in found for n in modules.pop(name, ())]
+            holds = parts[number].holds
+            todo += [n for name in holds.uses for n in makers.pop(name, ())]
+            for node in holds.imports:
+                found = _modules(node, packages)
+                todo += [n for name in found for n in modules.pop(name, ())]
     return [parts[number] for number in sorted(used)]
 
 
-def _modules(node: ast.Import | ast.ImportFrom, packages: Collection[str]) -> Iterator[str]:
+def _modules(node: Import, packages: Collection[str]) -> Iterator[str]:
     """Names of modules that an import may load."""
     names = [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -750,70 +715,17 @@ def _modules(node: ast.Import | ast.ImportFrom, packages: Collection[str]) -> It
     yield from (piece for name in names for piece in name.split("."))
 
 
-def _imported(trees: Sequence[ast.Module]) -> set[str]:
-    """Packages that the instructor's cells import."""
-    return {origin.partition(".")[0] for origins in _aliases(trees).values() for origin in origins}
-
-
-def _only_imported(answer: ast.Module) -> set[str]:
+def _only_imported(answer: Sequence[Statement]) -> set[str]:
     """What an answer imports if it does nothing else: then that is the answer."""
-    if any(not isinstance(node, ast.Import | ast.ImportFrom) for node in answer.body):
+    if any(not isinstance(node, Import) for one in answer for node in one.tree.body):
         return set()
-    return top_level_names(answer) - {"*"}
-
-
-def _aliases(trees: Sequence[ast.Module]) -> dict[str, set[str]]:
-    """What imported names stand for, and names that such a name was assigned to."""
-    found: dict[str, set[str]] = {}
-    assigned: list[tuple[str, ast.expr]] = []
-    for node in (node for tree in trees for node in ast.walk(tree)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                first = alias.name.partition(".")[0]
-                origin = alias.name if alias.asname else first
-                found.setdefault(alias.asname or first, set()).add(origin)
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                name = alias.asname or alias.name
-                found.setdefault(name, set()).add(f"{node.module or ''}.{alias.name}")
-        else:
-            assigned.extend(_assigned(node))
-    for _ in range(4):  # a chain of assignments longer than this is left to the run
-        for name, value in assigned:
-            found.setdefault(name, set()).update(_origins(value, found))
-    return {name: origins for name, origins in found.items() if origins}
-
-
-def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Names that are given the value of a name or attribute."""
-    if isinstance(node, ast.Assign):
-        pairs = [(target, node.value) for target in node.targets]
-    elif isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple | ast.List):
-        pairs = [(node.target, value) for value in node.iter.elts]
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-        pairs = [(node.target, node.value)]
-    else:
-        return
-    for target, value in pairs:
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            inner = zip(target.elts, value.elts, strict=False)
-        else:
-            inner = [(target, value)]
-        for one, given in inner:
-            if isinstance(one, ast.Name) and isinstance(given, ast.Name | ast.Attribute):
-                yield one.id, given
+    return {name for one in answer for name in one.top_level} - {"*"}
 
 
 def _origins(node: ast.expr, aliases: Mapping[str, set[str]]) -> set[str]:
     """Full dotted names that an expression may stand for; empty if its root was not imported."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or len(parts) > 20:
-        return set()
-    tail = ".".join(reversed(parts))
-    return {f"{origin}.{tail}" if tail else origin for origin in aliases.get(node.id, ())}
+    name = walked.dotted(node)
+    return {name.of(origin) for origin in aliases.get(name.root, ())} if name else set()
 
 
 @dataclass(frozen=True)
@@ -824,103 +736,54 @@ class _Own:
     members: frozenset[str]  # methods and attributes of the student's own classes
 
 
-def _defined(trees: Sequence[ast.Module]) -> _Own:
-    names: set[str] = set()
-    members: set[str] = set()
-    for tree in trees:
-        names.update(name for name in top_level_names(tree) if not hasattr(builtins, name))
-        names.update(node.name for node in tree.body if isinstance(node, FUNCTIONS + CLASSES))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                members.update(top_level_names(ast.Module(node.body, [])))
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                members.add(node.attr)
-    return _Own(frozenset(names), frozenset(members))
-
-
-def _free(tree: ast.Module) -> set[int]:
-    """ids of the name nodes that no function or comprehension around them binds."""
-    found: set[int] = set()
-    todo: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
-    while todo:
-        node, local = todo.pop()
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load) and node.id not in local:
-                found.add(id(node))
-            continue
-        if isinstance(node, COMPREHENSIONS):
-            first = node.generators[0]
-            todo.append((first.iter, local))
-            inside = [part for part in ast.iter_child_nodes(node) if part is not first]
-            inside += [first.target, *first.ifs]
-            bound = _targets(node.generators)
-        else:
-            inside, bound = _scope(node)
-            inner = {id(child) for child in inside}
-            todo += [(part, local) for part in ast.iter_child_nodes(node) if id(part) not in inner]
-        todo += [(part, local | bound) for part in inside]
-    return found
-
-
-def _scope(node: ast.AST) -> tuple[Sequence[ast.AST], frozenset[str]]:
-    """The children of a node that have a scope of their own, and the names bound in it."""
-    if isinstance(node, FUNCTIONS):
-        body = ast.Module(list(node.body), [])
-        given = _parameters(node.args)
-        shared = {name for part in node.body for name in _shared(part)}
-        return node.body, frozenset((top_level_names(body) | given) - shared)
-    if isinstance(node, ast.Lambda):
-        return [node.body], _parameters(node.args)
-    return [], frozenset()
-
-
-def _parameters(given: ast.arguments) -> frozenset[str]:
-    """A function's own parameters, not those of a lambda among its defaults."""
-    parts = ast.iter_child_nodes(given)
-    return frozenset(part.arg for part in parts if isinstance(part, ast.arg))
-
-
-def _targets(generators: Sequence[ast.comprehension]) -> frozenset[str]:
-    parts = (part for generator in generators for part in ast.walk(generator.target))
-    names = (part for part in parts if isinstance(part, ast.Name))
-    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Store))
-
-
-def _shared(node: ast.AST) -> Iterator[str]:
-    """Names that a statement declares to be those of the cell."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Global):
-            yield from part.names
-
-
 @dataclass(frozen=True)
 class _Search:
-    """Looks for forbidden names in a syntax tree."""
+    """Looks for forbidden names in statements."""
 
     forbid: tuple[str, ...]
     allow: tuple[str, ...]
     aliases: Mapping[str, set[str]]
     own: _Own
 
-    def of(self, tree: ast.Module) -> list[tuple[str, int]]:
-        """Forbidden names that the tree mentions, and where."""
-        free = _free(tree)
+    def of(self, holds: Statement) -> list[tuple[str, int]]:
+        """Forbidden names that a statement mentions, and where."""
+        if not self._may_find(holds):
+            return []
         # nodes inside a dotted name that is judged as a whole; and of a call that is
-        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-        judged = {id(call.func) for call in calls if _is_getattr(call)}
+        judged = {id(call.func) for call in holds.getattrs}
         found = []
-        for node in ast.walk(tree):  # what encloses comes before what it holds
+        for node in holds.nodes:
             chain = isinstance(node, ast.Attribute)
             done = id(node) in judged or (chain and self._allowed(node))
-            names = [] if done else list(self._mentions(node, id(node) in free))
+            names = [] if done else list(self._mentions(node, id(node) in holds.free))
             if chain and (done or names) and isinstance(node.value, ast.Attribute | ast.Name):
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]
         return sorted(set(found), key=lambda hit: (hit[1], hit[0]))
 
-    def imported(self, tree: ast.Module, asked: Collection[str]) -> Iterator[tuple[str, int]]:
+    def _may_find(self, holds: Statement) -> bool:
+        """Whether a statement has any name that is forbidden somewhere; most have none."""
+        return bool(
+            holds.getattrs
+            or not holds.read.isdisjoint(self._names)
+            or not holds.attributes.isdisjoint(BY_TEXT_ATTRIBUTES)
+            or any(map(self._method_name, holds.attributes))
+            or any(self._leads_to_forbidden(name) for name in holds.dotted)
+            or any(map(self._star_hit, holds.read) if "*" in self.aliases else ())
+        )
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """Names that may be forbidden as they stand."""
+        named = {name for name in self.aliases if self._leads_to_forbidden(Dotted(name, ""))}
+        return frozenset({*self.forbid, *BY_TEXT, "getattr", *named})
+
+    def _leads_to_forbidden(self, name: Dotted) -> bool:
+        return any(self._forbidden(name.of(origin)) for origin in self.aliases.get(name.root, ()))
+
+    def imported(self, holds: Statement, asked: Collection[str]) -> Iterator[tuple[str, int]]:
         """Forbidden things that are imported under a name that the question asks for."""
-        for node in tree.body:
+        for node in holds.tree.body:
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     if alias.name == "*":
@@ -1003,9 +866,9 @@ class _Search:
 
     def _by_text(self, node: ast.Call) -> Iterator[str]:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
-        if not _is_getattr(node) or "getattr" in self.own.names:
+        if not walked.is_getattr(node) or "getattr" in self.own.names:
             return
-        text = _text(node.args[1]) if len(node.args) > 1 else None
+        text = walked.text(node.args[1]) if len(node.args) > 1 else None
         if text is None:
             if "getattr" not in self.allow:
                 yield COMPUTED
@@ -1017,14 +880,10 @@ class _Search:
 
     def _item(self, node: ast.Subscript) -> Iterator[str]:
         """Something["name"] on the dictionary of a module."""
-        text = _text(node.slice)
+        text = walked.text(node.slice)
         holder = node.value.id if isinstance(node.value, ast.Name) else ""
         if holder == "__builtins__" and (text is None or text in BY_TEXT or text in self.forbid):
             yield text or holder
-
-
-def _is_getattr(node: ast.Call) -> bool:
-    return getattr(node.func, "id", "") == "getattr"
 
 
 def _covers(entry: str, origin: str) -> bool:
@@ -1034,17 +893,17 @@ def _covers(entry: str, origin: str) -> bool:
     return "." not in entry and not hasattr(builtins, entry) and origin.endswith(f".{entry}")
 
 
+@lru_cache(maxsize=1000)
 def _is_way_round(origin: str) -> bool:
     """Whether this is a way to reach names by text, also as another module holds it."""
     parts = origin.split(".")
-    ways = (*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS)
-    for start in range(len(parts)):
-        inside = start and parts[0] not in sys.stdlib_module_names
-        if inside and parts[start] in ORDINARY:
+    ordinary = () if parts[0] in sys.stdlib_module_names else ORDINARY
+    for start, first in enumerate(parts):
+        if start and first in ordinary:
             continue
-        tail = ".".join(parts[start:])
-        for one in {tail, tail.lstrip("_") if start else tail}:  # random._os is os
-            if any(one == way or one.startswith(f"{way}.") for way in ways):
+        for one in {first, first.lstrip("_") if start else first}:  # random._os is os
+            rest = parts[start + 1 : start + LONGEST_WAY]
+            if any(".".join((one, *rest[:count])) in WAYS for count in range(len(rest) + 1)):
                 return True
     return False
 
@@ -1055,16 +914,3 @@ def _same(entry: str, origin: str) -> bool:
         return False
     same_package = entry.partition(".")[0] == origin.partition(".")[0]
     return same_package and entry.rpartition(".")[2] == origin.rpartition(".")[2].strip("_")
-
-
-def _text(node: ast.expr, depth: int = 50) -> str | None:
-    """The string that an expression of constants spells; None if it is computed otherwise."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth:
-        left, right = _text(node.left, depth - 1), _text(node.right, depth - 1)
-        return None if left is None or right is None else left + right
-    if isinstance(node, ast.JoinedStr):
-        parts = [value.value if isinstance(value, ast.Constant) else None for value in node.values]
-        return None if None in parts else "".join(map(str, parts))
-    return None

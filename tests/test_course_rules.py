@@ -1,5 +1,6 @@
 """The course's own rules: said beside the question, and no right answer is caught by one."""
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,8 +14,9 @@ from autograder.engine.worker import Work, _own_script, runs
 from autograder.engine.zygote import Zygote
 from autograder.intake import Piece, ScriptCell
 from autograder.release import build_instructor
-from autograder.rules import Rules, broken_rules, read_rules, unread
+from autograder.rules import Rules, Unread, broken_rules, read_rules, unread
 from autograder.source import Source, read_source
+from autograder.syntax import top_level_names
 
 FINISHED = {  # an answer that is the finished part, by chapter and question
     ("01_embedding", "token-embedding"): "from lab.blocks import TokenEmbedding",
@@ -76,6 +78,18 @@ def test_no_known_answer_is_caught_by_a_rule(course: Course, chapter: str):
                 left_out = unread(*read)
                 own = [place for place, _ in left_out.statements if place < 0]
                 assert not own and not left_out.modules, (cell.id, answer.name)
+
+
+def test_of_the_reference_nothing_is_left_unread(course: Course, chapter: str):
+    """What is left unread has the whole notebook run a second time, for every right submission."""
+    source = read_source(course.source(chapter))
+    rules = rules_of(course, source, chapter)
+    given = [c.source for c in source.cells if c.is_code and c.kind not in ("solution", "test")]
+    for cell in source.of_kind("solution"):
+        others = [c.source for c in source.of_kind("solution") if c is not cell]
+        for names in ((), top_level_names(ast.parse(cell.source))):
+            found = unread(cell.source, rules.for_question(cell.id), others, given, names)
+            assert found == Unread(frozenset(), frozenset(), ""), cell.id
 
 
 @pytest.mark.parametrize("chapter", ["03_attention", "05_layer_norm"])

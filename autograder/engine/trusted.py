@@ -248,7 +248,7 @@ class Space(dict):
             peer.protect, peer.allowed, peer.expected = False, (), ()
         try:
             with timed as clock, alarm(clock), _silence(), recording:
-                exec(_compiled_cell(source, where), self, self)
+                exec(compiled_cell(source, where), self, self)
         except Gone:
             gone = True
         except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
@@ -313,7 +313,8 @@ def _is_local(value: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=2000)
-def _compiled_cell(source: str, where: str) -> Any:
+def compiled_cell(source: str, where: str) -> Any:
+    """The code of one of the instructor's cells; raises SyntaxError."""
     tree = parse(source)
     if tree is None:
         raise SyntaxError("it is no Python")

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -39,6 +39,7 @@ from autograder.engine.trusted import (
     Prepared,
     Space,
     compiled,
+    compiled_cell,
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
@@ -53,7 +54,7 @@ from autograder.results import (
     Transcript,
     Verdict,
 )
-from autograder.rules import QuestionRules, broken_rules, statements, unread
+from autograder.rules import QuestionRules, broken_rules, locked_names, statements, unread
 from autograder.syntax import acts, altered, facts, parse, touched
 
 
@@ -138,6 +139,11 @@ def prepare(assignment: Assignment) -> None:
     for notebook in assignment.notebooks:
         open_packages(imported(notebook))
         _needed_here(notebook)
+        locked_names(tuple(_locked(notebook)))
+        _space(notebook)
+        for id, imports in notebook.imports.items():
+            facts(imports)
+            compiled_cell(imports, id)
         assert notebook.shared_names is not None
         for cell in notebook.cells:
             if cell.kind == "test":
@@ -145,6 +151,9 @@ def prepare(assignment: Assignment) -> None:
             elif cell.cell_type == "code":
                 facts(cell.source)
                 acts(cell.source)
+                altered(cell.source)
+                with suppress(SyntaxError):  # it is said where it runs
+                    compiled_cell(cell.source, cell.grade_id or NAMELESS)
 
 
 def runs(
@@ -616,7 +625,7 @@ class Work:
             return self._unprepared(given, part)
         seconds = self._seconds(given.grade_id)
         with self.budget.parts.under_way(part, seconds):
-            return self.space.prepare(given.source, given.grade_id or "without a name", seconds)
+            return self.space.prepare(given.source, given.grade_id or NAMELESS, seconds)
 
     def _unprepared(self, given: Cell, part: str) -> Prepared:
         """Leave out a cell that has ended the grader's process: what it makes is not there."""
@@ -1136,7 +1145,7 @@ class Work:
                 cells.append(cell)
                 wanted |= known.needed
         for cell in reversed(cells):
-            space.prepare(cell.source, cell.grade_id or "without a name")
+            space.prepare(cell.source, cell.grade_id or NAMELESS)
         return {name: space[name] for name in sorted(names) if name in space}
 
     def _stand_in(self, student: Student, instead: Mapping[str, Any]) -> None:
@@ -1170,7 +1179,8 @@ class Work:
 
     def _forbidden(self, group: Group, tests: Sequence[str]) -> list[TestRun] | None:
         """What an answer calls though it may not; its tests are not run then."""
-        words = [b.words for id in group.solutions for b in broken_rules(*self._texts(id)[0])]
+        solutions = self._with_rules(group)
+        words = [b.words for id in solutions for b in broken_rules(*self._texts(id)[0])]
         if not words:
             return None
         where = f"{self.notebook.name}/{group.solutions[0]}"
@@ -1184,11 +1194,7 @@ class Work:
 
         The places are those of the student's other cells, and last that of the answer's own.
         """
-        modules = [
-            f"%%writefile {name}\n{content.decode('utf-8', 'replace')}"
-            for name, content in self.script.files
-            if name.endswith(".py")
-        ]
+        modules = self._modules
         cells = list(enumerate(self.script.cells))
         others = [(n, c) for n, c in cells if c.grade_id != solution and self._is_own(c)]
         here = [n for n, c in cells if c.grade_id == solution]
@@ -1196,11 +1202,25 @@ class Work:
             self.script.answers.get(solution, ""),
             self.assignment.rules.for_question(solution),
             [*(cell.source for _, cell in others), *modules],
-            [cell.source for cell in self.notebook.of_kind("readonly", "code")],
+            _locked(self.notebook),
             self.notebook.defines.get(solution, ()),
         )
         places = [*(number for number, _ in others), *(-1 for _ in modules)]
         return read, [*places, *(here[-1:] or [-1])]
+
+    def _with_rules(self, group: Group) -> list[str]:
+        """The group's questions that forbid something; of the others nothing is read."""
+        rules = self.assignment.rules
+        return [id for id in group.solutions if rules.for_question(id).forbidden]
+
+    @cached_property
+    def _modules(self) -> list[str]:
+        """The modules that were handed in, as cells that write them."""
+        return [
+            f"%%writefile {name}\n{content.decode('utf-8', 'replace')}"
+            for name, content in self.script.files
+            if name.endswith(".py")
+        ]
 
     def _without_unread(self, group: Group, found: list[TestRun], took: float) -> list[TestRun]:
         """An answer may need nothing that could not be read: then it earns as much without that.
@@ -1230,9 +1250,9 @@ class Work:
     def _unread(self, group: Group) -> tuple[frozenset[tuple[int, int]], frozenset[str], str]:
         """Statements, by their cell's place, and modules that no answer of the group shows."""
         sets = []
-        for solution in group.solutions:
+        for solution in self._with_rules(group):
             read, places = self._texts(solution)
-            if read[1].forbidden and places[-1] >= 0:
+            if places[-1] >= 0:
                 found = unread(*read)
                 out = frozenset((places[cell], number) for cell, number in found.statements)
                 sets.append((out, found.modules, found.words))
@@ -1342,6 +1362,7 @@ class Work:
 
 
 YOURS = "of yours"
+NAMELESS = "without a name"  # as cells of the instructor's may be
 MAX_GIVEN = 20_000_000  # bytes of the instructor's files beside a notebook
 MOST_CALLS = 100
 MOST_LOSSES = 30
@@ -1451,6 +1472,11 @@ def _used_by_functions(source: str) -> frozenset[str]:
         found |= {name.get_name() for name in table.get_symbols() if name.is_global()}
         todo += table.get_children()
     return frozenset(found)
+
+
+def _locked(notebook: Notebook) -> list[str]:
+    """The instructor's cells besides answers and tests."""
+    return [cell.source for cell in notebook.of_kind("readonly", "code")]
 
 
 def _operators(notebook: Notebook, solutions: Sequence[str] | None = None) -> frozenset[str]:

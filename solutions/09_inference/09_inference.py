@@ -669,18 +669,19 @@ class CachedAttention(MultiHeadAttention):
 def use_cache(model: nn.Module) -> list[CachedAttention]:
     """Give every decoder layer of the model attentions with caches; return them, empty."""
     ### BEGIN SOLUTION
+
+    def cached(attention: MultiHeadAttention, grows: bool) -> CachedAttention:
+        if not isinstance(attention, CachedAttention):
+            return CachedAttention(attention, grows=grows)
+        attention.reset()
+        return attention
+
     caches = []
     for layer in list(model.modules()):  # a list, because the loop changes the model
-        if not isinstance(layer, DecoderLayer):
-            continue
-        for name, grows in (("self_attention", True), ("cross_attention", False)):
-            attention = getattr(layer, name)
-            if isinstance(attention, CachedAttention):
-                attention.reset()
-            else:
-                attention = CachedAttention(attention, grows=grows)
-                setattr(layer, name, attention)
-            caches.append(attention)
+        if isinstance(layer, DecoderLayer):
+            layer.self_attention = cached(layer.self_attention, grows=True)
+            layer.cross_attention = cached(layer.cross_attention, grows=False)
+            caches += [layer.self_attention, layer.cross_attention]
     return caches
     ### END SOLUTION
 

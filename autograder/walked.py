@@ -1,0 +1,436 @@
+"""What the statements of a notebook hold that rules ask for, found once for all of its questions.
+
+The text is often a student's: what is remembered of it is bounded by its length, as a notebook is.
+"""
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from autograder.syntax import parse, top_level_names
+
+SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
+CHANGERS = frozenset({"update", "setdefault", "pop", "clear", "__setitem__", "__delitem__"})
+WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+CLASSES = (ast.ClassDef,)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+ASSIGNING = (ast.Assign, ast.For, ast.AnnAssign, ast.NamedExpr)
+MOST_DOTS = 20  # of a dotted name that is followed
+MOST_ORIGINS = 100  # things that one name is taken to stand for
+MOST_FOLLOWED = 100_000  # characters of what names are found to stand for, besides imports
+MOST_KEPT = 500_000  # characters of texts whose statements are kept: a notebook that is read
+EACH = 50  # characters that a text counts for, however short it is
+Import = ast.Import | ast.ImportFrom
+
+
+T = TypeVar("T")
+Node = TypeVar("Node", bound=ast.AST)
+
+
+def kept(make: Callable[[str], T]) -> Callable[[str], T]:
+    """The same function of a text, which keeps what it made of the last ones."""
+    found: dict[str, T] = {}
+    size = 0
+
+    @wraps(make)
+    def get(text: str) -> T:
+        """What was made of it, or is made now."""
+        nonlocal size
+        if text not in found:
+            found[text] = make(text)
+            size += len(text) + EACH
+            while size > MOST_KEPT and len(found) > 1:
+                oldest = next(iter(found))
+                del found[oldest]
+                size -= len(oldest) + EACH
+        return found[text]
+
+    return get
+
+
+class Dotted(NamedTuple):
+    """A dotted name: the name that it begins with, and what of it; perhaps nothing."""
+
+    root: str
+    tail: str
+
+    def of(self, origin: str) -> str:
+        """Its full name if the root stands for this."""
+        return f"{origin}.{self.tail}" if self.tail else origin
+
+
+class Bindings(NamedTuple):
+    """Where names may get a library's things from."""
+
+    imports: tuple[tuple[str, str], ...]  # a name, and what is imported under it
+    assigned: tuple[tuple[str, Dotted], ...]  # a name, and the dotted name that it is set to
+
+
+class TooMuch(Exception):
+    """Names stand for more things than are followed."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A cell, taken apart."""
+
+    statements: tuple["Statement", ...]
+    written: tuple["Statement", ...] = ()  # of modules whose texts it writes to files
+
+
+class Statement:
+    """One statement at the top level of a cell or module."""
+
+    def __init__(self, node: ast.stmt) -> None:
+        """Nothing of it is looked at before it is asked for."""
+        self.tree = ast.Module([node], [])
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All of it; what encloses comes before what it holds."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def _by_kind(self) -> dict[type, list]:
+        found: dict[type, list] = {}
+        for node in self.nodes:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    def of_kind(self, *kinds: type[Node]) -> list[Node]:
+        """Its nodes of these kinds."""
+        return [node for kind in kinds for node in self._by_kind.get(kind, ())]
+
+    # --- names ---------------------------------------------------------------------------------
+
+    @cached_property
+    def top_level(self) -> set[str]:
+        """Names that it binds for the cells below it."""
+        return top_level_names(self.tree)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What it defines or changes."""
+        found = self.top_level.union(*(node.names for node in self.of_kind(ast.Global)))
+        parts = self.of_kind(ast.Attribute, ast.Subscript)
+        found |= {root(node) for node in parts if not isinstance(node.ctx, ast.Load)}
+        calls = (c for c in self.of_kind(ast.Call) if getattr(c.func, "id", "") == "setattr")
+        return frozenset(found.union(root(one) for call in calls for one in call.args[:1]) - {""})
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """Functions and classes, and names that are no builtin's, of its top level."""
+        names = {name for name in self.top_level if not hasattr(builtins, name)}
+        body = (node for node in self.tree.body if isinstance(node, FUNCTIONS + CLASSES))
+        return frozenset(names.union(node.name for node in body))
+
+    @cached_property
+    def members(self) -> frozenset[str]:
+        """Methods and attributes of classes."""
+        parts = self.of_kind(ast.Attribute)
+        found = {node.attr for node in parts if isinstance(node.ctx, ast.Store)}
+        bodies = (ast.Module(node.body, []) for node in self.of_kind(ast.ClassDef))
+        return frozenset(found.union(*map(top_level_names, bodies)))
+
+    @cached_property
+    def free(self) -> set[int]:
+        """ids of the name nodes that no function or comprehension around them binds."""
+        return _free(self.tree)
+
+    @cached_property
+    def uses(self) -> frozenset[str]:
+        """Names that it takes from the cell around it."""
+        added = (node.target for node in self.of_kind(ast.AugAssign))  # is read as well
+        found = [node for node in self.of_kind(ast.Name) if id(node) in self.free]
+        return frozenset(n.id for n in (*found, *added) if isinstance(n, ast.Name))
+
+    # --- what a search looks at ----------------------------------------------------------------
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """All names that it reads."""
+        nodes = self.of_kind(ast.Name)
+        return frozenset(node.id for node in nodes if isinstance(node.ctx, ast.Load))
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """All attributes that it reads, and those that a pattern takes from an object."""
+        nodes = self.of_kind(ast.Attribute)
+        found = {node.attr for node in nodes if isinstance(node.ctx, ast.Load)}
+        return frozenset(found.union(*(n.kwd_attrs for n in self.of_kind(ast.MatchClass))))
+
+    @cached_property
+    def dotted(self) -> frozenset[Dotted]:
+        """All dotted names of more than one part."""
+        found = map(dotted, self.of_kind(ast.Attribute))
+        return frozenset(one for one in found if one is not None)
+
+    @cached_property
+    def getattrs(self) -> list[ast.Call]:
+        """Calls of `getattr`."""
+        return [call for call in self.of_kind(ast.Call) if is_getattr(call)]
+
+    # --- libraries and modules -----------------------------------------------------------------
+
+    @cached_property
+    def bindings(self) -> Bindings:
+        """What it imports, and the names that it gives to something."""
+        return bindings(self.nodes)
+
+    @cached_property
+    def changes(self) -> list[ast.expr]:
+        """Nodes that may set something inside a library."""
+        parts = self.of_kind(ast.Attribute, ast.Subscript)
+        calls = self.of_kind(ast.Call)
+        return [
+            *(node for node in parts if not isinstance(node.ctx, ast.Load)),
+            *(call for call in calls if called(call) in SETTERS | CHANGERS),
+        ]
+
+    @cached_property
+    def imports(self) -> list[Import]:
+        """Its imports, wherever they stand."""
+        return self.of_kind(ast.Import, ast.ImportFrom)
+
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """First parts of the modules that it imports, not by a dot."""
+        names = (alias.name for node in self.of_kind(ast.Import) for alias in node.names)
+        froms = (f"{n.module}" for n in self.of_kind(ast.ImportFrom) if not n.level)
+        return frozenset(name.partition(".")[0] for name in (*names, *froms))
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """Modules whose files its texts name."""
+        texts = (node.value for node in self.of_kind(ast.Constant))
+        return frozenset(Path(t).stem for t in texts if isinstance(t, str) and _is_file(t))
+
+    @cached_property
+    def handed(self) -> list[ast.expr]:
+        """The arguments of all calls that may write a file."""
+        return _handed_to_writers(self.of_kind(ast.Call))
+
+
+@kept
+def cell(source: str) -> Taken | None:
+    """A cell's statements; None if it is no Python."""
+    tree = parse(source)
+    if tree is None:
+        return None
+    statements = _statements(tree)
+    if not any(statement.handed for statement in statements):
+        return Taken(statements)
+    texts = _written([node for node in ast.walk(tree) if isinstance(node, ast.Call)])
+    return Taken(statements, tuple(one for text in texts for one in _defining(text)))
+
+
+@kept
+def module(source: str) -> tuple[Statement, ...]:
+    """A module's statements; none if it is no Python."""
+    return _statements(parse(source) or ast.Module([], []))
+
+
+def _statements(tree: ast.Module) -> tuple[Statement, ...]:
+    return tuple(map(Statement, tree.body))
+
+
+def _defining(text: str) -> tuple[Statement, ...]:
+    """The statements of a text that could be a module: it defines something."""
+    tree = parse(text)
+    return _statements(tree) if tree is not None and top_level_names(tree) else ()
+
+
+def _written(calls: Sequence[ast.Call]) -> Iterator[str]:
+    """Texts that stand in a cell as they are and are written to files."""
+    for given in _handed_to_writers(calls):
+        if (spelt := text(given)) is not None:
+            yield spelt
+            continue
+        for part in ast.walk(given):
+            value = part.value if isinstance(part, ast.Constant) else None
+            if isinstance(value, bytes):
+                yield value.decode("utf-8", "replace")
+            elif isinstance(value, str):
+                yield value
+
+
+def _handed_to_writers(calls: Iterable[ast.Call]) -> list[ast.expr]:
+    writes = (call for call in calls if getattr(call.func, "attr", "") in WRITERS)
+    return [given for call in writes for given in call.args]
+
+
+def _is_file(text: str) -> bool:
+    """Whether a constant may be the name of a module's file."""
+    return text.endswith(".py") and " " not in text
+
+
+def bindings(nodes: Iterable[ast.AST]) -> Bindings:
+    """What nodes import, and the names that they give to something."""
+    imports: list[tuple[str, str]] = []
+    assigned: list[tuple[str, Dotted]] = []
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                imports.append((alias.asname or first, alias.name if alias.asname else first))
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                origin = f"{node.module or ''}.{alias.name}"
+                imports.append((alias.asname or alias.name, origin))
+        elif isinstance(node, ASSIGNING):
+            assigned += [(name, one) for name, value in _assigned(node) if (one := dotted(value))]
+    return Bindings(tuple(imports), tuple(assigned))
+
+
+def aliases(places: Iterable[Bindings]) -> dict[str, set[str]]:
+    """What imported names stand for, and names that such a name was assigned to.
+
+    Raises TooMuch where that is more than is followed: `a = a.b` and `a = a.c` double it.
+    """
+    found: dict[str, set[str]] = {}
+    assigned: list[tuple[str, Dotted]] = []
+    for place in places:
+        assigned += place.assigned
+        for name, origin in place.imports:
+            found.setdefault(name, set()).add(origin)
+    if any(len(origins) > MOST_ORIGINS for origins in found.values()):
+        raise TooMuch
+    seen: dict[tuple[str, Dotted], int] = {}
+    size = 0
+    for _ in range(4):  # a chain of assignments longer than this is left to the run
+        before = size
+        for pair in assigned:
+            name, value = pair
+            origins = found.get(value.root)
+            if not origins or seen.get(pair) == len(origins):
+                continue
+            seen[pair] = len(origins)
+            new = {value.of(origin) for origin in origins} - found.setdefault(name, set())
+            size += sum(map(len, new)) + len(new)
+            found[name] |= new
+            if size > MOST_FOLLOWED or len(found[name]) > MOST_ORIGINS:
+                raise TooMuch
+        if size == before:
+            break
+    return found
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names that are given the value of a name or attribute."""
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple | ast.List):
+        pairs = [(node.target, value) for value in node.iter.elts]
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        pairs = [(node.target, node.value)]
+    else:
+        return
+    for target, value in pairs:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            inner = zip(target.elts, value.elts, strict=False)
+        else:
+            inner = [(target, value)]
+        for one, given in inner:
+            if isinstance(one, ast.Name) and isinstance(given, ast.Name | ast.Attribute):
+                yield one.id, given
+
+
+def dotted(node: ast.AST) -> Dotted | None:
+    """The dotted name that this is; None if it is something else, or longer than is followed."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or len(parts) > MOST_DOTS:
+        return None
+    return Dotted(node.id, ".".join(reversed(parts)))
+
+
+def root(node: ast.AST | None) -> str:
+    """The name that an attribute or entry belongs to."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_getattr(node: ast.Call) -> bool:
+    """Whether this calls `getattr` by its name."""
+    return getattr(node.func, "id", "") == "getattr"
+
+
+def called(node: ast.Call) -> str:
+    """The last part of the name that is called."""
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def text(node: ast.expr, depth: int = 50) -> str | None:
+    """The string that an expression of constants spells; None if it is computed otherwise."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth:
+        left, right = text(node.left, depth - 1), text(node.right, depth - 1)
+        return None if left is None or right is None else left + right
+    if isinstance(node, ast.JoinedStr):
+        parts = [value.value if isinstance(value, ast.Constant) else None for value in node.values]
+        return None if None in parts else "".join(map(str, parts))
+    return None
+
+
+def _free(tree: ast.Module) -> set[int]:
+    """ids of the name nodes that no function or comprehension around them binds."""
+    found: set[int] = set()
+    todo: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
+    while todo:
+        node, local = todo.pop()
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load) and node.id not in local:
+                found.add(id(node))
+            continue
+        if isinstance(node, COMPREHENSIONS):
+            first = node.generators[0]
+            todo.append((first.iter, local))
+            inside = [part for part in ast.iter_child_nodes(node) if part is not first]
+            inside += [first.target, *first.ifs]
+            bound = _targets(node.generators)
+        else:
+            inside, bound = _scope(node)
+            inner = {id(child) for child in inside}
+            todo += [(part, local) for part in ast.iter_child_nodes(node) if id(part) not in inner]
+        todo += [(part, local | bound) for part in inside]
+    return found
+
+
+def _scope(node: ast.AST) -> tuple[Sequence[ast.AST], frozenset[str]]:
+    """The children of a node that have a scope of their own, and the names bound in it."""
+    if isinstance(node, FUNCTIONS):
+        body = ast.Module(list(node.body), [])
+        given = _parameters(node.args)
+        shared = {name for part in node.body for name in _shared(part)}
+        return node.body, frozenset((top_level_names(body) | given) - shared)
+    if isinstance(node, ast.Lambda):
+        return [node.body], _parameters(node.args)
+    return [], frozenset()
+
+
+def _parameters(given: ast.arguments) -> frozenset[str]:
+    """A function's own parameters, not those of a lambda among its defaults."""
+    parts = ast.iter_child_nodes(given)
+    return frozenset(part.arg for part in parts if isinstance(part, ast.arg))
+
+
+def _targets(generators: Sequence[ast.comprehension]) -> frozenset[str]:
+    parts = (part for generator in generators for part in ast.walk(generator.target))
+    names = (part for part in parts if isinstance(part, ast.Name))
+    return frozenset(name.id for name in names if isinstance(name.ctx, ast.Store))
+
+
+def _shared(node: ast.AST) -> Iterator[str]:
+    """Names that a statement declares to be those of the cell."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Global):
+            yield from part.names
