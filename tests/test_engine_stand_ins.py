@@ -1,0 +1,114 @@
+"""Special methods of an answer's objects in whole courses: as in one process, and their lies."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.engine import worker
+from autograder.engine.zygote import Zygote
+from tests.test_engine_worker import SETUP, Task, Transcripts
+
+
+@pytest.fixture
+def task(tmp_path: Path, open_zygote: Zygote) -> Callable[..., Task]:
+    """task(parts) makes an assignment of (id, source) and (id, source, points)."""
+
+    def make(parts: list[tuple[Any, ...]]) -> Task:
+        return Task(tmp_path, open_zygote, [("setup", SETUP), *parts], 10.0)
+
+    return make
+
+
+ORDER = "from dataclasses import dataclass\n@dataclass(order=True)\nclass V:\n    n: int\n    m: int = 0"
+BY_N = "class V:\n    def __init__(self, n, m=0): self.n, self.m = n, m\n"
+LESS = BY_N + "    def __lt__(self, other): return (self.n, self.m) < (other.n, other.m)"
+MORE = LESS.replace("__lt__", "__gt__").replace(") < (", ") > (")
+SORTS = """\
+vs = [V(3), V(1), V(2, 1), V(2)]
+assert [(v.n, v.m) for v in sorted(vs)] == [(1, 0), (2, 0), (2, 1), (3, 0)]
+assert min(vs).n == 1 and max(vs).n == 3 and V(1) < V(2) and V(2) > V(1) and not V(2) < V(1)
+"""
+TIMES = BY_N + "    def __mul__(self, k): return V(k * self.n)\n    __rmul__ = __mul__"
+SCALES = "assert (2 * V(3)).n == (V(3) * 2).n == 6 and (2.5 * V(2)).n == 5"
+FROZEN = "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass V:\n    n: int\n    m: int = 0"
+HASHED = (
+    BY_N
+    + "    def __eq__(self, o): return type(o) is V and (self.n, self.m) == (o.n, o.m)\n"
+    + "    def __hash__(self): return hash((self.n, self.m))"
+)
+IN_SETS = """\
+assert len({V(1), V(1), V(2)}) == 2 and V(2) in {V(1), V(2)} and V(3) not in {V(1), V(2)}
+assert hash(V(1)) == hash(V(1)) and {V(1): "a"}[V(1)] == "a" and V(1) != V(2)
+assert 1 not in {V(1)} and V(1) not in {1} and V(1) not in {(1, 0)}
+"""
+SHAPES = "class Shape: pass\nclass Circle(Shape): pass"
+KINDS = """\
+assert issubclass(Circle, Shape) and issubclass(Circle, Circle) and not issubclass(Shape, Circle)
+assert isinstance(Circle(), Shape) and issubclass(Circle, (int, Shape))
+"""
+GREET = 'def greet(name):\n    "Says hello."\n    return "hello " + name'
+DECORATED = (
+    "import functools\ndef loud(f):\n    @functools.wraps(f)\n"
+    "    def inner(*args): return f(*args)\n    return inner\n@loud\n" + GREET
+)
+NAMED = "assert greet.__doc__ == 'Says hello.' and greet.__name__ == 'greet' and greet('a')[-1] == 'a'"
+TRUTH = (
+    BY_N + "    def __bool__(self): return self.n > 0\n    def __len__(self): return self.m\n"
+    "    def __eq__(self, other): return self.n == other.n\n    __hash__ = None"
+)
+NUMPY = TRUTH.replace("self.n == other.n", "np.int64(self.n) == other.n")
+TRUE = "assert V(1) and not V(0, 5) and len(V(0, 5)) == 5 and V(1) == V(1) and V(1) != V(2)"
+APPLY = "def apply(f, xs): return [f(x) for x in xs]"
+FOLD = APPLY + "\ndef fold(f, a, b): return f(a, b)"
+MAPPED = APPLY.replace("[f(x) for x in xs]", "list(map(f, xs))")
+GIVEN = """\
+import operator
+assert apply(str.upper, ["a"]) == ["A"] and apply(len, ["ab"]) == [2] and apply(int, ["1"]) == [1]
+assert apply(operator.neg, [1]) == [-1] and apply(operator.itemgetter(0), ["ab"]) == ["a"]
+assert apply(" ".join, [["a", "b"]]) == ["a b"] and apply(dict.fromkeys, ["a"]) == [{"a": None}]
+assert fold(operator.add, 1, 2) == 3 and fold(divmod, 7, 2) == (3, 1) and fold(pow, 2, 3) == 8
+assert fold(int.__add__, 1, 2) == 3 and fold(list.count, [1, 1], 1) == 2
+assert apply(operator.methodcaller("lower"), ["A"]) == ["a"] and fold(math.gcd, 4, 6) == 2
+"""
+TABLE = "def table(): return {'a': [1, 2]}\ndef items(): return [1, [2]]"
+WRAPPED = (
+    "import collections\ndef table():\n    t = collections.UserDict()\n    t['a'] = [1, 2]\n    return t\n"
+    "def items(): return collections.UserList([1, [2]])"
+)
+OWN_WRAPPED = (
+    "import collections\nclass T(collections.UserDict): pass\nclass L(collections.UserList): pass\n"
+    "def table(): return T(a=[1, 2])\ndef items(): return L([1, [2]])"
+)
+EQUALS = "assert table() == {'a': [1, 2]} and items() == [1, [2]]"
+
+ALIKE: list[tuple[str, str, list[str], str]] = [
+    ("order", ORDER, [LESS, MORE], SORTS),
+    ("less", LESS, [ORDER, MORE], SORTS),
+    ("more", MORE, [LESS, ORDER], SORTS),
+    ("times", TIMES, [TIMES.replace("__rmul__ = __mul__", "def __rmul__(self, k): return self * k")],
+     SCALES),
+    ("frozen", FROZEN, [HASHED], IN_SETS),
+    ("hashed", HASHED, [FROZEN, HASHED.replace("hash((self.n, self.m))", "0")], IN_SETS),
+    ("shapes", SHAPES, [SHAPES.replace("(Shape)", "(B)").replace("class C", "class B(Shape): pass\nclass C")],
+     KINDS),
+    ("greet", DECORATED, [GREET, DECORATED + "\ngreet = functools.lru_cache(greet)"], NAMED),
+    ("truth", TRUTH, [NUMPY], TRUE),
+    ("apply", FOLD, [FOLD.replace(APPLY, MAPPED)], GIVEN),
+    ("tables", TABLE, [WRAPPED, OWN_WRAPPED], EQUALS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", ALIKE, ids=lambda part: part[0])
+def test_what_passes_in_one_process_passes_in_two(task: Any, part: Any) -> None:
+    name, reference, answers, test = part
+    made = task([(name, reference), (f"t_{name}", test, 2)])
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {f"t_{name}": 2}
+    made.known = Transcripts(made)
+    for answer in answers:
+        exec(SETUP, space := {"__name__": "__main__"})
+        exec(answer + "\n" + test, space)
+        verdict = made.verdicts(**{name: answer})[f"t_{name}"]
+        assert verdict.score == 2, (answer, verdict)
