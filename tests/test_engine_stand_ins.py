@@ -112,3 +112,108 @@ def test_what_passes_in_one_process_passes_in_two(task: Any, part: Any) -> None:
         exec(answer + "\n" + test, space)
         verdict = made.verdicts(**{name: answer})[f"t_{name}"]
         assert verdict.score == 2, (answer, verdict)
+
+
+DERIVES = "def derivative(f, x):\n    h = 1e-5\n    return (f(x + h) - f(x - h)) / (2 * h)"
+DUAL = """\
+class Dual:
+    def __init__(self, v, d): self.v, self.d = v, d
+    def __mul__(self, o): return Dual(self.v * o.v, self.v * o.d + self.d * o.v)
+def derivative(f, x):
+    return f(Dual(x, 1.0)).d
+"""
+SQUARE = "assert abs(derivative(lambda x: x * x, 2.0) - 4) < 1e-6, '2x'"
+NAMES = """\
+class Ranker:
+    def __init__(self): self.items = []
+    def add(self, x):
+        self.items.append(x)
+        return self
+    @property
+    def ranking(self): return sorted(self.items)
+"""
+RANKS = "r = Ranker()\nfor x in (3, 1):\n    r = r.add(x)\nassert r.ranking == [1, 3]"
+
+
+def test_what_the_tests_own_function_cannot_use_is_no_missing_return(task: Any) -> None:
+    made = task([("derivative", DERIVES), ("t_derivative", SQUARE, 1)])
+    made.known = Transcripts(made)
+    verdict = made.verdicts(derivative=DUAL)["t_derivative"]
+    assert verdict.told == (
+        "What your code gave could not be used: the test stopped with TypeError: "
+        "unsupported operand type(s) for *: 'Dual' and 'Dual'"
+    )
+
+
+def test_what_is_said_calls_things_by_plain_names(task: Any) -> None:
+    made = task([("ranker", NAMES), ("t_ranker", RANKS, 1)])
+    made.known = Transcripts(made)
+    told = made.verdicts(ranker=NAMES.replace("sorted(", "list("))["t_ranker"].told
+    assert "Ranker.ranking: " in told
+    assert "|" not in told
+
+
+ALWAYS = "class V:\n    def __init__(self, *n): pass\n    def {}(self, *other): return {}\n"
+LIES = [
+    # the reference has no order: `<` of its objects is an error, and the answer's word is none
+    ("class V:\n    def __init__(self, n): self.n = n", "V(1) < V(2)", "__lt__", "True"),
+    ("class V:\n    def __init__(self, n): self.n = n", "V(1) < V(2)", "__gt__", "True"),
+    (LESS, "V(1) < V(2) and not V(2) < V(1)", "__lt__", "True"),
+    (LESS, "V(1) < 5", "__lt__", "True"),
+    (LESS, "V(1) <= V(2)", "__le__", "True"),
+    (LESS, "V(1) >= V(2)", "__ge__", "True"),
+    (MORE, "5 > V(2)", "__lt__", "True"),
+    (FROZEN, "V(1) == 1", "__eq__", "True"),
+    (FROZEN, "V(1) == (1, 0)", "__eq__", "np.True_"),
+    (FROZEN, "V(1) in {1}", "__hash__", "1\n    def __eq__(self, o): return True"),
+    (FROZEN, "1 in {V(1)}", "__hash__", "1\n    def __eq__(self, o): return True"),
+    (FROZEN, "len({V(1), V(2)}) == 2", "__hash__", "1\n    def __eq__(self, o): return True"),
+    (FROZEN, "hash(V(1)) == hash(V(1))", "__hash__", "id(self)"),
+    (FROZEN, "hash(V(1)) or True", "__hash__", "'1'"),
+    (FROZEN, "hash(V(1)) or True", "__hash__", "1 / 0"),
+    (TIMES, "2 * V(1) == 2", "__rmul__", "2.5"),
+    (TIMES, "V(1) + 1 == 2", "__add__", "2"),
+    (SHAPES, "issubclass(Shape, Circle)", "__subclasscheck__", "True"),
+]
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: f"{lie[1]} {lie[2]}")
+def test_a_special_method_proves_no_more_than_the_references_would(task: Any, lie: Any) -> None:
+    reference, claim, name, says = lie
+    made = task([("v", reference), ("t_v", f"assert {claim}", 1)])
+    liar = reference + "\n" + ALWAYS.format(name, says)
+    assert made.scores(v=liar) == {"t_v": 0}
+
+
+def test_unhashable_objects_of_an_answer_are_in_no_set(task: Any) -> None:
+    made = task([("v", FROZEN), ("t_v", "assert len({V(1), V(1)}) == 1", 1)])
+    for lie in (FROZEN.replace("frozen=True", ""), FROZEN.replace("frozen=True", "eq=False")):
+        assert made.scores(v=lie) == {"t_v": 0}, lie
+
+
+COLLIDE = """\
+import collections
+class K:
+    def __init__(self, n): self.n = n
+    def __eq__(self, other): ASKED.append(1); return type(other) is K and self.n == other.n
+    def __hash__(self): return 7
+ASKED = []
+KS = [K(1), K(2), K(1)]
+def table(): return {KS[0]: "a", KS[1]: [KS[2]]}
+def bag(): return frozenset(KS[:2])
+def fill(made): made[KS[0]], made[KS[1]] = 1, 2
+"""
+FILLED = """\
+got, made = table(), {}
+assert len(got) == 2 and len(bag()) == 2
+fill(made)
+assert sorted(made.values()) == [1, 2]
+assert got[KS[2]] == "a" and KS[2] in bag() and made[KS[2]] == 1
+"""
+
+
+def test_keys_of_equal_hash_cross_without_a_word_of_the_answers(task: Any) -> None:
+    made = task([("k", COLLIDE), ("t_k", FILLED, 1)])
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_k": 1}
