@@ -219,9 +219,10 @@ def test_what_a_tests_own_function_raised_is_told_in_its_own_words():
     assert verdict(of, 7.0).told == (
         "What your code gave could not be used: the test stopped with TypeError: " + words
     )
-    assert "stopped with the Own that the test's own function raised" in verdict(
-        run(Opaque(PASSED_ON, "Own")), 7.0
-    ).told
+    assert (
+        "stopped with the Own that the test's own function raised"
+        in verdict(run(Opaque(PASSED_ON, "Own")), 7.0).told
+    )
 
 
 def test_what_was_called_goes_by_a_plain_name():

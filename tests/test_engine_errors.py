@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from autograder.engine import worker
+from autograder.engine.errors import Classes, carry, read_arguments
 from autograder.engine.zygote import Zygote
-from tests.test_engine_peer import Names, answering, of_tests, outcome, replying
+from tests.test_engine_peer import Names, answering, outcome, replying
 from tests.test_engine_worker import SETUP, Task
 
 
@@ -128,6 +129,61 @@ def test_arguments_that_cannot_be_read_leave_the_text() -> None:
         assert str(error) == "t"
 
 
+def test_an_exception_of_numpys_is_caught_as_itself(answer: Any) -> None:
+    names = answer(
+        "import numpy as np\nclass Own(np.linalg.LinAlgError): pass\n"
+        "def invert(x): return np.linalg.inv(x)\ndef own(): raise Own('so')\n"
+        "def axis(): return np.ones(2).sum(5)\n"
+    )
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        names.invert(np.zeros((2, 2)))
+    with pytest.raises(np.linalg.LinAlgError, match="so"):
+        names.own()
+    with pytest.raises(np.exceptions.AxisError, match="out of bounds") as caught:
+        names.axis()
+    assert caught.value.axis == 5
+
+
+def test_no_code_of_the_instructors_runs_with_what_an_answer_tells() -> None:
+    ran: list[str] = []
+
+    class TooBig(ValueError):
+        def __new__(cls, *args: Any) -> Any:
+            ran.append("new")
+            return super().__new__(cls)
+
+        def __init__(self, *args: Any) -> None:
+            ran.append("init")
+
+        def __str__(self) -> str:
+            ran.append("str")
+            return "own"
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            ran.append(name)
+
+        @property
+        def size(self) -> int:
+            ran.append("size")
+            return 1
+
+        def method(self) -> int:
+            return 2
+
+    told = {"id": 1, "type": "x", "kinds": [], "text": "its text", "args": ["a", ["T", 1]]}
+    told["family"] = [["Mine", [1]], ["TooBig", ["builtins:KeyError"]]]
+    carries = {"size": 7, "method": 5, "line": 3, "raised": 1, "__class__": 1, "_x": 1, "mro": 2}
+    classes = Classes()
+    classes.given = {"TooBig": TooBig}.get
+    error: Any = classes.make(told, read_arguments(told["args"], "its text"), "its text")
+    carry(error, carries)
+    assert isinstance(error, TooBig)
+    assert not isinstance(error, KeyError)
+    assert (str(error), error.args, error.size, error.line) == ("its text", ("a", (1,)), 7, 3)
+    assert not hasattr(error, "_x") and not hasattr(error, "raised")
+    assert ran == []
+
+
 SHARED = """\
 class TooBig(ValueError):
     def __init__(self, n, most):
@@ -167,7 +223,7 @@ except Stop: pass
 def test_an_exception_of_the_instructors_is_caught_as_itself(task: Any, where: str) -> None:
     made = task([(where, SHARED), ("fill", FILL), ("t_fill", CATCHES, 2)])
     assert worker.rehearse(made.assignment, made.zygote).complaints == []
-    own = FILL.replace("raise TooBig(n, 9)", "\n        class Mine(TooBig): pass\n        raise Mine(n, 9)")
+    own = "class Mine(TooBig): pass\n" + FILL.replace("raise TooBig", "raise Mine")
     for answer in (FILL, own):
         assert made.scores(fill=answer) == {"t_fill": 2}, answer
     for wrong in ("ValueError(n)", "Stop(n)", "TooBig(n, 8)"):
@@ -189,9 +245,7 @@ assert value == 3
 
 
 def test_no_answer_raises_what_the_reference_could_not(task: Any) -> None:
-    made = task(
-        [("table", SHARED + "first = Unused"), ("fill", FILL), ("t_fill", STEERS, 2)]
-    )
+    made = task([("table", SHARED + "first = Unused"), ("fill", FILL), ("t_fill", STEERS, 2)])
     assert made.scores() == {"t_fill": 2}
     for lie in ("class Private(Exception): pass", "class Unused(Exception): pass", "pass"):
         for name in ("Private", "Unused"):

@@ -1,5 +1,6 @@
 """Special methods of an answer's objects in whole courses: as in one process, and their lies."""
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,11 @@ from typing import Any
 import pytest
 
 from autograder.engine import worker
+from autograder.engine.peer import Incoming, Peer, stand_in
+from autograder.engine.trusted import Guard
+from autograder.engine.wire import Frame, WireError
 from autograder.engine.zygote import Zygote
+from tests.test_engine_peer import told
 from tests.test_engine_worker import SETUP, Task, Transcripts
 
 
@@ -21,7 +26,8 @@ def task(tmp_path: Path, open_zygote: Zygote) -> Callable[..., Task]:
     return make
 
 
-ORDER = "from dataclasses import dataclass\n@dataclass(order=True)\nclass V:\n    n: int\n    m: int = 0"
+DATA = "import dataclasses\n@dataclasses.dataclass({})\nclass V:\n    n: int\n    m: int = 0"
+ORDER = DATA.format("order=True")
 BY_N = "class V:\n    def __init__(self, n, m=0): self.n, self.m = n, m\n"
 LESS = BY_N + "    def __lt__(self, other): return (self.n, self.m) < (other.n, other.m)"
 MORE = LESS.replace("__lt__", "__gt__").replace(") < (", ") > (")
@@ -31,8 +37,11 @@ assert [(v.n, v.m) for v in sorted(vs)] == [(1, 0), (2, 0), (2, 1), (3, 0)]
 assert min(vs).n == 1 and max(vs).n == 3 and V(1) < V(2) and V(2) > V(1) and not V(2) < V(1)
 """
 TIMES = BY_N + "    def __mul__(self, k): return V(k * self.n)\n    __rmul__ = __mul__"
+RMUL = "def __rmul__(self, k): return self * k"
 SCALES = "assert (2 * V(3)).n == (V(3) * 2).n == 6 and (2.5 * V(2)).n == 5"
-FROZEN = "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass V:\n    n: int\n    m: int = 0"
+FROZEN = (
+    "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass V:\n    n: int\n    m: int = 0"
+)
 HASHED = (
     BY_N
     + "    def __eq__(self, o): return type(o) is V and (self.n, self.m) == (o.n, o.m)\n"
@@ -53,13 +62,30 @@ DECORATED = (
     "import functools\ndef loud(f):\n    @functools.wraps(f)\n"
     "    def inner(*args): return f(*args)\n    return inner\n@loud\n" + GREET
 )
-NAMED = "assert greet.__doc__ == 'Says hello.' and greet.__name__ == 'greet' and greet('a')[-1] == 'a'"
+NAMED = (
+    "assert greet.__doc__ == 'Says hello.' and greet.__name__ == 'greet' and greet('a')[-1] == 'a'"
+)
 TRUTH = (
     BY_N + "    def __bool__(self): return self.n > 0\n    def __len__(self): return self.m\n"
     "    def __eq__(self, other): return self.n == other.n\n    __hash__ = None"
 )
 NUMPY = TRUTH.replace("self.n == other.n", "np.int64(self.n) == other.n")
 TRUE = "assert V(1) and not V(0, 5) and len(V(0, 5)) == 5 and V(1) == V(1) and V(1) != V(2)"
+LOUD = (
+    "import functools\ndef loud(f):\n    @functools.wraps(f)\n"
+    "    def g(x): return f(x).upper()\n    return g"
+)
+UPDATES = (
+    "import functools\ndef loud(f):\n    def g(x): return f(x).upper()\n"
+    "    return functools.update_wrapper(g, f)"
+)
+LOUDER = GREET + "\nf = loud(greet)\nassert f('a') == 'HELLO A' and f.__doc__ == 'Says hello.'"
+GROWS = (
+    "class Bag:\n    def __init__(self): self.xs = []\n"
+    "    def __iadd__(self, x):\n        self.xs.append(x)\n        return self\n"
+)
+SHIFTS = "    def __lshift__(self, x): return self\n"
+GROWN = "b = Bag()\nb += 1\nb += 2\nassert b.xs == [1, 2]"
 APPLY = "def apply(f, xs): return [f(x) for x in xs]"
 FOLD = APPLY + "\ndef fold(f, a, b): return f(a, b)"
 MAPPED = APPLY.replace("[f(x) for x in xs]", "list(map(f, xs))")
@@ -74,7 +100,8 @@ assert apply(operator.methodcaller("lower"), ["A"]) == ["a"] and fold(math.gcd, 
 """
 TABLE = "def table(): return {'a': [1, 2]}\ndef items(): return [1, [2]]"
 WRAPPED = (
-    "import collections\ndef table():\n    t = collections.UserDict()\n    t['a'] = [1, 2]\n    return t\n"
+    "import collections\ndef table():\n    t = collections.UserDict()\n"
+    "    t['a'] = [1, 2]\n    return t\n"
     "def items(): return collections.UserList([1, [2]])"
 )
 OWN_WRAPPED = (
@@ -87,17 +114,27 @@ ALIKE: list[tuple[str, str, list[str], str]] = [
     ("order", ORDER, [LESS, MORE], SORTS),
     ("less", LESS, [ORDER, MORE], SORTS),
     ("more", MORE, [LESS, ORDER], SORTS),
-    ("times", TIMES, [TIMES.replace("__rmul__ = __mul__", "def __rmul__(self, k): return self * k")],
-     SCALES),
+    (
+        "times",
+        TIMES,
+        [TIMES.replace("__rmul__ = __mul__", "def __rmul__(self, k): return self * k")],
+        SCALES,
+    ),
     ("frozen", FROZEN, [HASHED], IN_SETS),
     ("hashed", HASHED, [FROZEN, HASHED.replace("hash((self.n, self.m))", "0")], IN_SETS),
-    ("shapes", SHAPES, [SHAPES.replace("(Shape)", "(B)").replace("class C", "class B(Shape): pass\nclass C")],
-     KINDS),
+    (
+        "shapes",
+        SHAPES,
+        [SHAPES.replace("(Shape)", "(B)").replace("class C", "class B(Shape): pass\nclass C")],
+        KINDS,
+    ),
     ("greet", DECORATED, [GREET, DECORATED + "\ngreet = functools.lru_cache(greet)"], NAMED),
     ("truth", TRUTH, [NUMPY], TRUE),
+    ("loud", LOUD, [UPDATES], LOUDER),
+    ("grows", GROWS, [GROWS.replace("__iadd__", "__add__"), GROWS + SHIFTS], GROWN),
     ("apply", FOLD, [FOLD.replace(APPLY, MAPPED)], GIVEN),
     ("tables", TABLE, [WRAPPED, OWN_WRAPPED], EQUALS),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("part", ALIKE, ids=lambda part: part[0])
@@ -189,6 +226,33 @@ def test_unhashable_objects_of_an_answer_are_in_no_set(task: Any) -> None:
     made = task([("v", FROZEN), ("t_v", "assert len({V(1), V(1)}) == 1", 1)])
     for lie in (FROZEN.replace("frozen=True", ""), FROZEN.replace("frozen=True", "eq=False")):
         assert made.scores(v=lie) == {"t_v": 0}, lie
+
+
+FORGED: list[dict[str, Any]] = [
+    *({"hash": lie} for lie in (True, False, "1", 1.5, 2**70, ["T"], {}, [1])),
+    *({"k": "class", "parents": lie} for lie in (5, "1", [None], [[1]], {"a": 1}, [2**70])),
+    *({"k": "class", "bases": lie} for lie in (5, ["os:system"], [5], ["builtins:eval"], [[]])),
+]
+
+
+@pytest.mark.parametrize("lie", FORGED, ids=repr)
+def test_lies_about_an_object_give_an_object_or_a_failure(lie: dict[str, Any]) -> None:
+    class Believing(Guard):
+        def believes(self, name: str) -> bool:
+            return True
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        peer = Peer(ours, Believing(), {})
+        try:
+            found = stand_in(peer, Incoming(peer, Frame(), []), told(**lie))
+        except (TypeError, ValueError, AttributeError, LookupError, WireError):
+            return  # malformed: `reading` refuses it
+        kind = type(found)
+        assert kind.__hash__ is None or type(hash(found)) is int
+        assert all(isinstance(one, type) for one in getattr(found, "__bases__", ()))
+        if "parents" in lie:
+            assert not issubclass(found, found)
 
 
 COLLIDE = """\

@@ -1,8 +1,9 @@
 """Exceptions on the line: classes with their bases, so that `except` catches what it would at home.
 
 The other end tells of each class of its own its name and its bases; Python's own classes, and those
-of libraries that are loaded here, go by their names, and so do those of the instructor's cells that
-both ends have. What else is made here is empty. Those by which what runs tests says "skipped", "stop" or "quit" are no answer's to raise.
+of libraries that are loaded here, go by their names, and so do those of the instructor's cells
+that both ends have. What else is made here is empty. Those by which what runs tests says "skipped",
+"stop" or "quit" are no answer's to raise.
 """
 
 import builtins
@@ -23,6 +24,7 @@ MAX_CARRIED = 50  # attributes
 MAX_PARTS = 8000  # of all of them: values and characters
 MAX_ARGUMENTS = 20
 RUNNERS = frozenset(("unittest", "doctest", "bdb", "pdb"))  # modules that run tests
+NUMERIC = frozenset(("numpy.linalg", "numpy.exceptions"))
 TAKEN = ("raised", "through", "args")  # attributes with a meaning of their own
 NAMED = ("name", "path")  # what Python's own classes are told by these words, if at all
 
@@ -53,10 +55,11 @@ def name_of(kind: type) -> str:
 
 
 def _known(name: Any) -> Any:
-    """The public exception of Python's library that goes by this name, if it is loaded."""
+    """The public exception of a library that goes by this name, if it is loaded."""
     module, _, path = str(name).partition(":")
     top = module.partition(".")[0]
-    if top not in sys.stdlib_module_names - RUNNERS or module == "__main__" or path[:1] == "_":
+    is_python = top in sys.stdlib_module_names - RUNNERS and module != "__main__"
+    if not (is_python or module in NUMERIC) or path[:1] == "_":
         return None
     found = vars(sys.modules[module]).get(path) if module in sys.modules else None
     return found if isinstance(found, type) and issubclass(found, Exception) else None
@@ -221,7 +224,7 @@ def carry(error: BaseException, told: Any) -> None:
                 error.__dict__[name] = value_of(node)
     if hidden:
         kind: Any = type(type(error).__name__, (type(error),), hidden)
-        error.__class__ = kind
+        object.__setattr__(error, "__class__", kind)
 
 
 class _Plain(Encoder):

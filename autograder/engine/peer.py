@@ -1208,6 +1208,8 @@ class _Encoder(Encoder):
             return ["PUB", name]
         if kind in VIEWS and self.peer.is_free:
             return self.node(list(value))
+        if self.message.is_plain and (bare := library.bare(value)) is not None:
+            return self.node(bare)
         for base in (*based.FIXED, list, dict, set):
             if issubclass(kind, base):
                 return self.node(_bare(value, base))

@@ -20,8 +20,7 @@ MAX_LABEL = 120
 MAX_NAME = 100
 MAX_CLASSES = 1000  # of stand-ins, each of another kind
 FORWARDED = frozenset(
-    f"__{name}__"
-    for name in (*UNARY, *NUMBERS, *BINARY, *REFLECTED, *IN_PLACE, *COMPARE, *ITEMS)
+    f"__{name}__" for name in (*UNARY, *NUMBERS, *BINARY, *REFLECTED, *IN_PLACE, *COMPARE, *ITEMS)
 )
 HOME = {"__module__": "answer"}  # what messages say of where a class is
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))

@@ -56,7 +56,6 @@ from autograder.results import (
 from autograder.rules import QuestionRules, broken_rules, statements, unread
 from autograder.syntax import acts, altered, facts, parse, touched
 
-
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
 ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 INSTEAD = dict(zip(ORDER, ORDER[2:] + ORDER[:2], strict=True))
@@ -1506,7 +1505,7 @@ def _methods(sources: tuple[str, ...], others: tuple[str, ...]) -> frozenset[str
     todo, seen = [kind for source in sources for kind in _classes(source)], set()
     while todo:
         kind = todo.pop()
-        found |= {name for name in METHOD.findall(ast.unparse(kind))} | _decorated(kind)
+        found |= {*METHOD.findall(ast.unparse(kind))} | _decorated(kind)
         for base in kind.bases:
             if isinstance(base, ast.Name) and base.id in made and base.id not in seen:
                 seen.add(base.id)
