@@ -190,7 +190,8 @@ def attributes(error: BaseException, lacks: Callable[[type], bool]) -> dict[str,
     found: dict[str, Any] = {}
     left, names = MAX_PARTS, []
     with _left_out():
-        names = list(dict.fromkeys([*vars(error), *dir(type(error))]))
+        own = [name for one in type(error).__mro__ if not name_of(one) for name in vars(one)]
+        names = list(dict.fromkeys([*vars(error), *own, *NAMED]))
     for name in filter(_is_public, names):
         with _left_out():
             value = getattr(error, name)
@@ -277,7 +278,7 @@ class _Reader(Decoder):
 
     def _weigh(self, parts: int) -> None:
         super()._weigh(parts)
-        if self.parts > 3 * MAX_PARTS:
+        if self.parts > 2 * MAX_PARTS:
             raise WireError("an exception carries too much")
 
     def _tagged(self, node: list[Any]) -> Any:
