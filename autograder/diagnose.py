@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from autograder.differences import call_in_words, keep, kept, same_call
-from autograder.results import Crossing, Raised, TestRun, Transcript, Verdict
+from autograder.results import PASSED_ON, Crossing, Opaque, Raised, TestRun, Transcript, Verdict
 from autograder.syntax import parse
 
 LONGEST = 300  # characters of a message that is repeated
@@ -302,10 +302,13 @@ def _detail(run: TestRun, reference: Transcript | None) -> str:
     """How a call went other than it should: the last before the failure, else the first."""
     if reference is None:
         return ""
-    last = len(run.transcript) - 1
-    pair = first_difference(run.transcript, reference)
-    if pair and last < len(reference) and run.transcript[last].what == reference[last].what:
-        ended = run.transcript[last], reference[last]
+    given = run.transcript
+    if given and given[-1].outcome == Opaque(PASSED_ON, run.error):
+        given = given[:-1]  # it ended the test, whose message says why
+    last = len(given) - 1
+    pair = first_difference(given, reference)
+    if pair and last < len(reference) and given[last].what == reference[last].what:
+        ended = given[last], reference[last]
         pair = pair if same_call(*ended) else ended
     return call_in_words(*pair) if pair else ""
 

@@ -19,7 +19,7 @@ from types import BuiltinFunctionType, WrapperDescriptorType
 from typing import Any
 from uuid import UUID
 
-from autograder.results import Crossing, Opaque, Raised, Transcript
+from autograder.results import PASSED_ON, Crossing, Opaque, Raised, Transcript
 
 DOUBLE = 1e-6, 1e-9  # relative and absolute tolerance in double precision
 SINGLE = 1e-4, 1e-6
@@ -174,8 +174,15 @@ def call_in_words(theirs: Crossing, ours: Crossing) -> str:
     if sorted(theirs.changed) != sorted(ours.changed) and theirs.changed:
         kinds = [one.partition("@")[0] for one in theirs.changed[:MOST_SHOWN]]  # without places
         changed = _cut(", ".join(kinds), 100)
-        return f"{theirs.what} changed what it was handed ({changed}) in place."
-    return f"{theirs.what}: {in_words(theirs.outcome, ours.outcome)}"
+        return f"{_called(theirs.what)} changed what it was handed ({changed}) in place."
+    return f"{_called(theirs.what)}: {in_words(theirs.outcome, ours.outcome)}"
+
+
+def _called(label: str) -> str:
+    """What a person would call this: the first of several ways to an object, and what was used."""
+    first, *others = label.split("|")
+    used = others[-1].rpartition(")")[2] if others else ""
+    return first + "".join(used.rpartition(".")[1:] if "." in used else ())
 
 
 def shown(value: Any) -> str:
@@ -320,6 +327,10 @@ def _sentence(theirs: Any, ours: Any) -> str:
         return f"Expected a {ours.type_name}; nothing was raised."
     if isinstance(theirs, Raised):
         return f"Your code stopped with {theirs.type_name}."
+    if isinstance(theirs, Opaque) and theirs.kind == PASSED_ON:
+        return f"It stopped with the {theirs.type_name} that the test's own function raised."
+    if isinstance(ours, Opaque) and ours.kind == PASSED_ON:
+        return f"Expected to stop with the {ours.type_name} that the test's own function raised."
     if theirs is None:
         return "Yours is None: is a return statement missing?"
     if isinstance(theirs, Kept) and isinstance(ours, Kept) and _kind(theirs) == _kind(ours):

@@ -15,11 +15,14 @@ Status = Literal[
 ]
 
 
+PASSED_ON = "exception"  # the kind of what a test's own function raised when it was called
+
+
 @dataclass(frozen=True)
 class Opaque:
     """Stands in a transcript for an object that stayed on the student's side."""
 
-    kind: str  # "function", "class", "module", "object"
+    kind: str  # "function", "class", "module", "object", or `PASSED_ON`
     type_name: str
 
 

@@ -158,6 +158,11 @@ class Maker:
         told["dunders"] = ["__len__", "__getitem__", "__eq__", "__float__", "__index__"]
         told["error"] = self.draw.choice([None, None, self.error()])
         told |= {"twin": self.draw.choice(WORDS), "named": self.draw.choice([None, ["N", ["a"]]])}
+        told |= {
+            "hash": self.leaf(),
+            "parents": [1, self.leaf()],
+            "bases": [self.draw.choice(WORDS)],
+        }
         if self.draw.random() < 0.3:
             told["plain"] = self.draw.choice(["int", "list", "dict", "tuple", "PosixPath", "str"])
             body = [7, "a", None, ["T", ["X", 0]], ["V", "PurePosixPath", "a"], self.leaf()]
@@ -200,9 +205,13 @@ class Maker:
         """An exception's description."""
         kinds = self.some(self.draw.choice, ["KeyError", "SystemExit", "UnicodeDecodeError", 5])
         told = {"id": 1, "type": self.leaf(), "kinds": kinds, "text": "x", "args": [self.leaf()]}
+        told["args"] += self.some(self.node, 1)
         bases = self.some(self.draw.choice, [1, 0, "builtins:KeyError", "builtins:OSError", None])
         told["family"] = self.draw.choice([None, [["E", bases], ["F", []]], self.leaf()])
-        told |= {"home": self.draw.choice(WORDS), "carries": {self.draw.choice(WORDS): self.leaf()}}
+        told |= {
+            "home": self.draw.choice(WORDS),
+            "carries": {self.draw.choice(WORDS): self.node(1)},
+        }
         return self.draw.choice([told, {"yours": 1}, self.leaf()])
 
     def message(self) -> dict[str, Any]:

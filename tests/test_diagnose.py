@@ -16,8 +16,8 @@ import torch
 
 from autograder import differences
 from autograder.diagnose import Known, claim_of, ending, name_misconception, told
-from autograder.differences import Kept, in_words, keep, kept, same
-from autograder.results import Crossing, Opaque, Raised, TestRun, Verdict
+from autograder.differences import Kept, call_in_words, in_words, keep, kept, same
+from autograder.results import PASSED_ON, Crossing, Opaque, Raised, TestRun, Verdict
 
 SECRET = 918273
 SOURCE = f"""\
@@ -211,6 +211,26 @@ def test_of_the_reference_only_what_it_gives_in_the_visible_part_is_told():
         assert str(SECRET)[:-1] not in said.told
         assert said.told == ("A test failed." if theirs[0] else "total: Yours is 0, expected 1.")
         assert str(SECRET)[:-1] in said.said or not theirs[0]
+
+
+def test_what_a_tests_own_function_raised_is_told_in_its_own_words():
+    passed_on, words = Opaque(PASSED_ON, "TypeError"), "unsupported operand"
+    of = replace(run(passed_on), error="TypeError", message=words)
+    assert verdict(of, 7.0).told == (
+        "What your code gave could not be used: the test stopped with TypeError: " + words
+    )
+    assert (
+        "stopped with the Own that the test's own function raised"
+        in verdict(run(Opaque(PASSED_ON, "Own")), 7.0).told
+    )
+
+
+def test_what_was_called_goes_by_a_plain_name():
+    label = "Ranker|Ranker.add()|Ranker|Ranker.add().add().ranking"
+    of, right = (Crossing(label, (), outcome) for outcome in ([2], [2, 3]))
+    assert call_in_words(of, right).startswith("Ranker.ranking: ")
+    assert call_in_words(replace(of, what="f"), right).startswith("f: ")
+    assert call_in_words(replace(of, what="a|b.c"), right).startswith("a.c: ")
 
 
 def test_changed_arguments_are_told():

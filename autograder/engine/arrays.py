@@ -22,6 +22,12 @@ def _numpy() -> Any:
     return sys.modules.get("numpy")
 
 
+def is_true(value: Any) -> bool:
+    """Whether this is NumPy's own word for true."""
+    numpy: Any = _numpy()
+    return numpy is not None and type(value) is numpy.bool_ and bool(value)
+
+
 def node(encoder: Encoder, value: Any) -> Any:
     """The node of an array, a NumPy number or dtype; None for anything else."""
     numpy: Any = _numpy()

@@ -1,25 +1,32 @@
 """Exceptions on the line: classes with their bases, so that `except` catches what it would at home.
 
 The other end tells of each class of its own its name and its bases; Python's own classes, and those
-of libraries that are loaded here, go by their names. What is made here is empty but for that.
-Those by which what runs tests says "skipped", "stop" or "quit" are no answer's to raise.
+of libraries that are loaded here, go by their names, and so do those of the instructor's cells
+that both ends have. What else is made here is empty. Those by which what runs tests says "skipped",
+"stop" or "quit" are no answer's to raise.
 """
 
 import builtins
 import contextlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from autograder.engine.wire import WireError
+from autograder.engine import arrays, based, library
+from autograder.engine.wire import Decoder, Encoder, Frame, WireError
 
 MAX_CLASSES = 500  # that are kept
 MAX_FAMILY = 20
 MAX_BASES = 5
 MAX_NAME = 100
 MAX_TEXT = 4000  # characters of an attribute
+MAX_CARRIED = 50  # attributes
+MAX_PARTS = 8000  # of all of them: values and characters
+MAX_ARGUMENTS = 20
 RUNNERS = frozenset(("unittest", "doctest", "bdb", "pdb"))  # modules that run tests
+NUMERIC = frozenset(("numpy.linalg", "numpy.exceptions"))
 TAKEN = ("raised", "through", "args")  # attributes with a meaning of their own
+NAMED = ("name", "path")  # what Python's own classes are told by these words, if at all
 
 
 def family(kind: type) -> list[list[Any]]:
@@ -48,10 +55,11 @@ def name_of(kind: type) -> str:
 
 
 def _known(name: Any) -> Any:
-    """The public exception of Python's library that goes by this name, if it is loaded."""
+    """The public exception of a library that goes by this name, if it is loaded."""
     module, _, path = str(name).partition(":")
     top = module.partition(".")[0]
-    if top not in sys.stdlib_module_names - RUNNERS or module == "__main__" or path[:1] == "_":
+    is_python = top in sys.stdlib_module_names - RUNNERS and module != "__main__"
+    if not (is_python or module in NUMERIC) or path[:1] == "_":
         return None
     found = vars(sys.modules[module]).get(path) if module in sys.modules else None
     return found if isinstance(found, type) and issubclass(found, Exception) else None
@@ -62,6 +70,7 @@ class Classes:
 
     def __init__(self) -> None:
         self.made: dict[tuple[Any, ...], type[Exception]] = {}
+        self.given: Callable[[str], Any] = lambda name: None  # the instructor's, by their names
 
     def of(self, told: Any) -> type[Exception]:
         """The class for one of the other end's, of whose name, kinds, home and family it tells."""
@@ -79,12 +88,29 @@ class Classes:
     def make(self, told: Any, args: list[Any], text: str) -> Exception:
         """An exception of such a class, with this text; alone, if it wants other arguments."""
         kind = self.of(told)
+        if self.is_given(kind):
+            with contextlib.suppress(Exception):
+                return self._bare(kind, args, text)
         with contextlib.suppress(Exception):  # classes want what they want
             made = kind(*args)
             return made if str(made) == text else self._saying(kind, args, text, _SAYS)
         with contextlib.suppress(Exception):
             return self._saying(kind, [text], text, _SAYS | _WANTS)
         return self._class(kind.__name__, (Exception,))(text)
+
+    def is_given(self, kind: type) -> bool:
+        """Whether a class is one of the instructor's that both ends have, or made of one."""
+        return any(self.given(one.__name__) is one for one in kind.__mro__)
+
+    def _bare(self, kind: type[Exception], args: list[Any], text: str) -> Exception:
+        """One of a class of the instructor's, whose own code is not run with what is told."""
+        base = next(one for one in kind.__mro__ if name_of(one))
+        made = base.__new__(kind, *args)
+        if type(kind.__str__) is type(base.__str__) and str(made) == text:
+            return made
+        made = base.__new__(self._class(kind.__name__, (kind,), _SAYS), *args)
+        made.__dict__["_said"] = text
+        return made
 
     def _saying(
         self, kind: type[Exception], args: list[Any], text: str, body: dict[str, Any]
@@ -104,7 +130,8 @@ class Classes:
                 raise ValueError
             known = [found[base] if type(base) is int else _known(base) for base in bases]
             kinds = tuple(base for base in known if base is not None)
-            found[place] = self._class(str(name)[:MAX_NAME], kinds or (Exception,))
+            given = self.given(name) if type(name) is str else None
+            found[place] = given or self._class(str(name)[:MAX_NAME], kinds or (Exception,))
         return found[0]
 
     def _class(
@@ -138,20 +165,133 @@ def arguments(error: BaseException) -> list[Any]:
     return [*error.args, file] if type(file) is str else list(error.args)
 
 
-def attributes(error: BaseException) -> dict[str, Any]:
-    """What an exception carries along that is public and plain."""
-    found = {name: value for name, value in vars(error).items() if type(name) is str}
-    kept = [(n, v[:MAX_TEXT] if isinstance(v, str) else v) for n, v in found.items() if is_plain(v)]
-    return {name: value for name, value in kept[:MAX_FAMILY] if _is_public(name)}
+def told_arguments(error: BaseException, text: str, lacks: Callable[[type], bool]) -> list[Any]:
+    """The nodes of what an exception was made with; its text if that is not plain, or too much."""
+    args = [arg[:MAX_TEXT] if type(arg) is str else arg for arg in arguments(error)]
+    try:
+        return _Plain(MAX_PARTS, lacks).node(args[:MAX_ARGUMENTS])[1:]
+    except WireError:
+        return [text[:MAX_TEXT]]
+
+
+def read_arguments(told: Any, text: str) -> list[Any]:
+    """What `told_arguments` tells."""
+    try:
+        return value_of(["L", *told])
+    except WireError:
+        return [text]
+
+
+def attributes(error: BaseException, lacks: Callable[[type], bool]) -> dict[str, Any]:
+    """What an exception carries along that is public and plain, as nodes.
+
+    It is read now, properties as well; what cannot be read is left out.
+    """
+    found: dict[str, Any] = {}
+    left, names = MAX_PARTS, []
+    with _left_out():
+        own = [name for one in type(error).__mro__ if not name_of(one) for name in vars(one)]
+        names = list(dict.fromkeys([*vars(error), *own, *NAMED]))
+    for name in filter(_is_public, names):
+        with _left_out():
+            value = getattr(error, name)
+            writer = _Plain(left, lacks)
+            found[name] = writer.node(value[:MAX_TEXT] if type(value) is str else value)
+            left = writer.left
+        if len(found) == MAX_CARRIED:
+            break
+    return found
+
+
+def _left_out() -> Any:
+    """What an answer's own code may raise where it is only asked for a value."""
+    return contextlib.suppress(Exception, SystemExit, KeyboardInterrupt)
 
 
 def carry(error: BaseException, told: Any) -> None:
-    """Give an exception what another carries along; nothing that it has already."""
-    if not isinstance(told, dict):
-        return
-    for name, value in list(told.items())[:MAX_FAMILY]:
-        if _is_public(name) and is_plain(value) and not hasattr(type(error), name):
-            error.__dict__[name] = value[:MAX_TEXT] if isinstance(value, str) else value
+    """Give an exception what another carries along; Python's own attributes stay as they are."""
+    hidden: dict[str, Any] = {}  # what the class of the instructor's finds by itself
+    for name, node in list(told.items())[:MAX_CARRIED] if isinstance(told, dict) else ():
+        if not _is_public(name):
+            continue
+        owner = next((one for one in type(error).__mro__ if name in vars(one)), None)
+        with contextlib.suppress(WireError):
+            if owner is not None and name_of(owner):
+                if name in NAMED and getattr(error, name) is None:
+                    setattr(error, name, value_of(node))
+            elif owner is not None and hasattr(vars(owner)[name], "__set__"):
+                hidden[name] = value_of(node)
+            else:
+                error.__dict__[name] = value_of(node)
+    if hidden:
+        kind: Any = type(type(error).__name__, (type(error),), hidden)
+        object.__setattr__(error, "__class__", kind)
+
+
+class _Plain(Encoder):
+    """Writes plain values: nothing with bytes of its own, and not much."""
+
+    def __init__(self, left: int, lacks: Callable[[type], bool]) -> None:
+        super().__init__(Frame())
+        self.left, self.lacks = left, lacks
+
+    def node(self, value: Any) -> Any:
+        """The tree's node for a value."""
+        size = len(value) if type(value) is str else 0
+        self.left -= 1 + (value.bit_length() // 4 if type(value) is int else size)
+        if self.left < 0:
+            raise WireError("an exception carries too much")
+        made = super().node(value)
+        if self.frame.buffers:
+            raise WireError("an exception carries no bytes")
+        return made
+
+    def other(self, value: Any) -> Any:
+        """Numbers of NumPy, dates, named tuples, and what is made of numbers and texts."""
+        kind = type(value)
+        if self.lacks(kind) and hasattr(kind, "tolist"):
+            return self.node(value.tolist())
+        base = next((base for base in based.FIXED if issubclass(kind, base)), None)
+        found = arrays.node(self, value) or library.node(self, value)
+        if found is None and base is not None:
+            return self.node(based.plain(value, base))
+        return super().other(value) if found is None else found
+
+
+def value_of(node: Any) -> Any:
+    """The plain value that a node of the other end's exception stands for."""
+    return _Reader(Frame()).value(node)
+
+
+class _Reader(Decoder):
+    """Reads plain values, and not many."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame)
+        self.is_wary = True
+
+    def value(self, node: Any) -> Any:
+        """The value of a node."""
+        if type(node) is str and len(node) > MAX_PARTS:
+            raise WireError("an exception carries too much")
+        return super().value(node)
+
+    def _weigh(self, parts: int) -> None:
+        super()._weigh(parts)
+        if self.parts > 2 * MAX_PARTS:
+            raise WireError("an exception carries too much")
+
+    def _tagged(self, node: list[Any]) -> Any:
+        if node[0] == "O":  # the grader's own records
+            raise WireError("an exception carries a record")
+        return super()._tagged(node)
+
+    def other(self, tag: Any, parts: list[Any]) -> Any:
+        """Numbers of NumPy, dates, named tuples."""
+        if tag == "AS":
+            return arrays.read_number(parts)
+        found = library.read(self, tag, parts)
+        return super().other(tag, parts) if found is None else found
 
 
 def _is_public(name: Any) -> bool:
@@ -161,6 +301,7 @@ def _is_public(name: Any) -> bool:
         and name.isidentifier()
         and not name.startswith("_")
         and name not in TAKEN
+        and not hasattr(BaseException, name)
     )
 
 
@@ -179,9 +320,3 @@ def told_of(kind: type) -> dict[str, Any]:
         "home": name_of(kind),
         "family": family(kind),
     }
-
-
-def is_plain(value: Any) -> bool:
-    """Whether this may stand in a message as it is."""
-    whole = type(value) is int and -(2**63) <= value < 2**63
-    return value is None or whole or type(value) in (bool, float, str)

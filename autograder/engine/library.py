@@ -78,6 +78,14 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
 }
 
 
+def bare(value: Any) -> Any:
+    """What an object of a class made of Python's wrapped lists or tables wraps, as one of these."""
+    for kind in (collections.UserDict, collections.UserList, collections.UserString):
+        if issubclass(type(value), kind) and type(value) is not kind:
+            return _user(kind.__new__(kind), value.data)
+    return None
+
+
 # --- named tuples -----------------------------------------------------------------------------
 
 

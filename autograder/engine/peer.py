@@ -29,6 +29,7 @@ from autograder.engine.stand_ins import (
     Remote,
     StandIn,
     class_name,
+    hashing,
     make_class,
     make_class_class,
     remote_of,
@@ -45,13 +46,14 @@ from autograder.engine.wire import (
     read_frame,
     reading,
 )
-from autograder.results import Crossing, Opaque, Raised
+from autograder.results import PASSED_ON, Crossing, Opaque, Raised
 
 MAX_TEXT = 4000  # characters of an exception's message
 MAX_NESTED = 60  # calls into each other
 MAX_RECEIVED = 4_000_000_000  # bytes from an answer during one test
 MAX_TRANSCRIPT = 64_000_000  # bytes of what answers gave that are kept to explain a mistake
 MAX_SNAPSHOT = 100_000  # parts of one such value
+MAX_LINEAGE = 10  # public classes of which one of an answer's is made
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such
 
 TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
@@ -256,6 +258,7 @@ class Peer:
         self.test = 0  # how many recordings have begun
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
+        self.is_busy = False  # with a message, and running nobody's code
         self.gone = False  # whether an answer stayed out: what comes now may belong to it
         self.shared = Shared()  # values of ours that the other end has copies of
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
@@ -348,6 +351,15 @@ class Peer:
     def _request(
         self, op: str, plain: list, values: tuple, label: str, origin: str | None = None
     ) -> Any:
+        before, self.is_busy = self.is_busy, True
+        try:
+            return self._request_now(op, plain, values, label, origin)
+        finally:
+            self.is_busy = before
+
+    def _request_now(
+        self, op: str, plain: list, values: tuple, label: str, origin: str | None
+    ) -> Any:
         if threading.get_ident() != self.thread:
             raise RuntimeError("only the main thread may call what a test handed over")
         if len(self.open) > MAX_NESTED:
@@ -422,7 +434,7 @@ class Peer:
             if "e" in frame.tree:
                 error = self._error(frame.tree["e"])
         if error is not None:
-            self._record(label, getattr(error, "raised", None), changed)
+            self._record(label, _raised(error), changed)
             method = (message.frame.tree.get("p") or [None])[-1]
             raise error if method == "__next__" else _no_end(error)
         self._record(label, value, changed)
@@ -459,7 +471,7 @@ class Peer:
             self.open.pop()
         with reading():
             if "e" in reply.tree:
-                return getattr(self._error(reply.tree["e"]), "raised", None)
+                return _raised(self._error(reply.tree["e"]))
             incoming = Incoming(self, reply, asked.kept)
             incoming.is_reply = True
             if self.tensors:
@@ -675,7 +687,11 @@ class Peer:
             return service(*values)
         if op == "vjp":
             return self.tensors.vjp(target, values)
-        return self._use(op, target, rest, values)
+        before, self.is_busy = self.is_busy, False
+        try:
+            return self._use(op, target, rest, values)
+        finally:
+            self.is_busy = before
 
     def _use(self, op: str, number: Any, rest: list, values: Any) -> Any:
         with reading():
@@ -695,7 +711,8 @@ class Peer:
             function = target if name is None else getattr(target, name)
             return function(*args, **kwargs)
         if op == "get":
-            if not self.is_free and (type(name) is not str or name.startswith("_")):
+            is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
+            if not self.is_free and is_private:
                 raise PermissionError("what begins with an underscore is private")
             return getattr(target, name)
         if not self.is_free:
@@ -784,17 +801,17 @@ class Peer:
         hide = not self.is_free and isinstance(error, AssertionError)
         try:
             text = "" if hide else str(error)
-            args = errors.arguments(error)
-            args = [text] if hide or not all(map(errors.is_plain, args)) else args
+            args = [text] if hide else errors.told_arguments(error, text, self.lacks)
         except Exception:  # noqa: BLE001  (a text that cannot be made is no text)
             text, args = "", []
         line, cell = _place(error)
+        tells = self.is_free or self.errors.is_given(type(error))
         return {
             "id": self.next_raised,
             **errors.told_of(type(error)),
             "text": text[:MAX_TEXT],
-            "args": [arg[:MAX_TEXT] if isinstance(arg, str) else arg for arg in args[:4]],
-            "carries": errors.attributes(error) if self.is_free else {},
+            "args": args,
+            "carries": errors.attributes(error, self.lacks) if tells else {},
             "line": line,
             "cell": cell,
         }
@@ -808,11 +825,9 @@ class Peer:
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
         raised = Raised(name, text, small(told.get("line")), str(told.get("cell"))[:100], kinds)
-        args = [arg for arg in told["args"] if errors.is_plain(arg)]
-        error: Any = self.errors.make(told, args, text)
+        error: Any = self.errors.make(told, errors.read_arguments(told["args"], text), text)
         errors.carry(error, told.get("carries"))
-        setattr(error, "raised", raised)  # noqa: B010  (exceptions take attributes)
-        setattr(error, "through", told["id"])  # noqa: B010
+        error.__dict__.update(raised=raised, through=told["id"])
         return error
 
     # --- the line -----------------------------------------------------------------------------
@@ -1203,6 +1218,8 @@ class _Encoder(Encoder):
             return ["PUB", name]
         if kind in VIEWS and self.peer.is_free:
             return self.node(list(value))
+        if self.message.is_plain and (bare := library.bare(value)) is not None:
+            return self.node(bare)
         for base in (*based.FIXED, list, dict, set):
             if issubclass(kind, base):
                 return self.node(_bare(value, base))
@@ -1287,7 +1304,29 @@ def describe(peer: Peer, encoder: _Encoder, value: Any, base: type | None = None
         name for name in FORWARDED if _has(value, name) and peer.policy.may_use(value, name)
     ]
     told["public"] = next(filter(None, map(public_name, kinds[:-1])), None)
+    if peer.is_free:
+        told |= _lineage(peer, value) if isinstance(value, type) else {"hash": _hash_of(value)}
     return told
+
+
+def _lineage(peer: Peer, kind: type) -> dict[str, Any]:
+    """The classes below a class: their numbers, and the names of those that both ends have."""
+    kinds = type.mro(kind)
+    return {
+        "parents": peer.class_numbers(kinds),
+        "bases": list(filter(None, map(public_name, kinds)))[:MAX_LINEAGE],
+    }
+
+
+def _hash_of(value: Any) -> int | bool | None:
+    """What an object's class makes its hash; False if it has none, None if nothing is special."""
+    own = type(value).__hash__
+    if own is object.__hash__:
+        return None
+    try:
+        return hash(value)
+    except Exception:  # noqa: BLE001  (its own, or that of what it holds)
+        return False
 
 
 def _has(value: Any, name: str) -> bool:
@@ -1353,6 +1392,8 @@ def _class_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
         return peer.errors.of(told["error"])
     twins = (_named_tuple(told.get("named")), _named(told.get("twin")))
     remote.twins = tuple(kind for kind in twins if isinstance(kind, type))
+    below = map(_named, list(told.get("bases") or ())[:MAX_LINEAGE])
+    remote.bases = tuple(kind for kind in below if isinstance(kind, type))
     names = tuple(name for name in peer.forwarded(told) if name in OF_CLASSES)
     kind = peer.classes.setdefault(("class", names), make_class_class(names))
     cls = object.__new__(kind)
@@ -1371,10 +1412,11 @@ def _class_of(peer: Peer, told: dict[str, Any]) -> type:
     """The class of an object's stand-in, with the special methods that are believed now."""
     names = peer.forwarded(told)
     name = class_name(told, peer.classes)
-    key = (names, told.get("public"), name)
+    hashed = hashing(told, believed=peer.policy.believes("__hash__"))
+    key = (names, told.get("public"), name, hashed)
     if key not in peer.classes:
         seen = _seen(told.get("public"), peer.is_free)
-        peer.classes[key] = make_class(names, seen, name)
+        peer.classes[key] = make_class(names, seen, name, hashed)
     return peer.classes[key]
 
 
@@ -1415,7 +1457,8 @@ def _named_tuple(told: Any) -> type | None:
 # --- public things that both ends have --------------------------------------------------------
 
 _OPEN = {"builtins", "collections", "math", "operator", "torch", "numpy"}
-_WRITTEN_IN_C = ("torch", "torch.nn.functional", "math", "numpy")
+_WRITTEN_IN_C = ("torch", "torch.nn.functional", "math", "numpy", "operator")
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _DATA = (int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, type(None))
 _DATA += (range, slice, bytearray, collections.Counter, collections.OrderedDict)
 _DATA += (collections.deque, collections.defaultdict)
@@ -1428,6 +1471,14 @@ def open_packages(names: Iterable[str]) -> None:
 
 def public_name(value: Any) -> str | None:
     """The name by which both ends find a public function or class; None if there is none."""
+    if isinstance(value, _METHODS):  # of a class that holds data: `str.upper`
+        kind, name = value.__objclass__, value.__name__
+        is_public = kind in _DATA and vars(kind).get(name) is value
+        return f"{kind.__module__}:{kind.__qualname__}.{name}" if is_public else None
+    if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, type):
+        kind, name = value.__self__, value.__name__
+        is_public = kind in _DATA and type(vars(kind).get(name)) is types.ClassMethodDescriptorType
+        return f"{kind.__module__}:{kind.__qualname__}.{name}" if is_public else None
     if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
         return None
     places = [(value.__module__, value.__qualname__)]
@@ -1501,10 +1552,11 @@ def _named(name: Any) -> Any:
 
 
 def _find(module: str, path: str) -> Any:
-    found: Any = sys.modules.get(module)
+    kind = found = sys.modules.get(module)
     for part in path.split("."):  # what is there, and nothing imported or made on demand
+        kind: Any = found
         found = vars(found).get(part) if isinstance(found, types.ModuleType | type) else None
-    return found
+    return getattr(kind, part) if type(found) is types.ClassMethodDescriptorType else found
 
 
 # --- small things -----------------------------------------------------------------------------
@@ -1520,6 +1572,11 @@ def _no_end(error: BaseException) -> BaseException:
             setattr(made, name, getattr(error, name))
     made.__cause__ = error
     return made
+
+
+def _raised(error: BaseException) -> Any:
+    """What a call that ended in this has given: an exception of the answer's, or the test's own."""
+    return getattr(error, "raised", None) or Opaque(PASSED_ON, errors.said(error))
 
 
 def _is_exception(value: Any) -> bool:

@@ -3,24 +3,28 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from autograder.engine.arrays import is_true
+
 if TYPE_CHECKING:
     from autograder.engine.peer import Peer
 
 UNARY = ("neg", "pos", "abs", "invert", "len", "iter", "next", "reversed", "bool", "repr", "str")
 NUMBERS = ("int", "float", "index", "complex", "round", "trunc")
 BINARY = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+BINARY += ("lshift", "rshift")
+REFLECTED = (*(f"r{name}" for name in BINARY), "divmod", "rdivmod")
+IN_PLACE = tuple(f"i{name}" for name in BINARY)
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "format")
 MAX_LABEL = 120
 MAX_NAME = 100
 MAX_CLASSES = 1000  # of stand-ins, each of another kind
 FORWARDED = frozenset(
-    f"__{name}__"
-    for name in (*UNARY, *NUMBERS, *BINARY, *(f"r{name}" for name in BINARY), *COMPARE, *ITEMS)
+    f"__{name}__" for name in (*UNARY, *NUMBERS, *BINARY, *REFLECTED, *IN_PLACE, *COMPARE, *ITEMS)
 )
 HOME = {"__module__": "answer"}  # what messages say of where a class is
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
-TOLD = ("dunders", "public", "base", "methods", "fields", "type")  # what decides a stand-in's class
+TOLD = ("dunders", "public", "base", "methods", "fields", "type", "hash")  # decides its class
 
 
 def small(value: Any) -> int:
@@ -38,6 +42,8 @@ class Remote:
         self.type_name = str(told["type"])[:100]
         self.name = str(told.get("name") or self.type_name)[:100]
         self.classes = tuple(n for n in told.get("classes") or () if type(n) is int)[:50]
+        self.parents = tuple(n for n in told.get("parents") or () if type(n) is int)[:50]
+        self.bases: tuple[type, ...] = ()  # public classes of which its own is made, if it is one
         self.is_bare = False  # whether it has no attributes here
         self.told = {part: told.get(part) for part in TOLD}
         self.base: type | None = None  # the class of Python's own that its class is made of
@@ -139,10 +145,34 @@ class StandInClass(Held):
         remote = remote_of(value)
         return remote is not None and self._remote.number in remote.classes
 
+    def __subclasscheck__(self, kind: Any) -> bool:
+        remote = remote_of(kind)
+        if remote is None and not isinstance(kind, type):
+            raise TypeError("issubclass() arg 1 must be a class")
+        if remote is None:
+            return issubclass(kind, self._remote.twins)
+        return self._remote.number in remote.parents
+
+    @property
+    def __bases__(self) -> tuple[type, ...]:
+        return self._remote.bases
+
+
+def _doc(self: StandIn) -> str | None:
+    """What the other end has written to explain it; a test's own tells it of functions alone."""
+    remote = self._remote
+    if remote.is_bare or (remote.peer.is_free and remote.kind != "function"):
+        return None
+    found = remote.peer.get(remote.number, "__doc__", remote.use("__doc__"))
+    return found if type(found) is str else None
+
+
+DOC = {"__doc__": property(_doc)}
+
 
 def make_class_class(names: tuple[str, ...]) -> type:
     """A class of stand-ins for classes which have these special methods, as enumerations do."""
-    body = {name: forward(name) for name in names} | HOME
+    body = {name: forward(name) for name in names} | HOME | DOC
     return type("type", (StandInClass,), {**body, "__slots__": ()})
 
 
@@ -153,14 +183,25 @@ def class_name(told: dict[str, Any], classes: dict[Any, type]) -> str:
     return name if is_name and len(classes) < MAX_CLASSES else "object"
 
 
-def make_class(names: tuple[str, ...], seen: Any, name: str) -> type:
+def make_class(names: tuple[str, ...], seen: Any, name: str, hashed: Any) -> type:
     """A class of stand-ins that forwards these special methods, and goes by this name."""
-    body: dict[str, Any] = {name: forward(name) for name in names} | HOME
+    body: dict[str, Any] = {name: forward(name) for name in names} | HOME | DOC
     body |= compared(names) | {"__slots__": ()}
-    body["__hash__"] = object.__hash__
+    body["__hash__"] = hashed
     if isinstance(seen, type):
         body["__class__"] = property(lambda self: seen)
     return type(name, (Held,), body)
+
+
+def hashing(told: dict[str, Any], *, believed: bool) -> Any:
+    """How a stand-in is hashed: by its own identity, as the other end told, or not at all."""
+    if not believed or "hash" not in told or told["hash"] is None:
+        return object.__hash__
+    return _told_hash if type(told["hash"]) is int else None
+
+
+def _told_hash(self: StandIn) -> int:
+    return small(self._remote.told["hash"])
 
 
 def forward(name: str) -> Callable:
@@ -211,7 +252,10 @@ def _equal(self: StandIn, other: Any) -> Any:
     if remote_of(other) is None:
         return NotImplemented
     remote = self._remote
-    return remote.peer.call(remote.number, "__eq__", (other,), {}, remote.use("__eq__")) is True
+    if remote.peer.is_busy:  # whatever a message holds twice, it holds twice
+        return NotImplemented
+    found = remote.peer.call(remote.number, "__eq__", (other,), {}, remote.use("__eq__"))
+    return found if found is NotImplemented else found is True or is_true(found)
 
 
 def _unequal(self: StandIn, other: Any) -> Any:

@@ -140,11 +140,18 @@ class Runner:
                 "seen": self.seen,
             },
         )
+        self.peer.errors.given = self._error
         self.output = Capped()
         self.watching: Watch | None = None
         self.space: dict[str, Any] = SHELL.user_ns
         self.noted: dict[tuple[str, str], None] = {}
         _tame(SHELL, self.note)
+
+    def _error(self, name: str) -> Any:
+        """The class of exceptions of this name, if there is one: the tests' may be the same."""
+        found = self.space.get(name)
+        is_class = isinstance(found, type) and issubclass(found, Exception)
+        return found if is_class and found.__module__ == "__main__" else None
 
     def note(self, code: str, name: str = "") -> None:
         """Something is not done, or not kept, while grading; the words for it are in `said`."""

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import io
 import math
+import operator
 import signal
 import sys
 import threading
@@ -33,6 +34,7 @@ from autograder.syntax import facts, parse
 
 HOME = "__main__"  # what tests and answers both take for their module's name
 FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
+FUNCTIONS += (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
 SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
 ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
@@ -40,6 +42,7 @@ TEXT_SECONDS = 3.0
 MAX_MESSAGE = 20_000
 FUTURE = sum(getattr(__future__, one).compiler_flag for one in __future__.all_feature_names)
 HOLDERS = (list, dict, set, collections.deque, collections.Counter)
+TEXTS = (str, bytes, int, float, tuple, frozenset)  # whose methods change nothing
 
 
 class Guard(Policy):
@@ -71,7 +74,7 @@ class Guard(Policy):
     def may_use(self, value: Any, name: str | None) -> bool:
         """Calls, special methods that do no harm, and public names."""
         if isinstance(value, FUNCTIONS) or _is_holders_method(value):
-            return name in (None, "__call__")
+            return name in (None, "__call__", "__doc__")
         if _is_iterator(value):
             return name in ("__next__", "__iter__")
         if "torch" in sys.modules:
@@ -97,7 +100,7 @@ def _is_iterator(value: Any) -> bool:
 
 
 def _is_holders_method(value: Any) -> bool:
-    return isinstance(value, types.BuiltinMethodType) and type(value.__self__) in HOLDERS
+    return isinstance(value, types.BuiltinMethodType) and type(value.__self__) in HOLDERS + TEXTS
 
 
 class Space(dict):
@@ -133,6 +136,7 @@ class Space(dict):
         self.instead: dict[str, Any] = {}  # names for which the reference stands in
         self.covered: dict[str, Any] = {}  # what these names meant here
         self.known: dict[str, Any] = {}  # stand-ins looked up already
+        self.raisable: dict[str, type] = {}  # exceptions of the instructor's cells, no test's
         self.version = -1
         self.replaced = False  # whether a test has changed a name of the student's
         # whether a name stands for nothing but values with the reference
@@ -145,6 +149,7 @@ class Space(dict):
             self.given.discard(name)
             self.unmade.discard(name)
             self.lost.pop(name, None)
+            self.raisable.pop(name, None)
             self.pop(name, None)
 
     def take_over(self, names: Iterable[str]) -> None:
@@ -262,12 +267,20 @@ class Space(dict):
                     if remotes_in(value):  # an answer gave an object in the place of a value
                         self.unmade.add(name)
                         super().__delitem__(name)
+        self.raisable |= {name: self[name] for name in bound if _is_raisable(self.get(name), name)}
         missing = {name for name in bound if name not in self}
         if failed and (crossed or facts(source).needed & self.unmade):
             self.unmade |= missing
         elif failed:  # no answer had a part in it
             self.lost |= dict.fromkeys(missing, failed[:MAX_MESSAGE])
         return Prepared(gone, crossed)
+
+
+def _is_raisable(value: Any, name: str) -> bool:
+    """Whether this is a class of exceptions that a cell has defined under this name."""
+    if not isinstance(value, type) or not issubclass(value, Exception):
+        return False
+    return (value.__module__, value.__qualname__) == (HOME, name)
 
 
 def remotes_in(value: Any) -> list[str]:

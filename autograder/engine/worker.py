@@ -31,6 +31,7 @@ from autograder.engine.parts import Parts
 from autograder.engine.peer import Allowed, Gone, expectations, is_data, open_packages
 from autograder.engine.pool import Unwell
 from autograder.engine.session import CellRun, Student
+from autograder.engine.stand_ins import BINARY
 from autograder.engine.texts import run_no_texts
 from autograder.engine.trusted import (
     BrokenCell,
@@ -56,6 +57,12 @@ from autograder.results import (
 )
 from autograder.rules import QuestionRules, broken_rules, locked_names, statements, unread
 from autograder.syntax import acts, altered, facts, parse, touched
+
+METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
+ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+INSTEAD = dict(zip(ORDER, ORDER[2:] + ORDER[:2], strict=True))
+INSTEAD |= {f"__{name}__": f"__i{name}__" for name in BINARY}
+INSTEAD |= {f"__i{name}__": f"__{name}__" for name in BINARY}
 
 
 class Zygote(Protocol):
@@ -486,11 +493,20 @@ class Work:
             except CourseError as error:
                 raise Unwell(str(error)) from error
             self.process = Student(spawned, Guard(_operators(self.notebook)))
+            self._trust(self.process)
             self._lay_out(self.process)
             with self.budget.repeating():
                 if not self._run_all_again(self.process):
                     self._lose()
         return self.process
+
+    def _trust(self, student: Student, solutions: Sequence[str] | None = None) -> None:
+        """Believe of answers what the reference's, of some questions or of all, could do."""
+        student.peer.policy = Guard(_operators(self.notebook, solutions))
+        used = _used(self.notebook, solutions)
+        student.peer.errors.given = lambda name: (
+            self.space.raisable.get(name) if name in used else None
+        )
 
     def _lay_out(self, student: Student) -> None:
         """Put the files that were handed in, and over them the instructor's, where cells run."""
@@ -817,7 +833,7 @@ class Work:
         """Run tests until one of them kills the process; each with whether it changed values."""
         student = self._student()
         self.used = True
-        student.peer.policy = Guard(_operators(self.notebook, group.solutions))
+        self._trust(student, group.solutions)
         student.peer.protect = protect
         self.space.replaced = False
         handed, names = student.peer.next_number, dict(self.space)
@@ -1479,11 +1495,73 @@ def _locked(notebook: Notebook) -> list[str]:
     return [cell.source for cell in notebook.of_kind("readonly", "code")]
 
 
-def _operators(notebook: Notebook, solutions: Sequence[str] | None = None) -> frozenset[str]:
-    """Special methods that the reference's classes define, of some questions or of all."""
+def _references(notebook: Notebook, solutions: Sequence[str] | None) -> tuple[str, ...]:
+    """The reference's answers to some questions, or to all."""
     cells = notebook.of_kind("solution")
-    sources = (cell.source for cell in cells if solutions is None or cell.grade_id in solutions)
-    return frozenset(name for source in sources for name in re.findall(r"def (__\w+__)", source))
+    return tuple(c.source for c in cells if solutions is None or c.grade_id in solutions)
+
+
+def _used(notebook: Notebook, solutions: Sequence[str] | None) -> frozenset[str]:
+    """Names that the reference's answers use, and what they use of the instructor's cells does."""
+    return _used_by(_references(notebook, solutions), tuple(_locked(notebook)))
+
+
+@lru_cache(maxsize=500)
+def _used_by(sources: tuple[str, ...], given: tuple[str, ...]) -> frozenset[str]:
+    used: dict[str, set[str]] = {}  # by each function and class of the instructor's
+    for source in given:
+        for part in (parse(source) or ast.Module([], [])).body:
+            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                used.setdefault(part.name, set()).update(_names(part))
+    found: set[str] = set()
+    todo = [name for source in sources for name in _names(parse(source) or ast.Module([], []))]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += used.get(name, ())
+    return frozenset(found)
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _operators(notebook: Notebook, solutions: Sequence[str] | None = None) -> frozenset[str]:
+    """Special methods that the reference's classes have, of some questions or of all."""
+    others = tuple(cell.source for cell in notebook.of_kind("readonly", "code", "solution"))
+    return _methods(_references(notebook, solutions), others)
+
+
+@lru_cache(maxsize=500)
+def _methods(sources: tuple[str, ...], others: tuple[str, ...]) -> frozenset[str]:
+    """Special methods that classes have: their own, those of a decorator, those of their bases.
+
+    With each goes the one that Python asks in its place: of the other operand, or in place.
+    """
+    made = {kind.name: kind for source in others for kind in _classes(source)}
+    found = {name for source in sources for name in METHOD.findall(source)}
+    todo, seen = [kind for source in sources for kind in _classes(source)], set()
+    while todo:
+        kind = todo.pop()
+        found |= {*METHOD.findall(ast.unparse(kind))} | _decorated(kind)
+        for base in kind.bases:
+            if isinstance(base, ast.Name) and base.id in made and base.id not in seen:
+                seen.add(base.id)
+                todo.append(made[base.id])
+    return frozenset(found | {INSTEAD[name] for name in found if name in INSTEAD})
+
+
+def _classes(source: str) -> list[ast.ClassDef]:
+    tree = parse(source)
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)] if tree else []
+
+
+def _decorated(kind: ast.ClassDef) -> set[str]:
+    """Special methods that decorators give a class: `total_ordering`, and those of data classes."""
+    said = " ".join(map(ast.unparse, kind.decorator_list))
+    found = set(ORDER) if re.search(r"total_ordering|\border=True", said) else set()
+    return found | ({"__hash__"} if re.search(r"\b(frozen|unsafe_hash)=True", said) else set())
 
 
 def imported(notebook: Notebook) -> tuple[str, ...]:
