@@ -268,6 +268,8 @@ def _for_student(
     if run.error in ("", "AssertionError"):
         return [f"A test failed: {_first_line(run.message)}" if run.message else "A test failed."]
     what = f"{run.error}: {_first_line(run.message)}"
+    if run.error == "PermissionError" and _passed_on(run):  # it may not do that with what it got
+        return [f"Your code stopped with {what}"]
     return [f"What your code gave could not be used: the test stopped with {what}"]
 
 
@@ -303,14 +305,19 @@ def _detail(run: TestRun, reference: Transcript | None) -> str:
     if reference is None:
         return ""
     given = run.transcript
-    if given and given[-1].outcome == Opaque(PASSED_ON, run.error):
-        given = given[:-1]  # it ended the test, whose message says why
+    if _passed_on(run):
+        given = given[:-1]  # the test's message says why
     last = len(given) - 1
     pair = first_difference(given, reference)
     if pair and last < len(reference) and given[last].what == reference[last].what:
         ended = given[last], reference[last]
         pair = pair if same_call(*ended) else ended
     return call_in_words(*pair) if pair else ""
+
+
+def _passed_on(run: TestRun) -> bool:
+    """Whether a test ended with what its own function raised when the answer called it."""
+    return run.transcript[-1:] != () and run.transcript[-1].outcome == Opaque(PASSED_ON, run.error)
 
 
 def _rest(run: TestRun) -> str:

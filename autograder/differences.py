@@ -180,7 +180,7 @@ def call_in_words(theirs: Crossing, ours: Crossing) -> str:
 
 def _called(label: str) -> str:
     """What a person would call this: the first of several ways to an object, and what was used."""
-    first, *others = label.split("|")
+    first, *others = label.removeprefix("get ").split("|")
     used = others[-1].rpartition(")")[2] if others else ""
     return first + "".join(used.rpartition(".")[1:] if "." in used else ())
 

@@ -223,6 +223,10 @@ def test_what_a_tests_own_function_raised_is_told_in_its_own_words():
         "stopped with the Own that the test's own function raised"
         in verdict(run(Opaque(PASSED_ON, "Own")), 7.0).told
     )
+    refused = replace(run(Opaque(PASSED_ON, "PermissionError")), error="PermissionError")
+    assert verdict(replace(refused, message="no"), 7.0).told == (
+        "Your code stopped with PermissionError: no"
+    )
 
 
 def test_what_was_called_goes_by_a_plain_name():
@@ -231,6 +235,7 @@ def test_what_was_called_goes_by_a_plain_name():
     assert call_in_words(of, right).startswith("Ranker.ranking: ")
     assert call_in_words(replace(of, what="f"), right).startswith("f: ")
     assert call_in_words(replace(of, what="a|b.c"), right).startswith("a.c: ")
+    assert call_in_words(replace(of, what="get a.b"), right).startswith("a.b: ")
 
 
 def test_changed_arguments_are_told():
