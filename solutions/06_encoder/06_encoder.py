@@ -302,7 +302,7 @@ for norm_first in (True, False):
         "with dropout 0.5, each number that a sub-layer returns should be dropped or doubled, then "
         "added; what goes into a sub-layer should stay",
     )
-    assert 1.8 < added.mean() < 2.2 and 0.2 < (added == 0).double().mean() < 0.3, (
+    assert 1.8 < added.mean() < 2.2 and 0.19 < (added == 0).double().mean() < 0.31, (
         "dropout 0.5 should drop about half of what each of the two sub-layers returns"
     )
 ### END HIDDEN TESTS
