@@ -92,6 +92,12 @@ def test_a_wrong_value_says_the_tests_own_claim():
     assert "First difference" in said
 
 
+def test_one_sentence_may_stand_before_every_message():
+    module, says = Sound(), "the module should hold in both modes"
+    said = said_by(module, like=lambda x: 3 * module.linear(x), claim=CLAIM, says=says)
+    assert said.splitlines()[:2] == [says, CLAIM]
+
+
 def test_none_and_no_module_are_told():
     class Nothing(Sound):
         def forward(self, x, other=None):
