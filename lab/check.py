@@ -4,7 +4,7 @@ The first line of every message is the claim that failed and stands by itself; t
 are details (index, shapes, a likely cause).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -78,6 +78,38 @@ def assert_close(
     same = (nan & torch.isnan(ours)) | (ours == theirs) | ((ours - theirs).abs() <= atol)
     if not same.all():
         _fail(claim, _difference(theirs, ours, ~same))
+
+
+def assert_gradients(
+    actual: Tensor | Sequence[Tensor],
+    expected: Tensor | Sequence[Tensor],
+    inputs: Mapping[str, Tensor],
+    claim: str,
+) -> None:
+    """Fail unless from two outputs that are alike the same gradients flow back to these inputs.
+
+    Args:
+        actual: the student's output, or several of them.
+        expected: what they should be, computed from the same inputs.
+        inputs: by what they are called in the message.
+        claim: one sentence that says what should hold; first line of the message.
+    """
+    __tracebackhide__ = True
+    ours = _weighed(expected if isinstance(expected, Sequence) else [expected])
+    theirs = [actual] if isinstance(expected, Tensor) else list(actual)
+    for i, one in enumerate(theirs):
+        if not _tensor(one, claim).requires_grad:
+            which = f"Output {i} of yours" if len(theirs) > 1 else "Yours"
+            _fail(claim, f"{which} is cut off from all that it was computed from.")
+    leaves = list(inputs.values())
+    found = torch.autograd.grad(_weighed(theirs), leaves, allow_unused=True)
+    wanted = torch.autograd.grad(ours, leaves, allow_unused=True, materialize_grads=True)
+    for name, one, other in zip(inputs, found, wanted, strict=True):
+        if one is None:
+            _fail(claim, f"No gradient reaches {name}.")
+        # on the way back errors add up, hence ten times the tolerance
+        atol = 10 * _tolerance(one.dtype, other.dtype, is_tensor=True) * _size(other)
+        assert_close(one, other, f"{claim}\nThis is the gradient of {name}.", atol=atol)
 
 
 def assert_whole(actual: Any, expected: int, claim: str) -> None:
@@ -213,6 +245,14 @@ def _precise(theirs: Tensor, ours: Tensor) -> tuple[Tensor, Tensor]:
 
 def _is_number(value: Any) -> bool:
     return issubclass(type(value), Number)
+
+
+def _weighed(outputs: Sequence[Tensor]) -> Tensor:
+    """One number made of all outputs, in which each entry counts differently."""
+    signals = [draw(tuple(one.shape), seed=700 + i) for i, one in enumerate(outputs)]
+    return torch.stack(
+        [(one * signal.to(one.dtype)).sum() for one, signal in zip(outputs, signals, strict=True)]
+    ).sum()
 
 
 def _number(actual: Any, kind: type, name: str, claim: str) -> None:

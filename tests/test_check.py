@@ -10,6 +10,7 @@ from lab.check import (
     assert_close,
     assert_dtype,
     assert_fraction,
+    assert_gradients,
     assert_raises,
     assert_shape,
     assert_whole,
@@ -161,6 +162,21 @@ def test_the_tolerance_grows_with_large_numbers_but_whole_ones_are_exact():
     many = torch.tensor([10**9, 1])
     said_by(lambda: assert_close(many + 1, many, CLAIM))
     assert_close(torch.tensor([torch.inf, 1.0]), torch.tensor([torch.inf, 1.0]), CLAIM)
+
+
+def test_gradients_are_compared_and_told_by_name():
+    x, y = (t.requires_grad_() for t in draw((2, 3), (2, 3)))
+    named = {"x": x, "y": y}
+    assert_gradients(x * y, y * x, named, CLAIM)
+    assert_gradients([x * y, x + y], [y * x, y + x], named, CLAIM)
+    said = said_by(lambda: assert_gradients(x * y.detach(), x * y, named, CLAIM))
+    assert "No gradient reaches y" in said
+    said = said_by(lambda: assert_gradients(x * y + y.detach(), x * y + y, named, CLAIM))
+    assert "This is the gradient of y" in said and "First difference" in said
+    cut = [(x * y).detach(), x + y]
+    said = said_by(lambda: assert_gradients(cut, [x * y, x + y], named, CLAIM))
+    assert "Output 0 of yours is cut off" in said
+    assert "Yours is None" in said_by(lambda: assert_gradients(None, x * y, named, CLAIM))  # pyright: ignore
 
 
 def test_a_whole_number_is_no_float_and_no_tensor():
