@@ -302,11 +302,15 @@ def _assert_state(module: nn.Module, before: Mapping[str, Tensor]) -> None:
 def _in_single(module: nn.Module) -> Iterator[None]:
     """The module in float32; afterwards each parameter and buffer is what it was, to the bit."""
     kept = [(table, key, table[key], table[key].data) for _, table, key in _places(module)]
+    gradients = [value.grad for _, _, value, _ in kept]
+    for _, _, value, _ in kept:
+        value.grad = None  # it would not fit
     module.float()
     yield
-    for table, key, value, data in kept:
+    for (table, key, value, data), gradient in zip(kept, gradients, strict=True):
         table[key] = value
         value.data = data
+        value.grad = gradient
 
 
 def _has_fractions(value: Any) -> bool:

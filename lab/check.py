@@ -313,7 +313,7 @@ def _scale_hint(theirs: Tensor, ours: Tensor) -> str:
 
 
 def _transposed_hint(theirs: Tensor, ours: Tensor) -> str:
-    if theirs.ndim < 2 or theirs.shape != ours.transpose(-2, -1).shape:
+    if min(theirs.ndim, ours.ndim) < 2 or theirs.shape != ours.transpose(-2, -1).shape:
         return ""
     flipped = ours.transpose(-2, -1)
     if ours.shape == flipped.shape and torch.allclose(ours, flipped, atol=1e-6):

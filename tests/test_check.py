@@ -135,6 +135,11 @@ def test_a_wrong_shape_is_never_broadcast():
     assert "shape (1, 3), expected (2, 3)" in said
 
 
+def test_a_matrix_in_place_of_a_vector_is_told():
+    said = said_by(lambda: assert_close(torch.ones(1, 6), torch.ones(6), CLAIM))
+    assert "shape (1, 6), expected (6,)" in said
+
+
 def test_nan_is_named():
     x = draw((2, 3))
     x[0, 1] = torch.nan

@@ -66,6 +66,16 @@ def test_what_was_looked_at_is_as_before_to_the_bit():
     assert not module.training
 
 
+def test_gradients_that_were_there_stay():
+    module, x = Sound(), draw((2, 4, 3))
+    module(x).sum().backward()
+    before = [p.grad.clone() for p in module.parameters()]  # pyright: ignore
+    assert_sound(module, (x,))
+    for parameter, gradient in zip(module.parameters(), before, strict=True):
+        assert parameter.grad is not None and parameter.grad.dtype == torch.float64
+        assert torch.equal(parameter.grad, gradient)
+
+
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_blocks_are_sound(norm_first: bool):
     x, memory = draw((2, 4, 6), (2, 5, 6))
