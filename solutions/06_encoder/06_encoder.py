@@ -27,6 +27,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lab import blocks
+from lab.battery import assert_sound, shaken
 from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
 from lab.check import (
     assert_close,
@@ -37,15 +38,6 @@ from lab.check import (
     unchanged,
     visible_passed,
 )
-
-
-def shaken(module: nn.Module, seed: int = 0) -> Any:
-    """The module in float64, every parameter moved, so that no gain is 1 and no bias is 0."""
-    module.double()
-    with torch.no_grad():
-        for i, parameter in enumerate(module.parameters()):
-            parameter.add_(0.3 * draw(tuple(parameter.shape), seed=100 * seed + i))
-    return module
 
 
 def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.TransformerEncoderLayer:
@@ -185,15 +177,12 @@ assert isinstance(getattr(layer, "dropout", None), nn.Dropout) and layer.dropout
 assert layer.norm1 is not layer.norm2, "each sub-layer should have a norm of its own"
 visible_passed()
 ### BEGIN HIDDEN TESTS
-base = EncoderLayer(512, 8, 2048)
-count = sum(parameter.numel() for parameter in base.parameters())
-assert count == 3_150_336, (
-    "a layer of the paper's base model (512, 8 heads, 2048) should have 3,150,336 numbers to "
-    f"learn: one attention, one feed-forward network, two norms\nYours has {count:,}."
-)
 layer = EncoderLayer(12, 3, 20)
-assert layer.dropout.p == 0.1, "dropout should be 0.1 unless something else is asked for"
-assert layer.self_attention.num_heads == 3, "the attention should have num_heads heads"
+count = sum(parameter.numel() for parameter in layer.parameters())
+assert count == 1136, (
+    "a layer (12, 3 heads, 20) should have 1,136 numbers to learn: one attention, one feed-forward "
+    f"network, two norms\nYours has {count:,}."
+)
 assert_raises(
     ValueError,
     lambda: EncoderLayer(10, 4, 20),
@@ -204,47 +193,18 @@ assert_raises(
 
 # %% test="encoder-layer-values" points=1
 layer = shaken(EncoderLayer(8, 2, 20, dropout=0.0))
-x = draw((3, 5, 8), seed=1)
-wanted = torch_twin(layer, 2)(x)
-with unchanged(layer, x):
-    output = layer(x)
-assert_shape(output, (3, 5, 8), "the output should have the shape of the input")
-assert_close(
-    output,
-    wanted,
-    "without mask and dropout, a post-norm layer should equal PyTorch's on the same weights",
+assert_sound(
+    layer,
+    (draw((3, 5, 8), seed=1),),
+    like=torch_twin(layer, 2),
+    claim="without mask and dropout, a post-norm layer should equal PyTorch's on the same weights",
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for B, N, d_model, num_heads, d_ff in ((2, 7, 12, 3, 10), (3, 4, 6, 1, 9)):
-    layer = shaken(EncoderLayer(d_model, num_heads, d_ff, dropout=0.0), seed=2)
-    twin = torch_twin(layer, num_heads)
-    x, upstream = draw((B, d_model, N), (B, N, d_model), seed=3)
-    x = x.transpose(1, 2).requires_grad_()  # (B, N, d_model), not contiguous
-    before = x.detach().clone()
-    wanted, output = twin(x), layer(x)
-    assert_close(
-        output, wanted, "a post-norm layer should equal PyTorch's for other sizes and one head too"
-    )
-    assert torch.equal(x.detach(), before), "the layer should leave its input unchanged"
-    (gradient,) = torch.autograd.grad((output * upstream).sum(), x, retain_graph=True)
-    (right,) = torch.autograd.grad((wanted * upstream).sum(), x, retain_graph=True)
-    assert_close(gradient, right, "the gradient of the input should be that of PyTorch's layer")
-    (output * upstream).sum().backward()
-    (wanted * upstream).sum().backward()
-    pairs = {
-        "self_attention.w_o": (layer.self_attention.w_o, twin.self_attn.out_proj),
-        "feed_forward.inner": (layer.feed_forward.inner, twin.linear1),
-        "feed_forward.outer": (layer.feed_forward.outer, twin.linear2),
-    }
-    for name, (yours, theirs) in pairs.items():
-        assert yours.weight.grad is not None, f"{name} should get a gradient"
-        assert_close(yours.weight.grad, theirs.weight.grad, f"{name} should get PyTorch's gradient")
-layer = EncoderLayer(8, 2, 20, dropout=0.0)
-x = draw((2, 3, 8), seed=4, dtype=torch.float32)
-output = layer(x)
-assert_dtype(output, torch.float32, "float32 in gives float32 out")
-assert_close(output.mean(-1), 0, "a fresh post-norm layer ends with a norm, so tokens have mean 0")
+layer = shaken(EncoderLayer(12, 3, 10, dropout=0.0), seed=2)
+x = draw((2, 12, 7), seed=3).transpose(1, 2)  # (2, 7, 12), not contiguous
+wanted = torch_twin(layer, 3)(x)
+assert_close(layer(x), wanted, "a post-norm layer should equal PyTorch's for other sizes too")
 ### END HIDDEN TESTS
 
 # %% test="encoder-layer-pre-norm" points=1
@@ -260,69 +220,50 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-layer = shaken(EncoderLayer(12, 3, 10, dropout=0.0, norm_first=True), seed=6)
+layer = shaken(EncoderLayer(12, 3, 10, dropout=0.4, norm_first=True), seed=6)
 twin = torch_twin(layer, 3, norm_first=True)
-x, upstream = draw((2, 7, 12), (2, 7, 12), seed=6)
 keep = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
-before = x.clone()
-wanted = twin(x, src_key_padding_mask=~keep)
-output = layer(x, keep[:, None, :])
-assert_close(output, wanted, "a pre-norm layer should equal PyTorch's under a padding mask too")
-assert torch.equal(x, before), "a pre-norm layer should leave its input unchanged"
-x.requires_grad_()
-(gradient,) = torch.autograd.grad((layer(x) * upstream).sum(), x)
-(right,) = torch.autograd.grad((twin(x) * upstream).sum(), x)
-assert_close(gradient, right, "the gradient of a pre-norm layer should be that of PyTorch's")
+assert_sound(
+    layer,
+    (draw((2, 7, 12), seed=6), keep[:, None, :]),
+    like=lambda x, mask: twin(x, src_key_padding_mask=~mask[:, 0]),
+    claim="in evaluation, under a padding mask too, a pre-norm layer should equal PyTorch's",
+    rate=0.4,
+)
 ### END HIDDEN TESTS
 
 # %% test="encoder-layer-mask" points=1
 layer = shaken(EncoderLayer(8, 2, 20, dropout=0.0))
-x, junk = draw((3, 5, 8), (3, 5, 8), seed=7)
-real = torch.tensor([[True] * 5, [True] * 2 + [False] * 3, [True] * 4 + [False]])
-other = torch.where(real[..., None], x, junk)
-with unchanged(layer):
-    output, changed = layer(x, real[:, None, :]), layer(other, real[:, None, :])
+full, short, junk = draw((5, 8), (5, 8), (5, 8), seed=7)
+late = torch.cat([full[:4], junk[4:]])  # another last token
+other = torch.cat([short[:2], junk[2:]])  # other padding
+real = torch.tensor([[True] * 5, [True] * 5, [True] * 2 + [False] * 3, [True] * 2 + [False] * 3])
+with unchanged(layer, real):
+    output = layer(torch.stack([full, late, short, other]), real[:, None, :])
 assert_close(
-    changed[real], output[real], "what stands in the padding should never reach a real token"
+    output[3, :2], output[2, :2], "what stands in the padding should never reach a real token"
 )
 assert_close(
-    output[1, :2],
-    layer(x[1:2, :2])[0],
+    output[2, :2],
+    layer(short[None, :2])[0],
     "a padded sentence should give its real tokens the same outputs as the sentence alone",
 )
-assert not torch.allclose(layer(x)[0, 0], layer(other)[1, 0]), "outputs should depend on the tokens"
-late = x.clone()
-late[0, 4] = junk[0, 4]
-assert not torch.allclose(layer(late, real[:, None, :])[0, 0], output[0, 0]), (
+assert not torch.allclose(output[1, 0], output[0, 0]), (
     "the last token of a full sentence should reach the first: an encoder looks both ways"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-layer = shaken(EncoderLayer(12, 3, 10, dropout=0.0), seed=8)
+layer = shaken(EncoderLayer(12, 3, 10, dropout=0.4), seed=8).eval()
 twin = torch_twin(layer, 3)
 x = draw((4, 6, 12), seed=8)
 keep = torch.arange(6) < torch.tensor([3, 6, 1, 5])[:, None]  # (4, 6)
-before = keep.clone()
-wanted = twin(x, src_key_padding_mask=~keep)
-assert_close(
-    layer(x, keep[:, None, :]),
-    wanted,
-    "a padding mask (batch, 1, keys) should hide the padded keys of each sentence, all else alike",
-)
-assert torch.equal(keep, before), "the mask handed in should stay unchanged"
-mask = draw((6, 6), seed=9) > -0.3
-mask |= torch.eye(6, dtype=torch.bool)
-wanted = twin(x, src_mask=~mask)
+mask = (draw((6, 6), seed=9) > -0.3) & keep[:, None, :] | torch.eye(6, dtype=torch.bool)
 assert_close(
     layer(x, mask),
-    wanted,
-    "a mask (queries, keys) should say for each query which keys it may attend to",
+    twin(x, src_mask=~mask.repeat_interleave(3, 0)),
+    "a mask (batch, queries, keys) should say which keys each query may attend to, in evaluation "
+    "too",
 )
-order = torch.tensor([4, 2, 0, 5, 1, 3])
-assert_close(
-    layer(x[:, order]), layer(x)[:, order], "other order in, same order out: tokens carry no number"
-)
-assert_close(layer(x)[2:3], layer(x[2:3]), "sentences of a batch should not notice one another")
 ### END HIDDEN TESTS
 
 # %% test="encoder-layer-dropout" points=2
@@ -341,36 +282,29 @@ layer.eval()
 assert_close(layer(x), in_evaluation, "in evaluation nothing should be dropped")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-layer = shaken(EncoderLayer(8, 2, 20, dropout=1.0, norm_first=True), seed=11)
-wanted = x.clone()
-assert_close(
-    layer(x), wanted, "if all is dropped, a pre-norm layer in training should return its input"
-)
-
-
-class Ones(nn.Module):
-    """Stands in for attention; whatever goes in, ones come out."""
-
-    def forward(self, query, *_others, **_named):
-        """Return the output and no weights."""
-        return torch.ones_like(query), None
-
-
 torch.manual_seed(12)
-x = draw((4, 50, 8), seed=12)
-layer = EncoderLayer(8, 2, 20, dropout=0.5, norm_first=True).double()
-layer.self_attention = Ones()
-for parameter in layer.feed_forward.parameters():
-    nn.init.zeros_(parameter)
-added = layer(x) - x
-assert_close(
-    added * (added - 2),
-    0,
-    "with dropout 0.5, each number that attention returns should be dropped or doubled, then added",
-)
-assert 0.4 < (added > 1).double().mean() < 0.6, "dropout 0.5 should drop about half of the numbers"
-layer.eval()
-assert torch.equal(layer(x), layer(x)), "in evaluation two calls should give the same"
+x = torch.ones(40, 5, 8, dtype=torch.float64)
+for norm_first in (True, False):
+    layer = EncoderLayer(8, 2, 20, dropout=0.5, norm_first=norm_first).double()
+    with torch.no_grad():  # both sub-layers make ones of ones
+        layer.self_attention.w_v.weight.copy_(torch.eye(8))
+        layer.self_attention.w_o.weight.copy_(torch.eye(8))
+        layer.feed_forward.outer.weight.zero_()
+        layer.feed_forward.outer.bias.fill_(1)
+        layer.norm1.gain.zero_()
+        layer.norm1.bias.fill_(1)
+    if not norm_first:  # no norm then, so that the sums can be seen
+        layer.norm1, layer.norm2 = nn.Identity(), nn.Identity()
+    added = layer(x) - x
+    assert_close(
+        added * (added - 2) * (added - 4),
+        0,
+        "with dropout 0.5, each number that a sub-layer returns should be dropped or doubled, then "
+        "added; what goes into a sub-layer should stay",
+    )
+    assert 1.8 < added.mean() < 2.2 and 0.19 < (added == 0).double().mean() < 0.31, (
+        "dropout 0.5 should drop about half of what each of the two sub-layers returns"
+    )
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -468,84 +402,57 @@ assert count == 3 * alone, (
 visible_passed()
 ### BEGIN HIDDEN TESTS
 made = []
-stack = Encoder(make_layer, 5, norm=nn.LayerNorm(8))
+stack = Encoder(make_layer, 2, norm=nn.LayerNorm(8))
 assert all(yours is new for yours, new in zip(stack.layers, made, strict=True)), (
     "layers should hold what make_layer made, in the order of the calls"
 )
-weights = [layer.feed_forward.inner.weight for layer in stack.layers]
-for i in range(1, 5):
-    assert not torch.equal(weights[i], weights[0]), (
-        "layers should start from different weights, since each is made anew"
-    )
 count = sum(parameter.numel() for parameter in stack.parameters())
-assert count == 5 * alone + 16, "the final norm's numbers should be learned as well"
+assert count == 2 * alone + 16, "the final norm's numbers should be learned as well"
 names = {name.split(".")[0] for name in stack.state_dict()}
 assert names == {"layers", "norm"}, "a saved stack should hold the layers and the norm, no more"
-stack.double()
-(stack(draw((2, 3, 8))) * draw((2, 3, 8), seed=1)).sum().backward()
-for i, layer in enumerate(stack.layers):
-    gradient = layer.feed_forward.outer.weight.grad
-    assert gradient is not None and gradient.abs().max() > 0, f"layer {i} should get a gradient"
 ### END HIDDEN TESTS
 
+
 # %% test="encoder-forward" points=2
-stack = shaken(Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0), 3))
+def one_by_one(stack: Any, norm_first: bool = False) -> Callable[..., Any]:
+    """What the stack should do, on copies of its layers."""
+    copies = []
+    for layer in stack.layers:
+        copies.append(blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=norm_first).double())
+        copies[-1].load_state_dict(layer.state_dict())
+
+    def run(x: Tensor, mask: Tensor | None = None) -> Tensor:
+        for copied in copies:
+            x = copied(x, mask)
+        return x
+
+    return run
+
+
+stack = shaken(Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0), 2))
+right = one_by_one(stack)
 x = draw((2, 5, 8), seed=2)
-wanted = x
-for layer in stack.layers:
-    copied = blocks.EncoderLayer(8, 2, 12, dropout=0.0).double()
-    copied.load_state_dict(layer.state_dict())
-    wanted = copied(wanted)
-assert_close(stack(x), wanted, "each layer should read what the layer before it has written")
+assert_close(stack(x), right(x), "each layer should read what the layer before it has written")
 mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])[:, None, :]
 assert_close(
     stack(x, mask)[1, :3],
-    stack(x[1:, :3])[0],
+    right(x[1:, :3])[0],
     "a padded sentence should give its real tokens the same outputs as the sentence alone",
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
 norm = shaken(nn.LayerNorm(8), seed=3)
 stack = shaken(
-    Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=True), 4, norm), seed=4
+    Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=True), 2, norm), seed=4
 )
-x = draw((3, 6, 8), seed=4)
-mask = (torch.arange(6) < torch.tensor([6, 2, 4])[:, None])[:, None, :]
-before = x.clone()
-wanted = x
-for layer in stack.layers:
-    copied = blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=True).double()
-    copied.load_state_dict(layer.state_dict())
-    wanted = copied(wanted, mask)
-wanted = norm(wanted)
-assert_close(
-    stack(x, mask),
-    wanted,
-    "the norm should come once, after the last layer, and every layer should get the mask",
+right = one_by_one(stack, norm_first=True)
+lengths = torch.tensor([6, 2, 4])
+assert_sound(
+    stack,
+    (draw((3, 6, 8), seed=4), (torch.arange(6) < lengths[:, None])[:, None, :]),
+    like=lambda x, mask: norm(right(x, mask)),
+    claim="the norm should come once, after the last layer, and every layer should get the mask",
 )
-assert torch.equal(x, before), "the stack should leave its input unchanged"
-assert_close(
-    Encoder(lambda: nn.Bilinear(1, 1, 1), 0)(x), x, "a stack of no layers should return its input"
-)
-seen = []
-
-
-class Spy(nn.Module):
-    """Adds 1 and remembers the mask."""
-
-    def forward(self, x, mask=None):
-        """Return x + 1."""
-        seen.append(mask)
-        return x + 1
-
-
-assert_close(Encoder(Spy, 4)(x, mask), x + 4, "four layers that add 1 should add 4")
-assert len(seen) == 4 and all(one is mask for one in seen), (
-    "each layer should get the mask just as it was handed in"
-)
-seen.clear()
-assert_close(Encoder(Spy, 2)(x), x + 2, "the stack should work without a mask")
-assert seen == [None, None], "without a mask, layers should get None"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -613,20 +520,15 @@ one = encoder_parameters(4, 2, 6, 1)
 assert one == 138, f"one layer with widths 4 and 6 should have 138\nYours has {one}."
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for d_model, num_heads, d_ff, num_layers in ((6, 3, 10, 2), (8, 4, 5, 3), (12, 2, 7, 1)):
+for d_model, num_heads, d_ff, num_layers in ((24, 3, 10, 2), (24, 1, 10, 2), (8, 4, 5, 3)):
     layer = nn.TransformerEncoderLayer(d_model, num_heads, d_ff)
     in_torch = sum(parameter.numel() for parameter in layer.parameters()) - 4 * d_model
     count = encoder_parameters(d_model, num_heads, d_ff, num_layers)
     assert count == num_layers * in_torch, (
         f"an encoder with d_model={d_model}, num_heads={num_heads}, d_ff={d_ff}, "
-        f"num_layers={num_layers} is counted wrongly\nYours has {count:,}."
+        f"num_layers={num_layers} is counted wrongly; the number of heads changes nothing"
+        f"\nYours has {count:,}."
     )
-big = encoder_parameters(1024, 16, 4096, 6)
-assert big == 75_552_768, (
-    f"the big model's encoder should have 75,552,768 numbers to learn\nYours has {big:,}."
-)
-heads = {encoder_parameters(24, num_heads, 30, 2) for num_heads in (1, 2, 3, 4, 6)}
-assert len(heads) == 1, "the number of heads should not change the count"
 ### END HIDDEN TESTS
 
 # %% test="encoder-parameters-refused" points=1
@@ -638,7 +540,7 @@ assert_raises(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for d_model, num_heads in ((7, 3), (9, 18), (512, 7)):
+for d_model, num_heads in ((9, 18), (512, 7)):
     assert_raises(
         ValueError,
         lambda d_model=d_model, num_heads=num_heads: encoder_parameters(d_model, num_heads, 20, 2),
@@ -727,11 +629,11 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-longer = torch.cat([x, draw((3, 3, 4), seed=3)], dim=1)
-assert_close(masked_mean(longer, lengths), pooled, "more padding should not change the mean")
-spoilt.requires_grad_()
+longer = torch.cat([spoilt, draw((3, 3, 4), seed=3)], dim=1).requires_grad_()
 upstream = draw((3, 4), seed=4)
-(gradient,) = torch.autograd.grad((masked_mean(spoilt, lengths) * upstream).sum(), spoilt)
+mean = masked_mean(longer, lengths)
+assert_close(mean, pooled, "more padding should not change the mean")
+(gradient,) = torch.autograd.grad((mean * upstream).sum(), longer)
 for b, length in enumerate(lengths.tolist()):
     assert_close(
         gradient[b, :length],
@@ -812,7 +714,7 @@ lengths = torch.tensor([3, 5, 2])
 before = x.clone()
 leak = padding_leak(encoder, x, lengths)
 assert isinstance(leak, float), "the result should be a float"
-assert leak < 1e-10, f"an encoder that hides the padding should have no leak\nYours finds {leak}."
+assert leak < 1e-5, f"an encoder that hides the padding should have no leak\nYours finds {leak}."
 assert torch.equal(x, before), "padding_leak should leave x unchanged"
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -821,10 +723,6 @@ pre_norm = shaken(
     blocks.Encoder(lambda: blocks.EncoderLayer(6, 3, 10, dropout=0.0, norm_first=True), 3, norm)
 )
 pre_norm.requires_grad_(False)
-for seed in range(3):
-    x = draw((4, 7, 6), seed=seed)
-    leak = padding_leak(pre_norm, x, torch.tensor([1, 6, 7, 3]))
-    assert leak < 1e-10, f"a sound pre-norm encoder should have no leak\nYours finds {leak}."
 full = padding_leak(
     lambda x, mask: x - x.mean(1, keepdim=True), draw((2, 4, 6)), torch.tensor([4, 4])
 )
@@ -835,11 +733,12 @@ calls = []
 def spy(x, mask):
     """A sound encoder that remembers how it was called."""
     calls.append((x.clone(), mask.clone()))
-    return x
+    return pre_norm(x, mask)
 
 
-x = draw((3, 5, 4), seed=5)
-padding_leak(spy, x, torch.tensor([2, 5, 4]))
+x = draw((3, 5, 6), seed=5)
+leak = padding_leak(spy, x, torch.tensor([2, 5, 4]))
+assert leak < 1e-5, f"a sound pre-norm encoder should have no leak\nYours finds {leak}."
 real = torch.tensor([[True, True, False, False, False], [True] * 5, [True] * 4 + [False]])
 for handed, mask in calls:
     assert_dtype(mask, torch.bool, "the mask should be boolean")
@@ -850,22 +749,41 @@ for handed, mask in calls:
 ### END HIDDEN TESTS
 
 # %% test="padding-leak-found" points=2
+outputs = []
+
+
+def watched(encode: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """The encoder, whose outputs are kept in `outputs`."""
+    outputs.clear()
+
+    def run(x: Tensor, mask: Tensor) -> Tensor:
+        outputs.append(encode(x, mask))
+        return outputs[-1]
+
+    return run
+
+
+def is_the_largest(leak: float) -> bool:
+    """Whether it is how far one number of a real token has moved at most."""
+    moved = (outputs[-1] - outputs[0])[torch.arange(5) < lengths[:, None]].abs().max().item()
+    return abs(leak - moved) <= 1e-5 * moved
+
+
 encoder = shaken(blocks.Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0), 2))
 encoder.requires_grad_(False)
 x = draw((3, 5, 8), seed=2)
 lengths = torch.tensor([3, 5, 2])
-leak = padding_leak(lambda x, mask: encoder(x), x, lengths)
+leak = padding_leak(watched(lambda x, mask: encoder(x)), x, lengths)
 assert leak > 1e-3, f"an encoder that ignores the mask leaks\nYours finds {leak}."
+assert is_the_largest(leak), (
+    "the result should be the largest of the absolute differences at the real tokens, neither "
+    f"their mean nor that of a part\nYours finds {leak}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 first, second = encoder.layers
 leak = padding_leak(lambda x, mask: second(first(x, mask)), x, lengths)
 assert leak > 1e-3, f"an encoder that masks in its first layer only leaks\nYours finds {leak}."
-leak = padding_leak(lambda x, mask: encoder(x, mask.transpose(1, 2)), x, lengths)
-assert leak > 1e-3, f"an encoder that hides queries in place of keys leaks\nYours finds {leak}."
-zeros = torch.where(torch.arange(5)[:, None] < lengths[:, None, None], x, 0.0)
-leak = padding_leak(lambda x, mask: encoder(x), zeros, lengths)
-assert leak > 1e-3, f"a leak should be found where the padding is zero, too\nYours finds {leak}."
 pre_norm = shaken(
     blocks.Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=True), 2), seed=1
 )
@@ -874,19 +792,29 @@ for layer in pre_norm.layers:
     layer.norm1.gain.fill_(1)
 leak = padding_leak(lambda x, mask: pre_norm(x), x, lengths)
 assert leak > 1e-3, f"a leak through a layer norm should be found\nYours finds {leak}."
+zeros = torch.where(torch.arange(5)[:, None] < lengths[:, None, None], x, 0.0)
 
 
-def one_place(x, mask):
-    """Leaks from the very last token of the batch's last sentence to that sentence's first."""
-    output = x.clone()
-    output[-1, 0] += 0.5 * x[-1, -1]
-    return output
+def one_place(sign: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Leaks from the middle of the last sentence's padding to that sentence's first token."""
+
+    def encode(x: Tensor, mask: Tensor) -> Tensor:
+        output = x.clone()
+        output[-1, 0] += 0.5 * sign * x[-1, 3].abs()
+        return output
+
+    return watched(encode)
 
 
-leak = padding_leak(one_place, x, lengths)
-assert leak > 1e-3, f"a leak in one place of one sentence should be found\nYours finds {leak}."
-leak = padding_leak(lambda x, mask: -x.flip(1), x, lengths)
-assert leak > 1e-3, f"the difference should be absolute, whatever its sign\nYours finds {leak}."
+for sign in (1, -1):
+    leak = padding_leak(one_place(sign), zeros, lengths)
+    assert leak > 1e-3, (
+        "a leak from one place of the padding should be found, where the padding is zero, too"
+        f"\nYours finds {leak}."
+    )
+    assert is_the_largest(leak), (
+        f"the difference should be absolute, whatever its sign\nYours finds {leak}."
+    )
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -271,7 +271,7 @@ def dropout_written_out(self, d_model, num_heads, d_ff, dropout=0.1, norm_first=
     "decoder-layer",
     target="DecoderLayer.forward",
     id="DEC1b",
-    fails=["decoder-layer-masks"],
+    fails=["decoder-layer-pre-norm", "decoder-layer-masks"],
     read="07_decoder#decoder-mask",
 )
 def target_mask_forgotten(self, x, memory, target_mask=None, memory_mask=None):
@@ -292,8 +292,31 @@ def target_mask_forgotten(self, x, memory, target_mask=None, memory_mask=None):
 @misconception(
     "decoder-layer",
     target="DecoderLayer.forward",
+    id="DEC1c",
+    fails=["decoder-layer-pre-norm", "decoder-layer-masks"],
+    read="07_decoder#decoder-mask",
+)
+def target_mask_in_training_only(self, x, memory, target_mask=None, memory_mask=None):
+    """Your layer uses target_mask in training only; when it writes, too, no token may look at later
+    ones, or it computes something else than it has learned.
+    """
+    target_mask = target_mask if self.training else None
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(own, own, own, target_mask)[0])
+        asked = self.norm2(x)
+        x = x + self.dropout(self.cross_attention(asked, memory, memory, memory_mask)[0])
+        return x + self.dropout(self.feed_forward(self.norm3(x)))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, target_mask)[0]))
+    x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory, memory_mask)[0]))
+    return self.norm3(x + self.dropout(self.feed_forward(x)))
+
+
+@misconception(
+    "decoder-layer",
+    target="DecoderLayer.forward",
     id="DEC19",
-    fails=["decoder-layer-masks"],
+    fails=["decoder-layer-pre-norm", "decoder-layer-masks"],
     read="07_decoder#decoder-mask",
 )
 def memory_mask_forgotten(self, x, memory, target_mask=None, memory_mask=None):
@@ -314,7 +337,7 @@ def memory_mask_forgotten(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="DEC8b",
-    fails=["decoder-layer-masks"],
+    fails=["decoder-layer-pre-norm", "decoder-layer-masks"],
     read="07_decoder#whole-source",
 )
 def causal_cross_attention(self, x, memory, target_mask=None, memory_mask=None):
@@ -339,7 +362,7 @@ def causal_cross_attention(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="DEC8c",
-    fails=["decoder-layer-masks"],
+    fails=["decoder-layer-pre-norm", "decoder-layer-masks"],
     read="07_decoder#whole-source",
 )
 def masks_exchanged(self, x, memory, target_mask=None, memory_mask=None):
@@ -388,7 +411,12 @@ def source_asks_target(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="MHA13",
-    fails=["decoder-layer-post-norm", "decoder-layer-pre-norm", "decoder-layer-masks"],
+    fails=[
+        "decoder-layer-post-norm",
+        "decoder-layer-pre-norm",
+        "decoder-layer-masks",
+        "decoder-layer-dropout",
+    ],
     read="07_decoder#cross-attention",
 )
 def target_asks_itself_twice(self, x, memory, target_mask=None, memory_mask=None):
@@ -410,7 +438,12 @@ def target_asks_itself_twice(self, x, memory, target_mask=None, memory_mask=None
     "decoder-layer",
     target="DecoderLayer.forward",
     id="DEC10",
-    fails=["decoder-layer-post-norm", "decoder-layer-pre-norm"],
+    fails=[
+        "decoder-layer-post-norm",
+        "decoder-layer-pre-norm",
+        "decoder-layer-masks",
+        "decoder-layer-dropout",
+    ],
     read="07_decoder#three-sub-layers",
 )
 def cross_attention_first(self, x, memory, target_mask=None, memory_mask=None):
@@ -432,7 +465,12 @@ def cross_attention_first(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="DEC10b",
-    fails=["decoder-layer-post-norm", "decoder-layer-pre-norm", "decoder-layer-masks"],
+    fails=[
+        "decoder-layer-post-norm",
+        "decoder-layer-pre-norm",
+        "decoder-layer-masks",
+        "decoder-layer-dropout",
+    ],
     read="07_decoder#cross-attention",
 )
 def no_cross_attention(self, x, memory, target_mask=None, memory_mask=None):
@@ -451,7 +489,12 @@ def no_cross_attention(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="DEC13",
-    fails=["decoder-layer-post-norm", "decoder-layer-pre-norm", "decoder-layer-masks"],
+    fails=[
+        "decoder-layer-post-norm",
+        "decoder-layer-pre-norm",
+        "decoder-layer-masks",
+        "decoder-layer-dropout",
+    ],
     read="07_decoder#incremental-decoder",
 )
 def norm_over_the_steps(self, x, memory, target_mask=None, memory_mask=None):
@@ -478,7 +521,12 @@ def norm_over_the_steps(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="DEC14",
-    fails=["decoder-layer-post-norm", "decoder-layer-pre-norm"],
+    fails=[
+        "decoder-layer-post-norm",
+        "decoder-layer-pre-norm",
+        "decoder-layer-masks",
+        "decoder-layer-dropout",
+    ],
     read="07_decoder#three-sub-layers",
 )
 def no_residual_around_cross_attention(self, x, memory, target_mask=None, memory_mask=None):
@@ -500,7 +548,7 @@ def no_residual_around_cross_attention(self, x, memory, target_mask=None, memory
     "decoder-layer",
     target="DecoderLayer.forward",
     id="RES1",
-    fails=["decoder-layer-post-norm"],
+    fails=["decoder-layer-post-norm", "decoder-layer-masks", "decoder-layer-dropout"],
     read="07_decoder#three-sub-layers",
 )
 def always_pre_norm(self, x, memory, target_mask=None, memory_mask=None):
@@ -517,7 +565,7 @@ def always_pre_norm(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="RES1b",
-    fails=["decoder-layer-pre-norm"],
+    fails=["decoder-layer-pre-norm", "decoder-layer-dropout"],
     read="07_decoder#three-sub-layers",
 )
 def always_post_norm(self, x, memory, target_mask=None, memory_mask=None):
@@ -533,7 +581,7 @@ def always_post_norm(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="RES2",
-    fails=["decoder-layer-post-norm"],
+    fails=["decoder-layer-post-norm", "decoder-layer-masks", "decoder-layer-dropout"],
     read="07_decoder#three-sub-layers",
 )
 def norm_inside_the_sum(self, x, memory, target_mask=None, memory_mask=None):
@@ -555,7 +603,12 @@ def norm_inside_the_sum(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="RES3",
-    fails=["decoder-layer-post-norm", "decoder-layer-pre-norm"],
+    fails=[
+        "decoder-layer-post-norm",
+        "decoder-layer-pre-norm",
+        "decoder-layer-masks",
+        "decoder-layer-dropout",
+    ],
     read="07_decoder#three-sub-layers",
 )
 def residual_from_the_layers_input(self, x, memory, target_mask=None, memory_mask=None):
@@ -578,7 +631,7 @@ def residual_from_the_layers_input(self, x, memory, target_mask=None, memory_mas
     "decoder-layer",
     target="DecoderLayer.forward",
     id="RES4",
-    fails=["decoder-layer-pre-norm"],
+    fails=["decoder-layer-pre-norm", "decoder-layer-dropout"],
     read="07_decoder#three-sub-layers",
 )
 def sum_with_the_normalised_input(self, x, memory, target_mask=None, memory_mask=None):
@@ -601,7 +654,7 @@ def sum_with_the_normalised_input(self, x, memory, target_mask=None, memory_mask
     "decoder-layer",
     target="DecoderLayer.forward",
     id="DEC20",
-    fails=["decoder-layer-pre-norm"],
+    fails=["decoder-layer-pre-norm", "decoder-layer-dropout"],
     read="07_decoder#three-sub-layers",
 )
 def memory_normalised_too(self, x, memory, target_mask=None, memory_mask=None):
@@ -623,7 +676,12 @@ def memory_normalised_too(self, x, memory, target_mask=None, memory_mask=None):
     "decoder-layer",
     target="DecoderLayer.forward",
     id="RES5",
-    fails=["decoder-layer-post-norm", "decoder-layer-pre-norm"],
+    fails=[
+        "decoder-layer-post-norm",
+        "decoder-layer-pre-norm",
+        "decoder-layer-masks",
+        "decoder-layer-dropout",
+    ],
     read="07_decoder#three-sub-layers",
 )
 def no_residuals(self, x, memory, target_mask=None, memory_mask=None):
@@ -684,7 +742,7 @@ def cross_attention_without_dropout(self, x, memory, target_mask=None, memory_ma
     "decoder-layer",
     target="DecoderLayer.forward",
     id="RES6c",
-    fails=["decoder-layer-dropout"],
+    fails=["decoder-layer-pre-norm", "decoder-layer-masks", "decoder-layer-dropout"],
     read="07_decoder#three-sub-layers",
 )
 def drops_in_evaluation_too(self, x, memory, target_mask=None, memory_mask=None):
@@ -706,12 +764,7 @@ def drops_in_evaluation_too(self, x, memory, target_mask=None, memory_mask=None)
     "decoder-layer",
     target="DecoderLayer.forward",
     id="RES7",
-    fails=[
-        "decoder-layer-post-norm",
-        "decoder-layer-pre-norm",
-        "decoder-layer-masks",
-        "decoder-layer-dropout",
-    ],
+    fails=["decoder-layer-post-norm", "decoder-layer-pre-norm", "decoder-layer-dropout"],
     read="07_decoder#three-sub-layers",
 )
 def adds_in_place(self, x, memory, target_mask=None, memory_mask=None):
@@ -775,7 +828,7 @@ def one_layer_many_times(self, make_layer, num_layers, norm=None):
     "decoder",
     target="Decoder.__init__",
     id="ENC2",
-    fails=["decoder-layers"],
+    fails=["decoder-layers", "decoder-forward"],
     read="07_decoder#decoder-stack",
 )
 def copies_of_one_layer(self, make_layer, num_layers, norm=None):
@@ -792,7 +845,7 @@ def copies_of_one_layer(self, make_layer, num_layers, norm=None):
     "decoder",
     target="Decoder.__init__",
     id="ENC3",
-    fails=["decoder-layers"],
+    fails=["decoder-layers", "decoder-forward"],
     read="07_decoder#decoder-stack",
 )
 def plain_list(self, make_layer, num_layers, norm=None):
@@ -965,6 +1018,21 @@ def start_of_spread_one(self, d_model, vocab_size):
     """
     nn.Module.__init__(self)
     self.weight = nn.Parameter(torch.randn(vocab_size, d_model))
+
+
+@misconception(
+    "generator",
+    target="Generator.__init__",
+    id="GEN4",
+    fails=["generator-logits"],
+    read="07_decoder#logits",
+)
+def all_positive(self, d_model, vocab_size):
+    """You draw the start values with torch.rand, which gives numbers between 0 and 1, none of them
+    negative; torch.randn gives normal ones around 0.
+    """
+    nn.Module.__init__(self)
+    self.weight = nn.Parameter(torch.rand(vocab_size, d_model) / math.sqrt(d_model))
 
 
 @misconception(

@@ -254,19 +254,18 @@ wanted = torch.tensor(1.1832901, dtype=torch.float64)
 assert_close(loss, wanted, "two positions, three classes, no smoothing: wrong loss", atol=1e-6)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for seed, (batch, length, vocab) in enumerate([(2, 3, 5), (4, 6, 7), (3, 2, 11)]):
-    logits = draw((batch, length, vocab), seed=seed)
-    labels = draw((batch, length, vocab), seed=seed + 10).argmax(-1)
-    before = logits.clone(), labels.clone()
-    loss = label_smoothed_loss(logits, labels, pad_id=vocab + 3, smoothing=0.0)
-    assert_close(
-        loss,
-        F.cross_entropy(logits.flatten(0, 1), labels.flatten()),
-        "without smoothing and padding the loss should be the mean cross-entropy of the logits",
-    )
-    assert torch.equal(logits, before[0]) and torch.equal(labels, before[1]), (
-        "label_smoothed_loss should leave logits and labels unchanged"
-    )
+logits = draw((4, 6, 7), seed=1)
+labels = draw((4, 6, 7), seed=11).argmax(-1)
+before = logits.clone(), labels.clone()
+loss = label_smoothed_loss(logits, labels, pad_id=10, smoothing=0.0)
+assert_close(
+    loss,
+    F.cross_entropy(logits.flatten(0, 1), labels.flatten()),
+    "without smoothing and padding the loss should be the mean cross-entropy of the logits",
+)
+assert torch.equal(logits, before[0]) and torch.equal(labels, before[1]), (
+    "label_smoothed_loss should leave logits and labels unchanged"
+)
 logits = 1000 * draw((2, 5, 3), seed=4, dtype=torch.float32).transpose(1, 2)  # not contiguous
 labels = torch.tensor([[1, 4, 0], [2, 2, 3]])
 assert_close(
@@ -329,20 +328,19 @@ visible_passed()
 logits = draw((3, 4, 7), seed=5).requires_grad_()
 labels = torch.tensor([[3, 0, 6, 2], [4, 2, 5, 5], [6, 3, 2, 5]])  # padding is 5
 real = labels != 5
-for smoothing in (0.0, 0.1, 0.6):
-    loss = label_smoothed_loss(logits, labels, pad_id=5, smoothing=smoothing)
-    wanted = F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=5, label_smoothing=smoothing
-    )
-    assert_close(
-        loss,
-        wanted,
-        f"with smoothing {smoothing} the loss should be cross-entropy against "
-        "(1 - smoothing) on the label plus smoothing / V on every class",
-    )
-    (gradient,) = torch.autograd.grad(loss, logits)
-    (expected,) = torch.autograd.grad(wanted, logits)
-    assert_close(gradient, expected, "the gradient of the smoothed loss should be cross-entropy's")
+loss = label_smoothed_loss(logits, labels, pad_id=5, smoothing=0.6)
+wanted = F.cross_entropy(
+    logits.flatten(0, 1), labels.flatten(), ignore_index=5, label_smoothing=0.6
+)
+assert_close(
+    loss,
+    wanted,
+    "with smoothing 0.6 the loss should be cross-entropy against (1 - smoothing) on the label plus "
+    "smoothing / V on every class",
+)
+(gradient,) = torch.autograd.grad(loss, logits)
+(expected,) = torch.autograd.grad(wanted, logits)
+assert_close(gradient, expected, "the gradient of the smoothed loss should be cross-entropy's")
 default = label_smoothed_loss(logits, labels, 5)
 wanted = F.cross_entropy(logits[real], labels[real], label_smoothing=0.1)
 assert_close(default, wanted, "the smoothing should be 0.1 unless told otherwise")
@@ -408,29 +406,32 @@ def learning_rate(step: int, d_model: int, warmup: int = 4000) -> float:
 
 
 # %% test="learning-rate-values" points=1
+def assert_rate(rate: Any, wanted: float, claim: str) -> None:
+    """Fail unless a rate is right to six digits, however small it is."""
+    assert_close(exact(rate) / wanted, 1.0, f"{claim}\nYours is {float(rate):.6g}", atol=1e-5)
+
+
 for step, wanted in {1: 1.746928e-07, 4000: 6.987712e-04, 100_000: 1.397542e-04}.items():
-    assert_close(
-        exact(learning_rate(step, d_model=512)),
-        exact(wanted),
-        f"the rate of step {step} with d_model 512 and warm-up 4000 is wrong",
-        atol=1e-9,
+    assert_rate(
+        learning_rate(step, d_model=512),
+        wanted,
+        f"with d_model 512 and warm-up 4000, step {step} should have the rate {wanted:.6e}",
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for d_model, warmup in ((32, 100), (1024, 4000), (100, 7)):
-    near = {warmup - 1, warmup, warmup + 1}
-    steps = sorted({1, 2, 3, warmup // 2, *near, 2 * warmup, 3 * warmup})
+for d_model, warmup, steps in ((32, 100, (1, 50, 99, 100, 101, 300)), (100, 7, (6, 7, 8))):
     rates = [learning_rate(step, d_model, warmup) for step in steps]
     highest = steps[rates.index(max(rates))]
     assert highest == warmup, "the rate should be highest when warm-up ends"
     for step, rate in zip(steps, rates, strict=True):
-        factor = step / warmup**1.5 if step < warmup else 1 / math.sqrt(step)
-        assert_close(
-            exact(rate),
-            exact(factor / math.sqrt(d_model)),
-            f"the rate of step {step} with d_model {d_model} and warm-up {warmup} is wrong",
-            atol=1e-12,
-        )
+        if step < warmup:
+            wanted = step / warmup**1.5 / math.sqrt(d_model)
+            claim = "during warm-up the rate should be d_model^(-1/2) times step * warmup^(-3/2)"
+            assert_rate(rate, wanted, claim)
+        else:
+            wanted = 1 / math.sqrt(step) / math.sqrt(d_model)
+            claim = "from the end of warm-up on the rate should be d_model^(-1/2) * step^(-1/2)"
+            assert_rate(rate, wanted, claim)
 ### END HIDDEN TESTS
 
 # %% test="learning-rate-first-step" points=1
@@ -453,6 +454,7 @@ assert_close(
     exact(learning_rate(1, d_model=25, warmup=1)),
     exact(0.2),
     "with warm-up 1 the first step has the peak rate",
+    atol=1e-6,
 )
 ### END HIDDEN TESTS
 
@@ -488,12 +490,12 @@ assert not settings.get("amsgrad", False), "plain Adam is asked for, not AMSGrad
 # %% test="scheduled-adam-steps" points=1
 weight = nn.Parameter(torch.ones(3, dtype=torch.float64))
 optimizer, scheduler = scheduled_adam([weight], lambda step: 0.5 / step)
-used = []
-for _ in range(3):
+used = [optimizer.param_groups[0]["lr"]]
+for _ in range(2):
     weight.grad = torch.ones(3, dtype=torch.float64)
-    used.append(optimizer.param_groups[0]["lr"])
     optimizer.step()
     scheduler.step()
+    used.append(optimizer.param_groups[0]["lr"])
 wanted = torch.tensor([0.5, 0.25, 0.5 / 3], dtype=torch.float64)
 used = torch.tensor(used, dtype=torch.float64)
 assert_close(used, wanted, "updates 1, 2 and 3 should use rate(1), rate(2) and rate(3)")
@@ -509,7 +511,7 @@ def rate_that_listens(step):
 
 weight = nn.Parameter(draw((4,), seed=6))
 optimizer, scheduler = scheduled_adam([weight], rate_that_listens)
-for step in range(1, 6):
+for step in range(1, 3):
     before = weight.detach().clone()
     weight.grad = torch.full((4,), 2.0, dtype=torch.float64)
     optimizer.step()
@@ -519,7 +521,7 @@ for step in range(1, 6):
         moved,
         exact(0.01 * step**2).expand(4),
         f"update {step} should move by the rate of step {step}",
-        atol=1e-8,
+        atol=1e-6,
     )
 assert min(asked) >= 1, "rate should never be asked for a step below 1"
 ### END HIDDEN TESTS
@@ -581,6 +583,7 @@ first, second = (nn.Parameter(torch.zeros(n, dtype=torch.float64)) for n in (2, 
 first.grad = torch.tensor([3.0, 0.0], dtype=torch.float64)
 second.grad = torch.tensor([0.0, 4.0, 0.0], dtype=torch.float64)
 norm = clip_gradients([first, second], max_norm=10.0)
+assert isinstance(norm, float), "clip_gradients should return the norm as a Python float"
 assert_close(exact(norm), exact(5.0), "gradients (3, 0) and (0, 4, 0) have total norm 5", atol=1e-5)
 first.grad = torch.tensor([3.0, 0.0], dtype=torch.float64)
 second.grad = torch.tensor([0.0, 4.0, 0.0], dtype=torch.float64)
@@ -770,18 +773,17 @@ source, target = (
 before = source.clone(), target.clone()
 heard.clear()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    train_step(model, source, target, optimizer, pad_id=3, loss_function=loss_that_listens)
+train_step(model, source, target, optimizer, pad_id=3, loss_function=loss_that_listens)
 assert torch.equal(source, before[0]) and torch.equal(target, before[1]), (
     "train_step should leave source and target unchanged"
 )
-for seen, decoder_input, _ in model.calls:
-    assert torch.equal(seen, source), "the model should get the whole source, at every step"
-    assert decoder_input.tolist() == [[0, 7, 7], [0, 6, 1]], (
-        "the decoder should read the true target, whatever the model predicts, at every step"
-    )
-assert [(labels.tolist(), pad) for labels, pad in heard] == [([[7, 7, 1], [6, 1, 3]], 3)] * 2, (
-    "the loss function should get the shifted labels and padding id 3, at every step"
+seen, decoder_input, _ = model.calls[0]
+assert torch.equal(seen, source), "the model should get the whole source"
+assert decoder_input.tolist() == [[0, 7, 7], [0, 6, 1]], (
+    "the decoder should read the true target, whatever the model predicts"
+)
+assert [(labels.tolist(), pad) for labels, pad in heard] == [([[7, 7, 1], [6, 1, 3]], 3)], (
+    "the loss function should get the shifted labels and padding id 3"
 )
 ### END HIDDEN TESTS
 
@@ -803,19 +805,15 @@ model, twin = ToyModel(9, seed=5), ToyModel(9, seed=5)
 for parameter in model.parameters():
     parameter.grad = torch.ones_like(parameter)  # left over from whatever came before
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-for step in range(1, 4):
-    train_step(model, source, target, optimizer, 0, toy_loss, max_norm=1e6)
-    loss = toy_loss(twin(source, target[:, :-1]), target[:, 1:], 0)
-    gradients = torch.autograd.grad(loss, list(twin.parameters()))
-    with torch.no_grad():
-        for old, gradient in zip(twin.parameters(), gradients, strict=True):
-            old -= 0.5 * gradient
-    for yours, wanted in zip(model.parameters(), twin.parameters(), strict=True):
-        assert_close(
-            yours,
-            wanted.detach(),
-            f"update {step} should use the gradients of its own batch only, none left over",
-        )
+train_step(model, source, target, optimizer, 0, toy_loss, max_norm=1e6)
+loss = toy_loss(twin(source, target[:, :-1]), target[:, 1:], 0)
+gradients = torch.autograd.grad(loss, list(twin.parameters()))
+for yours, old, gradient in zip(model.parameters(), twin.parameters(), gradients, strict=True):
+    assert_close(
+        yours,
+        (old - 0.5 * gradient).detach(),
+        "an update should use the gradients of its own batch only, none left over",
+    )
 ### END HIDDEN TESTS
 
 # %% test="train-step-clip" points=1
@@ -837,7 +835,8 @@ assert_close(total, 0.25, "rate 1 and max_norm 0.25: all parameters together mov
 visible_passed()
 ### BEGIN HIDDEN TESTS
 model, twin = ToyModel(9, seed=7), ToyModel(9, seed=7)
-optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+groups = [{"params": [parameter]} for parameter in model.parameters()]
+optimizer = torch.optim.SGD(groups, lr=1.0)
 before = [parameter.detach().clone() for parameter in model.parameters()]
 train_step(model, source, target, optimizer, 0, steep_loss)
 loss = steep_loss(twin(source, target[:, :-1]), target[:, 1:], 0)
@@ -867,9 +866,6 @@ assert_close(
 visible_passed()
 ### BEGIN HIDDEN TESTS
 assert model.calls[-1][2], "the model should be in training mode when it is called"
-model.eval()
-train_step(model, source, target, optimizer, 0, toy_loss, max_norm=2.0)
-assert model.calls[-1][2], "every training step should set training mode, not only the first"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -961,21 +957,22 @@ for yours, wanted in zip(gradients_of(model), gradients_of(twin), strict=True):
     assert_close(yours, wanted, "3 pieces should give the gradient of the whole batch at once")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for pieces in (1, 2, 4, 5):
-    model = ToyModel(9)
-    backward_in_pieces(model, source, target, 0, toy_loss, pieces)
-    for yours, wanted in zip(gradients_of(model), gradients_of(twin), strict=True):
-        assert_close(
-            yours,
-            wanted,
-            f"5 sentences in {pieces} pieces should give the gradient of the whole batch at once",
-        )
+model = ToyModel(9)
+backward_in_pieces(model, source, target, 0, toy_loss, 4)
+for yours, wanted in zip(gradients_of(model), gradients_of(twin), strict=True):
+    assert_close(yours, wanted, "4 pieces should give the gradient of the whole batch at once, too")
 padded = torch.where(target == 0, 7, target.masked_fill(target == 7, 0))  # padding is now 7
 model, twin = ToyModel(9, seed=2), ToyModel(9, seed=2)
+for parameter in model.parameters():
+    parameter.grad = torch.ones_like(parameter)  # from a batch before
 backward_in_pieces(model, source, padded, pad_id=7, loss_function=toy_loss, pieces=2)
 toy_loss(twin(source, padded[:, :-1]), padded[:, 1:], 7).backward()
 for yours, wanted in zip(gradients_of(model), gradients_of(twin), strict=True):
-    assert_close(yours, wanted, "with padding id 7 the pieces should give the whole gradient too")
+    assert_close(
+        yours,
+        wanted + 1,
+        "with padding id 7, too, the whole gradient should be added to what is there already",
+    )
 ### END HIDDEN TESTS
 
 # %% test="backward-in-pieces-passes" points=1
@@ -1003,7 +1000,7 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 for old, new in zip(before, model.parameters(), strict=True):
     assert torch.equal(old, new), "backward_in_pieces should add gradients, not update parameters"
-for pieces, largest in {1: 5, 2: 3, 4: 2, 5: 1}.items():
+for pieces, largest in {1: 5, 5: 1}.items():
     model = ToyModel(9)
     loss = backward_in_pieces(model, source, target, 0, toy_loss, pieces)
     sizes = [len(seen) for seen, _, _ in model.calls]

@@ -575,6 +575,22 @@ def every_parameter_has_one(parameters, max_norm):
     return total
 
 
+@misconception(
+    "clip-gradients",
+    id="TRN38",
+    fails=["clip-gradients-norm"],
+    read="08_teacher_forcing#tf-clipping",
+)
+def norm_as_a_tensor(parameters, max_norm):
+    """You return the norm as a tensor; .item() makes a float of it."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    total = torch.stack([gradient.norm() for gradient in gradients]).norm()
+    if total > max_norm:
+        for gradient in gradients:
+            gradient.mul_(max_norm / total)
+    return total
+
+
 # 8.5 A training step
 
 
@@ -853,3 +869,26 @@ def all_at_once(model, source, target, pad_id, loss_function, pieces):
     loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
     loss.backward()
     return loss.item()
+
+
+@misconception(
+    "backward-in-pieces",
+    id="TRN39",
+    fails=["backward-in-pieces-gradient"],
+    read="08_teacher_forcing#tf-pieces",
+)
+def clears_the_gradients_first(model, source, target, pad_id, loss_function, pieces):
+    """You clear the gradients before you begin; add to what is there, and leave it to the caller
+    when to begin anew.
+    """
+    model.zero_grad()
+    size = math.ceil(len(target) / pieces)
+    all_real = (target[:, 1:] != pad_id).sum().item()
+    total = 0.0
+    for some_source, some_target in zip(source.split(size), target.split(size), strict=True):
+        labels = some_target[:, 1:]
+        share = (labels != pad_id).sum().item() / all_real
+        loss = share * loss_function(model(some_source, some_target[:, :-1]), labels, pad_id)
+        loss.backward()
+        total += loss.item()
+    return total

@@ -108,6 +108,15 @@ def with_powers(step, d_model, warmup=4000):
     return pow(d_model, -0.5) * sorted(factors)[0]
 
 
+@variant("learning-rate")
+def in_single_precision(step, d_model, warmup=4000):
+    if step < 1:
+        raise ValueError(f"step ({step}) must be at least 1")
+    at = torch.tensor(float(step))
+    slower = torch.minimum(torch.rsqrt(at), at * torch.tensor(float(warmup)) ** -1.5)
+    return float(torch.rsqrt(torch.tensor(float(d_model))) * slower)
+
+
 @variant("scheduled-adam")
 def on_adamw_without_decay(parameters, rate):
     adam = torch.optim.AdamW(parameters, lr=1, betas=(0.9, 0.98), eps=1e-9, weight_decay=0)

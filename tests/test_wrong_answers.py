@@ -1,0 +1,22 @@
+"""Wrong answers that once had full marks and are too odd to get a name: each loses points."""
+
+import pytest
+
+from autograder.answers import Answer, answered, read_answers
+from autograder.course import Course
+from autograder.mutants import alone, run_tests
+from autograder.source import read_source
+from tests.conftest import COURSE, ROOT
+
+FOUND = [
+    pytest.param(chapter, answer, id=f"{chapter[:2]}-{answer.name}")
+    for chapter in COURSE.chapters()
+    if (path := ROOT / "tests" / "wrong" / f"{chapter}.py").is_file()
+    for answer in read_answers(path, read_source(COURSE.source(chapter)))
+]
+
+
+@pytest.mark.parametrize(("chapter", "answer"), FOUND)
+def test_it_loses_points(course: Course, chapter: str, answer: Answer):
+    source = read_source(course.source(chapter))
+    assert run_tests(answered(alone(source, answer.question), [answer])) != {}

@@ -1,0 +1,74 @@
+"""Wrong answers to the exercise on the decoder that nobody gets a name for; all must lose."""
+
+import torch
+from torch import nn
+
+from lab.answers import variant
+
+
+@variant("decoder-masks")
+def first_token_always_seen(target, source, *, target_pad_id, source_pad_id):
+    n = target.shape[1]
+    not_later = torch.ones(n, n, dtype=torch.bool).tril()
+    real = (target != target_pad_id).unsqueeze(1)
+    real[:, :, 0] = True
+    return not_later & real, (source != source_pad_id).unsqueeze(1)
+
+
+@variant("decoder-layer", target="DecoderLayer.forward")
+def dropped_without_rescaling(self, x, memory, target_mask=None, memory_mask=None):
+    def drop(y):
+        return self.dropout(y) * (1 - self.dropout.p if self.training else 1)
+
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + drop(self.self_attention(own, own, own, target_mask)[0])
+        x = x + drop(self.cross_attention(self.norm2(x), memory, memory, memory_mask)[0])
+        return x + drop(self.feed_forward(self.norm3(x)))
+    x = self.norm1(x + drop(self.self_attention(x, x, x, target_mask)[0]))
+    x = self.norm2(x + drop(self.cross_attention(x, memory, memory, memory_mask)[0]))
+    return self.norm3(x + drop(self.feed_forward(x)))
+
+
+@variant("decoder-layer", target="DecoderLayer.forward")
+def post_norm_without_rescaling(self, x, memory, target_mask=None, memory_mask=None):
+    def drop(y):
+        return self.dropout(y) * (1 - self.dropout.p if self.training else 1)
+
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(own, own, own, target_mask)[0])
+        own = self.norm2(x)
+        x = x + self.dropout(self.cross_attention(own, memory, memory, memory_mask)[0])
+        return x + self.dropout(self.feed_forward(self.norm3(x)))
+    x = self.norm1(x + drop(self.self_attention(x, x, x, target_mask)[0]))
+    x = self.norm2(x + drop(self.cross_attention(x, memory, memory, memory_mask)[0]))
+    return self.norm3(x + drop(self.feed_forward(x)))
+
+
+@variant("decoder-layer", target="DecoderLayer.forward")
+def memory_dropped_too(self, x, memory, target_mask=None, memory_mask=None):
+    memory = self.dropout(memory)
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(own, own, own, target_mask)[0])
+        own = self.norm2(x)
+        x = x + self.dropout(self.cross_attention(own, memory, memory, memory_mask)[0])
+        return x + self.dropout(self.feed_forward(self.norm3(x)))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, target_mask)[0]))
+    x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory, memory_mask)[0]))
+    return self.norm3(x + self.dropout(self.feed_forward(x)))
+
+
+@variant("decoder", target="Decoder.forward")
+def memory_cut_off_after_the_first_layer(self, x, memory, target_mask=None, memory_mask=None):
+    for layer in self.layers:
+        x = layer(x, memory, target_mask, memory_mask)
+        memory = memory.detach()
+    return x if self.norm is None else self.norm(x)
+
+
+@variant("generator", target="Generator.__init__")
+def one_spread_for_every_width(self, d_model, vocab_size):
+    nn.Module.__init__(self)
+    self.weight = nn.Parameter(0.2 * torch.randn(vocab_size, d_model))
