@@ -1,7 +1,7 @@
 """Known answers to a question, right and wrong, read as data and put in a student's place.
 
-The files hold functions and classes marked with `@misconception(...)`, `@variant(...)` or
-`@slip(...)`; they are read by syntax tree and never imported, so what they say must be literal.
+The files hold functions and classes marked with `@misconception(...)` or `@variant(...)`; they are
+read by syntax tree and never imported, so what they say must be literal.
 """
 
 import ast
@@ -28,7 +28,6 @@ class Answer:
     message: str = ""
     fails: tuple[str, ...] = ()
     read: str = ""
-    kind: str = "variant"  # or misconception, slip
 
     @property
     def is_wrong(self) -> bool:
@@ -104,10 +103,7 @@ def _answer(path: Path, text: str, node: Definition) -> Answer:
     mark = node.decorator_list[0]
     where = f"{path}, line {node.lineno}, {node.name}"
     if not (isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.args):
-        raise CourseError(
-            f"{where}: mark it @misconception(question, ...), @variant(question) or "
-            "@slip(question, fails=...)."
-        )
+        raise CourseError(f"{where}: mark it @misconception(question, ...) or @variant(question).")
     try:
         question = ast.literal_eval(mark.args[0])
         given = {str(word.arg): ast.literal_eval(word.value) for word in mark.keywords}
@@ -125,7 +121,6 @@ def _answer(path: Path, text: str, node: Definition) -> Answer:
         message=" ".join(message.split()) if mark.func.id == "misconception" else "",
         fails=tuple(given.get("fails", ())),
         read=given.get("read", ""),
-        kind=mark.func.id,
     )
 
 
@@ -155,7 +150,7 @@ def _check(path: Path, answer: Answer, source: Source) -> None:
     for test in answer.fails:
         if test not in tests:
             raise CourseError(f"{path}, {answer.name}: fails= names {test!r}, which is no test.")
-    if answer.kind != "variant" and not answer.fails:
+    if answer.is_wrong and not answer.fails:
         raise CourseError(f"{path}, {answer.name}: fails= should name the tests that catch it.")
 
 

@@ -66,10 +66,6 @@ class Course:
         """Right answers in other words; they test the tests."""
         return self.root / "tests" / "variants" / f"{chapter}.py"
 
-    def slips(self, chapter: str) -> Path:
-        """Wrong answers without a name; they test the tests as well."""
-        return self.root / "tests" / "slips" / f"{chapter}.py"
-
     def instructor(self, chapter: str) -> Path:
         """The instructor's notebook, built from the source."""
         folder = self.setting("source_directory", "source")

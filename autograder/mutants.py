@@ -1,4 +1,4 @@
-"""Grade the tests: reference and variants must pass them, misconceptions and slips must fail.
+"""Grade the tests: the reference and every variant must pass them, every misconception must fail.
 
 `try_answers` runs the cells in this process, so only for answers of the course's own; it says what
 fails. `diagnosed` runs the misconceptions as grading does and says what their students would read.
@@ -33,7 +33,7 @@ class Outcome:
     chapter: str
     question: str
     name: str
-    kind: str  # reference, stub, variant, slip or misconception
+    kind: str  # reference, stub, variant or misconception
     failed: dict[str, str]  # test id -> first line of what it said
     expected: tuple[str, ...]  # ids of the tests that should fail
 
@@ -141,8 +141,8 @@ def try_answers(course: Course, chapter: str) -> Iterable[Outcome]:
     tests = tuple(cell.id for cell in source.of_kind("test"))
     yield Outcome(chapter, "all", "reference", "reference", run_tests(source), ())
     yield Outcome(chapter, "all", "untouched", "stub", run_tests(unanswered(source)), tests)
-    files = course.variants(chapter), course.slips(chapter), course.misconceptions(chapter)
-    for answer in [answer for path in files for answer in read_answers(path, source)]:
+    variants = read_answers(course.variants(chapter), source)
+    for answer in [*variants, *read_answers(course.misconceptions(chapter), source)]:
         yield _outcome(chapter, source, answer)
 
 
@@ -235,9 +235,10 @@ def _counts(rows: Sequence[Row]) -> str:
 
 
 def _outcome(chapter: str, source: Source, answer: Answer) -> Outcome:
+    kind = "misconception" if answer.is_wrong else "variant"
     name = f"{answer.id} {answer.name}".strip()
     failed = run_tests(answered(alone(source, answer.question), [answer]))
-    return Outcome(chapter, answer.question, name, answer.kind, failed, answer.fails)
+    return Outcome(chapter, answer.question, name, kind, failed, answer.fails)
 
 
 def _run(code: str, name: str, namespace: dict) -> str | None:

@@ -1,5 +1,4 @@
-"""Marks for known answers: misconceptions (wrong, with the message they earn), variants (right) and
-slips (wrong in a way that has no name).
+"""Marks for known answers: misconceptions (wrong, with the message they earn) and variants (right).
 
 Both are data beside an exercise. A marked function or class stands in for the one a student
 writes: it takes the name of the question's own definition, or of `target` where a cell defines
@@ -42,17 +41,6 @@ def misconception(
 def variant(question: str, *, target: str | None = None) -> Callable[[T], T]:
     """Mark a right answer that is written differently from the reference."""
     return _marker(Mark(question, target))
-
-
-def slip(question: str, *, fails: Sequence[str], target: str | None = None) -> Callable[[T], T]:
-    """Mark a wrong answer that tests must catch, though too few people give it to be named.
-
-    Args:
-        question: id of the solution cell that it answers.
-        fails: ids of exactly those tests that it must fail.
-        target: dotted name of the definition it replaces; by default the cell's only one.
-    """
-    return _marker(Mark(question, target, None, tuple(fails)))
 
 
 def _marker(mark: Mark) -> Callable[[T], T]:

@@ -1,13 +1,13 @@
-"""Wrong answers to exercise 5 without a name; each must fail exactly the tests in its mark."""
+"""Wrong answers to the exercise on layer normalisation and feed-forward networks that nobody gets a name for; all must lose."""
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lab.answers import slip
+from lab.answers import variant
 
 
-@slip("layer-norm", target="LayerNorm.forward", fails=["layer-norm-gradients"])
+@variant("layer-norm", target="LayerNorm.forward")
 def statistics_of_the_last_training_call(self, x):
     centred, variance = x - x.mean(-1, keepdim=True), x.var(-1, unbiased=False, keepdim=True)
     if self.training:
@@ -18,18 +18,14 @@ def statistics_of_the_last_training_call(self, x):
     return self.gain * centred / torch.sqrt(variance + self.eps) + self.bias
 
 
-@slip("layer-norm", target="LayerNorm.forward", fails=["layer-norm-epsilon"])
+@variant("layer-norm", target="LayerNorm.forward")
 def eps_squared(self, x):
     centred = x - x.mean(-1, keepdim=True)
     variance = centred.square().mean(-1, keepdim=True)
     return self.gain * centred / torch.sqrt(variance + self.eps**2) + self.bias
 
 
-@slip(
-    "layer-norm",
-    target="LayerNorm.__init__",
-    fails=["layer-norm-parameters", "layer-norm-gradients"],
-)
+@variant("layer-norm", target="LayerNorm.__init__")
 def gain_and_bias_with_an_axis_too_many(self, d_model, eps=1e-5):
     super(type(self), self).__init__()
     self.gain = nn.Parameter(torch.ones(1, d_model))
@@ -37,7 +33,7 @@ def gain_and_bias_with_an_axis_too_many(self, d_model, eps=1e-5):
     self.eps = eps
 
 
-@slip("normalise", fails=["normalise-layer"])
+@variant("normalise")
 def another_eps_unless_told(x, kind, eps=1e-6):
     axes = {"layer": (-1,), "batch": (0, 1), "instance": (1,)}
     if kind not in axes:
@@ -46,23 +42,23 @@ def another_eps_unless_told(x, kind, eps=1e-6):
     return centred / torch.sqrt(centred.square().mean(axes[kind], keepdim=True) + eps)
 
 
-@slip("sublayer-connection", fails=["sublayer-connection-path"])
+@variant("sublayer-connection")
 def norm_called_twice(x, sublayer, norm, norm_first=False):
     norm(x)
     return x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x))
 
 
-@slip("sublayer-connection", fails=["sublayer-connection-path"])
+@variant("sublayer-connection")
 def sublayer_cut_off(x, sublayer, norm, norm_first=False):
     return x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x.detach()))
 
 
-@slip("feed-forward", target="FeedForward.forward", fails=["feed-forward-values"])
+@variant("feed-forward", target="FeedForward.forward")
 def cut_off_above_six(self, x):
     return self.outer(F.relu6(self.inner(x)))
 
 
-@slip("feed-forward", target="FeedForward.__init__", fails=["feed-forward-own-token"])
+@variant("feed-forward", target="FeedForward.__init__")
 def all_numbers_start_at_zero(self, d_model, d_ff):
     super(type(self), self).__init__()
     self.inner, self.outer = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
