@@ -337,7 +337,7 @@ def normalise(x: Float[Tensor, "B N D"], kind: str, eps: float = 1e-5) -> Float[
 
 # %% test="normalise-layer" points=1
 x = draw((2, 3, 5))
-output = normalise(x, "layer")
+output = normalise(x, "layer", eps=1e-5)
 assert_shape(output, (2, 3, 5), "the output has the shape of the input")
 assert_close(output.mean(-1), 0, '"layer": each token should have mean 0 over its features')
 # eps takes a little off, hence the wider tolerance

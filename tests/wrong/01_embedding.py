@@ -1,4 +1,4 @@
-"""Wrong answers to the exercise on tokens and embedding that nobody gets a name for; all must lose."""
+"""Wrong answers to exercise 1 that nobody gets a name for; all must lose points."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercise on attention that nobody gets a name for; all must lose."""
+"""Wrong answers to exercise 3 that nobody gets a name for; all must lose points."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Wrong answers to the exercise on multi-head attention that nobody gets a name for; all must lose."""
+"""Wrong answers to exercise 4 that nobody gets a name for; all must lose points."""
 
 from lab.answers import variant
 from lab.blocks import scaled_dot_product_attention
