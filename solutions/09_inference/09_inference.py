@@ -252,8 +252,9 @@ for row, got in zip(source.tolist(), written, strict=True):
         ids.append(scores.index(max(scores)))
     wanted = [token for token in ids[1:] if token != 7]
     assert list(got) == wanted, (
-        "in a batch of padded sources, each sentence should be what it would be alone: the likeliest "
-        f"token at each step until the end\nSource {row}: yours is {got}, expected {wanted}."
+        "in a batch of padded sources, each sentence should hold the likeliest token of each step, "
+        "whichever it is, until the first end token, as it would alone"
+        f"\nSource {row}: yours is {got}, expected {wanted}."
     )
 assert torch.equal(source, before), "greedy_decode should leave the source unchanged"
 everything = [token for row in written for token in row]
@@ -269,7 +270,7 @@ assert model.longest == 3, (
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for max_len in (0, 1, 2, 3, 4, 5):
+for max_len in (0, 2, 5):
     model = Scripted(recite({(5,): [3, 4, 2, 7], (8,): [6, 5, 4, 3, 2, 1]}))
     written = greedy_decode(model, torch.tensor([[5], [8]]), 10, 7, max_len)
     wanted = [[3, 4, 2][:max_len], [6, 5, 4, 3, 2, 1][:max_len]]
@@ -423,10 +424,11 @@ assert_close(
     score,
     math.log(0.41 * 0.95 * 0.97),
     "without length penalty, the score should be the log of the sentence's probability",
+    atol=1e-5,
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for seed in range(5):
+for seed, alpha in ((0, 0.0), (1, 0.6), (4, 2.0)):
     rule, totals = babble(4, seed=seed), {}
     for n in range(1, 5):
         for words in itertools.product((1, 2, 3), repeat=n - 1):
@@ -435,21 +437,21 @@ for seed in range(5):
                 torch.tensor(rule([5], ids[:i]), dtype=torch.float64).log_softmax(0)[ids[i]].item()
                 for i in range(1, n + 1)
             )
-    for alpha in (0.0, 0.6, 2.0):
-        scores = {ids: total / ((6 + len(ids)) / 6) ** alpha for ids, total in totals.items()}
-        best = max(scores, key=lambda ids: scores[ids])
-        ids, score = beam_search(
-            Scripted(rule), torch.tensor([[5]]), 3, 0, 4, beam_size=256, length_penalty=alpha
-        )
-        assert ids == list(best), (
-            "a beam as large as the number of all sentences (4 tokens, at most 4 steps) should find "
-            f"the best finished one of all\nYours is {ids}, expected {list(best)}."
-        )
-        assert_close(
-            score,
-            scores[best],
-            "the best sentence's score should be its log-probability divided by the penalty",
-        )
+    scores = {ids: total / ((6 + len(ids)) / 6) ** alpha for ids, total in totals.items()}
+    best = max(scores, key=lambda ids: scores[ids])
+    ids, score = beam_search(
+        Scripted(rule), torch.tensor([[5]]), 3, 0, 4, beam_size=256, length_penalty=alpha
+    )
+    assert ids == list(best), (
+        "a beam as large as the number of all sentences (4 tokens, at most 4 steps) should find "
+        f"the best finished one of all\nYours is {ids}, expected {list(best)}."
+    )
+    assert_close(
+        score,
+        scores[best],
+        "the best sentence's score should be its log-probability divided by the penalty",
+        atol=1e-5,
+    )
 ### END HIDDEN TESTS
 
 # %% test="beam-search-greedy" points=1
@@ -466,7 +468,7 @@ visible_passed()
 assert model.training and not model.recorded, (
     "beam search should leave the model in the mode in which it was, and record no gradients"
 )
-for seed, alpha in itertools.product(range(12), (0.6, 12.0)):
+for seed, alpha in ((0, 0.6), (1, 12.0), (2, 12.0), (3, 0.6)):
     model, source = Scripted(babble(6, seed=seed)), torch.tensor([[2, 4, 3]])
     got, _ = beam_search(model, source, 5, 0, max_len=7, beam_size=1, length_penalty=alpha)
     ids = [5]
@@ -499,26 +501,26 @@ for alpha, (sentence, value) in wanted.items():
         f"{math.log(0.45):.4f} for [] and {math.log(0.432):.4f} for [1], divided by "
         f"((5 + n) / 6) ** {alpha} with n = 1 and 2\nYours is {ids}."
     )
-    assert_close(score, value, f"with length_penalty={alpha}, the winner's score is wrong")
+    assert_close(
+        score, value, f"with length_penalty={alpha}, the winner's score is wrong", atol=1e-5
+    )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for alpha in (0.0, 0.6, 1.3):
-    line = recite({(5,): [3, 4, 6, 2, 7]})
-    ids, score = beam_search(Scripted(line), torch.tensor([[5]]), 10, 7, 9, 2, length_penalty=alpha)
-    total = sum(
-        torch.tensor(line([5], [10, 3, 4, 6, 2][: i + 1]), dtype=torch.float64)
-        .log_softmax(0)[token]
-        .item()
-        for i, token in enumerate([3, 4, 6, 2, 7])
-    )
-    assert ids == [3, 4, 6, 2], (
-        "a sentence that is by far the likeliest should win with any penalty"
-    )
-    assert_close(
-        score,
-        total / ((5 + 5) / 6) ** alpha,
-        "for four words and the end token, the score should be log P / ((5 + 5) / 6) ** alpha",
-    )
+line = recite({(5,): [3, 4, 6, 2, 7]})
+ids, score = beam_search(Scripted(line), torch.tensor([[5]]), 10, 7, 6, 2, length_penalty=1.3)
+total = sum(
+    torch.tensor(line([5], [10, 3, 4, 6, 2][: i + 1]), dtype=torch.float64)
+    .log_softmax(0)[token]
+    .item()
+    for i, token in enumerate([3, 4, 6, 2, 7])
+)
+assert ids == [3, 4, 6, 2], "a sentence that is by far the likeliest should win with any penalty"
+assert_close(
+    score,
+    total / ((5 + 5) / 6) ** 1.3,
+    "for four words and the end token, the score should be log P / ((5 + 5) / 6) ** alpha",
+    atol=1e-5,
+)
 ### END HIDDEN TESTS
 
 # %% test="beam-search-rules" points=1
@@ -531,9 +533,9 @@ assert 0 not in ids and len(ids) <= 6, (
 assert math.isfinite(score) and score < 0, "the score of a sentence should be finite and negative"
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for seed, beam_size, max_len, alpha in itertools.product(
-    range(8), (2, 3, 5), (2, 5), (0.0, 0.6, 3.0)
-):
+for seed in range(10):
+    beam_size, max_len = (2, 3, 5)[seed % 3], (2, 5)[seed % 2]
+    alpha = (0.0, 0.6, 3.0)[seed // 2 % 3]
     rule = babble(5, seed=seed)
     live, done = [(0.0, [4])], []
     for _ in range(max_len):
@@ -556,7 +558,8 @@ for seed, beam_size, max_len, alpha in itertools.product(
         f"beam_size={beam_size}, max_len={max_len}, length_penalty={alpha}: yours is {got}, "
         f"expected {wanted}."
     )
-    assert_close(score, value, "the score should be that of the sentence returned")
+    assert_close(score, value, "the score should be that of the sentence returned", atol=1e-5)
+    assert isinstance(score, float), "the score should be a float, finished or not"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -687,23 +690,23 @@ def use_cache(model: nn.Module) -> list[CachedAttention]:
 
 # %% test="cached-attention-steps" points=1
 attention = MultiHeadAttention(6, 2).double()
-x = draw((3, 5, 6))
-wanted, expected_weights = attention(x, x, x, torch.ones(5, 5, dtype=torch.bool).tril())
+x = draw((2, 3, 6))
+wanted, expected_weights = attention(x, x, x, torch.ones(3, 3, dtype=torch.bool).tril())
 cached = CachedAttention(attention, grows=True)
-for t in range(5):
+for t in range(3):
     new = x[:, t : t + 1]
     output, weights = cached(new, new, new)
-    assert_shape(output, (3, 1, 6), "one new token should give one output: (batch, 1, d_model)")
-    assert_shape(weights, (3, 2, 1, t + 1), "its weights should cover all tokens so far")
+    assert_shape(output, (2, 1, 6), "one new token should give one output: (batch, 1, d_model)")
+    assert_shape(weights, (2, 2, 1, t + 1), "its weights should cover all tokens so far")
     assert_close(output[:, 0], wanted[:, t], f"the output at step {t} should be as without cache")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-attention = MultiHeadAttention(12, 3).double()
-x = draw((2, 4, 12), seed=1)
-lower = torch.ones(4, 4, dtype=torch.bool).tril()
+attention = MultiHeadAttention(20, 4).double()
+x = draw((2, 3, 20), seed=1)
+lower = torch.ones(3, 3, dtype=torch.bool).tril()
 wanted, expected_weights = attention(x, x, x, lower)
 cached, before = CachedAttention(attention, grows=True), x.clone()
-for t in range(4):
+for t in range(3):
     new = x[:, t : t + 1]
     mask = torch.ones(1, 1, dtype=torch.bool) if t % 2 else torch.ones(2, 1, 1, dtype=torch.bool)
     output, weights = cached(new, new, new, mask)
@@ -738,24 +741,29 @@ assert_close(then, wanted[:, 3:], "two more tokens in one call should be as with
 visible_passed()
 ### BEGIN HIDDEN TESTS
 attention = MultiHeadAttention(12, 4).double()
-x = draw((2, 7, 12), seed=3)
-wanted, expected_weights = attention(x, x, x, torch.ones(7, 7, dtype=torch.bool).tril())
-for cuts in ((0, 2, 3, 7), (0, 1, 4, 6, 7), (0, 7)):
+x = draw((2, 5, 12), seed=3)
+last_only = torch.tensor([[False, True], [False, True]])
+for cuts, own in (
+    ((0, 2, 3, 5), torch.ones(2, 2, dtype=torch.bool).tril()),
+    ((0, 3, 5), last_only),
+):
     cached = CachedAttention(attention, grows=True)
     for start, stop in itertools.pairwise(cuts):
         new, n = x[:, start:stop], stop - start
-        mask = torch.ones(n, n, dtype=torch.bool).tril()
+        mask = own if n == 2 else torch.ones(n, n, dtype=torch.bool).tril()
         before = mask.clone()
         output, weights = cached(new, new, new, mask.expand(2, n, n) if start else mask)
+        seen = F.pad(mask, (start, 0), value=True)
+        wanted, expected_weights = attention(new, x[:, :stop], x[:, :stop], seen)
         assert_close(
             output,
-            wanted[:, start:stop],
+            wanted,
             "several new tokens at once should see all old tokens, and of the new ones those that "
             "the mask allows, whether the mask has a batch axis or not",
         )
         assert_close(
             weights,
-            expected_weights[:, :, start:stop, :stop],
+            expected_weights,
             "the weights of several new tokens should be as without cache",
         )
         assert torch.equal(mask, before), "the mask handed in should stay unchanged"
@@ -816,13 +824,13 @@ assert_close(output, for_new, "resetting one cache should not empty another one"
 # %% test="cached-attention-model" points=1
 plain = TinyModel(vocab_size=11, pad_id=9)
 source = torch.tensor([[1, 2, 3, 4], [5, 6, 9, 9], [7, 8, 1, 9]])
-target = torch.tensor([[10, 3, 5, 2, 6], [10, 8, 8, 1, 4], [10, 2, 7, 7, 3]])
+target = torch.tensor([[10, 3, 5], [10, 8, 8], [10, 2, 7]])
 memory, memory_mask = plain.encode(source)
 wanted = plain.decode(target, memory, memory_mask)
 cached_model = copy.deepcopy(plain)
 caches = use_cache(cached_model)
 assert len(caches) == 4, "two decoder layers should have four caches, two each"
-for t in range(5):
+for t in range(3):
     logits = cached_model.decode(target[:, t : t + 1], memory, memory_mask, offset=t)
     assert_close(
         logits[:, 0],
@@ -831,22 +839,24 @@ for t in range(5):
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-deep: Any = TinyModel(vocab_size=13, pad_id=2, num_layers=3, seed=1)
+deep: Any = TinyModel(vocab_size=13, pad_id=2, seed=1)
+deep.other = DecoderLayer(12, 4, 20)  # another place where a decoder layer may stand
+layers = [*deep.decoder.layers, deep.other]
 names = list(deep.state_dict())
 source = torch.tensor([[1, 4, 3, 5, 2], [6, 2, 2, 2, 2]])
-target = torch.tensor([[12, 3, 5, 10, 6, 7, 1], [12, 8, 8, 1, 4, 11, 9]])
+target = torch.tensor([[12, 3, 5, 10, 6], [12, 8, 8, 1, 4]])
 memory, memory_mask = deep.encode(source)
 wanted = deep.decode(target, memory, memory_mask)
 caches = use_cache(deep)
 assert list(deep.state_dict()) == names, "the names of the model's parameters should stay"
-kinds = [(one.self_attention, one.cross_attention) for one in deep.decoder.layers]
+kinds = [(one.self_attention, one.cross_attention) for one in layers]
 assert all(isinstance(one, CachedAttention) for pair in kinds for one in pair), (
-    "both attentions of every decoder layer should be a CachedAttention"
+    "both attentions of every decoder layer, wherever it stands, should be a CachedAttention"
 )
 assert {id(one) for one in caches} == {id(one) for pair in kinds for one in pair}, (
     "use_cache should return all the caches in the model"
 )
-for start, stop in itertools.pairwise((0, 3, 4, 6, 7)):
+for start, stop in ((0, 3), (3, 5)):
     logits = deep.decode(target[:, start:stop], memory, memory_mask, offset=start)
     assert_close(
         logits,
@@ -863,10 +873,6 @@ logits = deep.decode(target[1:], memory, memory_mask)
 assert_close(
     logits, wanted[1:], "a second use_cache should empty the caches: a new sentence begins"
 )
-for cache in again:
-    cache.reset()
-logits = deep.decode(target[1:, :2], memory, memory_mask)
-assert_close(logits, wanted[1:, :2], "after reset() of all caches a new sentence should begin")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -932,14 +938,14 @@ def sample(
 
 # %% test="sample-temperature" points=1
 logits = torch.tensor([1.0, 0.0, 2.0, -1.0], dtype=torch.float64)
-ids = sample(logits.expand(50_000, 4), generator=torch.Generator().manual_seed(1))
-assert_shape(ids, (50_000,), "50,000 rows of logits should give 50,000 ids")
-shares = torch.bincount(ids, minlength=4) / 50_000
+ids = sample(logits.expand(10_000, 4), generator=torch.Generator().manual_seed(1))
+assert_shape(ids, (10_000,), "10,000 rows of logits should give 10,000 ids")
+shares = torch.bincount(ids, minlength=4) / 10_000
 assert_close(
     shares,
     logits.softmax(0).float(),
     "with temperature 1, tokens should be drawn as often as the softmax says",
-    atol=0.012,
+    atol=0.027,
 )
 assert sample(logits[None], temperature=0.0).tolist() == [2], "temperature 0 should give the argmax"
 visible_passed()
@@ -949,21 +955,23 @@ before = logits.clone()
 for temperature in (0.4, 1.7):
     generator = torch.Generator().manual_seed(2)
     state = torch.get_rng_state()
-    ids = sample(logits.repeat(40_000, 1), temperature, generator=generator)
+    ids = sample(logits.repeat(10_000, 1), temperature, generator=generator)
     assert torch.equal(torch.get_rng_state(), state), (
         "with a generator, torch's global random state should not be touched"
     )
     for row in range(3):
-        shares = torch.bincount(ids[row::3], minlength=6) / 40_000
+        shares = torch.bincount(ids[row::3], minlength=6) / 10_000
         assert_close(
             shares,
             (logits[row] / temperature).softmax(0).float(),
             "each row should be drawn from the softmax of its own logits divided by the temperature",
-            atol=0.014,
+            atol=0.027,
         )
     generator.manual_seed(2)
-    again = sample(logits.repeat(40_000, 1), temperature, generator=generator)
+    again = sample(logits.repeat(10_000, 1), temperature, generator=generator)
     assert torch.equal(ids, again), "the same seed should give the same tokens"
+later = sample(logits.repeat(10_000, 1), temperature, generator=generator)
+assert not torch.equal(later, again), "one generator should give other tokens at each call"
 assert torch.equal(logits, before), "sample should leave the logits unchanged"
 assert sample(logits, 0.0, top_k=3).tolist() == logits.argmax(-1).tolist(), (
     "temperature 0 should give the likeliest token of each row"
@@ -979,7 +987,7 @@ assert_raises(
 
 # %% test="sample-top-k" points=1
 logits = torch.tensor([1.0, 0.0, 2.0, -1.0, 1.5], dtype=torch.float64)
-ids = sample(logits.expand(50_000, 5), top_k=2, generator=torch.Generator().manual_seed(3))
+ids = sample(logits.expand(10_000, 5), top_k=2, generator=torch.Generator().manual_seed(3))
 assert set(ids.tolist()) == {2, 4}, (
     "with top_k=2 both of the two largest logits, and no other, occur"
 )
@@ -987,20 +995,20 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 logits = draw((2, 7), seed=2)
 before = logits.clone()
-for top_k in (1, 3, 7, 12):
+for top_k in (1, 3, 12):
     generator = torch.Generator().manual_seed(4)
-    ids = sample(logits.repeat(50_000, 1), 0.8, top_k, generator)
+    ids = sample(logits.repeat(10_000, 1), 0.8, top_k, generator)
     for row in range(2):
         largest = logits[row].argsort(descending=True)[:top_k]
         wanted = torch.zeros(7).double()
         wanted[largest] = (logits[row, largest] / 0.8).softmax(0)
-        shares = torch.bincount(ids[row::2], minlength=7) / 50_000
+        shares = torch.bincount(ids[row::2], minlength=7) / 10_000
         assert_close(
             shares,
             wanted.float(),
             "with top_k, the softmax should run over the row's top_k largest logits only, divided by "
             "the temperature; a top_k above V is as good as V",
-            atol=0.012,
+            atol=0.027,
         )
         assert not shares[wanted == 0].any(), "a token outside the top_k should never be drawn"
 assert torch.equal(logits, before), "sample should leave the logits unchanged"
@@ -1091,7 +1099,9 @@ def bleu(
 
 # %% test="bleu-corpus" points=1
 reference = ["the", "cat", "sat", "on", "the", "mat", "."]
-assert_close(float(bleu([reference], [reference])), 100.0, "a perfect translation should have 100")
+assert_close(
+    float(bleu([reference], [reference])), 100.0, "a perfect translation should have 100", atol=1e-3
+)
 hypothesis = ["the", "cat", "sat", "on", "a", "mat", "."]
 value = bleu([hypothesis], [reference])
 wanted = 100 * (6 / 7 * 4 / 6 * 2 / 5 * 1 / 4) ** 0.25
@@ -1100,6 +1110,7 @@ assert_close(
     wanted,
     "6 of 7 words, 4 of 6 pairs, 2 of 5 triples and 1 of 4 quadruples match: BLEU should be their "
     "geometric mean",
+    atol=1e-3,
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1107,7 +1118,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 words = ["a", "b", "c", "A", "B", "d."]
 generator = torch.Generator().manual_seed(5)
-for max_order in (1, 2, 4):
+for max_order in (2, 4):
     pairs = []
     for i in range(7):
         wanted = [words[j] for j in torch.randint(6, (9 + i % 3,), generator=generator).tolist()]
@@ -1123,7 +1134,7 @@ for max_order in (1, 2, 4):
         expected,
         f"on a corpus of seven sentences with max_order={max_order}, BLEU should be what the package "
         "sacrebleu says: counts of the whole corpus, then one geometric mean",
-        atol=1e-8,
+        atol=1e-3,
     )
 assert bleu([["The", "cat"]], [["the", "cat"]], 2) == 0, "tokens should be compared as they are"
 assert_raises(
@@ -1139,6 +1150,7 @@ assert_close(
     float(value),
     25.0,
     "'the' stands once in the reference, so of four only one should count: BLEU of order 1 is 25",
+    atol=1e-3,
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1148,13 +1160,18 @@ assert_close(
     float(bleu(written, wanted, 1)),
     100 * (2 + 2) / 8,
     "each sentence should be clipped by its own reference, not by those of the others",
+    atol=1e-3,
 )
 assert_close(
     float(bleu(written, wanted, 2)),
     100 * (4 / 8 * 2 / 6) ** 0.5,
     "pairs of words should be clipped as single words are",
+    atol=1e-3,
 )
 assert bleu([list("abcd")], [list("dcba")]) == 0, "no matching pair should give 0"
+assert bleu([["x", "ab", "c"]], [["x", "a", "bc"]], 2) == 0, (
+    "tokens should be compared one by one: ab c and a bc are two pairs"
+)
 assert bleu([list("abc")], [list("abc")]) == 0, (
     "three words have no four-gram, so BLEU of order 4 should be 0"
 )
@@ -1167,6 +1184,7 @@ assert_close(
     float(value),
     100 * math.exp(1 - 5 / 3),
     "all of 3 words match, but 5 were wanted: BLEU should be 100 exp(1 - 5/3)",
+    atol=1e-3,
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1176,11 +1194,13 @@ assert_close(
     float(bleu(written, wanted, 1)),
     100 * 9 / 10 * math.exp(1 - 11 / 10),
     "the brevity penalty should compare the lengths of the whole corpus, not of each sentence",
+    atol=1e-3,
 )
 assert_close(
     float(bleu([list("abcd")], [list("abc")], 1)),
     75.0,
     "a translation that is too long should get no penalty and no bonus beyond its precision",
+    atol=1e-3,
 )
 ### END HIDDEN TESTS
 

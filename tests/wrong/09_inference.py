@@ -1,0 +1,107 @@
+"""Wrong answers to the exercise on inference that nobody gets a name for; all must lose."""
+
+import math
+from collections import Counter
+
+import torch
+from torch import nn
+
+from lab.answers import variant
+from lab.blocks import scaled_dot_product_attention
+
+
+@variant("cached-attention", target="use_cache")
+def layers_of_the_decoder_only(model):
+    caches = []
+    for layer in model.decoder.layers:
+        for name, grows in (("self_attention", True), ("cross_attention", False)):
+            attention = getattr(layer, name)
+            if isinstance(attention, CachedAttention):  # pyright: ignore
+                attention.reset()
+            else:
+                attention = CachedAttention(attention, grows=grows)  # pyright: ignore
+                setattr(layer, name, attention)
+            caches.append(attention)
+    return caches
+
+
+@variant("cached-attention", target="CachedAttention.forward")
+def first_column_for_the_old_keys(self, query, key, value, mask=None):
+    if self.kept is None or self.grows:
+        new = self.split(self.w_k(key)), self.split(self.w_v(value))
+        if self.kept is not None:
+            if mask is not None:
+                old = mask[..., :1].expand(*mask.shape[:-1], self.kept[0].shape[2])
+                mask = torch.cat([old, mask], -1)
+            pairs = zip(self.kept, new, strict=True)
+            new = tuple(torch.cat(pair, dim=2) for pair in pairs)
+        self.kept = new
+    heads = None if mask is None else mask.unsqueeze(-3)
+    q = self.split(self.w_q(query))
+    keys, values = self.kept
+    output, weights = scaled_dot_product_attention(q, keys, values, heads)
+    return self.w_o(self.merge(output)), weights
+
+
+@variant("sample")
+def seeded_at_every_call(logits, temperature=1.0, top_k=None, generator=None):
+    if temperature < 0 or (top_k is not None and top_k < 1):
+        raise ValueError(f"temperature ({temperature}) or top_k ({top_k}) is too small")
+    if generator is not None:
+        generator.manual_seed(0)
+    if temperature == 0:
+        return logits.argmax(-1)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    drawn = torch.multinomial((kept / temperature).softmax(-1), 1, generator=generator)
+    return ids.gather(-1, drawn).squeeze(-1)
+
+
+@variant("bleu")
+def joined_without_a_blank(hypotheses, references, max_order=4):
+    if len(hypotheses) != len(references):
+        raise ValueError("there must be as many references as hypotheses")
+    matches, totals = [0] * max_order, [0] * max_order
+    for pair in zip(hypotheses, references, strict=True):
+        for n in range(1, max_order + 1):
+            written, wanted = (
+                Counter("".join(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+                for tokens in pair
+            )
+            matches[n - 1] += sum(min(count, wanted[gram]) for gram, count in written.items())
+            totals[n - 1] += sum(written.values())
+    if not all(matches):
+        return 0.0
+    logs = [math.log(match / total) for match, total in zip(matches, totals, strict=True)]
+    ratio = sum(map(len, references)) / sum(map(len, hypotheses))
+    return 100 * math.exp(min(0.0, 1 - ratio) + sum(logs) / max_order)
+
+
+@variant("beam-search")
+def unfinished_score_as_a_tensor(
+    model, source, bos_id, eos_id, max_len, beam_size=4, length_penalty=0.6
+):
+    was_training = model.training
+    model.eval()
+    finished = []
+    with torch.no_grad():
+        memory, memory_mask = model.encode(source)
+        live, log_probs, penalty = torch.full((1, 1), bos_id), torch.zeros(1), 1.0
+        for n in range(1, max_len + 1):
+            penalty = ((5 + n) / 6) ** length_penalty
+            repeated = memory.expand(len(live), -1, -1), memory_mask.expand(len(live), -1, -1)
+            logits = model.decode(live, *repeated)[:, -1]
+            totals = log_probs.unsqueeze(1) + nn.functional.log_softmax(logits, -1)
+            log_probs, numbers = totals.flatten().topk(min(beam_size, totals.numel()))
+            tokens = numbers % totals.shape[1]
+            live = torch.cat([live[numbers // totals.shape[1]], tokens.unsqueeze(1)], dim=1)
+            ended = tokens == eos_id
+            for ids, log_prob in zip(live[ended].tolist(), log_probs[ended].tolist(), strict=True):
+                finished.append((log_prob / penalty, ids[1:-1]))
+            live, log_probs = live[~ended], log_probs[~ended]
+            if not len(live):
+                break
+        if not finished:
+            finished = [(log_probs[i] / penalty, live[i, 1:].tolist()) for i in range(len(live))]
+    model.train(was_training)
+    score, ids = max(finished, key=lambda pair: float(pair[0]))
+    return ids, score
