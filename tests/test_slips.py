@@ -9,9 +9,16 @@ from autograder.mutants import alone, run_tests
 from autograder.source import Cell, Source, read_source, visible_part
 from tests.slipping import KINDS, ROUNDED, rounding, slipped, spots
 
-# Chapter and definition, by kind: where a question's text leaves it open, and why.
-LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {}
-MOST_CALLS = 150  # of a chapter's answers by its tests: each goes from one process to another
+# Chapter and definition, by kind: what a question's text leaves open, and why.
+LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
+    "tensor for float": {
+        ("08_teacher_forcing", "learning_rate"): "optimisers take tensors as well",
+        ("09_inference", "bleu"): "published scores are tensors",
+    },
+    "cuts off": {("09_inference", "CachedAttention.forward"): "nobody learns while decoding"},
+    "gives cut off": {("09_inference", "CachedAttention.forward"): "nobody learns while decoding"},
+    ROUNDED: {("10_full_model", "Transformer.decode"): "a method that is not forward"},
+}
 
 
 def with_slip(source: Source, cell: Cell, *slip: str) -> Source:
