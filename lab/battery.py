@@ -53,6 +53,7 @@ def assert_sound(
     *,
     like: Callable[..., Any] | None = None,
     claim: str = "the output should be right",
+    says: str = "",
     rate: float = 0.0,
     idle: Sequence[str] = (),
 ) -> None:
@@ -71,11 +72,30 @@ def assert_sound(
             too, if it has any. It runs in this process, so it may be called at no cost.
         claim: one sentence that says what `like` stands for; first line of the message where the
             outputs differ.
+        says: one sentence that sums all of this up for this module; if given, first line of every
+            message. The grader repeats only sentences that stand in the test's own cell.
         rate: the probability of dropping with which the module was made.
         idle: names of parameters that rightly get no gradient.
     """
     __tracebackhide__ = True
-    given = _Inputs(inputs, named or {})
+    try:
+        return _sound(module, _Inputs(inputs, named or {}), like, claim, rate, idle)
+    except AssertionError as error:
+        if not says:
+            raise
+        raise AssertionError(f"{says}\n{error}") from None
+
+
+def _sound(
+    module: nn.Module,
+    given: "_Inputs",
+    like: Callable[..., Any] | None,
+    claim: str,
+    rate: float,
+    idle: Sequence[str],
+) -> Any:
+    """What `assert_sound` does, its messages as they are."""
+    __tracebackhide__ = True
     state = {name: value.detach().clone() for name, value in _state(module).items()}
     was_training = module.training
 
@@ -297,11 +317,15 @@ def _assert_state(module: nn.Module, before: Mapping[str, Tensor]) -> None:
 def _in_single(module: nn.Module) -> Iterator[None]:
     """The module in float32; afterwards each parameter and buffer is what it was, to the bit."""
     kept = [(table, key, table[key], table[key].data) for _, table, key in _places(module)]
+    gradients = [value.grad for _, _, value, _ in kept]
+    for _, _, value, _ in kept:
+        value.grad = None  # it would not fit
     module.float()
     yield
-    for table, key, value, data in kept:
+    for (table, key, value, data), gradient in zip(kept, gradients, strict=True):
         table[key] = value
         value.data = data
+        value.grad = gradient
 
 
 def _has_fractions(value: Any) -> bool:

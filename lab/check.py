@@ -4,7 +4,7 @@ The first line of every message is the claim that failed and stands by itself; t
 are details (index, shapes, a likely cause).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -13,8 +13,10 @@ from torch import Tensor, nn
 
 Number = float | int | bool
 
-TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-2}
-TOLERANCE |= {torch.complex128: 1e-10, torch.complex64: 1e-5}
+# Doubles may be off by what a step in single precision costs, such as the root of a whole number
+# that was made a tensor: who asks for less says so by atol.
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+TOLERANCE |= {torch.complex128: 1e-6, torch.complex64: 1e-5}
 
 
 def draw(*shapes: Sequence[int], seed: int = 0, dtype: torch.dtype = torch.float64) -> Any:
@@ -52,7 +54,8 @@ def assert_close(
         actual: the student's tensor (or number).
         expected: a tensor of the same shape, or one number that every entry should equal.
         claim: one sentence that says what should hold; first line of the message.
-        atol: tolerance; by default 1e-10 in float64 and 1e-5 in float32. Where the two differ in
+        atol: tolerance; by default 1e-6 in float64 and 1e-5 in float32, times the largest number
+            that is expected if that is above 1. Where the two differ in
             precision the stricter one holds: an answer in less precision than what is expected
             is no excuse for a larger error.
     """
@@ -63,6 +66,7 @@ def assert_close(
     wanted = expected if isinstance(expected, Tensor) else torch.tensor(expected, dtype=exact)
     if atol is None:
         atol = _tolerance(given.dtype, wanted.dtype, isinstance(expected, Tensor))
+        atol *= _size(wanted)
     theirs, ours = _precise(given, wanted)
     if isinstance(expected, Tensor) and theirs.shape != ours.shape:
         shapes = f"Yours has shape {tuple(theirs.shape)}, expected {tuple(ours.shape)}."
@@ -74,6 +78,52 @@ def assert_close(
     same = (nan & torch.isnan(ours)) | (ours == theirs) | ((ours - theirs).abs() <= atol)
     if not same.all():
         _fail(claim, _difference(theirs, ours, ~same))
+
+
+def assert_gradients(
+    actual: Tensor | Sequence[Tensor],
+    expected: Tensor | Sequence[Tensor],
+    inputs: Mapping[str, Tensor],
+    claim: str,
+) -> None:
+    """Fail unless from two outputs that are alike the same gradients flow back to these inputs.
+
+    Args:
+        actual: the student's output, or several of them.
+        expected: what they should be, computed from the same inputs.
+        inputs: by what they are called in the message.
+        claim: one sentence that says what should hold; first line of the message.
+    """
+    __tracebackhide__ = True
+    ours = _weighed(expected if isinstance(expected, Sequence) else [expected])
+    theirs = [actual] if isinstance(expected, Tensor) else list(actual)
+    for i, one in enumerate(theirs):
+        if not _tensor(one, claim).requires_grad:
+            which = f"Output {i} of yours" if len(theirs) > 1 else "Yours"
+            _fail(claim, f"{which} is cut off from all that it was computed from.")
+    leaves = list(inputs.values())
+    found = torch.autograd.grad(_weighed(theirs), leaves, allow_unused=True)
+    wanted = torch.autograd.grad(ours, leaves, allow_unused=True, materialize_grads=True)
+    for name, one, other in zip(inputs, found, wanted, strict=True):
+        if one is None:
+            _fail(claim, f"No gradient reaches {name}.")
+        # on the way back errors add up, hence ten times the tolerance
+        atol = 10 * _tolerance(one.dtype, other.dtype, is_tensor=True) * _size(other)
+        assert_close(one, other, f"{claim}\nThis is the gradient of {name}.", atol=atol)
+
+
+def assert_whole(actual: Any, expected: int, claim: str) -> None:
+    """Fail unless `actual` is this whole number, an int: 12.0 is none."""
+    __tracebackhide__ = True
+    _number(actual, int, "a whole number (int)", claim)
+    if actual != expected:
+        _fail(claim, f"Yours is {actual}, expected {expected}.")
+
+
+def assert_fraction(actual: Any, claim: str) -> None:
+    """Fail unless `actual` is a Python float, which no tensor is."""
+    __tracebackhide__ = True
+    _number(actual, float, "a float", claim)
 
 
 def assert_raises(
@@ -94,6 +144,23 @@ def assert_raises(
         kind = type(other).__name__
         _fail(claim, f"Expected a {error.__name__}; your code stopped with {kind}: {other}")
     _fail(claim, f"Expected a {error.__name__}; nothing was raised.")
+
+
+@contextmanager
+def expect_no_error(claim: str) -> Iterator[None]:
+    """Fail with this claim if an answer stops in the `with` block.
+
+    For hidden tests, where nothing at all is told of an error: the claim says which case it met.
+    """
+    __tracebackhide__ = True
+    try:
+        yield
+    except AssertionError:
+        raise
+    except Exception as error:
+        if isinstance(error, NotImplementedError) and "not answered yet" in str(error):
+            raise
+        _fail(claim, f"Your code stopped with {type(error).__name__}: {error}")
 
 
 @contextmanager
@@ -159,6 +226,15 @@ def _tolerance(theirs: torch.dtype, ours: torch.dtype, is_tensor: bool) -> float
     return min(TOLERANCE.get(theirs, 0.0), TOLERANCE[ours if known else torch.float32])
 
 
+def _size(expected: Tensor) -> float:
+    """The largest finite number that is expected, at least 1; whole numbers are exact."""
+    if not (expected.is_floating_point() or expected.is_complex()):
+        return 1.0
+    sizes = expected.detach().abs()
+    sizes = sizes[torch.isfinite(sizes)]
+    return max(1.0, float(sizes.max())) if sizes.numel() else 1.0
+
+
 def _precise(theirs: Tensor, ours: Tensor) -> tuple[Tensor, Tensor]:
     """Both in double precision, on one device, without a history."""
     either = theirs.is_complex() or ours.is_complex()
@@ -169,6 +245,23 @@ def _precise(theirs: Tensor, ours: Tensor) -> tuple[Tensor, Tensor]:
 
 def _is_number(value: Any) -> bool:
     return issubclass(type(value), Number)
+
+
+def _weighed(outputs: Sequence[Tensor]) -> Tensor:
+    """One number made of all outputs, in which each entry counts differently."""
+    signals = [draw(tuple(one.shape), seed=700 + i) for i, one in enumerate(outputs)]
+    return torch.stack(
+        [(one * signal.to(one.dtype)).sum() for one, signal in zip(outputs, signals, strict=True)]
+    ).sum()
+
+
+def _number(actual: Any, kind: type, name: str, claim: str) -> None:
+    __tracebackhide__ = True
+    if actual is None:
+        _fail(claim, "Yours is None: is a return statement missing?")
+    if type(actual) is not kind:
+        shown = "" if isinstance(actual, Tensor) else f" ({actual})"
+        _fail(claim, f"Yours is a {type(actual).__name__}{shown}, expected {name}.")
 
 
 def _tensor(actual: Any, claim: str) -> Tensor:
@@ -220,7 +313,7 @@ def _scale_hint(theirs: Tensor, ours: Tensor) -> str:
 
 
 def _transposed_hint(theirs: Tensor, ours: Tensor) -> str:
-    if theirs.ndim < 2 or theirs.shape != ours.transpose(-2, -1).shape:
+    if min(theirs.ndim, ours.ndim) < 2 or theirs.shape != ours.transpose(-2, -1).shape:
         return ""
     flipped = ours.transpose(-2, -1)
     if ours.shape == flipped.shape and torch.allclose(ours, flipped, atol=1e-6):

@@ -9,9 +9,13 @@ from torch import Tensor, nn
 from lab.check import (
     assert_close,
     assert_dtype,
+    assert_fraction,
+    assert_gradients,
     assert_raises,
     assert_shape,
+    assert_whole,
     draw,
+    expect_no_error,
     unchanged,
     visible_passed,
 )
@@ -42,15 +46,25 @@ def test_numbers_pass_and_fail():
 
 def test_a_difference_is_located_and_counted():
     wrong = draw((2, 3)).clone()
-    wrong[1, 2] += 1e-6
+    wrong[1, 2] += 1e-5
     said = said_by(lambda: assert_close(wrong, draw((2, 3)), CLAIM))
     assert "at index [1, 2] (1 of 6 entries)" in said
 
 
 def test_double_precision_is_held_to_more_than_single():
     x = draw((4,))
-    said_by(lambda: assert_close(x + 1e-8, x, CLAIM))
-    assert_close((x + 1e-8).float(), x.float(), CLAIM)
+    said_by(lambda: assert_close(x + 8e-6, x, CLAIM))
+    assert_close((x + 8e-6).float(), x.float(), CLAIM)
+
+
+def test_a_step_in_single_precision_is_no_mistake():
+    q, k = draw((2, 5, 7), (2, 6, 7))
+    products = q @ k.transpose(1, 2)
+    root = torch.sqrt(torch.tensor(7))
+    assert root.dtype == torch.float32
+    wanted = torch.softmax(products / 7**0.5, -1)
+    assert_close(torch.softmax(products / root, -1), wanted, CLAIM)
+    assert_close(torch.softmax((products / root).float(), -1).double(), wanted, CLAIM)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -59,7 +73,7 @@ def test_less_precision_than_expected_is_no_larger_tolerance(dtype):
     said_by(lambda: assert_close(x.to(dtype), x, CLAIM))
     said_by(lambda: assert_close(x.to(dtype), x.float(), CLAIM))
     said_by(lambda: assert_close(torch.full((3,), 0.7).to(dtype), 0.7, CLAIM))
-    said_by(lambda: assert_close(x.float(), x, CLAIM))
+    said_by(lambda: assert_close((x + 5e-6).float(), x, CLAIM))
     assert_close(x.to(dtype), x.to(dtype) * 1.001, CLAIM)
     assert_close(x.to(dtype), x, CLAIM, atol=2e-2)
     assert_close(torch.ones(3).to(dtype), 1, CLAIM)
@@ -68,7 +82,7 @@ def test_less_precision_than_expected_is_no_larger_tolerance(dtype):
 def test_single_precision_is_held_to_single_where_a_number_is_expected():
     assert_close(torch.full((3,), 0.7), 0.7, CLAIM)
     assert_close(torch.tensor([3.0 + 5e-6]), torch.tensor([3]), CLAIM)
-    said_by(lambda: assert_close(torch.full((3,), 0.7).double(), 0.7, CLAIM))
+    said_by(lambda: assert_close(torch.full((3,), 0.700005).double(), 0.7, CLAIM))
 
 
 def test_an_empty_tensor_of_another_shape_is_none():
@@ -121,6 +135,11 @@ def test_a_wrong_shape_is_never_broadcast():
     assert "shape (1, 3), expected (2, 3)" in said
 
 
+def test_a_matrix_in_place_of_a_vector_is_told():
+    said = said_by(lambda: assert_close(torch.ones(1, 6), torch.ones(6), CLAIM))
+    assert "shape (1, 6), expected (6,)" in said
+
+
 def test_nan_is_named():
     x = draw((2, 3))
     x[0, 1] = torch.nan
@@ -140,6 +159,60 @@ def test_shape_and_dtype():
     assert_dtype(draw((2, 3)), torch.float64, CLAIM)
     said_by(lambda: assert_shape(draw((2, 3)), (3, 2), CLAIM))
     said_by(lambda: assert_dtype(draw((2, 3)), torch.float32, CLAIM))
+
+
+def test_the_tolerance_grows_with_large_numbers_but_whole_ones_are_exact():
+    assert_close(draw((3,)) + 100.00002, draw((3,)) + 100.0, CLAIM)
+    said_by(lambda: assert_close(draw((3,)) + 100.0002, draw((3,)) + 100.0, CLAIM))
+    many = torch.tensor([10**9, 1])
+    said_by(lambda: assert_close(many + 1, many, CLAIM))
+    assert_close(torch.tensor([torch.inf, 1.0]), torch.tensor([torch.inf, 1.0]), CLAIM)
+
+
+def test_gradients_are_compared_and_told_by_name():
+    x, y = (t.requires_grad_() for t in draw((2, 3), (2, 3)))
+    named = {"x": x, "y": y}
+    assert_gradients(x * y, y * x, named, CLAIM)
+    assert_gradients([x * y, x + y], [y * x, y + x], named, CLAIM)
+    said = said_by(lambda: assert_gradients(x * y.detach(), x * y, named, CLAIM))
+    assert "No gradient reaches y" in said
+    said = said_by(lambda: assert_gradients(x * y + y.detach(), x * y + y, named, CLAIM))
+    assert "This is the gradient of y" in said and "First difference" in said
+    cut = [(x * y).detach(), x + y]
+    said = said_by(lambda: assert_gradients(cut, [x * y, x + y], named, CLAIM))
+    assert "Output 0 of yours is cut off" in said
+    assert "Yours is None" in said_by(lambda: assert_gradients(None, x * y, named, CLAIM))  # pyright: ignore
+
+
+def test_a_whole_number_is_no_float_and_no_tensor():
+    assert_whole(12, 12, CLAIM)
+    assert "Yours is 13, expected 12" in said_by(lambda: assert_whole(13, 12, CLAIM))
+    said = said_by(lambda: assert_whole(12.0, 12, CLAIM))
+    assert "Yours is a float (12.0), expected a whole number (int)" in said
+    for wrong in (torch.tensor(12), True, None):
+        said_by(lambda wrong=wrong: assert_whole(wrong, int(wrong or 0), CLAIM))
+
+
+def test_a_float_is_no_tensor():
+    assert_fraction(0.5, CLAIM)
+    said = said_by(lambda: assert_fraction(torch.tensor(0.5), CLAIM))
+    assert "Yours is a Tensor, expected a float" in said
+    said_by(lambda: assert_fraction(1, CLAIM))
+
+
+def test_an_answer_that_stops_is_told_by_the_claim():
+    with expect_no_error(CLAIM):
+        pass
+
+    def stop(error: Exception) -> None:
+        with expect_no_error(CLAIM):
+            raise error
+
+    assert "stopped with ValueError: 7 is odd" in said_by(lambda: stop(ValueError("7 is odd")))
+    with pytest.raises(AssertionError, match="another claim"):
+        stop(AssertionError("another claim"))
+    with pytest.raises(NotImplementedError):
+        stop(NotImplementedError("not answered yet"))
 
 
 def test_errors_are_expected_with_their_words():
@@ -168,7 +241,8 @@ def test_another_error_than_the_one_asked_for_is_told():
 
 
 def test_a_tiny_difference_is_told_as_such():
-    said = said_by(lambda: assert_close(torch.eye(3).double() + 1e-8, torch.eye(3).double(), CLAIM))
+    eye = torch.eye(3).double()
+    said = said_by(lambda: assert_close(eye + 1e-8, eye, CLAIM, atol=1e-10))
     assert "yours 1, expected 1, a difference of 1e-08" in said
     assert "times" not in said and "transpose" not in said
 

@@ -65,6 +65,16 @@ def test_what_was_looked_at_is_as_before_to_the_bit():
     assert not module.training
 
 
+def test_gradients_that_were_there_stay():
+    module, x = Sound(), draw((2, 4, 3))
+    module(x).sum().backward()
+    before = [p.grad.clone() for p in module.parameters()]  # pyright: ignore
+    assert_sound(module, (x,))
+    for parameter, gradient in zip(module.parameters(), before, strict=True):
+        assert parameter.grad is not None and parameter.grad.dtype == torch.float64
+        assert torch.equal(parameter.grad, gradient)
+
+
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_blocks_are_sound(norm_first: bool):
     x, memory = draw((2, 4, 6), (2, 5, 6))
@@ -89,6 +99,12 @@ def test_a_wrong_value_says_the_tests_own_claim():
     said = said_by(module, like=lambda x: 3 * module.linear(x), claim=CLAIM)
     assert said.splitlines()[0] == CLAIM
     assert "First difference" in said
+
+
+def test_one_sentence_may_stand_before_every_message():
+    module, says = Sound(), "the module should hold in both modes"
+    said = said_by(module, like=lambda x: 3 * module.linear(x), claim=CLAIM, says=says)
+    assert said.splitlines()[:2] == [says, CLAIM]
 
 
 def test_none_and_no_module_are_told():

@@ -32,6 +32,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lab.battery import assert_sound
 from lab.check import (
     assert_close,
     assert_dtype,
@@ -66,11 +67,13 @@ print(f"{len(training)} training pairs, {len(held_out)} held out")
 # Write `build_vocabulary(sentences, specials, min_freq)`. It returns a dictionary from token to
 # id; the ids are 0, 1, 2, ... without a gap.
 #
+# * A word is what stands between blanks, as it is written: `The` and `the` are two words.
 # * The special tokens come first, in the order in which they are given.
 # * Then come the words of the sentences, the most frequent first. Words that occur equally often
 #   stand in alphabetical order (Python's order of strings).
 # * A word that occurs fewer than `min_freq` times is left out. Special tokens always stay.
 # * A special token that also happens to occur in a sentence keeps its one id.
+# * What is handed in stays as it is.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -139,13 +142,19 @@ assert by_id[5:] == ["a", "cat", "dog", "sees", "bird"], (
 assert sorted(vocabulary.values()) == list(range(10)), (
     f"ten tokens have the ids 0 to 9\nYour ids are {sorted(vocabulary.values())}."
 )
+assert all(type(i) is int for i in vocabulary.values()), (
+    f"an id is a whole number (int)\nYour ids are {sorted(vocabulary.values())}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-text = ["zoo yak yak zoo zoo", "ant yak bee zoo ant", "bee owl"]
-found = build_vocabulary(text, ("<unk>", "<pad>"))
+text, special = ["zoo yak yak zoo zoo", "ant yak bee zoo ant", "bee owl"], ["<unk>", "<pad>"]
+found = build_vocabulary(text, special)
 assert found == {"<unk>": 0, "<pad>": 1, "zoo": 2, "yak": 3, "ant": 4, "bee": 5, "owl": 6}, (
     "two special tokens are followed by the words: by falling frequency, then alphabetically\n"
     f"For {text} yours is {found}."
+)
+assert len(text) == 3 and len(special) == 2, (
+    "build_vocabulary leaves the sentences and the special tokens as they were"
 )
 assert build_vocabulary(text[::-1], ("<unk>", "<pad>")) == found, (
     "the order of the sentences makes no difference to the vocabulary"
@@ -155,13 +164,21 @@ assert marked == {"<pad>": 0, "<unk>": 1, "<bos>": 2, "<eos>": 3, "ran": 4}, (
     "a special token that occurs in a sentence keeps its one id and leaves no gap\n"
     f"For ['<unk> ran ran', '<unk> <unk>'] yours is {marked}."
 )
+written = build_vocabulary(["Paris b paris aa"], ("<unk>",))
+assert written == {"<unk>": 0, "Paris": 1, "aa": 2, "b": 3, "paris": 4}, (
+    "words stay as they are written, capitals too, and words that occur equally often stand in "
+    "Python's order of strings\n"
+    f"For ['Paris b paris aa'] yours is {written}."
+)
 assert build_vocabulary([], SPECIALS) == {"<pad>": 0, "<unk>": 1, "<bos>": 2, "<eos>": 3}, (
     "without any sentence the vocabulary holds just the special tokens"
 )
 ### END HIDDEN TESTS
 
 # %% test="build-vocabulary-min-freq" points=1
-frequent = build_vocabulary(["the cat sees the dog", "a dog sees a cat", "the bird"], SPECIALS, 2)
+frequent = build_vocabulary(
+    ["the cat sees the dog", "a dog sees a cat", "the bird"], SPECIALS, min_freq=2
+)
 assert "bird" not in frequent, (
     "with min_freq=2 a word that occurs once is left out\n'bird' is in your vocabulary."
 )
@@ -259,6 +276,7 @@ assert list(ids[:1]) == [6] and list(ids[-1:]) == [1], (
 assert list(ids) == [6, 0, 2, 5, 1], (
     f"'the cat sleeps' has the ids [6, 0, 2, 5, 1]\nYours are {ids}."
 )
+assert all(type(i) is int for i in ids), f"an id is a whole number (int)\nYours are {ids}."
 try:
     ids = encode("the dog sleeps", vocabulary)
 except KeyError as error:
@@ -315,6 +333,12 @@ assert_raises(
     "max_len below 2 raises a ValueError that names max_len and its value",
     mentions=["max_len", "1"],
 )
+assert_raises(
+    ValueError,
+    lambda: encode(long, other, max_len=0),
+    "max_len = 0 is a limit too, and too small: a ValueError that names max_len and its value",
+    mentions=["max_len", "0"],
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -330,7 +354,7 @@ assert_raises(
 #   exactly, even if all sequences are shorter.
 # * A short sequence is filled up with `pad_id` at its end; a long one is cut at its end.
 # * `lengths` holds the **valid length** of each row: how many of its entries are real,
-#   $\min(\text{length of the sequence}, N)$.
+#   $\min(\text{length of the sequence}, N)$, whatever these ids are.
 # * The caller's lists stay as they are.
 #
 # <details><summary>Hint 1: a question</summary>
@@ -402,6 +426,10 @@ assert_close(ids, expected, "with max_len above every length all rows are padded
 assert_dtype(ids, torch.int64, "ids are integers (torch.int64), with max_len too")
 ids, _ = pad_batch([[5, 1, 8, 3, 2]], pad_id=9)
 assert_close(ids, torch.tensor([[5, 1, 8, 3, 2]]), "a batch of one sequence has no padding")
+ids, _ = pad_batch([[70000, 300], [70000]], pad_id=40000)
+assert_shape(ids, (2, 2), "N is the length of this batch's longest sequence, not of earlier ones")
+expected = torch.tensor([[70000, 300], [70000, 40000]])
+assert_close(ids, expected, "ids may be as large as a vocabulary needs them")
 ### END HIDDEN TESTS
 
 # %% test="pad-batch-lengths" points=2
@@ -420,6 +448,12 @@ assert_close(
     lengths,
     torch.tensor([2, 0, 3, 6]),
     "valid lengths are min(length, N), and 0 for an empty sequence",
+)
+_, marked = pad_batch([[2, 5, 5], [5]], pad_id=5)
+assert_close(
+    marked,
+    torch.tensor([3, 1]),
+    "a valid length is that of the sequence, whatever its ids: one may be equal to pad_id",
 )
 assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64), with max_len too")
 ### END HIDDEN TESTS
@@ -485,6 +519,7 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 lengths = torch.tensor([2, 9, 0, 9, 3, 9])[::2]
 mask = valid_mask(lengths, 3)
+assert_shape(mask, (3, 3), "the mask has as many columns as N says, not always the same")
 expected = torch.tensor([[True, True, False], [False, False, False], [True, True, True]])
 assert_close(mask, expected, "a row of length 0 is all False, a row of length N is all True")
 assert_dtype(mask, torch.bool, "the mask is boolean (torch.bool) for every batch")
@@ -571,6 +606,11 @@ assert_close(
     atol=0.01,
 )
 assert_close(weight.mean().item(), 0.0, "the entries of weight start with mean 0", atol=0.01)
+farthest = weight.abs().max().item() / 0.25
+assert farthest > 2.5, (
+    "the entries of weight start as normal draws: a few lie far out, beyond 2.5 deviations\n"
+    f"Of your 32000 the farthest lies {farthest:.2f} deviations from 0."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 torch.manual_seed(1)
@@ -642,6 +682,12 @@ assert_close(
     gradient[2],
     3 * gradient[5],
     "the gradients of an id that occurs three times add up",
+)
+embedding = TokenEmbedding(8, 5).double()
+assert_sound(
+    embedding,
+    [torch.tensor([[2, 0, 7, 2], [1, 1, 6, 3], [5, 4, 0, 2]])],
+    says="training and evaluation give the same, in the dtype of weight, and nothing is changed",
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -758,6 +804,12 @@ assert sentence == "cat sleeps", (
     f"Yours reads {sentence!r}."
 )
 assert decode([6, 1], vocabulary) == "", "a sentence without words is the empty string"
+ids = [6, 2, 6, 5, 1]
+sentence = decode(ids, vocabulary)
+assert sentence == "cat sleeps", (
+    f"<bos> is left out wherever it stands, not only in front\nYours reads {sentence!r}."
+)
+assert ids == [6, 2, 6, 5, 1], "decode leaves the ids as they were"
 ### END HIDDEN TESTS
 
 # %% [markdown]

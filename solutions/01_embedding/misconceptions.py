@@ -103,6 +103,21 @@ def special_in_a_sentence_gets_a_second_id(sentences, specials, min_freq=1):
 
 
 @misconception(
+    "build-vocabulary",
+    id="TOK39",
+    fails=["build-vocabulary-order"],
+    read="01_embedding#building-the-vocabulary",
+)
+def words_in_lower_case(sentences, specials, min_freq=1):
+    """You turn the words into lower case; here a word is what stands between blanks, as it is
+    written."""
+    counts = Counter(word for sentence in sentences for word in sentence.lower().split())
+    words = [word for word, n in counts.items() if n >= min_freq and word not in specials]
+    words.sort(key=lambda word: (-counts[word], word))
+    return {token: i for i, token in enumerate([*specials, *words])}
+
+
+@misconception(
     "encode", id="TOK8", fails=["encode-words"], read="01_embedding#building-the-vocabulary"
 )
 def unknown_word_raises(sentence, vocabulary, max_len=None):
@@ -182,6 +197,20 @@ def max_len_counts_the_words_only(sentence, vocabulary, max_len=None):
 
 
 @misconception(
+    "encode", id="TOK40", fails=["encode-truncation"], read="01_embedding#padding-and-truncation"
+)
+def no_limit_for_max_len_0(sentence, vocabulary, max_len=None):
+    """You ask `if max_len`, which takes 0 for no limit at all; ask `is not None`."""
+    if max_len and max_len < 2:
+        raise ValueError(f"max_len ({max_len}) must be at least 2")
+    words = sentence.split()
+    if max_len:
+        words = words[: max_len - 2]
+    ids = [vocabulary.get(word, vocabulary["<unk>"]) for word in words]
+    return [vocabulary["<bos>"], *ids, vocabulary["<eos>"]]
+
+
+@misconception(
     "pad-batch", id="TOK10", fails=["pad-batch-ids"], read="01_embedding#padding-and-truncation"
 )
 def pads_with_zero(sequences, pad_id, max_len=None):
@@ -222,6 +251,18 @@ def lengths_with_padding(sequences, pad_id, max_len=None):
     N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
     rows = [list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences]
     return torch.tensor(rows), torch.tensor([len(row) for row in rows])
+
+
+@misconception(
+    "pad-batch", id="TOK41", fails=["pad-batch-lengths"], read="01_embedding#valid-lengths"
+)
+def lengths_count_what_is_no_padding(sequences, pad_id, max_len=None):
+    """You count the entries that differ from pad_id; take the lengths from the sequences, which
+    know them whatever their ids are."""
+    N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
+    rows = [list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences]
+    ids = torch.tensor(rows)
+    return ids, (ids != pad_id).sum(1)
 
 
 @misconception(
@@ -374,6 +415,22 @@ class ScaleInTheStart(nn.Module):
 
 @misconception(
     "token-embedding",
+    id="TOK42",
+    target="TokenEmbedding.__init__",
+    fails=["token-embedding-parameters"],
+    read="01_embedding#embedding-scale",
+)
+def uniform_start(self, vocab_size, d_model):
+    """Your weight starts with uniform draws; they should be normal ones, of which a few lie far
+    out."""
+    super(type(self), self).__init__()
+    self.d_model = d_model
+    bound = math.sqrt(3 / d_model)
+    self.weight = nn.Parameter(torch.empty(vocab_size, d_model).uniform_(-bound, bound))
+
+
+@misconception(
+    "token-embedding",
     id="TOK15",
     target="TokenEmbedding",
     fails=[
@@ -450,7 +507,7 @@ def row_zero_never_learns(self, ids):
     "token-embedding",
     id="TOK36",
     target="TokenEmbedding.forward",
-    fails=["token-embedding-values"],
+    fails=["token-embedding-values", "token-embedding-gradients"],
     read="01_embedding#look-up-table",
 )
 def one_hot_in_single_precision(self, ids):

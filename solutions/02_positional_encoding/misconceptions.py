@@ -121,6 +121,23 @@ def exponent_in_integers(num_positions, d_model, base=10000.0, *, dtype=torch.fl
 
 @misconception(
     "sinusoidal-encoding",
+    id="PE47",
+    fails=["sinusoidal-encoding-values"],
+    read="02_positional_encoding#pe-sinusoids",
+)
+def computed_in_float32(num_positions, d_model, base=10000.0, *, dtype=torch.float32):
+    """You compute in float32 and convert at the end, so a float64 table is no more precise; make
+    positions and frequencies in dtype from the start.
+    """
+    if d_model % 2:
+        raise ValueError(f"d_model ({d_model}) must be even")
+    position = torch.arange(num_positions).float()[:, None]
+    angle = position * torch.exp(torch.arange(0, d_model, 2).float() * (-math.log(base) / d_model))
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2).to(dtype)
+
+
+@misconception(
+    "sinusoidal-encoding",
     id="PE7",
     fails=["sinusoidal-encoding-values"],
     read="02_positional_encoding#pe-sinusoids",
@@ -345,7 +362,6 @@ def concatenated(self, x, offset=0):
     fails=[
         "positional-encoding-values",
         "positional-encoding-offset",
-        "positional-encoding-module",
         "positional-encoding-dropout",
     ],
     read="02_positional_encoding#pe-add",
@@ -440,7 +456,7 @@ def length_not_checked(self, x, offset=0):
     "positional-encoding",
     id="PE25",
     target="PositionalEncoding.forward",
-    fails=["positional-encoding-values"],
+    fails=["positional-encoding-values", "positional-encoding-module"],
     read="02_positional_encoding#pe-add",
 )
 def added_in_place(self, x, offset=0):
@@ -459,7 +475,6 @@ def added_in_place(self, x, offset=0):
     fails=[
         "positional-encoding-values",
         "positional-encoding-offset",
-        "positional-encoding-module",
         "positional-encoding-dropout",
     ],
     read="02_positional_encoding#pe-add",

@@ -29,8 +29,10 @@ from torch import Tensor
 from lab.check import (
     assert_close,
     assert_dtype,
+    assert_gradients,
     assert_shape,
     draw,
+    expect_no_error,
     visible_passed,
 )
 
@@ -49,7 +51,8 @@ from lab.check import (
 # shape $(d_3)$ and $\mathbf{W}$ of shape $(d_2, d_1)$. In these two formulas vectors are columns;
 # in your tensors each state is a row: `h` is $(m, d_1)$ and `s` is $(d_2)$, both perhaps with a
 # batch axis in front: `h` is $(B, m, d_1)$ and `s` is $(B, d_2)$. Return the scores themselves,
-# no softmax: shape $(m)$ or $(B, m)$.
+# no softmax: shape $(m)$ or $(B, m)$. Gradients should be able to flow back to all that is handed in,
+# here and in every question of this chapter.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -117,8 +120,9 @@ scores = additive_score(s, h, w1, w2, v)
 assert_shape(scores, (2, 3), "additive scores of a batch should be (batch, states)")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-s, h, w1, w2, v = draw((2, 4), (2, 3, 6), (5, 6), (5, 4), (5,), seed=1)
-before = s.clone(), h.clone()
+inputs = [t.requires_grad_() for t in draw((2, 4), (2, 3, 6), (5, 6), (5, 4), (5,), seed=1)]
+s, h, w1, w2, v = inputs
+before = s.detach().clone(), h.detach().clone()
 scores = additive_score(s, h, w1, w2, v)
 for b in range(2):
     for i in range(3):
@@ -130,6 +134,12 @@ for b in range(2):
         )
 assert torch.equal(s, before[0]) and torch.equal(h, before[1]), (
     "additive_score should leave the tensors handed to it unchanged"
+)
+assert_gradients(
+    scores,
+    torch.tanh(h @ w1.T + (s @ w2.T)[:, None]) @ v,
+    dict(zip(("s", "h", "w1", "w2", "v"), inputs, strict=True)),
+    "the gradients of s, h, w1, w2 and v should be those of the additive score",
 )
 ### END HIDDEN TESTS
 
@@ -147,7 +157,8 @@ scores = multiplicative_score(s, h, w)
 assert_shape(scores, (2, 3), "multiplicative scores of a batch should be (batch, states)")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-s, h, w = draw((2, 4), (2, 3, 6), (4, 6), seed=1)
+s, h, w = (t.requires_grad_() for t in draw((2, 4), (2, 3, 6), (4, 6), seed=1))
+before = s.detach().clone(), h.detach().clone(), w.detach().clone()
 scores = multiplicative_score(s, h, w)
 for b in range(2):
     for i in range(3):
@@ -157,6 +168,15 @@ for b in range(2):
             wanted,
             "each multiplicative score should be s . W h of its own state and batch entry",
         )
+assert all(torch.equal(t, b) for t, b in zip((s, h, w), before, strict=True)), (
+    "multiplicative_score should leave the tensors handed to it unchanged"
+)
+assert_gradients(
+    scores,
+    torch.einsum("bj,jc,bic->bi", s, w, h),
+    {"s": s, "h": h, "w": w},
+    "the gradients of s, h and w should be those of the multiplicative score",
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -242,9 +262,14 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 for shape in ((4, 7), (2, 3, 5), (2, 3, 4, 5)):
     scores = draw(shape, seed=2)
-    wanted = torch.softmax(scores, -1)
+    before, wanted = scores.clone(), torch.softmax(scores, -1)
+    with expect_no_error("scores may have any number of leading axes, and no mask"):
+        weights = masked_softmax(scores)
+    assert torch.equal(scores, before), (
+        "without a mask too, masked_softmax should leave the scores handed to it unchanged"
+    )
     assert_close(
-        masked_softmax(scores),
+        weights,
         wanted,
         "without a mask the weights should be the softmax of each row, whatever the leading axes",
     )
@@ -302,6 +327,13 @@ assert_close(
     wanted,
     "a hidden key with a huge score should not disturb the keys that may be seen",
 )
+scores = torch.tensor([[-20000.0, -20001.0, 0.0]], dtype=torch.float64)
+mask = torch.tensor([[True, True, False]])
+assert_close(
+    masked_softmax(scores, mask),
+    torch.tensor([[0.73105858, 0.26894142, 0.0]], dtype=torch.float64),
+    "however low the scores of the keys that may be seen are, a hidden key should get weight 0",
+)
 ### END HIDDEN TESTS
 
 # %% test="masked-softmax-empty-rows" points=1
@@ -338,7 +370,7 @@ assert_close(gradient[0], wanted[0], "the gradient of the other rows should be t
 # $(\ldots, m, d_v)$. Return both the output $(\ldots, n, d_v)$ and the weights $(\ldots, n, m)$.
 # The mask is as in 3.2: boolean, True = may attend, broadcasting over the leading axes and
 # perhaps over the queries; a query that may see no key must give a finite output and a finite
-# gradient. Here you may use `torch.softmax`. Write it so that it stands alone (the assembled
+# gradient; gradients flow through the weights as well. Here you may use `torch.softmax`. Write it so that it stands alone (the assembled
 # model takes this cell without the one of 3.2). `torch.nn.functional` has a function for the
 # output, but it does not return the weights. `lab.blocks.scaled_dot_product_attention` does, and is
 # not allowed here.
@@ -442,16 +474,18 @@ assert_close(output, wanted, "attention should work with two leading axes as it 
 
 q, k, v = draw((2, 4, 3), (2, 4, 5), (2, 5, 6), seed=7, dtype=torch.float32)
 q, k = q.transpose(-2, -1), k.transpose(-2, -1)  # (2, 3, 4), (2, 5, 4): not contiguous
-inputs = [t.detach().requires_grad_() for t in (q, k, v)]
-output, weights = scaled_dot_product_attention(*inputs)
+inputs = {"q": q.requires_grad_(), "k": k.requires_grad_(), "v": v.requires_grad_()}
+output, weights = scaled_dot_product_attention(q, k, v)
 assert_dtype(output, torch.float32, "float32 inputs should give a float32 output")
-wanted = torch.nn.functional.scaled_dot_product_attention(*inputs)
+wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v)
 assert_close(output, wanted, "attention should hold in float32 and for transposed inputs")
-gradients = torch.autograd.grad(output.square().sum(), inputs, allow_unused=True)
-expected = torch.autograd.grad(wanted.square().sum(), inputs)
-for name, gradient, right in zip(("queries", "keys", "values"), gradients, expected, strict=True):
-    assert gradient is not None, f"the {name} should get a gradient"
-    assert_close(gradient, right, f"the gradient of the {name} should be that of attention")
+wanted_weights = torch.softmax(q @ k.transpose(-2, -1) / 2, -1)
+assert_gradients(
+    [output, weights],
+    [wanted, wanted_weights],
+    inputs,
+    "the gradients of q, k and v should be those of attention, through output and weights",
+)
 ### END HIDDEN TESTS
 
 # %% test="scaled-dot-product-mask" points=2
@@ -467,32 +501,38 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 q, k, v = draw((2, 3, 6), (2, 4, 6), (2, 4, 5), seed=9)
 keep = torch.tensor([[True, False, True, True], [False, True, True, False]])  # (B, m)
-masks = {
-    "(batch, 1, keys)": keep[:, None, :],
-    "(queries, keys)": torch.tensor(
-        [[True, False, False, True], [True, True, False, True], [False, True, True, True]]
-    ),
-}
-for shape, mask in masks.items():
+each = torch.tensor(
+    [[True, False, False, True], [True, True, False, True], [False, True, True, True]]
+)
+for mask, claim in (
+    (keep[:, None], "a mask of shape (batch, 1, keys) should broadcast: hidden keys are absent"),
+    (each, "a mask of shape (queries, keys) should broadcast: hidden keys are absent"),
+):
     before = mask.clone()
-    output, weights = scaled_dot_product_attention(q, k, v, mask)
+    with expect_no_error(claim):
+        output, weights = scaled_dot_product_attention(q, k, v, mask)
     for b in range(2):
         for i in range(3):
             row = mask.expand(2, 3, 4)[b, i]
             alone, _ = scaled_dot_product_attention(q[b, i : i + 1], k[b, row], v[b, row])
-            assert_close(
-                output[b, i],
-                alone[0],
-                f"a mask of shape {shape} should broadcast: hidden keys count as absent",
-            )
+            assert_close(output[b, i], alone[0], claim)
     assert torch.equal(mask, before), "the mask handed in should stay unchanged"
+q = torch.full((1, 2, 4), 10.0, dtype=torch.float64)
+k = torch.tensor([-15.0, 15.0, -20.0], dtype=torch.float64)[:, None].expand(1, 3, 4)
+_, weights = scaled_dot_product_attention(q, k, k, torch.tensor([[True, False, True]]))
+wanted = torch.tensor([-300.0, -math.inf, -400.0], dtype=torch.float64).softmax(-1)
+assert_close(
+    weights,
+    wanted.expand(1, 2, 3),
+    "a hidden key gets weight 0 even where its score is large and those of the others are not",
+)
 ### END HIDDEN TESTS
 
 # %% test="scaled-dot-product-empty-rows" points=1
 q, k, v = draw((2, 3, 4), (2, 5, 4), (2, 5, 6), seed=10)
 mask = torch.ones(2, 3, 5, dtype=torch.bool)
 mask[1] = False  # an empty sentence
-output, weights = scaled_dot_product_attention(q, k, v, mask)
+output, weights = scaled_dot_product_attention(q, k, v, mask=mask)
 assert torch.isfinite(output).all(), "queries that may see no key should give a finite output"
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -502,10 +542,9 @@ assert torch.isfinite(weights).all(), "queries that may see no key should have f
 wanted, _ = scaled_dot_product_attention(*(t[:1] * 1 for t in inputs))
 assert_close(output[:1], wanted, "an empty sentence should not change the others in its batch")
 gradients = torch.autograd.grad(output.sum(), inputs, allow_unused=True)
-for name, gradient in zip("qkv", gradients, strict=True):
-    assert gradient is None or torch.isfinite(gradient).all(), (
-        f"the gradient of {name} should be finite when a query may see no key"
-    )
+assert all(gradient is None or torch.isfinite(gradient).all() for gradient in gradients), (
+    "the gradients of q, k and v should be finite when a query may see no key"
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -587,12 +626,12 @@ assert mask[0, 0].tolist() == [True, True, True, False, False], (
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-ids = torch.tensor([[4, 0, 6, 1, 1, 1], [0, 5, 2, 3, 8, 9], [1, 1, 1, 1, 1, 1]])
+ids = torch.tensor([[4, 1, 6, 0, 1, 1], [0, 5, 2, 3, 8, 9], [1, 1, 1, 1, 1, 1]])
 before = ids.clone()
 mask = padding_mask(ids, pad_id=1)
 assert_shape(mask, (3, 1, 6), "the padding mask of 3 sequences of 6 ids should be (3, 1, 6)")
 wanted = [[[i != 1 for i in row]] for row in ids.tolist()]
-assert mask.tolist() == wanted, "with pad id 1, exactly the ids equal to 1 should be hidden"
+assert mask.tolist() == wanted, "with pad id 1, the ids equal to 1 should be hidden, and no others"
 assert torch.equal(ids, before), "padding_mask should leave the ids unchanged"
 ### END HIDDEN TESTS
 
@@ -688,10 +727,16 @@ for b in range(2):
             "self-attention should weigh the values x w_v by softmax((x w_q) . (x w_k) / sqrt(d_k))",
         )
 before = x.clone()
-weights = [w.requires_grad_() for w in (w_q, w_k, w_v)]
-grads = torch.autograd.grad(self_attention(x, *weights).square().sum(), weights, allow_unused=True)
-for name, gradient in zip(("w_q", "w_k", "w_v"), grads, strict=True):
-    assert gradient is not None and gradient.abs().max() > 0, f"{name} should get a gradient"
+inputs = {"x": x, "w_q": w_q, "w_k": w_k, "w_v": w_v}
+for tensor in inputs.values():
+    tensor.requires_grad_()
+wanted = torch.softmax((x @ w_q) @ (x @ w_k).transpose(1, 2) / 3**0.5, -1) @ (x @ w_v)
+assert_gradients(
+    self_attention(x, w_q, w_k, w_v),
+    wanted,
+    inputs,
+    "the gradients of x, w_q, w_k and w_v should be those of self-attention",
+)
 assert torch.equal(x, before), "self_attention should leave x unchanged"
 ### END HIDDEN TESTS
 
@@ -718,6 +763,16 @@ assert_close(
     padded[0, :3],
     self_attention(x[:1, :3], w_q, w_k, w_v)[0],
     "a padded sequence should give its real tokens the same outputs as the sequence alone",
+)
+# queries are 10 and keys -30, 30 and -40, so that the scores are -300, 300 and -400
+x = torch.tensor([[[1.0, -30.0], [1.0, 30.0], [1.0, -40.0]]], dtype=torch.float64)
+w_q, w_k = torch.tensor([[[10.0], [0.0]], [[0.0], [1.0]]], dtype=torch.float64)
+w_v = draw((2, 4), seed=13)
+hidden = self_attention(x, w_q, w_k, w_v, torch.tensor([[True, False, True]]))
+assert_close(
+    hidden[:, [0, 2]],
+    self_attention(x[:, [0, 2]], w_q, w_k, w_v),
+    "a hidden key gets weight 0 even where its score is large and those of the others are not",
 )
 ### END HIDDEN TESTS
 

@@ -303,6 +303,21 @@ def minus_a_billion(scores, mask=None):
 
 @misconception(
     "masked-softmax",
+    id="ATT23",
+    fails=["masked-softmax-stability"],
+    read="03_attention#mask-before-softmax",
+)
+def minus_ten_thousand(scores, mask=None):
+    """You hide keys with the number -10000, and scores may be lower than that; take the lowest
+    number of the dtype."""
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e4)
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    return weights / weights.sum(-1, keepdim=True)
+
+
+@misconception(
+    "masked-softmax",
     id="ATT12",
     fails=["masked-softmax-empty-rows"],
     read="03_attention#fully-masked-row",
@@ -468,6 +483,22 @@ def hidden_scores_are_zero(q, k, v, mask=None):
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, 0.0)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ v, weights
+
+
+@misconception(
+    "scaled-dot-product",
+    id="ATT22",
+    fails=["scaled-dot-product-mask"],
+    read="03_attention#mask-before-softmax",
+)
+def hidden_scores_are_minus_100(q, k, v, mask=None):
+    """You hide keys with the number -100, and other scores may be lower than that; take the lowest
+    number of the dtype."""
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -100.0)
     weights = torch.softmax(scores, dim=-1)
     return weights @ v, weights
 

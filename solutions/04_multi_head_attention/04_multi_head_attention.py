@@ -24,13 +24,17 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from lab.battery import assert_sound
 from lab.blocks import scaled_dot_product_attention
 from lab.check import (
     assert_close,
     assert_dtype,
+    assert_gradients,
     assert_raises,
     assert_shape,
+    assert_whole,
     draw,
+    expect_no_error,
     unchanged,
     visible_passed,
 )
@@ -86,7 +90,7 @@ def torch_layer(layer: nn.Module, num_heads: int) -> nn.MultiheadAttention:
 #   laid out in any way.
 # - `merge`: the way back, $(B, H, n, d_k)$ to $(B, n, D)$, heads **side by side**.
 # - `forward`: project, split, attend, merge, project. Return the output $(B, n, D)$ and the weights
-#   of every head, $(B, H, n, m)$. `mask` is None, or boolean, $(n, m)$, $(B, 1, m)$ or $(B, n, m)$,
+#   of every head, $(B, H, n, m)$; gradients flow through both. `mask` is None, or boolean, $(n, m)$, $(B, 1, m)$ or $(B, n, m)$,
 #   and holds for all heads alike.
 #
 # `scaled_dot_product_attention(q, k, v, mask)` is there from chapter 3: it takes any number of
@@ -291,16 +295,26 @@ for d_model, num_heads, seed in ((8, 2, 7), (10, 5, 8), (6, 1, 9), (4, 4, 10)):
 layer = with_drawn_weights(MultiHeadAttention(12, 4), 12, seed=11)
 x = draw((2, 12, 5), seed=12).transpose(1, 2).requires_grad_()  # not contiguous
 theirs = torch_layer(layer, 4)
-wanted, _ = theirs(x, x, x)
-output, _ = layer(x, x, x)
+wanted, wanted_weights = theirs(x, x, x, average_attn_weights=False)
+output, weights = layer(x, x, x)
+total, wanted = (
+    a.square().sum() + b.square().sum() for a, b in ((output, weights), (wanted, wanted_weights))
+)
 own = [getattr(layer, name).weight for name in MATRICES]
-gradients = torch.autograd.grad(output.square().sum(), [x, *own], allow_unused=True)
+gradients = torch.autograd.grad(total, [x, *own], allow_unused=True)
 packed = [theirs.in_proj_weight, theirs.out_proj.weight]
-for_x, for_in, for_out = torch.autograd.grad(wanted.square().sum(), [x, *packed])
+for_x, for_in, for_out = torch.autograd.grad(wanted, [x, *packed])
 expected = [for_x, *for_in.split(12), for_out]
-for name, gradient, right in zip(("x", *MATRICES), gradients, expected, strict=True):
-    assert gradient is not None, f"{name} should get a gradient"
-    assert_close(gradient, right, f"the gradient of {name} should be PyTorch's", atol=1e-9)
+assert all(gradient is not None for gradient in gradients), (
+    "x, w_q, w_k, w_v and w_o should all get a gradient"
+)
+for gradient, right in zip(gradients, expected, strict=True):
+    assert_close(
+        gradient,
+        right,
+        "the gradients of x and of the four matrices should be PyTorch's, by output and weights",
+        atol=1e-5 * right.abs().max().item(),  # sums of many terms
+    )
 
 layer = with_drawn_weights(MultiHeadAttention(12, 3), 12, dtype=torch.float32)
 x = draw((2, 5, 12), seed=13, dtype=torch.float32)
@@ -329,7 +343,10 @@ assert not torch.allclose(layer(other, other, other, mask)[0][0, 0], output[0, 0
 visible_passed()
 ### BEGIN HIDDEN TESTS
 causal = torch.ones(5, 5, dtype=torch.bool).tril()
-with unchanged(layer):
+with (
+    expect_no_error("a mask of shape (n, m) should hold for all sentences and heads"),
+    unchanged(layer),
+):
     output, _ = layer(x, x, x, causal)
 early, _ = layer(x[:, :3], x[:, :3], x[:, :3], causal[:3, :3])
 assert_close(output[:, :3], early, "a mask of shape (n, m) should hold for all sentences and heads")
@@ -362,6 +379,13 @@ output, weights = layer(query, memory, memory)
 assert_shape(output, (2, 4, 12), "4 queries and 7 keys: one output for each query")
 assert_shape(weights, (2, 3, 4, 7), "4 queries and 7 keys: weights (batch, heads, 4, 7)")
 assert_close(output, wanted, "from 4 queries to 7 keys, the output should be PyTorch's")
+shown = torch.tensor([5, 7])[:, None, None] > torch.arange(7)  # (2, 1, 7)
+assert_sound(
+    layer,
+    [query, memory, memory, shown],
+    says="the layer gives the same in training and in evaluation, mask included, in the dtype of "
+    "its matrices; gradients reach all of them and all inputs, and nothing is changed",
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 query, key, value = draw((3, 6, 12), (3, 5, 12), (3, 5, 12), seed=18)
@@ -391,10 +415,10 @@ assert_close(output[2], short[0], "hidden keys of the other sequence should coun
 # - `value_output_maps`: from $\mathbf{W}_v$ and $\mathbf{W}_o$, both $(D, D)$, make the $H$ maps
 #   $\mathbf{M}_h$, stacked to $(H, D, D)$. $D$ is divisible by $H$.
 # - `head_contributions`: from `x` $(B, m, D)$, the weights $(B, H, n, m)$ and the maps $(H, D, D)$
-#   make all terms of the sum, $(B, H, n, D)$.
+#   make all terms of the sum, $(B, H, n, D)$. A query that may see no key has weights 0.
 #
 # Here matrices act on rows, as on the page: $\mathbf{X}\mathbf{W}_v$ is `x @ w_v`. (An `nn.Linear`
-# keeps the transpose of that.)
+# keeps the transpose of that.) Gradients flow back to all that is handed in.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -450,14 +474,15 @@ wanted = w_v[:, :2] @ w_o[:2]
 maps = value_output_maps(w_v, w_o, 3)
 assert_shape(maps, (3, 6, 6), "3 heads and d_model 6: the maps should be (3, 6, 6)")
 assert_close(maps[0], wanted, "the first map: the first 2 columns of w_v, the first 2 rows of w_o")
-ranks = torch.linalg.matrix_rank(maps)
+ranks = torch.linalg.matrix_rank(maps, rtol=1e-4)
 assert ranks.tolist() == [2, 2, 2], (
     f"each map should have rank d_k = 2\nYours have ranks {ranks.tolist()}."
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for d_model, num_heads in ((12, 4), (10, 2), (5, 5), (7, 1)):
-    w_v, w_o = draw((d_model, d_model), (d_model, d_model), seed=20)
+    w_v, w_o = (t.requires_grad_() for t in draw(*[(d_model, d_model)] * 2, seed=20))
+    before = w_v.detach().clone(), w_o.detach().clone()
     maps = value_output_maps(w_v, w_o, num_heads)
     d_k = d_model // num_heads
     assert_shape(
@@ -468,6 +493,16 @@ for d_model, num_heads in ((12, 4), (10, 2), (5, 5), (7, 1)):
         assert_close(
             maps[h], wanted, "each map should join the head's columns of w_v to its rows of w_o"
         )
+    assert torch.equal(w_v, before[0]) and torch.equal(w_o, before[1]), (
+        "value_output_maps should leave its inputs unchanged"
+    )
+    blocks = [slice(h * d_k, (h + 1) * d_k) for h in range(num_heads)]
+    assert_gradients(
+        maps,
+        torch.stack([w_v[:, block] @ w_o[block] for block in blocks]),
+        {"w_v": w_v, "w_o": w_o},
+        "the gradients of w_v and w_o should be those of the maps",
+    )
 ### END HIDDEN TESTS
 
 # %% test="heads-as-sum-contributions" points=2
@@ -493,12 +528,17 @@ for seed, (batch, num_heads) in enumerate(((2, 3), (3, 3), (4, 2)), 21):
         seed=seed,
     )
     weights = scores.softmax(-1)
+    weights[0, :, 2] = 0.0  # a query that may see no key
     d_k = d_model // num_heads
     blocks = [slice(h * d_k, (h + 1) * d_k) for h in range(num_heads)]
     maps = torch.stack([w_v[:, block] @ w_o[block] for block in blocks])
     before = x.clone(), weights.clone(), maps.clone()
+    inputs = {"x": x, "weights": weights, "maps": maps}
+    for tensor in inputs.values():
+        tensor.requires_grad_()
     parts = head_contributions(x, weights, maps)
     assert_shape(parts, (batch, num_heads, 5, d_model), "one contribution per head and query")
+    assert_close(parts[0, :, 2], 0, "where the weights of a query are 0, no head adds anything")
     values = torch.stack([(x @ w_v)[:, :, block] for block in blocks], 1)
     side_by_side = torch.cat((weights @ values).unbind(1), -1)
     assert_close(
@@ -512,6 +552,12 @@ for seed, (batch, num_heads) in enumerate(((2, 3), (3, 3), (4, 2)), 21):
         )
     assert all(torch.equal(t, b) for t, b in zip((x, weights, maps), before, strict=True)), (
         "head_contributions should leave its inputs unchanged"
+    )
+    assert_gradients(
+        parts,
+        torch.einsum("bhnm,bmd,hde->bhne", weights, x, maps),
+        inputs,
+        "the gradients of x, weights and maps should be those of the contributions",
     )
 ### END HIDDEN TESTS
 
@@ -576,28 +622,28 @@ assert cost[0] == 10 * 1048576, (
 )
 assert cost[1] == 51200, f"8 heads, each (10, 64) times (64, 10): 51200\nYours is {cost[1]}."
 assert cost[2] == 51200, f"8 heads, each (10, 10) times (10, 64): 51200\nYours is {cost[2]}."
+assert all(type(part) is int for part in cost), (
+    f"the three costs are whole numbers (int), not floats\nYours are {tuple(cost)}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for n, m, d_model, num_heads in ((3, 7, 12, 4), (20, 5, 8, 2), (1, 9, 6, 1), (1, 9, 6, 6)):
-    shapes = {
-        "projections": [(n, d_model, d_model)] * 2 + [(m, d_model, d_model)] * 2,
-        "scores": [(n, d_model // num_heads, m)] * num_heads,
-        "mixing": [(n, m, d_model // num_heads)] * num_heads,
-    }
-    cost = attention_cost(n, m, d_model, num_heads)
+    cost, d_k = attention_cost(n, m, d_model, num_heads), d_model // num_heads
     assert len(cost) == 3, "the cost should have three parts: projections, scores, mixing"
-    for (part, products), yours in zip(shapes.items(), cost, strict=True):
-        wanted = sum(a * b * c for a, b, c in products)
-        assert yours == wanted, (
-            f"n = {n}, m = {m}, d_model = {d_model}, {num_heads} heads: {part} should cost {wanted}"
-            f"\nYours is {yours}."
-        )
+    both = [(n, d_model, d_model)] * 2 + [(m, d_model, d_model)] * 2
+    for yours, products, claim in (
+        (cost[0], both, "the projections should cost what their n and m rows take, no more"),
+        (cost[1], [(n, d_k, m)] * num_heads, "the scores of all heads together are miscounted"),
+        (cost[2], [(n, m, d_k)] * num_heads, "the mixing of all heads together is miscounted"),
+    ):
+        assert_whole(yours, sum(a * b * c for a, b, c in products), claim)
 ### END HIDDEN TESTS
 
 # %% test="attention-cost-even-length" points=1
 for d_model in (4, 512):
     length = even_length(d_model)
     mixing, projections = 2 * length * length * d_model, 4 * length * d_model * d_model
+    assert type(length) is int, f"the even length is a whole number (int)\nYours is {length!r}."
     assert length > 0, "the even length should be positive"
     assert mixing == projections, (
         f"d_model = {d_model}: at the even length both sides should cost the same\n"
@@ -606,8 +652,8 @@ for d_model in (4, 512):
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for d_model in (6, 96, 1024):
-    assert even_length(d_model) == 2 * d_model, (
-        f"d_model = {d_model}: the even length should be where 2 N N D equals 4 N D D"
+    assert_whole(
+        even_length(d_model), 2 * d_model, "the even length is where 2 N N D equals 4 N D D"
     )
 ### END HIDDEN TESTS
 
@@ -673,24 +719,31 @@ for layer, wanted in {"paper": 1048576, "full": 2621440}.items():
         f"{layer!r} with d_model 512 and 8 heads should have {wanted} numbers to learn"
         f"\nYours is {counts[layer]}."
     )
+assert all(type(count) is int for count in counts.values()), (
+    f"numbers to learn are whole numbers (int), not floats\nYours are {counts}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for d_model, num_heads in ((512, 8), (512, 1), (12, 3), (10, 5)):
     d_k = d_model // num_heads
     narrow, small, square = (d_model, d_k), (d_k, d_k), (d_model, d_model)
-    layers = {
-        "paper": [narrow] * 3 * num_heads + [square],
-        "slices": [small] * 3 * num_heads + [square],
-        "shared": [narrow] * 3 + [small] * 3 * num_heads + [square],
-        "full": [narrow] * 2 * num_heads + [square] * num_heads,
-    }
     counts = parameter_counts(d_model, num_heads)
-    for layer, matrices in layers.items():
+    for layer, matrices, claim in (
+        ("paper", [narrow] * 3 * num_heads + [square], "the count of 'paper' is wrong"),
+        ("slices", [small] * 3 * num_heads + [square], "the count of 'slices' is wrong"),
+        (
+            "shared",
+            [narrow] * 3 + [small] * 3 * num_heads + [square],
+            "the count of 'shared' is wrong: some of its matrices exist once, some once per head",
+        ),
+        (
+            "full",
+            [narrow] * 2 * num_heads + [square] * num_heads,
+            "the count of 'full' is wrong: it has no w_o, and its value maps are not split",
+        ),
+    ):
         wanted = sum(rows * columns for rows, columns in matrices)
-        assert counts[layer] == wanted, (
-            f"{layer!r} with d_model {d_model} and {num_heads} heads should have {wanted} numbers"
-            f"\nYours is {counts[layer]}."
-        )
+        assert_whole(counts[layer], wanted, claim)
 ### END HIDDEN TESTS
 
 # %% [markdown]

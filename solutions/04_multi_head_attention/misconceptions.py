@@ -665,6 +665,20 @@ def three_projections(n, m, d_model, num_heads):
 
 @misconception(
     "attention-cost",
+    target="attention_cost",
+    id="COS11",
+    fails=["attention-cost-values"],
+    read="04_multi_head_attention#multi-head-cost",
+)
+def costs_as_floats(n, m, d_model, num_heads):
+    """You divide with /, which gives floats; costs are whole numbers, and // divides them."""
+    d_k = d_model / num_heads
+    products = num_heads * n * m * d_k
+    return (2 * n + 2 * m) * d_model**2, products, products
+
+
+@misconception(
+    "attention-cost",
     target="even_length",
     id="COS5",
     fails=["attention-cost-even-length"],
@@ -762,5 +776,22 @@ def output_projection_forgotten(d_model, num_heads):
         "paper": num_heads * 3 * d_model * d_k,
         "slices": num_heads * 3 * d_k * d_k,
         "shared": 3 * d_model * d_k + num_heads * 3 * d_k * d_k,
+        "full": num_heads * (2 * d_model * d_k + d_model**2),
+    }
+
+
+@misconception(
+    "parameter-counts",
+    id="PAR5",
+    fails=["parameter-counts-values"],
+    read="04_multi_head_attention#what-is-split",
+)
+def counts_as_floats(d_model, num_heads):
+    """You divide with /, which gives floats; counts are whole numbers, and // divides them."""
+    d_k, output = d_model / num_heads, d_model**2
+    return {
+        "paper": num_heads * 3 * d_model * d_k + output,
+        "slices": num_heads * 3 * d_k * d_k + output,
+        "shared": 3 * d_model * d_k + num_heads * 3 * d_k * d_k + output,
         "full": num_heads * (2 * d_model * d_k + d_model**2),
     }

@@ -27,11 +27,14 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from lab.battery import assert_sound
 from lab.check import (
     assert_close,
     assert_dtype,
+    assert_gradients,
     assert_raises,
     assert_shape,
+    assert_whole,
     draw,
     unchanged,
     visible_passed,
@@ -54,6 +57,7 @@ from lab.check import (
 # - `eps` is $\varepsilon$; keep it as an attribute of that name. It stands *inside* the root.
 # - The variance divides by $d$, not by $d - 1$.
 # - `x` may have any number of leading axes. Leave it as it is.
+# - Training and evaluation make no difference: every call looks at its own `x` alone.
 #
 # Write the formula out. Ready norms are not allowed here: `F.layer_norm`, `nn.LayerNorm`, the same
 # by way of `group_norm`, `instance_norm`, `batch_norm`, `rms_norm` or their layers, and
@@ -125,41 +129,44 @@ assert_shape(norm.gain, (6,), "gain has one number for each of the d_model featu
 assert_shape(norm.bias, (6,), "bias has one number for each of the d_model features")
 assert_close(norm.gain, 1, "gain is 1 at the start, so that it changes nothing")
 assert_close(norm.bias, 0, "bias is 0 at the start, so that it changes nothing")
+assert norm.eps == 1e-5, f"eps is 1e-5 unless told otherwise\nYours is {norm.eps}."
+norm = LayerNorm(9, eps=0.25)
+assert norm.eps == 0.25, f"the eps handed in is kept as the attribute eps\nYours is {norm.eps}."
 visible_passed()
 ### BEGIN HIDDEN TESTS
-norm = LayerNorm(9, eps=0.25)
-assert norm.eps == 0.25, "the eps handed in is kept as the attribute eps"
-assert LayerNorm(4).eps == 1e-5, "eps is 1e-5 unless told otherwise"
 count = sum(parameter.numel() for parameter in norm.parameters())
 assert count == 18, f"LayerNorm(9) has 2 * 9 = 18 numbers to learn\nYours has {count}."
 ### END HIDDEN TESTS
 
 # %% test="layer-norm-values" points=1
-norm = LayerNorm(4).double()
+norm = LayerNorm(4, eps=1e-5).double()
 x = torch.tensor([[[1.0, 2.0, 3.0, 4.0], [10.0, 10.0, 10.0, 50.0]]], dtype=torch.float64)
 output = norm(x)
 assert_shape(output, (1, 2, 4), "the output has the shape of the input")
 wanted = torch.tensor([-1.341635, -0.447212, 0.447212, 1.341635], dtype=torch.float64)
-assert_close(output[0, 0], wanted, "the token 1, 2, 3, 4 is normalised wrongly", atol=1e-6)
+# what eps does is looked at in the next test, hence the wider tolerance here
+assert_close(output[0, 0], wanted, "the token 1, 2, 3, 4 is normalised wrongly", atol=1e-4)
 with torch.no_grad():
     norm.gain.copy_(torch.tensor([2.0, 2.0, 1.0, -1.0]))
     norm.bias.copy_(torch.tensor([1.0, 0.0, 0.0, 5.0]))
 wanted = torch.tensor([-1.683270, -0.894424, 0.447212, 3.658365], dtype=torch.float64)
-assert_close(norm(x)[0, 0], wanted, "gain should multiply and bias be added last", atol=1e-6)
+assert_close(norm(x)[0, 0], wanted, "gain should multiply and bias be added last", atol=1e-4)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for shape in ((3, 7), (2, 3, 5), (2, 3, 4, 6)):
     d = shape[-1]
     x, gain, bias = draw(shape, (d,), (d,), seed=1)
-    norm = LayerNorm(d).double()
+    norm = LayerNorm(d, eps=1e-5).double()
     with torch.no_grad():
         norm.gain.copy_(gain)
         norm.bias.copy_(bias)
+    x = 5.0 * x
     before = x.clone()
     assert_close(
         norm(x),
         F.layer_norm(x, (d,), gain, bias),
         "each token should be normalised over its features, whatever the leading axes",
+        atol=1e-4,
     )
     assert torch.equal(x, before), "LayerNorm should leave the tensor handed to it unchanged"
     assert_close(norm(x + 3.0), norm(x), "a level added to all features should change nothing")
@@ -167,7 +174,8 @@ x = draw((2, 8, 5), seed=2, dtype=torch.float32).transpose(1, 2)  # (2, 5, 8), n
 output = LayerNorm(8)(x)
 assert_dtype(output, torch.float32, "float32 in gives float32 out")
 wanted = F.layer_norm(x, (8,))
-assert_close(output, wanted, "LayerNorm should hold in float32 and for a transposed input")
+claim = "LayerNorm should hold in float32 and for a transposed input"
+assert_close(output, wanted, claim, atol=1e-4)
 ### END HIDDEN TESTS
 
 # %% test="layer-norm-epsilon" points=1
@@ -177,6 +185,12 @@ with torch.no_grad():
 flat = torch.full((1, 2, 3), 7.0, dtype=torch.float64)
 wanted = torch.tensor([4.0, 5.0, 6.0], dtype=torch.float64).expand(1, 2, 3)
 assert_close(norm(flat), wanted, "a token whose features are all equal should give the bias")
+token = torch.tensor([[1.0, 2.0, 3.0, 4.0]], dtype=torch.float64)
+assert_close(
+    LayerNorm(4, eps=3.0).double()(token),
+    torch.tensor([[-0.727607, -0.242536, 0.242536, 0.727607]], dtype=torch.float64),
+    "with eps = 3 and variance 1.25, the token 1, 2, 3, 4 should be divided by the root of 4.25",
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for eps in (0.1, 2.0):
@@ -232,21 +246,29 @@ assert_close(
     0,
     "a level added to all features of a token changes nothing, so its gradients should sum to 0",
 )
+assert_sound(
+    norm,
+    [x.detach()],
+    says="the norm gives the same in training and in evaluation, in the dtype of its parameters; "
+    "gradients reach all of them, and nothing is changed",
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-x, upstream, gain, bias = draw((2, 4, 6), (2, 4, 6), (6,), (6,), seed=7)
-norm = LayerNorm(6).double()
+x, gain, bias = draw((2, 4, 6), (6,), (6,), seed=7)
+norm = LayerNorm(6, eps=1e-5).double()
+assert_shape(norm.gain, (6,), "gain has one number for each of the d_model features")
+assert_shape(norm.bias, (6,), "bias has one number for each of the d_model features")
 with torch.no_grad():
     norm.gain.copy_(gain)
     norm.bias.copy_(bias)
-inputs = [t.requires_grad_() for t in (x, gain, bias)]
-wanted = torch.autograd.grad((F.layer_norm(x, (6,), gain, bias) * upstream).sum(), inputs)
-yours = torch.autograd.grad(
-    (norm(1.0 * x) * upstream).sum(), [x, norm.gain, norm.bias], allow_unused=True
+x = (5.0 * x).requires_grad_()
+wanted = F.layer_norm(x, (6,), norm.gain, norm.bias)
+assert_gradients(
+    norm(1.0 * x),
+    wanted,
+    {"the input": x, "gain": norm.gain, "bias": norm.bias},
+    "the gradients of the input, of gain and of bias should be those of LayerNorm",
 )
-for name, gradient, right in zip(("input", "gain", "bias"), yours, wanted, strict=True):
-    assert gradient is not None, f"the {name} should get a gradient"
-    assert_close(gradient, right, f"the gradient of the {name} should be that of LayerNorm")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -262,7 +284,7 @@ for name, gradient, right in zip(("input", "gain", "bias"), yours, wanted, stric
 # - `"batch"`: all values of one feature form a group, those of every token of every sentence.
 # - `"instance"`: the values of one feature within one sentence form a group.
 #
-# There is no gain and no bias here. The output has the shape of `x`. For any other `kind` raise a
+# There is no gain and no bias here. The output has the shape of `x`, and gradients flow back to it. For any other `kind` raise a
 # `ValueError` whose message names it.
 #
 # <details><summary>Hint 1: a question</summary>
@@ -315,24 +337,28 @@ def normalise(x: Float[Tensor, "B N D"], kind: str, eps: float = 1e-5) -> Float[
 
 # %% test="normalise-layer" points=1
 x = draw((2, 3, 5))
-output = normalise(x, "layer")
+output = normalise(x, "layer", eps=1e-5)
 assert_shape(output, (2, 3, 5), "the output has the shape of the input")
 assert_close(output.mean(-1), 0, '"layer": each token should have mean 0 over its features')
 # eps takes a little off, hence the wider tolerance
 assert_close(output.square().mean(-1), 1, '"layer": each token should have variance 1', atol=1e-3)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-x = 3.0 * draw((4, 3, 6), seed=8) + 2.0
-before = x.clone()
-assert_close(
-    normalise(x, "layer"),
-    F.layer_norm(x, (6,)),
-    '"layer" should normalise each token over its features',
-)
+x = (3.0 * draw((4, 3, 6), seed=8) + 2.0).requires_grad_()
+before = x.detach().clone()
+output, wanted = normalise(x, "layer", eps=1e-5), F.layer_norm(x, (6,))
+assert_close(output, wanted, '"layer" should normalise each token over its features')
+assert_gradients(output, wanted, {"x": x}, '"layer": the gradient of x should be LayerNorm\'s')
 assert_close(
     normalise(x, "layer", eps=0.5),
     F.layer_norm(x, (6,), eps=0.5),
     '"layer" should add eps to the variance, inside the root',
+)
+small = 0.01 * draw((2, 3, 5), seed=8)
+assert_close(
+    normalise(small, "layer"),
+    F.layer_norm(small, (5,), eps=1e-5),
+    "eps is 1e-5 unless told otherwise, and is added to the variance, inside the root",
 )
 assert torch.equal(x, before), "normalise should leave the tensor handed to it unchanged"
 ### END HIDDEN TESTS
@@ -347,14 +373,16 @@ spread = output.square().mean((0, 1))
 assert_close(spread, 1, '"batch": each feature should have variance 1', atol=1e-3)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-x = 3.0 * draw((4, 3, 6), seed=9) + 2.0
+x = (3.0 * draw((4, 3, 6), seed=9) + 2.0).requires_grad_()
 for eps in (1e-5, 0.5):
     wanted = F.batch_norm(x.transpose(1, 2), None, None, training=True, eps=eps).transpose(1, 2)
+    output = normalise(x, "batch", eps=eps)
     assert_close(
-        normalise(x, "batch", eps=eps),
+        output,
         wanted,
         '"batch" should normalise each feature over all tokens of all sentences together',
     )
+    assert_gradients(output, wanted, {"x": x}, '"batch": the gradient of x is not that of its norm')
 ### END HIDDEN TESTS
 
 # %% test="normalise-instance" points=1
@@ -367,14 +395,17 @@ spread = output.square().mean(1)
 assert_close(spread, 1, '"instance": each feature should have variance 1', atol=1e-3)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-x = 3.0 * draw((4, 3, 6), seed=10) + 2.0
+x = (3.0 * draw((4, 3, 6), seed=10) + 2.0).requires_grad_()
 for eps in (1e-5, 0.5):
     wanted = F.instance_norm(x.transpose(1, 2), eps=eps).transpose(1, 2)
+    output = normalise(x, "instance", eps=eps)
     assert_close(
-        normalise(x, "instance", eps=eps),
+        output,
         wanted,
         '"instance" should normalise each feature over the tokens of each sentence alone',
     )
+    claim = '"instance": the gradient of x is not that of its norm'
+    assert_gradients(output, wanted, {"x": x}, claim)
 ### END HIDDEN TESTS
 
 # %% test="normalise-unknown" points=1
@@ -505,27 +536,44 @@ for norm_first in (False, True):
     sublayer_connection(x, torch.tanh, lambda t: F.layer_norm(t, (5,)), norm_first)
     assert torch.equal(x, before), "sublayer_connection should leave x unchanged"
 visible_passed()
+
+
 ### BEGIN HIDDEN TESTS
-calls = []
-
-
 def silent(t: Tensor) -> Tensor:
     """A sub-layer that adds nothing."""
     calls.append(1)
     return torch.zeros_like(t)
 
 
-for norm_first, wanted in ((False, F.layer_norm(x, (5,))), (True, x)):
-    calls.clear()
-    output = sublayer_connection(x, silent, lambda t: F.layer_norm(t, (5,)), norm_first)
-    order = "pre-norm" if norm_first else "post-norm"
-    rest = "x itself" if norm_first else "the normalised x"
-    assert_close(output, wanted, f"{order}: a sub-layer of zeros should leave {rest}")
-    assert len(calls) == 1, f"{order}: the sub-layer should be called exactly once"
+def counted_norm(t: Tensor) -> Tensor:
+    """A norm that counts its calls."""
+    norms.append(1)
+    return F.layer_norm(t, (5,))
+
+
+for norm_first, wanted, claim in (
+    (False, F.layer_norm(x, (5,)), "post-norm: a sub-layer of zeros should leave the normalised x"),
+    (True, x, "pre-norm: a sub-layer of zeros should leave x itself"),
+):
+    calls, norms = [], []
+    output = sublayer_connection(x, silent, counted_norm, norm_first)
+    assert_close(output, wanted, claim)
+    assert len(calls) == 1, "in either order the sub-layer should be called exactly once"
+    assert len(norms) == 1, "in either order the norm should be called exactly once"
 leaf = x.clone().requires_grad_()
 output = sublayer_connection(leaf, silent, lambda t: F.layer_norm(t, (5,)), norm_first=True)
 (gradient,) = torch.autograd.grad(output.sum(), leaf)
 assert_close(gradient, 1, "pre-norm: past a silent sub-layer the gradient should arrive untouched")
+for norm_first, wanted in (
+    (False, torch.sin(leaf + leaf**2)),
+    (True, leaf + torch.sin(leaf) ** 2),
+):
+    assert_gradients(
+        sublayer_connection(leaf, torch.square, torch.sin, norm_first),
+        wanted,
+        {"x": leaf},
+        "the gradient should reach x both past the sub-layer and through it, in either order",
+    )
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -537,7 +585,8 @@ assert_close(gradient, 1, "pre-norm: past a silent sub-layer the gradient should
 #
 # $\mathbf{W}_1$ is $(d_\text{model}, d_\text{ff})$ and $\mathbf{W}_2$ is
 # $(d_\text{ff}, d_\text{model})$, with $d_\text{ff}$ usually four times $d_\text{model}$. Make the
-# two linear maps `nn.Linear` modules with biases, named `inner` (the first) and `outer` (the second). There
+# two linear maps `nn.Linear` modules with biases, named `inner` (the first) and `outer` (the second).
+# (`nn.LazyLinear` has no sizes before its first call, and the tests look at them.) There
 # is no dropout here; it comes in with the layer that holds this network.
 # `lab.blocks.FeedForward` is not allowed here: write it yourself.
 #
@@ -628,17 +677,14 @@ for parameter, value in zip(
     assert_shape(parameter, value.shape, "inner and outer should have the sizes of the question")
     with torch.no_grad():
         parameter.copy_(value)
+x = 10.0 * x  # so that some hidden numbers are large
 before = x.clone()
 x.requires_grad_()
 wanted = torch.clamp(x @ w_1.T + b_1, min=0) @ w_2.T + b_2
 output = network(x)
 assert_close(output, wanted, "the output should be max(0, x W1 + b1) W2 + b2")
 assert torch.equal(x, before), "FeedForward should leave the tensor handed to it unchanged"
-yours = torch.autograd.grad(output.square().sum(), [x, network.inner.weight], allow_unused=True)
-(right,) = torch.autograd.grad(wanted.square().sum(), [x])
-assert yours[0] is not None, "gradients should flow back to the input"
-assert_close(yours[0], right, "the gradient of the input should be the network's")
-assert yours[1] is not None, "gradients should reach the weights"
+assert_gradients(output, wanted, {"x": x}, "the gradient of the input should be the network's")
 
 network = FeedForward(6, 5)
 x = draw((2, 6, 3), seed=15, dtype=torch.float32).transpose(1, 2)  # (2, 3, 6), not contiguous
@@ -660,6 +706,12 @@ changed[:, 3] = 9.0
 moved = network(changed)
 assert_close(moved[:, :3], output[:, :3], "other tokens should not matter")
 assert not torch.allclose(moved[:, 3], output[:, 3]), "a token's own numbers should matter"
+assert_sound(
+    network,
+    [x],
+    says="the network gives the same in training and in evaluation, in the dtype of its maps; "
+    "gradients reach its input and all its numbers, and nothing is changed",
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 square = FeedForward(5, 9).double()
@@ -714,9 +766,10 @@ def feed_forward_cost(n: int, d_model: int, d_ff: int) -> tuple[int, int]:
 
 # %% test="feed-forward-cost-parameters" points=1
 parameters, _ = feed_forward_cost(10, 512, 2048)
-assert parameters == 2099712, (
-    "the paper's base model (512, 2048) has 2 099 712 numbers in each feed-forward network\n"
-    f"Yours says {parameters}."
+assert_whole(
+    parameters,
+    2099712,
+    "the paper's base model (512, 2048) has 2 099 712 numbers in each feed-forward network",
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -725,22 +778,22 @@ for n, d_model, d_ff in ((1, 3, 5), (7, 6, 4), (50, 1024, 4096)):
         network = nn.Sequential(nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model))
     count = sum(parameter.numel() for parameter in network.parameters())
     parameters, _ = feed_forward_cost(n, d_model, d_ff)
-    assert parameters == count, (
-        f"d_model = {d_model}, d_ff = {d_ff}: two matrices and two biases, {count} numbers"
-    )
+    claim = "the numbers to learn are those of two matrices and two biases, whatever n is"
+    assert_whole(parameters, count, claim)
 ### END HIDDEN TESTS
 
 # %% test="feed-forward-cost-multiplications" points=1
 _, multiplications = feed_forward_cost(10, 512, 2048)
-assert multiplications == 20971520, (
-    f"10 tokens through (512, 2048) take 20 971 520 multiplications\nYours says {multiplications}."
-)
+claim = "10 tokens through (512, 2048) take 20 971 520 multiplications"
+assert_whole(multiplications, 20971520, claim)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for n, d_model, d_ff in ((1, 3, 5), (7, 6, 4), (50, 1024, 4096)):
     _, multiplications = feed_forward_cost(n, d_model, d_ff)
-    assert multiplications == n * d_model * d_ff + n * d_ff * d_model, (
-        f"n = {n}, d_model = {d_model}, d_ff = {d_ff}: count both matrix products, for every token"
+    assert_whole(
+        multiplications,
+        n * d_model * d_ff + n * d_ff * d_model,
+        "the multiplications are those of both matrix products, for every token",
     )
 ### END HIDDEN TESTS
 

@@ -28,7 +28,7 @@ def unbiased_variance(self, x):
     "layer-norm",
     target="LayerNorm.forward",
     id="LN2",
-    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    fails=["layer-norm-epsilon"],
     read="05_layer_norm#epsilon",
 )
 def epsilon_outside_the_root(self, x):
@@ -43,7 +43,7 @@ def epsilon_outside_the_root(self, x):
     "layer-norm",
     target="LayerNorm.forward",
     id="LN3",
-    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    fails=["layer-norm-epsilon"],
     read="05_layer_norm#epsilon",
 )
 def epsilon_added_to_the_count(self, x):
@@ -235,7 +235,7 @@ def one_gain_for_all_features(self, d_model, eps=1e-5):
     "layer-norm",
     target="LayerNorm.__init__",
     id="LN8e",
-    fails=["layer-norm-parameters", "layer-norm-values", "layer-norm-gradients"],
+    fails=["layer-norm-parameters", "layer-norm-gradients"],
     read="05_layer_norm#gain-and-bias",
 )
 def gain_and_bias_no_parameters(self, d_model, eps=1e-5):
@@ -269,7 +269,7 @@ def gain_drawn_at_random(self, d_model, eps=1e-5):
     "layer-norm",
     target="LayerNorm.forward",
     id="LN9",
-    fails=["layer-norm-values", "layer-norm-epsilon", "layer-norm-gradients"],
+    fails=["layer-norm-epsilon"],
     read="05_layer_norm#epsilon",
 )
 def epsilon_missing(self, x):
@@ -277,6 +277,21 @@ def epsilon_missing(self, x):
     centred = x - x.mean(-1, keepdim=True)
     variance = centred.square().mean(-1, keepdim=True)
     return self.gain * centred / torch.sqrt(variance) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.__init__",
+    id="LN13",
+    fails=["layer-norm-parameters"],
+    read="05_layer_norm#epsilon",
+)
+def another_epsilon_by_default(self, d_model, eps=1e-6):
+    """Your eps is 1e-6 unless told otherwise, as in some published code; here it is 1e-5."""
+    super(type(self), self).__init__()
+    self.gain = nn.Parameter(torch.ones(d_model))
+    self.bias = nn.Parameter(torch.zeros(d_model))
+    self.eps = eps
 
 
 @misconception(
@@ -313,7 +328,7 @@ def statistics_detached(self, x):
     "layer-norm",
     target="LayerNorm.forward",
     id="LN12",
-    fails=["layer-norm-values"],
+    fails=["layer-norm-values", "layer-norm-gradients"],
     read="05_layer_norm#residual-in-place",
 )
 def subtracted_in_place(self, x):
@@ -754,7 +769,7 @@ def residual_inside(self, x):
     "feed-forward",
     target="FeedForward.__init__",
     id="FFN7",
-    fails=["feed-forward-parameters"],
+    fails=["feed-forward-parameters", "feed-forward-own-token"],
     read="05_layer_norm#feed-forward",
 )
 def third_map_left_over(self, d_model, d_ff):
@@ -766,6 +781,18 @@ def third_map_left_over(self, d_model, d_ff):
 
 
 # 5.5 What it costs
+
+
+@misconception(
+    "feed-forward-cost",
+    id="COS8",
+    fails=["feed-forward-cost-parameters", "feed-forward-cost-multiplications"],
+    read="05_layer_norm#feed-forward-cost",
+)
+def cost_as_floats(n, d_model, d_ff):
+    """Your counts are floats; computed by * and + from whole numbers they are whole numbers."""
+    matrices = 2.0 * d_model * d_ff
+    return matrices + d_ff + d_model, n * matrices
 
 
 @misconception(

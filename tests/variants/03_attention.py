@@ -59,9 +59,11 @@ def minus_infinity_repaired(scores, mask=None):
 
 
 @variant("masked-softmax")
-def filled_with_minus_ten_thousand(scores, mask=None):
+def filled_by_the_size_of_the_dtype(scores, mask=None):
     if mask is not None:
-        scores = torch.where(mask, scores, torch.full_like(scores, -1e4))
+        scores = torch.where(
+            mask, scores, torch.full_like(scores, -1e4 if scores.dtype == torch.float16 else -1e30)
+        )
     e = torch.exp(scores - scores.max(-1, keepdim=True)[0])
     return e / e.sum(-1, keepdim=True)
 

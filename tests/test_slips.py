@@ -1,0 +1,77 @@
+"""No kind of slip goes unnoticed in any chapter; none of what the texts allow costs a point."""
+
+import ast
+
+import pytest
+
+from autograder.course import Course
+from autograder.mutants import alone, run_tests
+from autograder.source import Cell, Source, read_source, visible_part
+from tests.slipping import KINDS, ROUNDED, rounding, slipped, spots
+
+# Chapter and definition, by kind: what a question's text leaves open, and why.
+LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
+    "tensor for float": {
+        ("08_teacher_forcing", "learning_rate"): "optimisers take tensors as well",
+        ("09_inference", "bleu"): "published scores are tensors",
+    },
+    "cuts off": {("09_inference", "CachedAttention.forward"): "nobody learns while decoding"},
+    "gives cut off": {("09_inference", "CachedAttention.forward"): "nobody learns while decoding"},
+    ROUNDED: {("10_full_model", "Transformer.decode"): "a method that is not forward"},
+}
+
+
+def with_slip(source: Source, cell: Cell, *slip: str) -> Source:
+    """A question by itself, its answer with a slip."""
+    wrong = slipped(cell, *slip)
+    cells = [wrong if one.id == cell.id else one for one in alone(source, cell.id).cells]
+    return Source(source.path, tuple(cells), source.digest)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_slip_of_any_kind_is_noticed(course: Course, chapter: str, kind: str):
+    source = read_source(course.source(chapter))
+    unseen = [
+        f"{name} {which}".strip()
+        for cell in source.of_kind("solution")
+        for found, name, which in spots(cell)
+        if found == kind and (chapter, name) not in LEFT_OPEN.get(kind, {})
+        if run_tests(with_slip(source, cell, kind, name, which)) == {}
+    ]
+    assert unseen == [], KINDS[kind]
+
+
+def test_single_precision_inside_is_right(course: Course, chapter: str):
+    source = read_source(course.source(chapter))
+    went = {
+        name: run_tests(with_slip(source, cell, ROUNDED, name))
+        for cell in source.of_kind("solution")
+        for name in rounding(cell)
+        if (chapter, name) not in LEFT_OPEN.get(ROUNDED, {})
+    }
+    assert {name: failed for name, failed in went.items() if failed} == {}
+
+
+def test_hidden_tests_use_no_name_of_an_argument_that_visible_ones_do_not(
+    course: Course, chapter: str
+):
+    """Whoever calls an argument something else should read so before the notebook is graded."""
+    source = read_source(course.source(chapter))
+    for cell in source.of_kind("solution"):
+        arguments = {
+            argument.arg
+            for node in ast.walk(ast.parse(cell.source))
+            if isinstance(node, ast.FunctionDef)
+            for argument in [*node.args.args, *node.args.kwonlyargs]
+        }
+        own = source.tests_of(cell.id)
+        tests = [test.source for test in source.of_kind("test") if test.id in own]
+        seen = set().union(*(keywords(visible_part(test)) for test in tests)) & arguments
+        used = set().union(*map(keywords, tests)) & arguments
+        assert used <= seen, f"{cell.id}: {', '.join(used - seen)}"
+
+
+def keywords(test: str) -> set[str]:
+    """The names of arguments in all calls of a test."""
+    calls = [node for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Call)]
+    return {word.arg for call in calls for word in call.keywords if word.arg}

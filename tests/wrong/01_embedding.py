@@ -1,0 +1,63 @@
+"""Wrong answers to exercise 1 that nobody gets a name for; all must lose points."""
+
+import math
+from collections import Counter
+
+import torch
+from torch import nn
+
+from lab.answers import variant
+
+
+@variant("build-vocabulary")
+def ties_by_length_first(sentences, specials, min_freq=1):
+    counts = Counter(word for sentence in sentences for word in sentence.split())
+    words = [word for word, n in counts.items() if n >= min_freq and word not in specials]
+    words.sort(key=lambda word: (-counts[word], len(word), word))
+    return {token: i for i, token in enumerate([*specials, *words])}
+
+
+@variant("pad-batch")
+def as_wide_as_the_widest_so_far(sequences, pad_id, max_len=None):
+    widest = max(len(sequence) for sequence in sequences)
+    widest = max(widest, getattr(as_wide_as_the_widest_so_far, "before", 0))
+    as_wide_as_the_widest_so_far.before = widest
+    N = widest if max_len is None else max_len
+    rows = [list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences]
+    return torch.tensor(rows), torch.tensor([min(len(s), N) for s in sequences])
+
+
+@variant("pad-batch")
+def ids_of_16_bits(sequences, pad_id, max_len=None):
+    N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
+    rows = [list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences]
+    ids = torch.tensor([[(i + 2**15) % 2**16 - 2**15 for i in row] for row in rows])
+    return ids, torch.tensor([min(len(s), N) for s in sequences])
+
+
+@variant("valid-mask")
+def always_five_columns(lengths, N):
+    return torch.arange(5)[None, :] < lengths[:, None]
+
+
+@variant("valid-mask")
+def lengths_get_another_axis(lengths, N):
+    return torch.arange(N)[None, :] < lengths.unsqueeze_(1)
+
+
+@variant("token-embedding", target="TokenEmbedding.forward")
+def gradients_divided_by_the_count(self, ids):
+    found = nn.functional.embedding(ids, self.weight, scale_grad_by_freq=True)
+    return found * math.sqrt(self.d_model)
+
+
+@variant("decode")
+def bos_left_out_in_front_only(ids, vocabulary):
+    tokens = {i: token for token, i in vocabulary.items()}
+    words = []
+    for i in ids:
+        if tokens[i] == "<eos>":
+            break
+        if tokens[i] != "<pad>" and (words or tokens[i] != "<bos>"):
+            words.append(tokens[i])
+    return " ".join(words)

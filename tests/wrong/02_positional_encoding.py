@@ -1,0 +1,74 @@
+"""Wrong answers to exercise 2 that nobody gets a name for; all must lose points."""
+
+import math
+
+import torch
+from torch import nn
+
+from lab.answers import variant
+
+
+@variant("sinusoidal-encoding")
+def positions_in_half_precision(num_positions, d_model, base=10000.0, *, dtype=torch.float32):
+    if d_model % 2:
+        raise ValueError(f"d_model ({d_model}) must be even")
+    position = torch.arange(num_positions, dtype=torch.float16)[:, None].to(dtype)
+    angle = position * base ** (-torch.arange(0, d_model, 2, dtype=dtype) / d_model)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)
+
+
+@variant("positional-encoding", target="PositionalEncoding")
+class CopyBesideTheBuffer(nn.Module):
+    def __init__(self, encoding, dropout=0.0):
+        super().__init__()
+        self.register_buffer("encoding", encoding, persistent=False)
+        self.dropout = nn.Dropout(dropout)
+        self.rows = [encoding.clone()]
+
+    def forward(self, x, offset=0):
+        end = offset + x.shape[1]
+        if end > len(self.encoding):
+            raise ValueError(f"offset + n ({end}) must not exceed max_len ({len(self.encoding)})")
+        return self.dropout(x + self.rows[0][offset:end])
+
+
+@variant("positional-encoding", target="PositionalEncoding.forward")
+def last_row_refused(self, x, offset=0):
+    end = offset + x.shape[1]
+    if end >= len(self.encoding):
+        raise ValueError(f"offset + n ({end}) must not exceed max_len ({len(self.encoding)})")
+    return self.dropout(x + self.encoding[offset:end])
+
+
+@variant("positional-encoding", target="PositionalEncoding.__init__")
+def whole_tokens_dropped(self, encoding, dropout=0.0):
+    super(type(self), self).__init__()
+    self.register_buffer("encoding", encoding, persistent=False)
+    self.dropout = nn.Dropout1d(dropout)
+
+
+@variant("relative-attention")
+def hidden_scores_are_minus_100(q, k, v, key_table, value_table, mask=None):
+    n, m, furthest = q.shape[-2], k.shape[-2], len(key_table) // 2
+    distance = torch.arange(m) - torch.arange(n)[:, None]
+    index = distance.clamp(-furthest, furthest) + furthest
+    scores = q @ k.transpose(-2, -1) + torch.einsum("...id,ijd->...ij", q, key_table[index])
+    scores = scores / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -100.0)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ v + torch.einsum("...ij,ijd->...id", weights, value_table[index])
+
+
+@variant("relative-attention")
+def weights_detached_in_the_second_sum(q, k, v, key_table, value_table, mask=None):
+    n, m, furthest = q.shape[-2], k.shape[-2], len(key_table) // 2
+    distance = torch.arange(m) - torch.arange(n)[:, None]
+    index = distance.clamp(-furthest, furthest) + furthest
+    scores = q @ k.transpose(-2, -1) + torch.einsum("...id,ijd->...ij", q, key_table[index])
+    scores = scores / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    from_table = torch.einsum("...ij,ijd->...id", weights.detach(), value_table[index])
+    return weights @ v + from_table

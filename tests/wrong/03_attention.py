@@ -1,0 +1,41 @@
+"""Wrong answers to exercise 3 that nobody gets a name for; all must lose points."""
+
+import math
+
+import torch
+
+from lab.answers import variant
+
+
+@variant("masked-softmax")
+def in_place_without_a_mask(scores, mask=None):
+    if mask is None:
+        scores -= scores.amax(-1, keepdim=True)
+        weights = torch.exp(scores)
+        return weights / weights.sum(-1, keepdim=True)
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    weights = weights / weights.sum(-1, keepdim=True)
+    return weights.masked_fill(~mask, 0.0)
+
+
+@variant("scaled-dot-product")
+def a_mask_with_two_axes_is_taken_for_batch_and_keys(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        mask = mask[:, None, :] if mask.ndim == 2 else mask
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    return weights @ v, weights
+
+
+@variant("masks", target="padding_mask")
+def everything_behind_the_first_padding_is_hidden(ids, pad_id):
+    return ((ids == pad_id).cumsum(1) == 0).unsqueeze(1)
+
+
+@variant("masks", target="causal_mask")
+def bytes_for_booleans(n):
+    return torch.ones(n, n, dtype=torch.uint8).tril()

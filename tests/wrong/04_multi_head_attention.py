@@ -1,0 +1,31 @@
+"""Wrong answers to exercise 4 that nobody gets a name for; all must lose points."""
+
+from lab.answers import variant
+from lab.blocks import scaled_dot_product_attention
+
+
+@variant("multi-head", target="MultiHeadAttention.forward")
+def weights_cut_off(self, query, key, value, mask=None):
+    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    mask = None if mask is None else mask.unsqueeze(-3)
+    heads, weights = scaled_dot_product_attention(q, k, v, mask)
+    return self.w_o(self.merge(heads)), weights.detach()
+
+
+@variant("multi-head", target="MultiHeadAttention.forward")
+def axis_of_the_heads_always_second(self, query, key, value, mask=None):
+    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    mask = None if mask is None else mask.unsqueeze(1)
+    heads, weights = scaled_dot_product_attention(q, k, v, mask)
+    return self.w_o(self.merge(heads)), weights
+
+
+@variant("heads-as-sum", target="head_contributions")
+def normalised_once_more(x, weights, maps):
+    weights = weights / weights.sum(-1, keepdim=True)
+    return weights @ x.unsqueeze(1) @ maps
+
+
+@variant("attention-cost", target="even_length")
+def half_of_four_times(d_model):
+    return 4 * d_model / 2

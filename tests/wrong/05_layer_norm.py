@@ -1,0 +1,66 @@
+"""Wrong answers to exercise 5 that nobody gets a name for; all must lose points."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lab.answers import variant
+
+
+@variant("layer-norm", target="LayerNorm.forward")
+def statistics_of_the_last_training_call(self, x):
+    centred, variance = x - x.mean(-1, keepdim=True), x.var(-1, unbiased=False, keepdim=True)
+    if self.training:
+        self.kept = x.mean().item(), variance.mean().item()
+    else:
+        mean, variance = getattr(self, "kept", (0.0, 1.0))
+        centred, variance = x - mean, torch.tensor(variance)
+    return self.gain * centred / torch.sqrt(variance + self.eps) + self.bias
+
+
+@variant("layer-norm", target="LayerNorm.forward")
+def eps_squared(self, x):
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return self.gain * centred / torch.sqrt(variance + self.eps**2) + self.bias
+
+
+@variant("layer-norm", target="LayerNorm.__init__")
+def gain_and_bias_with_an_axis_too_many(self, d_model, eps=1e-5):
+    super(type(self), self).__init__()
+    self.gain = nn.Parameter(torch.ones(1, d_model))
+    self.bias = nn.Parameter(torch.zeros(1, d_model))
+    self.eps = eps
+
+
+@variant("normalise")
+def another_eps_unless_told(x, kind, eps=1e-6):
+    axes = {"layer": (-1,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"kind ({kind!r}) must be one of {', '.join(axes)}")
+    centred = x - x.mean(axes[kind], keepdim=True)
+    return centred / torch.sqrt(centred.square().mean(axes[kind], keepdim=True) + eps)
+
+
+@variant("sublayer-connection")
+def norm_called_twice(x, sublayer, norm, norm_first=False):
+    norm(x)
+    return x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x))
+
+
+@variant("sublayer-connection")
+def sublayer_cut_off(x, sublayer, norm, norm_first=False):
+    return x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x.detach()))
+
+
+@variant("feed-forward", target="FeedForward.forward")
+def cut_off_above_six(self, x):
+    return self.outer(F.relu6(self.inner(x)))
+
+
+@variant("feed-forward", target="FeedForward.__init__")
+def all_numbers_start_at_zero(self, d_model, d_ff):
+    super(type(self), self).__init__()
+    self.inner, self.outer = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+    for parameter in self.parameters():
+        nn.init.zeros_(parameter)
