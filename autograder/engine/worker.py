@@ -418,6 +418,7 @@ class Work:
 
     def _new_space(self) -> Space:
         space = _space(self.notebook)
+        space.helpers = frozenset(_modules(self.assignment))
         if not self.own:
             space.is_value = self._is_value
         return space
@@ -1373,7 +1374,29 @@ def _space(notebook: Notebook) -> Space:
         is_open=any(facts(one).star for one in answers),
         live=live,
         texts=partial(_texts, [notebook]),
+        attributes=_attributes(
+            tuple(cell.source for cell in notebook.cells if cell.cell_type == "code")
+        ),
     )
+
+
+@lru_cache(maxsize=64)
+def _attributes(sources: tuple[str, ...]) -> frozenset[str]:
+    """Names of attributes that some of the instructor's cells set."""
+    trees = [parse(source) for source in sources]
+    nodes = (node for tree in trees if tree is not None for node in ast.walk(tree))
+    return frozenset(
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    )
+
+
+def _modules(assignment: Assignment) -> Iterator[str]:
+    """The modules that lie beside the notebook."""
+    for path in assignment.files:
+        if path.suffix == ".py":
+            yield ".".join(path.relative_to(assignment.folder).with_suffix("").parts)
 
 
 @lru_cache(maxsize=64)

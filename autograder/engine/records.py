@@ -1,0 +1,579 @@
+"""Objects of the instructor's own classes: by value, as real objects of the class of either side.
+
+The instructor's cells run on both sides, so both have these classes. An object whose attributes are
+all values crosses as the name of its class and its attributes; a named tuple as its parts; a member
+of an enumeration as its name. What is read is made without calling the class. Both ends know such
+an object by a number, so that it comes back as itself; with each message goes what has changed.
+
+The trusted end makes objects only of classes that the instructor's cells have made here. Of what an
+answer tells it believes values, under names that the class's own text sets. An object that hides
+something, behind a name with an underscore, is not told: it stays a stand-in.
+"""
+
+import collections
+import datetime
+import decimal
+import dis
+import enum
+import fractions
+import inspect
+import types
+import uuid
+import weakref
+from abc import ABC, ABCMeta
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic
+
+from autograder.engine import arrays, library
+from autograder.engine.aliases import is_same, other, parts_of, put_in
+from autograder.engine.wire import HOLDERS, WireError
+
+if TYPE_CHECKING:
+    from autograder.engine.peer import Incoming, Outgoing, Peer, _Encoder
+
+HOME = "__main__"  # what cells take for their module's name
+TAGS = frozenset(("RC", "RR", "RE", "RN"))
+MAX_KNOWN = 500  # objects that are remembered from one message to the next
+MAX_GROUP = 50_000  # objects that are told at once
+MAX_PARTS = 500_000  # of their attributes
+MAX_NAME = 100
+DEEPEST = 50  # that values are compared
+BESIDE = (ABC, Generic, object)  # classes of Python's own that one of these may be made of
+OPENING = ("__repr__", "__str__", "__iter__")  # what these show is hidden from nobody
+CHANGING = frozenset(("__dict__", "setattr", "vars"))  # by which names are set that nobody foresees
+LEAVES = frozenset(  # values that hold no others
+    (
+        *(type(None), bool, int, float, complex, str, bytes, range, fractions.Fraction),
+        *(decimal.Decimal, datetime.date, datetime.timedelta, uuid.UUID),
+    )
+)
+FACTORIES = (int, float, str, bool, list, dict, set, tuple)
+TIMES = (datetime.time, datetime.datetime)
+MADE: "weakref.WeakSet[type]" = weakref.WeakSet()  # classes whose objects are no plain values
+
+
+def is_one(value: Any) -> bool:
+    """Whether this is an object, and no value, of a class of the instructor's."""
+    return type(value) in MADE
+
+
+# --- classes ----------------------------------------------------------------------------------
+
+
+def classes_in(space: Mapping[str, Any], names: Iterable[str], helpers: frozenset[str]) -> Any:
+    """The classes that cells have bound to these names, by the path that leads to each.
+
+    Args:
+        space: the names of the cells.
+        names: those that a cell of the instructor's has just bound.
+        helpers: modules that the instructor has put beside the notebook.
+    """
+    found: dict[str, type] = {}
+    for name in names:
+        made = dict.get(space, name)  # type: ignore[arg-type]
+        if isinstance(made, types.ModuleType) and made.__name__ in helpers:
+            inside = ((f"{name}.{one}", value) for one, value in vars(made).items())
+        else:
+            inside = iter([(name, made)])
+        homes = helpers | {HOME}
+        found |= {path: kind for path, kind in inside if _is_shared(kind, homes)}
+    MADE.update(kind for kind in found.values() if not issubclass(kind, tuple))
+    return found
+
+
+def _is_shared(kind: Any, homes: frozenset[str]) -> bool:
+    """Whether objects of a class can be made anew from what they hold."""
+    if not isinstance(kind, type) or kind.__module__ not in homes:
+        return False
+    if isinstance(kind, enum.EnumMeta):
+        return not issubclass(kind, enum.Flag)
+    if issubclass(kind, tuple):
+        return _is_named(kind)
+    plain = (one for one in kind.__mro__ if one not in BESIDE)
+    return type(kind) in (type, ABCMeta) and all(one.__module__ in homes for one in plain)
+
+
+def _is_named(kind: type) -> bool:
+    """Whether this is a class of named tuples that are compared and read as tuples are."""
+    kept = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__len__")
+    kept += ("__iter__", "__getitem__", "__contains__")
+    same = all(getattr(kind, name) is getattr(tuple, name) for name in kept)
+    return same and library.fields_of(kind) is not None
+
+
+@dataclass
+class Shape:
+    """What objects of a class are made of."""
+
+    slots: dict[str, Any]
+    has_dict: bool
+    names: set[str]  # attributes that the text of the class sets
+    is_open: bool  # whether it sets attributes whose names nobody can foresee
+    methods: frozenset[str]  # what an attribute may not stand in front of
+    hides: bool  # whether objects have what an answer cannot ask them for
+
+
+def shape_of(kind: type) -> Shape:
+    """The same, found by reading the class and the code of its functions."""
+    slots: dict[str, Any] = {}
+    names, shown, methods, used = set[str](), set[str](), set[str](), set[str]()
+    in_init = set[str]()
+    for one in reversed(kind.__mro__[:-1]):
+        names |= vars(one).get("__annotations__", {}).keys()
+        for name, made in vars(one).items():
+            if isinstance(made, types.MemberDescriptorType):
+                slots[name] = made
+                names.add(name)
+                continue
+            is_open = isinstance(made, property) or hasattr(made, "attrname") or name in OPENING
+            for code in _codes(made):
+                stored = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR"}
+                names |= stored
+                in_init |= stored if name == "__init__" else set()
+                used |= set(code.co_names)
+                shown |= set(code.co_names) if is_open else set()
+            if callable(made) or hasattr(type(made), "__get__"):
+                methods.add(name)
+    hidden = {name for name in names if name.startswith("_")}
+    return Shape(
+        slots=slots,
+        has_dict=bool(kind.__dictoffset__),
+        names=names,
+        is_open=bool(used & CHANGING),
+        methods=frozenset(methods - in_init),
+        hides=bool(hidden - shown),
+    )
+
+
+def _codes(made: Any) -> Iterator[types.CodeType]:
+    """The code of what a class holds, and of the functions inside it."""
+    parts = [getattr(made, name, None) for name in ("fget", "fset", "fdel", "func", "__func__")]
+    found = [inspect.unwrap(one) for one in (made, *parts) if callable(one)]
+    left = [getattr(one, "__code__", None) for one in found]
+    while left:
+        code = left.pop()
+        if isinstance(code, types.CodeType):
+            yield code
+            left += code.co_consts
+
+
+# --- what both ends know ----------------------------------------------------------------------
+
+
+@dataclass
+class Known:
+    """An object that both ends have."""
+
+    value: Any
+    key: tuple[bool, int]  # whether it is one of ours, and its number
+    state: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # when both were last alike
+
+
+class Records:
+    """The objects of one end that the other end has as well."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self.peer = peer
+        self.home: Mapping[str, Any] = {}  # the names of the cells
+        self.classes: dict[str, type | None] = {}  # by path; the student's end is told of paths
+        self.told: tuple[str, ...] = ()  # of which paths the other end knows
+        self.ready: frozenset[str] = frozenset()  # those whose class it has
+        self.shapes: dict[type, Shape] = {}
+        self.known: dict[tuple[bool, int], Known] = {}
+        self.by_id: dict[int, Known] = {}
+        self.next = 1
+        self.is_late = False  # whether what is read tells of changes
+
+    def attach(self, home: Mapping[str, Any], classes: dict[str, type | None]) -> None:
+        """Take the classes from here."""
+        self.home, self.classes = home, classes
+
+    def begin(self) -> None:
+        """A new test: nothing is shared yet."""
+        self.known.clear()
+        self.by_id.clear()
+
+    def class_of(self, path: Any) -> type | None:
+        """The class here to which a path leads that is known to be one of the instructor's."""
+        if type(path) is not str or path not in self.classes:
+            return None
+        first, *rest = path.split(".")
+        found: Any = dict.get(self.home, first)  # type: ignore[arg-type]
+        for name in rest:
+            found = vars(found).get(name) if isinstance(found, types.ModuleType) else None
+        own = self.classes[path]
+        return found if isinstance(found, type) and own in (None, found) else None
+
+    def path_of(self, kind: type) -> str | None:
+        """The path of a class that both ends have; None for all others."""
+        name = kind.__name__
+        for path in self.classes:
+            if path.rpartition(".")[2] == name and self.class_of(path) is kind:
+                return path if path in self.ready else None
+        return None
+
+    def shape(self, kind: type) -> Shape:
+        """What objects of a class are made of."""
+        if kind not in self.shapes:
+            self.shapes[kind] = shape_of(kind)
+        return self.shapes[kind]
+
+    # --- which classes both have ------------------------------------------------------------------
+
+    def leave(self, message: "Outgoing", tree: dict[str, Any]) -> None:
+        """With a request: of which classes of ours the other end is to know; what has changed."""
+        self._trim(message.encoder.declared)
+        now = tuple(self.classes)
+        runs = tree["op"] == "ask" and tree["p"][0] in ("run", "set", "delete")
+        if not self.peer.is_free and (now != self.told or runs):
+            tree["kinds"] = self.told = now
+        if self.known:
+            tree["o"] = self._changes(message.aliases())
+
+    def hear(self, incoming: "Incoming", tree: dict[str, Any]) -> None:
+        """The same, at the other end."""
+        if self.peer.is_free and "kinds" in tree:
+            self.classes = dict.fromkeys(tree["kinds"])
+            self.ready = frozenset(self.classes)
+        self._arrive(incoming, tree.get("o"))
+
+    def answer(self, reply: "Outgoing", incoming: "Incoming", tree: dict[str, Any]) -> None:
+        """With a reply: which of the classes are not here, and what has changed."""
+        if self.known:
+            tree["o"] = self._changes(reply.after(incoming))
+        if "kinds" in incoming.frame.tree:
+            tree["lacks"] = [path for path in self.classes if self.class_of(path) is None]
+        self._trim({})
+
+    def answered(self, incoming: "Incoming", message: "Outgoing", tree: dict[str, Any]) -> None:
+        """The same, at the other end."""
+        kinds, lacks = message.frame.tree.get("kinds"), tree.get("lacks")
+        if kinds is not None:
+            there = set(kinds) if isinstance(lacks, list) else set()
+            self.ready = frozenset(there.difference(one for one in lacks or () if type(one) is str))
+        self._arrive(incoming, tree.get("o"))
+
+    def _arrive(self, incoming: "Incoming", told: Any) -> None:
+        if told is None:
+            return
+        count, self.is_late = len(incoming.kept), True
+        try:
+            incoming.value(told)
+        finally:
+            self.is_late = False
+        incoming.rewind(count)
+        if not incoming.is_reply:
+            incoming.originals.clear()
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def node(self, encoder: "_Encoder", value: Any) -> Any:
+        """The node of an object of a class that both ends have; None for anything else."""
+        kind = type(value)
+        path = self.path_of(kind)
+        due = encoder.message.is_plain and encoder is encoder.message.encoder  # values are
+        if path is None or (due and not issubclass(kind, tuple)):
+            return None
+        if isinstance(kind, enum.EnumMeta):
+            return ["RE", path, value._name_]
+        if issubclass(kind, tuple):
+            return self._named_node(encoder, path, value)
+        if id(value) in encoder.declared:
+            return ["RR", *encoder.declared[id(value)].key]
+        group = self._group([value], encoder.declared)
+        return None if group is None else self._group_node(encoder, group, value)
+
+    def _named_node(self, encoder: "_Encoder", path: str, value: tuple) -> Any:
+        fields = library.fields_of(type(value))
+        if fields is None or len(fields[1]) != tuple.__len__(value):
+            return None
+        return ["RN", path, *map(encoder.node, tuple.__iter__(value))]
+
+    def _group_node(self, encoder: "_Encoder", group: list[Any], value: Any) -> Any:
+        """Objects that refer to each other, in one node: however long a chain, it is not deep."""
+        told = [self._known(one) for one in group]
+        encoder.declared |= {id(one.value): one for one in told}
+        heads, contents = [], []
+        for one in told:
+            held = attributes(one.value, self.shape(type(one.value)))
+            heads.append([*one.key, self.path_of(type(one.value)), list(held)])
+            contents.append([encoder.node(part) for part in held.values()])
+        return ["RC", encoder.declared[id(value)].key, heads, contents]
+
+    def _known(self, value: Any) -> Known:
+        """What is known of an object that is told now; the student's end takes it as it is."""
+        known = self.by_id.get(id(value))
+        if known is None or not self.peer.is_free:
+            known = known or Known(value, (True, next(self._numbers())))
+            known.state = self._state(value)
+            self._keep(known)
+        return known
+
+    def _numbers(self) -> Iterator[int]:
+        self.next += 1
+        yield self.next - 1
+
+    def _keep(self, known: Known) -> None:
+        before = self.known.pop(known.key, None)
+        if before is not None and before.value is not known.value:
+            self.by_id.pop(id(before.value), None)
+        self.known[known.key] = self.by_id[id(known.value)] = known
+
+    def _forget(self, known: Known) -> None:
+        self.known.pop(known.key, None)
+        self.by_id.pop(id(known.value), None)
+
+    def _trim(self, declared: Mapping[int, Any]) -> None:
+        """Between messages: remember no more than so many, the latest, and what is told now."""
+        if len(self.known) > MAX_KNOWN and not self.peer.open:
+            for known in list(self.known.values())[:-MAX_KNOWN]:
+                if id(known.value) not in declared:
+                    self._forget(known)
+
+    def _state(self, value: Any) -> dict[str, tuple[Any, Any]]:
+        held = attributes(value, self.shape(type(value)))
+        return {
+            name: (part, parts_of(part) if type(part) in HOLDERS else None)
+            for name, part in held.items()
+        }
+
+    def _group(self, values: Iterable[Any], done: Mapping[int, Any]) -> list[Any] | None:
+        """The objects met in values, what one holds before it; None if not all can be told."""
+        found: list[Any] = []
+        seen: set[int] = set()
+        left, count = [(value, False) for value in values], 0
+        while left:
+            value, is_over = left.pop()
+            if is_over:
+                found.append(value)
+                continue
+            if type(value) in LEAVES or id(value) in seen or id(value) in done:
+                continue
+            seen.add(id(value))
+            parts = _parts(value)
+            if parts is None and self.path_of(type(value)) is not None:
+                parts = self._held(value)
+                left.append((value, not isinstance(value, enum.Enum)))
+            if parts is None or (count := count + len(parts)) > MAX_PARTS:
+                return None
+            left += [(part, False) for part in parts]
+        return found if len(found) <= MAX_GROUP else None
+
+    def _held(self, value: Any) -> list[Any] | None:
+        """What an object holds; None if it cannot be told."""
+        kind = type(value)
+        if isinstance(value, enum.Enum):
+            return []
+        shape = self.shape(kind)
+        known = self.by_id.get(id(value))
+        if shape.hides and not self.peer.is_free and (known is None or known.key[0]):
+            return None
+        held = attributes(value, shape)
+        return list(held.values()) if all(map(_is_name, held)) else None
+
+    def parts_of(self, value: Any) -> list[Any]:
+        """What an object of such a class holds."""
+        return [*attributes(value, self.shape(type(value))).values()] if is_one(value) else []
+
+    def _changes(self, encoder: "_Encoder") -> Any:
+        """The node of what has changed since both ends were alike, or None."""
+        changed = [known for known in self.known.values() if self._differs(known)]
+        group = self._group((known.value for known in changed), {})
+        if group is None:
+            for known in [one for one in changed if self._group([one.value], {}) is None]:
+                changed.remove(known)
+                self._forget(known)  # what has become of it cannot be told
+            group = self._group((known.value for known in changed), {})
+        if not changed or group is None:
+            return None
+        for known in changed:
+            known.state = self._state(known.value)
+        try:
+            return self._group_node(encoder, group, changed[0].value)
+        except WireError:
+            return None
+
+    def _differs(self, known: Known) -> bool:
+        held, state = attributes(known.value, self.shape(type(known.value))), known.state
+        return held.keys() != state.keys() or any(
+            other(part, state[name][0])
+            or (state[name][1] is not None and not is_same(part, state[name][1]))
+            for name, part in held.items()
+        )
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read(self, incoming: "Incoming", tag: str, parts: list[Any]) -> Any:
+        """The value of a node that `node` wrote."""
+        if tag == "RR":
+            return self.known[not parts[0], parts[1]].value
+        if tag == "RC":
+            return self._read_group(incoming, *parts)
+        kind: Any = self.class_of(parts[0])
+        if tag == "RE" and isinstance(kind, enum.EnumMeta):
+            return kind.__members__[parts[1]]
+        fields = library.fields_of(kind) if tag == "RN" and kind is not None else None
+        if fields is None or len(fields[1]) != len(parts) - 1:
+            raise WireError("a message holds an object of a class that is not known here")
+        return tuple.__new__(kind, incoming.values(parts[1:]))
+
+    def _read_group(self, incoming: "Incoming", key: Any, heads: Any, contents: Any) -> Any:
+        if len(heads) > MAX_GROUP or len(heads) != len(contents):
+            raise WireError("a message holds too many objects")
+        incoming.mind_the_clock()
+        met = [self._met(*head) for head in heads]
+        for (known, is_new, names), nodes in zip(met, contents, strict=True):
+            held = dict(zip(names, incoming.values(nodes), strict=True))
+            held = self._believed(known, held)
+            if is_new or self.peer.is_free:
+                self._put(known, held)
+            else:
+                self._take(incoming, known, held)
+            known.state = self._state(known.value)
+        return self.known[not key[0], key[1]].value
+
+    def _met(self, theirs: Any, number: Any, path: Any, names: Any) -> tuple[Known, bool, list]:
+        """What is known of an object that is told of, and whether it is new here."""
+        kind, key = self.class_of(path), (not theirs, number)
+        sure = type(theirs) is bool and type(number) is int and 0 < number < 2**60
+        sure = sure and (theirs or number < self.next)
+        if kind is None or not sure or issubclass(kind, tuple | enum.Enum):
+            raise WireError("a message holds an object of a class that is not known here")
+        if not isinstance(names, list) or not all(map(_is_name, names)):
+            raise WireError("a message holds an object whose attributes have no names")
+        known = self.known.get(key)
+        if known is not None and type(known.value) is kind:
+            return known, False, names
+        if known is not None and not self.peer.is_free:
+            raise WireError("a message makes one object of another")
+        known = Known(object.__new__(kind), key)
+        self._keep(known)
+        return known, True, names
+
+    def _believed(self, known: Known, told: dict[str, Any]) -> dict[str, Any]:
+        """What is taken of an object's attributes; the student's end takes all."""
+        if self.peer.is_free:
+            return told
+        shape = self.shape(type(known.value))
+        own = attributes(known.value, shape)
+        sets: Any = getattr(self.home, "attributes", frozenset())
+        told = {
+            name: part
+            for name, part in told.items()
+            if name in own
+            or (
+                name not in shape.methods and (shape.is_open or name in shape.names or name in sets)
+            )
+        }
+        if self._group(told.values(), self.by_id) is None:
+            raise WireError("a message holds an object whose attributes are no values")
+        return told
+
+    def _take(self, incoming: "Incoming", known: Known, told: dict[str, Any]) -> None:
+        """Do to an object here what a call of ours did to it, if it may."""
+        value, call = known.value, incoming.call
+        own = attributes(value, self.shape(type(value)))
+        if own.keys() == told.keys() and all(alike(own[name], told[name]) for name in own):
+            return
+        label = f"{type(value).__name__}@{_where(call, value)}"
+        if call is not None:
+            call.noted.append(label)
+        self.peer.note_change(type(value).__name__)
+        if self.peer.protects(call, label, value):
+            self._forget(known)
+            known.value = object.__new__(type(value))
+            self._keep(known)
+            self._put(known, told)
+        else:
+            self._put(known, told)
+
+    def _put(self, known: Known, told: dict[str, Any]) -> None:
+        """Give an object these attributes; a list stays the same list if it can."""
+        value = known.value
+        shape = self.shape(type(value))
+        held = _dict_of(value) if shape.has_dict else {}
+        own = attributes(value, shape)
+        for name, part in told.items():
+            fresh = self._kept(own[name], part) if name in own else part
+            if name in shape.slots:
+                shape.slots[name].__set__(value, fresh)
+            elif shape.has_dict:
+                held[name] = fresh
+            else:
+                raise WireError("a message holds an object with an attribute that it cannot have")
+        before = known.state if self.peer.is_free else own
+        for name in own.keys() & before.keys() - told.keys():
+            if name in shape.slots:
+                shape.slots[name].__delete__(value)
+            else:
+                held.pop(name, None)
+
+    def _kept(self, ours: Any, fresh: Any) -> Any:
+        """What stands for an attribute's new value: the old list, if it can be made alike."""
+        if self.peer.is_free and not self.is_late:
+            return fresh  # in which it will be seen what a call changes
+        if alike(ours, fresh):
+            return ours
+        if type(ours) not in HOLDERS or type(fresh) is not type(ours):
+            return fresh
+        if isinstance(ours, collections.deque | bytearray) or not self.peer.policy.may_change(ours):
+            return fresh
+        put_in(ours, fresh)
+        return ours
+
+
+def _where(call: "Outgoing | None", value: Any) -> str:
+    return "kept" if call is None else call.find().get(id(value), "kept")
+
+
+def _is_name(name: Any) -> bool:
+    is_name = type(name) is str and len(name) <= MAX_NAME and name.isidentifier()
+    return is_name and not (name.startswith("__") and name.endswith("__"))
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """What a value of Python's own, or an array, holds; None for anything else."""
+    kind = type(value)
+    if kind in LEAVES or arrays.is_array(value):
+        return []
+    if kind in TIMES and type(value.tzinfo) in (type(None), datetime.timezone):
+        return []
+    if kind is collections.defaultdict and value.default_factory not in (None, *FACTORIES):
+        return None
+    if kind in HOLDERS or kind in (tuple, frozenset) or library.fields_of(kind) is not None:
+        return [] if kind is bytearray else library.parts_of(value)
+    return [] if kind.__module__ == "numpy" and arrays.is_number_type(kind) else None
+
+
+def attributes(value: Any, shape: Shape) -> dict[str, Any]:
+    """What an object holds, by the names of its attributes."""
+    found = {}
+    for name, slot in shape.slots.items():
+        with suppress(AttributeError):  # nothing stands there
+            found[name] = slot.__get__(value)
+    return found | _dict_of(value) if shape.has_dict else found
+
+
+def _dict_of(value: Any) -> dict[str, Any]:
+    return object.__getattribute__(value, "__dict__")
+
+
+def alike(one: Any, two: Any, depth: int = 0) -> bool:
+    """Whether two values are the same, or plain and hold the same; asks no object for it."""
+    kind = type(one)
+    if one is two or kind is not type(two) or depth > DEEPEST:
+        return one is two
+    if kind in LEAVES or kind in TIMES or kind is bytearray:
+        return one == two or (one != one and two != two)
+    if arrays.is_array(one):
+        return arrays.bits(one) == arrays.bits(two)
+    first, second = _parts(one), _parts(two)
+    if first is None or second is None or len(first) != len(second):
+        return False
+    if kind in (set, frozenset):
+        return all(type(part) in LEAVES for part in (*first, *second)) and one == two
+    if not first and kind.__module__ == "numpy":
+        return one.tobytes() == two.tobytes()
+    return all(alike(*pair, depth + 1) for pair in zip(first, second, strict=True))
