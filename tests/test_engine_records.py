@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from autograder.engine import old
 from autograder.engine.trusted import Guard, Space
+from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
 from autograder.syntax import facts
 from tests.test_engine_peer import answering
@@ -319,3 +321,168 @@ def test_what_a_test_does_between_calls_is_told_to_nobody_in_the_next_test(sides
 
 
 # --- lies ----------------------------------------------------------------------------------------
+
+
+LYING = """
+from autograder.engine import peer
+class Lie:
+    def __init__(self, *tree): self.tree = [*tree]
+def other(self, value, true=peer._Encoder.other):
+    return value.tree if type(value) is Lie else true(self, value)
+peer._Encoder.other = other
+def one(path, n=1, theirs=True, **held):
+    return Lie("RC", [theirs, n], [[theirs, n, path, list(held)]], [list(held.values())])
+"""
+REFUSED = {
+    "a class of a module's": "one('copy.deepcopy')",
+    "a class of Python's": "one('dataclasses.Field')",
+    "a class by a long path": "one('Item.__class__')",
+    "a builtin": "one('type')",
+    "the space of the tests": "one('Space')",
+    "a class of the test's own": "one('Probe', name='a')",
+    "a class of the answer's": "one('Own')",
+    "an abstract class": "one('Shape')",
+    "a named tuple as an object": "one('City')",
+    "an enumeration as an object": "one('Color', _name_='RED')",
+    "an object as a named tuple": "Lie('RN', 'Item', 'a')",
+    "a short named tuple": "Lie('RN', 'City', 'a')",
+    "a long named tuple": "Lie('RN', 'City', 'a', 1, 2)",
+    "a member that is none": "Lie('RE', 'Color', 'GREEN')",
+    "a member that is a method": "Lie('RE', 'Color', '__class__')",
+    "a member of an object's class": "Lie('RE', 'Item', 'name')",
+    "a special name": "one('Item', __class__=1)",
+    "no name": "one('Item', **{'a b': 1})",
+    "a function in it": "one('Item', name=['H', {'n': 1, 'k': 'function', 'type': 'function'}])",
+    "an object in it": "one('Item', name=['L', ['H', {'n': 1, 'k': 'object', 'type': 'x'}]])",
+    "a number that nobody gave": "one('Item', 10**6, False, name='a')",
+    "a number that is none": "one('Item', -1, name='a')",
+    "a number that is a text": "one('Item', 'a', name='a')",
+    "a slot that is not there": "one('Pair', one=1, seen=2)",
+    "parts that do not fit": "Lie('RC', [True, 1], [[True, 1, 'Item', ['name']]], [[1, 2]])",
+    "fewer parts than objects": "Lie('RC', [True, 1], [[True, 1, 'Item', []]], [])",
+    "nothing": "Lie('RC', [True, 1], [], [])",
+    "too much": "Lie('RC', [True, 1], [[True, 1, 'Item', []]] * 60000, [[]] * 60000)",
+    "a hole": "Lie('RR', True, 77)",
+    "two classes": "Lie('RC', [True, 1], [[True, 1, 'Item', []], [True, 1, 'Near', []]], [[], []])",
+    "a key without its hash": "Lie('RC', [True, 1], [[True, 1, 'Student', ['grade']]], "
+    "[[['S', ['RR', True, 1]]]])",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_message_makes_nothing_but_objects_of_the_instructors(sides: Any, name: str) -> None:
+    both = sides(f"{LYING}class Own: pass\ndef f(): return {REFUSED[name]}")
+    with pytest.raises(WireError):
+        both.test("class Probe: pass\nf()")
+    both.test("assert vars(Item('a')) == {'name': 'a', 'price': 0.0, 'tags': []}")
+
+
+def test_what_the_text_of_a_class_does_not_set_is_not_believed(sides: Any) -> None:
+    both = sides(
+        LYING
+        + "def item(): return one('Item', name='a', price=1.0, label='x', admin=True, seen=1)\n"
+        "def account(): return one('Account', 2, owner='a', _balance=3, balance=1000, deposit=5)\n"
+        "def square(): return one('Square', 3, side=2, area=1000)\n"
+    )
+    both.test(
+        "assert vars(item()) == {'name': 'a', 'price': 1.0, 'seen': 1}\n"
+        "assert item().label() == 'a: 1.0'\n"
+        "a = account()\nassert a.balance == 3 and vars(a) == {'owner': 'a', '_balance': 3}\n"
+        "assert square().area == 4"
+    )
+
+
+def test_methods_and_comparisons_are_the_instructors(sides: Any) -> None:
+    both = sides(
+        "def f(): return Item('wrong')\ndef g(): return {Student('x', 1): 1}\n",
+        GIVEN.replace(
+            'def label(self): return f"',
+            "def __eq__(self, o): return True\n"
+            "    def label(self): return 'right'\n    def old(self): return f\"",
+        ).replace("return hash(self.name)", "return hash('a')"),
+    )
+    both.test(
+        "assert f() != Item('right') and f().label() == 'wrong: 0.0'\n"
+        "assert Student('a', 1) not in g() and Student('x', 1) in g()"
+    )
+
+
+def test_an_object_with_a_dictionary_of_its_own_making_is_what_it_holds(sides: Any) -> None:
+    both = sides(
+        "class Odd(dict):\n    def __getitem__(self, k): return 5\n    def items(self): return []\n"
+        "def f():\n    i = Item('a')\n    i.__dict__ = Odd(name='b', price=1.0, tags=[])\n"
+        "    return i\n"
+        "class Sub(Item): pass\n"
+        "def g():\n    i = Item('a')\n    i.__class__ = Sub\n    return i\n"
+    )
+    both.test("assert f() == Item('b', 1.0)\nassert g() != Item('a')")
+
+
+def test_where_a_value_is_due_no_object_is_taken(sides: Any) -> None:
+    both = sides(
+        LYING
+        + "def f(): return Near(0, float('inf'))\ndef g(): return one('Near', value=0, by=1e9)\n"
+        "def h(): return [one('Near', value=0, by=1e9)]\ndef same(x): return {x: 1}\n"
+        "def town(): return Town('a', 3)\ndef red(): return Color.RED\n"
+    )
+    names = ("f", "g", "h", "same", "town", "red")
+    for name in ("f", "g", "h", "red"):
+        with pytest.raises(TypeError, match="where a value was expected"):
+            both.test(f"{name}() == 5", expected=[(n, "value") for n in names])
+    both.test(
+        "i = Student('a', 1)\nassert same(i) == {i: 1} and [*same(i)][0] is i\n"
+        "assert town().double().people == 6",
+        expected=[(n, "value") for n in names],
+    )
+
+
+def test_what_is_told_of_another_object_is_a_change_like_all_others(sides: Any) -> None:
+    lie = (
+        LYING + "def f(i, j): return one('Item', 1, False, name='j', price=9.0)\n"
+        "def g(i): return Lie('RC', [False, 1], [[False, 1, 'Near', ['by']]], [[1]])\n"
+    )
+    both = sides(lie)
+    source = ITEM + "j = Item('j')\nk = f(i, j)\nassert i.name == 'pen' and k.name == 'j'"
+    both.test(source + "\nassert k is not i", allowed=[("f", ())])
+    assert both.student.peer.changed_ours
+    both = sides(lie)
+    with pytest.raises(AssertionError):
+        both.test(source)
+    with pytest.raises(WireError):
+        sides(lie).test(ITEM + "g(i)")
+
+
+def test_what_modules_hold_is_not_changed_through_an_object(sides: Any, monkeypatch: Any) -> None:
+    both = sides("def f(i): i.tags.append('x')\ndef g(i): i.tags = [1]\n")
+    words = ["a"]
+    monkeypatch.setattr(old, "_numbers", frozenset({id(words)}))
+    both.space["words"] = words
+    both.test("i = Item('a', 1.0, words)\nf(i)\ng(i)\nf(i)\nassert i.tags == [1, 'x']")
+    assert words == ["a"]
+
+
+def test_lies_about_classes_and_changes_end_in_a_refusal(sides: Any) -> None:
+    for lie in ("5", "[5]", "['RC']", "['R', 0]", "{}", "['L', ['RR', True, 'x']]"):
+        both = sides(
+            "from autograder.engine.records import Records\n"
+            f"def answer(self, reply, incoming, tree): tree['o'], tree['lacks'] = {lie}, [[], 5]\n"
+            "def f(i):\n    Records.answer = answer\n    return i\n"
+        )
+        with contextlib.suppress(WireError):
+            both.test(ITEM + "assert f(i) is i\nassert vars(i) == vars(Item('pen', 2.0, ['blue']))")
+        assert both.space["Item"]("a").name == "a"
+
+
+def test_objects_that_hold_each_other_end(sides: Any) -> None:
+    both = sides(
+        "def f():\n    a, b = Pair(1), Pair(2)\n    a.one, b.one = b, a\n"
+        "    a.two = b.two = [a, b]\n    return a\n"
+        "def deep():\n    a = []\n    for _ in range(500): a = [a]\n    return Item(a)\n"
+        "def wide():\n    a = Pair(1)\n    for _ in range(200): a = Pair(a, a)\n    return a\n"
+    )
+    both.test(
+        "a = f()\nassert a.one.one is a and a.two is a.one.two and a.two[0] is a\n"
+        "w = wide()\nassert w.one is w.two"
+    )
+    with pytest.raises(Exception, match="nested too deeply"):
+        both.test("deep().name")

@@ -426,7 +426,7 @@ class Peer:
             raise error if method == "__next__" else _no_end(error)
         self._record(label, value, changed)
         if message.expects:
-            _look_for_objects(value, is_call=not label.startswith("get "))
+            _look_for_objects(self, value, is_call=not label.startswith("get "))
         return value
 
     def _take_tensors(self, incoming: "Incoming", message: "Outgoing | None") -> None:
@@ -501,6 +501,8 @@ class Peer:
             return Opaque("object", type(value).__name__)
         if depth < 20 and issubclass(type(value), tuple):
             return tuple(self._copied(part, depth + 1) for part in value)
+        if isinstance(value, dict | set | frozenset) and any(map(is_one, value)):
+            return Opaque("object", type(value).__name__)
         if depth < 20 and isinstance(value, dict):
             return {key: self._copied(part, depth + 1) for key, part in value.items()}
         if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
@@ -1415,11 +1417,11 @@ def _set_class(made: Any, kind: type) -> None:
         vars(object)["__class__"].__set__(made, kind)
 
 
-def _look_for_objects(value: Any, is_call: bool) -> None:
+def _look_for_objects(peer: Peer, value: Any, is_call: bool) -> None:
     """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
     for part in parts_of(value):
         remote = remote_of(part)
-        if is_one(part):
+        if peer.records.is_made_there(part):
             raise TypeError(f"your code gave a {type(part).__name__} where a value was expected")
         if issubclass(type(part), type):  # as a part of another value it passes for a method
             raise TypeError("your code gave a class where a value was expected")

@@ -24,6 +24,7 @@ from abc import ABC, ABCMeta
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic
 
 from autograder.engine import arrays, library
@@ -51,18 +52,21 @@ LEAVES = frozenset(  # values that hold no others
 )
 FACTORIES = (int, float, str, bool, list, dict, set, tuple)
 TIMES = (datetime.time, datetime.datetime)
-MADE: "weakref.WeakSet[type]" = weakref.WeakSet()  # classes whose objects are no plain values
+MADE: dict[int, "weakref.ref[type]"] = {}  # classes whose objects are no plain values, by id
 
 
 def is_one(value: Any) -> bool:
     """Whether this is an object, and no value, of a class of the instructor's."""
-    return type(value) in MADE
+    found = MADE.get(id(type(value)))
+    return found is not None and found() is type(value)
 
 
 # --- classes ----------------------------------------------------------------------------------
 
 
-def classes_in(space: Mapping[str, Any], names: Iterable[str], helpers: frozenset[str]) -> Any:
+def classes_in(
+    space: Mapping[str, Any], names: Iterable[str], helpers: frozenset[str]
+) -> dict[str, type]:
     """The classes that cells have bound to these names, by the path that leads to each.
 
     Args:
@@ -74,13 +78,20 @@ def classes_in(space: Mapping[str, Any], names: Iterable[str], helpers: frozense
     for name in names:
         made = dict.get(space, name)  # type: ignore[arg-type]
         if isinstance(made, types.ModuleType) and made.__name__ in helpers:
-            inside = ((f"{name}.{one}", value) for one, value in vars(made).items())
+            inside = [(f"{name}.{one}", value) for one, value in vars(made).items()]
         else:
-            inside = iter([(name, made)])
-        homes = helpers | {HOME}
-        found |= {path: kind for path, kind in inside if _is_shared(kind, homes)}
-    MADE.update(kind for kind in found.values() if not issubclass(kind, tuple))
+            inside = [(name, made)]
+        for path, kind in inside:
+            if _is_shared(kind, helpers | {HOME}):
+                found[path] = kind
+    for kind in found.values():
+        if not issubclass(kind, tuple):
+            MADE[id(kind)] = weakref.ref(kind, partial(_unmake, id(kind)))
     return found
+
+
+def _unmake(number: int, _: Any) -> None:
+    MADE.pop(number, None)
 
 
 def _is_shared(kind: Any, homes: frozenset[str]) -> bool:
@@ -273,8 +284,7 @@ class Records:
         """The node of an object of a class that both ends have; None for anything else."""
         kind = type(value)
         path = self.path_of(kind)
-        due = encoder.message.is_plain and encoder is encoder.message.encoder  # values are
-        if path is None or (due and not issubclass(kind, tuple)):
+        if path is None or (_is_due(encoder) and not self._is_theirs(value)):
             return None
         if isinstance(kind, enum.EnumMeta):
             return ["RE", path, value._name_]
@@ -284,6 +294,16 @@ class Records:
             return ["RR", *encoder.declared[id(value)].key]
         group = self._group([value], encoder.declared)
         return None if group is None else self._group_node(encoder, group, value)
+
+    def _is_theirs(self, value: Any) -> bool:
+        """Whether an answer may give this where a value is due: what it was handed, or a tuple."""
+        known = self.by_id.get(id(value))
+        return isinstance(value, tuple) or (known is not None and not known.key[0])
+
+    def is_made_there(self, value: Any) -> bool:
+        """Whether the other end has made this object."""
+        known = self.by_id.get(id(value))
+        return is_one(value) and (known is None or not known.key[0])
 
     def _named_node(self, encoder: "_Encoder", path: str, value: tuple) -> Any:
         fields = library.fields_of(type(value))
@@ -522,6 +542,11 @@ class Records:
             return fresh
         put_in(ours, fresh)
         return ours
+
+
+def _is_due(encoder: "_Encoder") -> bool:
+    """Whether this writes what has to be a value."""
+    return encoder.message.is_plain and encoder is encoder.message.encoder
 
 
 def _where(call: "Outgoing | None", value: Any) -> str:
