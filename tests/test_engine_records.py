@@ -1,17 +1,21 @@
 """Objects of the instructor's own classes: real ones on either side, and no lie earns a point."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from autograder.engine import old
+from autograder.assignment import read_assignment
+from autograder.engine import old, worker
 from autograder.engine.trusted import Guard, Space
 from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
 from autograder.syntax import facts
 from tests.test_engine_peer import answering
+from tests.test_engine_worker import SETUP, Task, Transcripts
 
 GIVEN = """
 import copy, dataclasses, enum
@@ -48,6 +52,9 @@ class Account:
     def deposit(self, amount):
         self._balance += amount
         self.log.append(amount)
+class Person:
+    def __init__(self, name): self.__name = name
+    def get_name(self): return self.__name
 class Safe:
     def __init__(self, code): self._code, self.tries = code, 0
     def opens(self, code):
@@ -169,6 +176,10 @@ RIGHT: dict[str, tuple[str, str]] = {
         "def f(a): return Any_(b=a.a)",
         "assert vars(f(Any_(a=[1]))) == {'b': [1]}",
     ),
+    "getters": (
+        "def f(p): return type(p)(p.get_name() + 'x')",
+        "assert f(Person('a')).get_name() == 'ax'",
+    ),
     "named tuples": (
         "def f(c):\n    match c:\n        case City(name, people): c = City(name, people + 1)\n"
         "    return c, isinstance(c, City), Town('x', 2), c._replace(name='u')",
@@ -255,6 +266,17 @@ def test_an_object_that_an_answer_keeps_stays_the_same_object(sides: Any) -> Non
     both.test("assert give().name == 'pen'\ni = Item('b')\nkeep(i)\nassert give() is give()")
 
 
+def test_an_array_in_an_object_that_an_answer_keeps_is_seen_to_change(sides: Any) -> None:
+    both = sides(
+        "kept = []\ndef keep(p): kept.append(p)\ndef late(): kept[0].one[0] = 7\n"
+        "def now(p): p.one[1] = 8; return p.one\ndef look(): return kept[0].one.tolist()\n"
+    )
+    both.test(
+        "import numpy as np\np = Pair(np.zeros(2))\nkeep(p)\nlate()\nassert p.one[0] == 7\n"
+        "assert now(p) is p.one and p.one.tolist() == [7, 8]\np.one[:] = 1\nassert look() == [1, 1]"
+    )
+
+
 def test_a_test_that_is_called_back_sees_what_was_changed(sides: Any) -> None:
     both = sides(CHANGING)
     crossings = both.test(
@@ -318,6 +340,114 @@ def test_what_a_test_does_between_calls_is_told_to_nobody_in_the_next_test(sides
     both = sides(CHANGING + "def price(): return kept[0].price\n")
     both.test(ITEM + "keep(i)")
     both.test("i.price = 77.0\nassert price() == 2.0")
+
+
+# --- whole submissions --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def course(tmp_path: Any, open_zygote: Zygote) -> Callable[..., Task]:
+    """course(kind) makes an assignment whose classes stand in a cell of this kind."""
+
+    def make(kind: str, given: str = GIVEN, tests: str = TESTS) -> Task:
+        parts = [("setup", SETUP), (kind, given), ("work", WORK), ("t_work", tests, 1)]
+        return Task(tmp_path, open_zygote, parts, 20.0)
+
+    return make
+
+
+WORK = """
+def cheaper(i, factor): return Item(i.name, i.price * factor, list(i.tags))
+def raise_by(i, x): i.price += x
+def price(i): return i.price
+def towns(c): return [c for c in [c] if c.people]
+def marked(n): n.seen = True; return n
+"""
+TESTS = """
+i = Item("pen", 2.0, ["blue"])
+assert cheaper(i, 0.5) == Item("pen", 1.0, ["blue"]) and i.price == 2.0
+raise_by(i, 1)
+assert i.price == 3.0 and price(i) == i.price
+assert towns(City("ulm", 3))[0].name == "ulm"
+assert marked(Node(1)).seen
+"""
+
+
+@pytest.mark.parametrize("kind", ["table", "data"])  # locked, and one that a student may edit
+def test_a_question_about_objects_is_graded_as_in_one_process(course: Any, kind: str) -> None:
+    made = course(kind)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    right = WORK.replace(
+        "Item(i.name, i.price * factor, list(i.tags))",
+        "dataclasses.replace(\n        i, price=factor * vars(i)['price'])",
+    ).replace("c.people]", "isinstance(c, City)]")
+    assert made.scores(work=right) == {"t_work": 1}
+    for wrong in ("i.price = 0; return 0", "i.tags.clear(); return i.price"):
+        verdicts = made.verdicts(
+            work=WORK.replace("price(i): return i.price", f"price(i): {wrong}")
+        )
+        assert verdicts["t_work"].score == (0 if "return 0" in wrong else 1)
+    lax = GIVEN.replace("def label", "def __eq__(self, o): return True\n    def label")
+    edited = {kind: lax, "work": WORK.replace("* factor", "* 7")}
+    assert made.scores(**edited) == {"t_work": 0}
+
+
+ROBOT = """
+class Robot:
+    def __init__(self, place): self.place, self.moves = place, 0
+    def move(self, by): self.place, self.moves = self.place + by, self.moves + 1
+class Chain:
+    def __init__(self): self.first = None
+    def put(self, x): self.first = [x, self.first]
+"""
+DRIVE = """
+def drive(r, to):
+    while r.place != to: r.move(1 if r.place < to else -1)
+def where(r): return r.place
+def cut(c): c.first = None
+"""
+DRIVES = """
+r = Robot(0)
+drive(r, 3)
+assert r.place == 3 and r.moves == 3
+assert where(r) == 3
+"""
+CUTS = "c = Chain()\nc.put(1)\ncut(c)\nassert c.first is None and where(Robot(5)) == 5"
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_the_reference_changes_by_methods_alone_an_answer_does_as_well(
+    tmp_path: Any, open_zygote: Zygote, is_known: bool
+) -> None:
+    parts = [("table", ROBOT), ("work", DRIVE), ("t_drive", DRIVES, 1), ("t_cut", CUTS, 1)]
+    made = Task(tmp_path, open_zygote, parts, 20.0)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    if is_known:
+        made.known = Transcripts(made)
+    assert made.scores(work=DRIVE) == {"t_drive": 1, "t_cut": 1}
+    right = DRIVE.replace("while", "assert isinstance(r, Robot)\n    while")
+    assert made.scores(work=right) == {"t_drive": 1, "t_cut": 1}
+    seen = DRIVE.replace("r.place\n", "vars(r)['place']\n")
+    assert made.scores(work=seen)["t_cut"] == 1
+    for lie in ("r.place, r.moves = to, 3", "r.__dict__.update(place=to, moves=3)"):
+        wrong = f"def drive(r, to): {lie}\ndef where(r): return 3\ndef cut(c): c.first = None"
+        assert made.scores(work=wrong)["t_drive"] == 0, lie
+
+
+def test_objects_of_a_helpers_classes_cross_as_well(course: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.setitem(sys.modules, "helper", sys)  # taken away afterwards, whatever it is then
+    del sys.modules["helper"]
+    made = course("table", "import dataclasses\nimport helper\nfrom helper import City, Item, Node")
+    folder = made.assignment.folder
+    (folder / "helper.py").write_text(GIVEN)
+    made.assignment = replace(read_assignment(folder), stand_in=True)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    right = WORK.replace("Item(i.name", "helper.Item(i.name").replace(
+        "c.people]", "isinstance(c, helper.City)]"
+    )
+    assert made.scores(work=right) == {"t_work": 1}
+    assert made.scores(work=WORK.replace("* factor", "* 7")) == {"t_work": 0}
 
 
 # --- lies ----------------------------------------------------------------------------------------

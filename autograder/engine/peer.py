@@ -21,7 +21,7 @@ from typing import Any
 from autograder.engine import arrays, based, errors, library, rng
 from autograder.engine.aliases import MAX_EDIT, MAX_OF_ONE, Shared, exchange, other, put_in
 from autograder.engine.clock import Clock, Over
-from autograder.engine.records import TAGS, Records, is_one
+from autograder.engine.records import MADE, TAGS, Records, is_one
 from autograder.engine.stand_ins import (
     FORWARDED,
     MAX_CLASSES,
@@ -501,7 +501,7 @@ class Peer:
             return Opaque("object", type(value).__name__)
         if depth < 20 and issubclass(type(value), tuple):
             return tuple(self._copied(part, depth + 1) for part in value)
-        if isinstance(value, dict | set | frozenset) and any(map(is_one, value)):
+        if MADE and isinstance(value, dict | set | frozenset) and any(map(is_one, value)):
             return Opaque("object", type(value).__name__)
         if depth < 20 and isinstance(value, dict):
             return {key: self._copied(part, depth + 1) for key, part in value.items()}
@@ -1421,7 +1421,7 @@ def _look_for_objects(peer: Peer, value: Any, is_call: bool) -> None:
     """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
     for part in parts_of(value):
         remote = remote_of(part)
-        if peer.records.is_made_there(part):
+        if MADE and peer.records.is_made_there(part):
             raise TypeError(f"your code gave a {type(part).__name__} where a value was expected")
         if issubclass(type(part), type):  # as a part of another value it passes for a method
             raise TypeError("your code gave a class where a value was expected")

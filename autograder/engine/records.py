@@ -7,7 +7,8 @@ an object by a number, so that it comes back as itself; with each message goes w
 
 The trusted end makes objects only of classes that the instructor's cells have made here. Of what an
 answer tells it believes values, under names that the class's own text sets. An object that hides
-something, behind a name with an underscore, is not told: it stays a stand-in.
+something, behind a name with an underscore, is not told: it stays a stand-in. So does one that the
+reference changes by its own methods alone: they run here.
 """
 
 import collections
@@ -40,9 +41,20 @@ MAX_KNOWN = 500  # objects that are remembered from one message to the next
 MAX_GROUP = 50_000  # objects that are told at once
 MAX_PARTS = 500_000  # of their attributes
 MAX_NAME = 100
+MAX_ARRAY = 20_000  # bytes of one in which changes are looked for
 DEEPEST = 50  # that values are compared
 BESIDE = (ABC, Generic, object)  # classes of Python's own that one of these may be made of
-OPENING = ("__repr__", "__str__", "__iter__")  # what these show is hidden from nobody
+SHOWING = ("__repr__", "__str__", "__iter__")  # what these show is hidden from nobody
+GETTING = {"RESUME", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "RETURN_VALUE"}  # so do these
+INITIAL = ("__init__", "__post_init__", "__new__", "__setattr__", "__delattr__", "__setstate__")
+SETTING = ("STORE_ATTR", "DELETE_ATTR")
+SETTING_PARTS = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+IN_PLACE = frozenset(
+    (
+        *("append", "appendleft", "add", "clear", "discard", "extend", "extendleft", "insert"),
+        *("pop", "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update"),
+    )
+)
 CHANGING = frozenset(("__dict__", "setattr", "vars"))  # by which names are set that nobody foresees
 LEAVES = frozenset(  # values that hold no others
     (
@@ -76,9 +88,11 @@ def classes_in(
     """
     found: dict[str, type] = {}
     for name in names:
-        made = dict.get(space, name)  # type: ignore[arg-type]
+        made: Any = dict.get(space, name)  # type: ignore[arg-type]
         if isinstance(made, types.ModuleType) and made.__name__ in helpers:
-            inside = [(f"{name}.{one}", value) for one, value in vars(made).items()]
+            inside: list[tuple[str, Any]] = [
+                (f"{name}.{one}", value) for one, value in vars(made).items()
+            ]
         else:
             inside = [(name, made)]
         for path, kind in inside:
@@ -124,38 +138,52 @@ class Shape:
     is_open: bool  # whether it sets attributes whose names nobody can foresee
     methods: frozenset[str]  # what an attribute may not stand in front of
     hides: bool  # whether objects have what an answer cannot ask them for
+    acts: bool  # whether methods change an object that is made
 
 
 def shape_of(kind: type) -> Shape:
     """The same, found by reading the class and the code of its functions."""
-    slots: dict[str, Any] = {}
-    names, shown, methods, used = set[str](), set[str](), set[str](), set[str]()
-    in_init = set[str]()
+    shape = Shape({}, bool(kind.__dictoffset__), set(), False, frozenset(), False, False)
+    shown, methods, in_init = set[str](), set[str](), set[str]()
     for one in reversed(kind.__mro__[:-1]):
-        names |= vars(one).get("__annotations__", {}).keys()
+        shape.names |= vars(one).get("__annotations__", {}).keys()
         for name, made in vars(one).items():
             if isinstance(made, types.MemberDescriptorType):
-                slots[name] = made
-                names.add(name)
+                shape.slots[name] = made
+                shape.names.add(name)
                 continue
-            is_open = isinstance(made, property) or hasattr(made, "attrname") or name in OPENING
             for code in _codes(made):
-                stored = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR"}
-                names |= stored
-                in_init |= stored if name == "__init__" else set()
-                used |= set(code.co_names)
-                shown |= set(code.co_names) if is_open else set()
+                sets = _names_set(code)
+                shape.names |= sets
+                shape.is_open |= not CHANGING.isdisjoint(code.co_names)
+                if name in INITIAL:
+                    in_init |= sets
+                elif one.__module__ not in ("abc", "typing"):
+                    shape.acts |= bool(sets) or _changes_parts(code)
+                if _shows(name, made, code):
+                    shown |= set(code.co_names)
             if callable(made) or hasattr(type(made), "__get__"):
                 methods.add(name)
-    hidden = {name for name in names if name.startswith("_")}
-    return Shape(
-        slots=slots,
-        has_dict=bool(kind.__dictoffset__),
-        names=names,
-        is_open=bool(used & CHANGING),
-        methods=frozenset(methods - in_init),
-        hides=bool(hidden - shown),
-    )
+    shape.methods = frozenset(methods - in_init)
+    shape.hides = any(name.startswith("_") and name not in shown for name in shape.names)
+    return shape
+
+
+def _names_set(code: types.CodeType) -> set[str]:
+    return {i.argval for i in dis.get_instructions(code) if i.opname in SETTING}
+
+
+def _changes_parts(code: types.CodeType) -> bool:
+    """Whether a function may change a list, or the like, in place."""
+    names = {i.opname for i in dis.get_instructions(code)}
+    return not IN_PLACE.isdisjoint(code.co_names) or not names.isdisjoint(SETTING_PARTS)
+
+
+def _shows(name: str, made: Any, code: types.CodeType) -> bool:
+    """Whether a function of a class gives away what it reads of an object."""
+    if isinstance(made, property) or hasattr(made, "attrname") or name in SHOWING:
+        return True
+    return code.co_argcount == 1 and {i.opname for i in dis.get_instructions(code)} <= GETTING
 
 
 def _codes(made: Any) -> Iterator[types.CodeType]:
@@ -195,6 +223,7 @@ class Records:
         self.known: dict[tuple[bool, int], Known] = {}
         self.by_id: dict[int, Known] = {}
         self.next = 1
+        self.guarded: frozenset[str] = frozenset()  # whose objects the reference changes in a test
         self.is_late = False  # whether what is read tells of changes
 
     def attach(self, home: Mapping[str, Any], classes: dict[str, type | None]) -> None:
@@ -355,7 +384,7 @@ class Records:
     def _state(self, value: Any) -> dict[str, tuple[Any, Any]]:
         held = attributes(value, self.shape(type(value)))
         return {
-            name: (part, parts_of(part) if type(part) in HOLDERS else None)
+            name: (part, parts_of(part) if _can_change(part) else None)
             for name, part in held.items()
         }
 
@@ -388,10 +417,19 @@ class Records:
             return []
         shape = self.shape(kind)
         known = self.by_id.get(id(value))
-        if shape.hides and not self.peer.is_free and (known is None or known.key[0]):
+        is_ours = not self.peer.is_free and (known is None or known.key[0])
+        if is_ours and (shape.hides or self._is_guarded(kind, shape)):
             return None
         held = attributes(value, shape)
         return list(held.values()) if all(map(_is_name, held)) else None
+
+    def _is_guarded(self, kind: type, shape: Shape) -> bool:
+        """Whether an answer may change such objects by their own methods alone, as the reference.
+
+        These methods then run here, and nothing else is believed of what they change.
+        """
+        sets: Any = getattr(self.home, "attributes", frozenset())
+        return kind.__name__ in self.guarded and shape.acts and sets.isdisjoint(shape.names)
 
     def parts_of(self, value: Any) -> list[Any]:
         """What an object of such a class holds."""
@@ -437,7 +475,7 @@ class Records:
         fields = library.fields_of(kind) if tag == "RN" and kind is not None else None
         if fields is None or len(fields[1]) != len(parts) - 1:
             raise WireError("a message holds an object of a class that is not known here")
-        return tuple.__new__(kind, incoming.values(parts[1:]))
+        return tuple.__new__(kind, incoming.values(parts[1:]))  # type: ignore[arg-type]
 
     def _read_group(self, incoming: "Incoming", key: Any, heads: Any, contents: Any) -> Any:
         if len(heads) > MAX_GROUP or len(heads) != len(contents):
@@ -547,6 +585,12 @@ class Records:
 def _is_due(encoder: "_Encoder") -> bool:
     """Whether this writes what has to be a value."""
     return encoder.message.is_plain and encoder is encoder.message.encoder
+
+
+def _can_change(value: Any) -> bool:
+    """Whether a value is looked at for changes in place."""
+    is_small = arrays.is_array(value) and value.nbytes <= MAX_ARRAY
+    return type(value) in HOLDERS or is_small
 
 
 def _where(call: "Outgoing | None", value: Any) -> str:

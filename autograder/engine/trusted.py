@@ -123,7 +123,7 @@ class Space(dict):
             live: names of answers that the reference's own functions use: only such a one is set in
                 the student's process, and only there its value is known after a test has set it.
             texts: gives the texts that tests may evaluate, those that the instructor wrote.
-            attributes: names of attributes that the instructor's cells set.
+            attributes: names of attributes that the instructor's cells set, but for `self`'s.
         """
         super().__init__(__name__=HOME, __builtins__=_builtins(texts))
         self._student: Student | None = None
