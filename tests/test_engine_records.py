@@ -248,9 +248,8 @@ def test_what_a_call_changes_in_an_object_is_changed(sides: Any) -> None:
     assert both.student.peer.changed_ours
     assert [c.changed for c in crossings] == [
         ("Item@0",),
-        *2 * [("list@0.2",)],
-        *2 * [("Item@0",)],
-        ("list@0.2", "Account@0"),
+        *4 * [("Item@0",)],
+        ("Account@0",),
     ]
 
 
@@ -306,6 +305,15 @@ def test_protected_objects_stay(sides: Any) -> None:
     )
     assert both.student.peer.changed_ours
     both.test(ITEM + "change(i)\nassert i.price == 5.0", allowed=[("change", ("Item@0",))])
+    for way in ("i.tags.append(1)", "i.tags = [*i.tags, 1]", "i.price = 1; i.tags.append(1)"):
+        both = sides(f"def change(n, items):\n    i = items[0]\n    {way}\ndef other(i): {way}")
+        crossings = both.test(
+            ITEM + "change(0, [i])\nassert i.tags[-1] == 1\nj = Item('j')\nother(j)\n"
+            "assert j == Item('j')",
+            allowed=[("change", ("Item@1.0",)), ("other", ("Item@1",))],
+        )
+        assert [c.changed for c in crossings] == [("Item@1.0",), ("Item@0",)]
+    both = sides(CHANGING)
     both.test(ITEM + "tell(i, lambda j: 1)\nassert i.price == 2.0", allowed=[("tell", ("Item@1",))])
 
 
@@ -394,8 +402,9 @@ def test_a_question_about_objects_is_graded_as_in_one_process(course: Any, kind:
 
 ROBOT = """
 class Robot:
-    def __init__(self, place): self.place, self.moves = place, 0
+    def __init__(self, place): self.place, self.moves, self.log = place, 0, []
     def move(self, by): self.place, self.moves = self.place + by, self.moves + 1
+    def turn(self): self.log.append("turn")
 class Chain:
     def __init__(self): self.first = None
     def put(self, x): self.first = [x, self.first]
@@ -404,6 +413,7 @@ DRIVE = """
 def drive(r, to):
     while r.place != to: r.move(1 if r.place < to else -1)
 def where(r): return r.place
+def turn(r): r.turn()
 def cut(c): c.first = None
 """
 DRIVES = """
@@ -412,6 +422,7 @@ drive(r, 3)
 assert r.place == 3 and r.moves == 3
 assert where(r) == 3
 """
+TURNS = "r = Robot(0)\nturn(r)\nassert r.log == ['turn']"
 CUTS = "c = Chain()\nc.put(1)\ncut(c)\nassert c.first is None and where(Robot(5)) == 5"
 
 
@@ -420,18 +431,22 @@ def test_what_the_reference_changes_by_methods_alone_an_answer_does_as_well(
     tmp_path: Any, open_zygote: Zygote, is_known: bool
 ) -> None:
     parts = [("table", ROBOT), ("work", DRIVE), ("t_drive", DRIVES, 1), ("t_cut", CUTS, 1)]
+    parts += [("t_turn", TURNS, 1)]
     made = Task(tmp_path, open_zygote, parts, 20.0)
     assert worker.rehearse(made.assignment, made.zygote).complaints == []
     if is_known:
         made.known = Transcripts(made)
-    assert made.scores(work=DRIVE) == {"t_drive": 1, "t_cut": 1}
+    assert made.scores(work=DRIVE) == {"t_drive": 1, "t_cut": 1, "t_turn": 1}
     right = DRIVE.replace("while", "assert isinstance(r, Robot)\n    while")
-    assert made.scores(work=right) == {"t_drive": 1, "t_cut": 1}
+    assert made.scores(work=right) == {"t_drive": 1, "t_cut": 1, "t_turn": 1}
     seen = DRIVE.replace("r.place\n", "vars(r)['place']\n")
     assert made.scores(work=seen)["t_cut"] == 1
     for lie in ("r.place, r.moves = to, 3", "r.__dict__.update(place=to, moves=3)"):
-        wrong = f"def drive(r, to): {lie}\ndef where(r): return 3\ndef cut(c): c.first = None"
-        assert made.scores(work=wrong)["t_drive"] == 0, lie
+        wrong = (
+            f"def drive(r, to): {lie}\ndef where(r): return r.place\ndef cut(c): c.first = None\n"
+        )
+        wrong += "def turn(r): r.log = ['turn']"
+        assert made.scores(work=wrong) == {"t_drive": 0, "t_cut": 1, "t_turn": 0}, lie
 
 
 def test_objects_of_a_helpers_classes_cross_as_well(course: Any, monkeypatch: Any) -> None:

@@ -413,7 +413,8 @@ class Peer:
             if self.records.classes:
                 self.records.answered(incoming, message, frame.tree)
             value = incoming.value(frame.tree.get("r"))
-            changed += tuple(message.noted)
+            if message.noted or message.holders:
+                changed = message.once((*changed, *message.noted))
             if message.serial and "c" in frame.tree:
                 self.shared.back(message, incoming.kept[len(message.encoder.kept) :])
             for number in frame.tree.get("drop") or []:
@@ -549,7 +550,8 @@ class Peer:
     def protects(self, call: "Outgoing | None", kind: str, ours: Any) -> bool:
         """Whether a change that a call of ours makes to a value of ours is kept away from it.
 
-        Modules are told as one, however many of their parts were changed; values one by one.
+        Modules and objects are told as one, however many of their parts were changed; values one
+        by one.
         """
         if not self.policy.may_change(ours):
             return True
@@ -559,7 +561,7 @@ class Peer:
             call.is_counted, call.allowed = True, self.allows.next(call.label)
         if call is None or call.allowed[kind] <= 0:
             return True
-        if kind != "Module":
+        if kind != "Module" and kind not in call.holders.values():
             call.allowed[kind] -= 1
         return False
 
@@ -919,7 +921,8 @@ class Outgoing:
         self.kept_away: set[int] = set()  # those of them that stay as they are
         self.left = MAX_EDIT  # parts that it may tell of values that were changed
         self.added = -MAX_OF_ONE  # the place of the first that is new among them
-        self.noted: list[str] = []  # objects that the call has changed, as `named` names them
+        self.holders: dict[int, str] = {}  # labels of objects and their lists, by id
+        self.noted: list[str] = []  # objects that the call has changed
 
     def aliases(self) -> "_PlainEncoder":
         """What writes parts that a test has put into a value that is shared."""
@@ -939,13 +942,22 @@ class Outgoing:
     def named(self, place: int) -> str:
         """A value handed over: its kind, and where it stood among the arguments."""
         ours = self.encoder.kept[place]
-        return f"{type(ours).__name__}@{self.find().get(id(ours), f'#{place}')}"
+        label = f"{type(ours).__name__}@{self.find().get(id(ours), f'#{place}')}"
+        return self.holders.get(id(ours), label)
 
     def find(self) -> dict[int, str]:
         """Where each value stood among the arguments, before the call has changed them."""
         if self.where is None:
             self.where = _paths(self.values, self.peer.records)
+            self.holders = self.peer.records.holders(self, self.where)
         return self.where
+
+    def once(self, changed: tuple[str, ...]) -> tuple[str, ...]:
+        """What was changed, each object once, whatever was changed of it."""
+        objects, seen = set(self.holders.values()), set[str]()
+        return tuple(
+            one for one in changed if one not in objects or not (one in seen or seen.add(one))
+        )
 
     def answer(self, incoming: "Incoming", value: Any) -> Any:
         """The node of what a call gave; it may refer to what the call was handed."""

@@ -265,7 +265,7 @@ class Records:
     def leave(self, message: "Outgoing", tree: dict[str, Any]) -> None:
         """With a request: of which classes of ours the other end is to know; what has changed."""
         self._trim(message.encoder.declared)
-        now = tuple(self.classes)
+        now = tuple(filter(self.class_of, self.classes))
         runs = tree["op"] == "ask" and tree["p"][0] in ("run", "set", "delete")
         if not self.peer.is_free and (now != self.told or runs):
             tree["kinds"] = self.told = now
@@ -290,9 +290,10 @@ class Records:
     def answered(self, incoming: "Incoming", message: "Outgoing", tree: dict[str, Any]) -> None:
         """The same, at the other end."""
         kinds, lacks = message.frame.tree.get("kinds"), tree.get("lacks")
-        if kinds is not None:
-            there = set(kinds) if isinstance(lacks, list) else set()
-            self.ready = frozenset(there.difference(one for one in lacks or () if type(one) is str))
+        if kinds is not None and isinstance(lacks, list):
+            self.ready = frozenset(kinds).difference(one for one in lacks if type(one) is str)
+        elif kinds is not None:
+            self.told, self.ready = (), frozenset()  # to be told again
         self._arrive(incoming, tree.get("o"))
 
     def _arrive(self, incoming: "Incoming", told: Any) -> None:
@@ -431,6 +432,22 @@ class Records:
         sets: Any = getattr(self.home, "attributes", frozenset())
         return kind.__name__ in self.guarded and shape.acts and sets.isdisjoint(shape.names)
 
+    def holders(self, message: "Outgoing", where: Mapping[int, str]) -> dict[int, str]:
+        """What changes are named by: of an object's lists it is the object.
+
+        Whether one is put in the place of another, or it is changed itself, is the same to a test.
+        """
+        found: dict[int, str] = {}
+        for number, known in message.encoder.declared.items():
+            found[number] = f"{type(known.value).__name__}@{where.get(number, 'kept')}"
+            left = self.parts_of(known.value)
+            while left:
+                part = left.pop()
+                if id(part) not in found and type(part) not in LEAVES:
+                    found[id(part)] = found[number]
+                    left += _parts(part) or ()
+        return found
+
     def parts_of(self, value: Any) -> list[Any]:
         """What an object of such a class holds."""
         return [*attributes(value, self.shape(type(value))).values()] if is_one(value) else []
@@ -535,8 +552,10 @@ class Records:
         own = attributes(value, self.shape(type(value)))
         if own.keys() == told.keys() and all(alike(own[name], told[name]) for name in own):
             return
-        label = f"{type(value).__name__}@{_where(call, value)}"
+        label = f"{type(value).__name__}@kept"
         if call is not None:
+            call.find()
+            label = call.holders.setdefault(id(value), label)
             call.noted.append(label)
         self.peer.note_change(type(value).__name__)
         if self.peer.protects(call, label, value):
@@ -591,10 +610,6 @@ def _can_change(value: Any) -> bool:
     """Whether a value is looked at for changes in place."""
     is_small = arrays.is_array(value) and value.nbytes <= MAX_ARRAY
     return type(value) in HOLDERS or is_small
-
-
-def _where(call: "Outgoing | None", value: Any) -> str:
-    return "kept" if call is None else call.find().get(id(value), "kept")
 
 
 def _is_name(name: Any) -> bool:
