@@ -325,6 +325,8 @@ def test_what_is_no_value_stays_a_stand_in(sides: Any) -> None:
         "def mine(): return Mine('a')\n"
         "def odd(): return Item(lambda: 3)\n"
         "def safe(): return Safe(3)\n"
+        "def g2(i): return [n for n in dir(i) if n == '_expected'], '_expected' in vars(Item)\n"
+        "def made(): return Item('m')\n"
     )
     both.test(
         "assert f(Item(lambda x: x)) == (3, True, False)\n"
@@ -332,7 +334,9 @@ def test_what_is_no_value_stays_a_stand_in(sides: Any) -> None:
         "assert not isinstance(mine(), Item) and mine().name == 'a'\n"
         "assert odd().name() == 3\n"
         "class Mine(Item): pass\nassert f(Mine(lambda x: x))[0] == 3\n"
-        "assert safe().opens(3)"
+        "assert safe().opens(3)\n"
+        "i = Item(3)\ni._expected = 7\nassert g2(i) == ([], False)\n"
+        "i = made()\ni._expected = 7\nassert g2(i)[0] == []"
     )
 
 
@@ -507,6 +511,8 @@ REFUSED = {
     "fewer parts than objects": "Lie('RC', [True, 1], [[True, 1, 'Item', []]], [])",
     "nothing": "Lie('RC', [True, 1], [], [])",
     "too much": "Lie('RC', [True, 1], [[True, 1, 'Item', []]] * 60000, [[]] * 60000)",
+    "too much of everything": "Lie('L', *3 * [['RC', [True, 1], 40000 * [[True, 1, 'Item', []]], "
+    "40000 * [[]]]])",
     "a hole": "Lie('RR', True, 77)",
     "two classes": "Lie('RC', [True, 1], [[True, 1, 'Item', []], [True, 1, 'Near', []]], [[], []])",
     "a key without its hash": "Lie('RC', [True, 1], [[True, 1, 'Student', ['grade']]], "

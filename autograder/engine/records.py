@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from autograder.engine import arrays, library
 from autograder.engine.aliases import is_same, other, parts_of, put_in
-from autograder.engine.wire import HOLDERS, WireError
+from autograder.engine.wire import HOLDERS, MAX_NODES, WireError
 
 if TYPE_CHECKING:
     from autograder.engine.peer import Incoming, Outgoing, Peer, _Encoder
@@ -40,6 +40,8 @@ TAGS = frozenset(("RC", "RR", "RE", "RN"))
 MAX_KNOWN = 500  # objects that are remembered from one message to the next
 MAX_GROUP = 50_000  # objects that are told at once
 MAX_PARTS = 500_000  # of their attributes
+MAX_LIST = 5_000  # parts of one in which changes are looked for
+WEIGHT = 20  # parts of a message that an object takes the room of
 MAX_NAME = 100
 MAX_ARRAY = 20_000  # bytes of one in which changes are looked for
 DEEPEST = 50  # that values are compared
@@ -137,14 +139,14 @@ class Shape:
     names: set[str]  # attributes that the text of the class sets
     is_open: bool  # whether it sets attributes whose names nobody can foresee
     methods: frozenset[str]  # what an attribute may not stand in front of
-    hides: bool  # whether objects have what an answer cannot ask them for
+    shown: set[str]  # attributes that its functions give away
     acts: bool  # whether methods change an object that is made
 
 
 def shape_of(kind: type) -> Shape:
     """The same, found by reading the class and the code of its functions."""
-    shape = Shape({}, bool(kind.__dictoffset__), set(), False, frozenset(), False, False)
-    shown, methods, in_init = set[str](), set[str](), set[str]()
+    shape = Shape({}, bool(kind.__dictoffset__), set(), False, frozenset(), set(), False)
+    methods, in_init = set[str](), set[str]()
     for one in reversed(kind.__mro__[:-1]):
         shape.names |= vars(one).get("__annotations__", {}).keys()
         for name, made in vars(one).items():
@@ -161,11 +163,10 @@ def shape_of(kind: type) -> Shape:
                 elif one.__module__ not in ("abc", "typing"):
                     shape.acts |= bool(sets) or _changes_parts(code)
                 if _shows(name, made, code):
-                    shown |= set(code.co_names)
+                    shape.shown |= set(code.co_names)
             if callable(made) or hasattr(type(made), "__get__"):
                 methods.add(name)
     shape.methods = frozenset(methods - in_init)
-    shape.hides = any(name.startswith("_") and name not in shown for name in shape.names)
     return shape
 
 
@@ -419,10 +420,12 @@ class Records:
         shape = self.shape(kind)
         known = self.by_id.get(id(value))
         is_ours = not self.peer.is_free and (known is None or known.key[0])
-        if is_ours and (shape.hides or self._is_guarded(kind, shape)):
-            return None
         held = attributes(value, shape)
-        return list(held.values()) if all(map(_is_name, held)) else None
+        if not all(map(_is_name, held)) or (is_ours and self._is_guarded(kind, shape)):
+            return None
+        told = shape.shown if is_ours or known is None else {*shape.shown, *known.state}
+        hides = any(name.startswith("_") and name not in told for name in held)
+        return None if hides and not self.peer.is_free else list(held.values())
 
     def _is_guarded(self, kind: type, shape: Shape) -> bool:
         """Whether an answer may change such objects by their own methods alone, as the reference.
@@ -495,9 +498,10 @@ class Records:
         return tuple.__new__(kind, incoming.values(parts[1:]))  # type: ignore[arg-type]
 
     def _read_group(self, incoming: "Incoming", key: Any, heads: Any, contents: Any) -> Any:
-        if len(heads) > MAX_GROUP or len(heads) != len(contents):
-            raise WireError("a message holds too many objects")
         incoming.mind_the_clock()
+        incoming.nodes += WEIGHT * len(heads)
+        if incoming.nodes > MAX_NODES or len(heads) != len(contents):
+            raise WireError("a message holds too many objects")
         met = [self._met(*head) for head in heads]
         for (known, is_new, names), nodes in zip(met, contents, strict=True):
             held = dict(zip(names, incoming.values(nodes), strict=True))
@@ -609,7 +613,7 @@ def _is_due(encoder: "_Encoder") -> bool:
 def _can_change(value: Any) -> bool:
     """Whether a value is looked at for changes in place."""
     is_small = arrays.is_array(value) and value.nbytes <= MAX_ARRAY
-    return type(value) in HOLDERS or is_small
+    return is_small or (type(value) in HOLDERS and len(value) <= MAX_LIST)
 
 
 def _is_name(name: Any) -> bool:
