@@ -51,13 +51,16 @@ GETTING = {"RESUME", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "RETURN_VALUE
 INITIAL = ("__init__", "__post_init__", "__new__", "__setattr__", "__delattr__", "__setstate__")
 SETTING = ("STORE_ATTR", "DELETE_ATTR")
 SETTING_PARTS = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+OPENING = frozenset(("__dict__", "setattr", "vars"))  # by these names are set that nobody foresees
+CHANGING = OPENING | {"delattr", "__setattr__", "__delattr__"}
 IN_PLACE = frozenset(
     (
         *("append", "appendleft", "add", "clear", "discard", "extend", "extendleft", "insert"),
         *("pop", "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update"),
+        *("heappush", "heappop", "heapify", "heapreplace", "insort", "shuffle", "fill", "put"),
+        *CHANGING,
     )
 )
-CHANGING = frozenset(("__dict__", "setattr", "vars"))  # by which names are set that nobody foresees
 LEAVES = frozenset(  # values that hold no others
     (
         *(type(None), bool, int, float, complex, str, bytes, range, fractions.Fraction),
@@ -157,7 +160,7 @@ def shape_of(kind: type) -> Shape:
             for code in _codes(made):
                 sets = _names_set(code)
                 shape.names |= sets
-                shape.is_open |= not CHANGING.isdisjoint(code.co_names)
+                shape.is_open |= not OPENING.isdisjoint(code.co_names)
                 if name in INITIAL:
                     in_init |= sets
                 elif one.__module__ not in ("abc", "typing"):
@@ -348,23 +351,20 @@ class Records:
         encoder.declared |= {id(one.value): one for one in told}
         heads, contents = [], []
         for one in told:
-            held = attributes(one.value, self.shape(type(one.value)))
-            heads.append([*one.key, self.path_of(type(one.value)), list(held)])
+            held, state = attributes(one.value, self.shape(type(one.value))), one.state
+            same = [n for n, part in held.items() if n in state and part is state[n][0]]
+            heads.append([*one.key, self.path_of(type(one.value)), list(held), same])
             contents.append([encoder.node(part) for part in held.values()])
+            if not state or not self.peer.is_free:  # the student's end takes it as it is told
+                one.state = self._state(one.value)
         return ["RC", encoder.declared[id(value)].key, heads, contents]
 
     def _known(self, value: Any) -> Known:
-        """What is known of an object that is told now; the student's end takes it as it is."""
-        known = self.by_id.get(id(value))
-        if known is None or not self.peer.is_free:
-            known = known or Known(value, (True, next(self._numbers())))
-            known.state = self._state(value)
-            self._keep(known)
-        return known
-
-    def _numbers(self) -> Iterator[int]:
-        self.next += 1
-        yield self.next - 1
+        """What is known of an object that is told now."""
+        if id(value) not in self.by_id:
+            self._keep(Known(value, (True, self.next)))
+            self.next += 1
+        return self.by_id[id(value)]
 
     def _keep(self, known: Known) -> None:
         before = self.known.pop(known.key, None)
@@ -432,7 +432,7 @@ class Records:
 
         These methods then run here, and nothing else is believed of what they change.
         """
-        sets: Any = getattr(self.home, "attributes", frozenset())
+        sets: Any = getattr(self.home, "changed", frozenset())
         return kind.__name__ in self.guarded and shape.acts and sets.isdisjoint(shape.names)
 
     def holders(self, message: "Outgoing", where: Mapping[int, str]) -> dict[int, str]:
@@ -466,12 +466,13 @@ class Records:
             group = self._group((known.value for known in changed), {})
         if not changed or group is None:
             return None
-        for known in changed:
-            known.state = self._state(known.value)
         try:
             return self._group_node(encoder, group, changed[0].value)
         except WireError:
             return None
+        finally:
+            for known in changed:
+                known.state = self._state(known.value)
 
     def _differs(self, known: Known) -> bool:
         held, state = attributes(known.value, self.shape(type(known.value))), known.state
@@ -503,33 +504,34 @@ class Records:
         if incoming.nodes > MAX_NODES or len(heads) != len(contents):
             raise WireError("a message holds too many objects")
         met = [self._met(*head) for head in heads]
-        for (known, is_new, names), nodes in zip(met, contents, strict=True):
-            held = dict(zip(names, incoming.values(nodes), strict=True))
+        for (known, is_new), head, nodes in zip(met, heads, contents, strict=True):
+            held = dict(zip(head[3], incoming.values(nodes), strict=True))
             held = self._believed(known, held)
             if is_new or self.peer.is_free:
-                self._put(known, held)
+                self._put(known, held, head[4])
             else:
-                self._take(incoming, known, held)
+                self._take(incoming, known, held, head[4])
             known.state = self._state(known.value)
         return self.known[not key[0], key[1]].value
 
-    def _met(self, theirs: Any, number: Any, path: Any, names: Any) -> tuple[Known, bool, list]:
+    def _met(self, theirs: Any, number: Any, path: Any, *names: Any) -> tuple[Known, bool]:
         """What is known of an object that is told of, and whether it is new here."""
         kind, key = self.class_of(path), (not theirs, number)
         sure = type(theirs) is bool and type(number) is int and 0 < number < 2**60
         sure = sure and (theirs or number < self.next)
         if kind is None or not sure or issubclass(kind, tuple | enum.Enum):
             raise WireError("a message holds an object of a class that is not known here")
-        if not isinstance(names, list) or not all(map(_is_name, names)):
+        told, same = names
+        if not (isinstance(told, list) and isinstance(same, list) and all(map(_is_name, told))):
             raise WireError("a message holds an object whose attributes have no names")
         known = self.known.get(key)
         if known is not None and type(known.value) is kind:
-            return known, False, names
+            return known, False
         if known is not None and not self.peer.is_free:
             raise WireError("a message makes one object of another")
         known = Known(object.__new__(kind), key)
         self._keep(known)
-        return known, True, names
+        return known, True
 
     def _believed(self, known: Known, told: dict[str, Any]) -> dict[str, Any]:
         """What is taken of an object's attributes; the student's end takes all."""
@@ -550,7 +552,9 @@ class Records:
             raise WireError("a message holds an object whose attributes are no values")
         return told
 
-    def _take(self, incoming: "Incoming", known: Known, told: dict[str, Any]) -> None:
+    def _take(
+        self, incoming: "Incoming", known: Known, told: dict[str, Any], same: list[Any]
+    ) -> None:
         """Do to an object here what a call of ours did to it, if it may."""
         value, call = known.value, incoming.call
         own = attributes(value, self.shape(type(value)))
@@ -566,18 +570,16 @@ class Records:
             self._forget(known)
             known.value = object.__new__(type(value))
             self._keep(known)
-            self._put(known, told)
-        else:
-            self._put(known, told)
+        self._put(known, told, same)
 
-    def _put(self, known: Known, told: dict[str, Any]) -> None:
-        """Give an object these attributes; a list stays the same list if it can."""
+    def _put(self, known: Known, told: dict[str, Any], same: list[Any]) -> None:
+        """Give an object these attributes; what is the same list there is the same one here."""
         value = known.value
         shape = self.shape(type(value))
         held = _dict_of(value) if shape.has_dict else {}
         own = attributes(value, shape)
         for name, part in told.items():
-            fresh = self._kept(own[name], part) if name in own else part
+            fresh = self._kept(own[name], part) if name in own and name in same else part
             if name in shape.slots:
                 shape.slots[name].__set__(value, fresh)
             elif shape.has_dict:
@@ -592,7 +594,7 @@ class Records:
                 held.pop(name, None)
 
     def _kept(self, ours: Any, fresh: Any) -> Any:
-        """What stands for an attribute's new value: the old list, if it can be made alike."""
+        """What stands for an attribute's new contents: the list itself, if it can be made alike."""
         if self.peer.is_free and not self.is_late:
             return fresh  # in which it will be seen what a call changes
         if alike(ours, fresh):

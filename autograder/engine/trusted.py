@@ -115,6 +115,7 @@ class Space(dict):
         live: frozenset[str] = frozenset(),
         texts: Callable[[], frozenset[str]] = frozenset,
         attributes: frozenset[str] = frozenset(),
+        changed: frozenset[str] = frozenset(),
     ) -> None:
         """Begin with no names.
 
@@ -124,10 +125,11 @@ class Space(dict):
                 the student's process, and only there its value is known after a test has set it.
             texts: gives the texts that tests may evaluate, those that the instructor wrote.
             attributes: names of attributes that the instructor's cells set, but for `self`'s.
+            changed: those of them that the reference sets.
         """
         super().__init__(__name__=HOME, __builtins__=_builtins(texts))
         self._student: Student | None = None
-        self.attributes = attributes
+        self.attributes, self.changed = attributes, changed
         self.helpers: frozenset[str] = frozenset()  # modules that lie beside the notebook
         self.classes: dict[str, type | None] = {}  # that the instructor's cells have made
         self.is_open = is_open

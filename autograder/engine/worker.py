@@ -1385,6 +1385,7 @@ def _space(notebook: Notebook) -> Space:
         attributes=_attributes(
             tuple(cell.source for cell in notebook.cells if cell.cell_type == "code")
         ),
+        changed=_attributes(tuple(answers)),
     )
 
 
