@@ -21,6 +21,7 @@ from typing import Any
 from autograder.engine import arrays, based, errors, library, rng
 from autograder.engine.aliases import MAX_EDIT, MAX_OF_ONE, Shared, exchange, other, put_in
 from autograder.engine.clock import Clock, Over
+from autograder.engine.records import MADE, TAGS, Records, is_one
 from autograder.engine.stand_ins import (
     FORWARDED,
     MAX_CLASSES,
@@ -261,6 +262,7 @@ class Peer:
         self.is_busy = False  # with a message, and running nobody's code
         self.gone = False  # whether an answer stayed out: what comes now may belong to it
         self.shared = Shared()  # values of ours that the other end has copies of
+        self.records = Records(self)  # objects that it has as well
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
         self.random = rng.Follower()
@@ -379,6 +381,8 @@ class Peer:
             tree["t"] = self.tensors.state_out(message)
         if message.expects:
             tree["plain"] = True
+        if self.records.classes:
+            self.records.leave(message, tree)
         if self.transcript is not None and not self.is_free:
             tree["same"] = self.shared.leave(message)
         if not self.open:
@@ -424,9 +428,15 @@ class Peer:
         with reading():
             self._take_tensors(incoming, message)
             modules = ("Module",) if self.changes["Module"] > before else ()
+            if frame.tree.get("o"):
+                message.find()
             changed = modules + self._changes(incoming, message, frame.tree.get("c") or [])
             incoming.rewind(len(message.encoder.kept))
+            if self.records.classes:
+                self.records.answered(incoming, message, frame.tree)
             value = incoming.value(frame.tree.get("r"))
+            if message.noted or message.holders:
+                changed = message.once((*changed, *message.noted))
             if message.serial and "c" in frame.tree:
                 self.shared.back(message, incoming.kept[len(message.encoder.kept) :])
             for number in frame.tree.get("drop") or []:
@@ -439,7 +449,7 @@ class Peer:
             raise error if method == "__next__" else _no_end(error)
         self._record(label, value, changed)
         if message.expects:
-            _look_for_objects(value, is_call=not label.startswith("get "))
+            _look_for_objects(self, value, is_call=not label.startswith("get "))
         return value
 
     def _take_tensors(self, incoming: "Incoming", message: "Outgoing | None") -> None:
@@ -510,10 +520,12 @@ class Peer:
         remote = remote_of(value)
         if remote is not None:
             return Opaque(remote.kind, remote.type_name)
-        if type(value) in library.HOLDERS:  # in whose place an object may stand as well
+        if type(value) in library.HOLDERS or is_one(value):  # in whose place an object may stand
             return Opaque("object", type(value).__name__)
         if depth < 20 and issubclass(type(value), tuple):
             return tuple(self._copied(part, depth + 1) for part in value)
+        if MADE and isinstance(value, dict | set | frozenset) and any(map(is_one, value)):
+            return Opaque("object", type(value).__name__)
         if depth < 20 and isinstance(value, dict):
             return {key: self._copied(part, depth + 1) for key, part in value.items()}
         if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
@@ -560,7 +572,8 @@ class Peer:
     def protects(self, call: "Outgoing | None", kind: str, ours: Any) -> bool:
         """Whether a change that a call of ours makes to a value of ours is kept away from it.
 
-        Modules are told as one, however many of their parts were changed; values one by one.
+        Modules and objects are told as one, however many of their parts were changed; values one
+        by one.
         """
         if not self.policy.may_change(ours):
             return True
@@ -570,7 +583,7 @@ class Peer:
             call.is_counted, call.allowed = True, self.allows.next(call.label)
         if call is None or call.allowed[kind] <= 0:
             return True
-        if kind != "Module":
+        if kind != "Module" and kind not in call.holders.values():
             call.allowed[kind] -= 1
         return False
 
@@ -646,6 +659,8 @@ class Peer:
                 self.tensors.set_mode(mode)
         try:
             answered["c"] = reply.changes(incoming)
+            if self.records.classes:
+                self.records.answer(reply, incoming, answered)
             if self.tensors:
                 answered["t"] = self.tensors.state_out(reply)
             if self.is_free:
@@ -678,6 +693,8 @@ class Peer:
             self._take_tensors(incoming, None)
             if self.is_free:
                 self.shared.arrive(incoming, tree.get("same"))
+            if "kinds" in tree or "o" in tree:
+                self.records.hear(incoming, tree)
             values = incoming.value(tree.get("v"))
             target, *rest = tree.get("p") or []
             op = str(tree.get("op"))
@@ -882,12 +899,14 @@ class Peer:
         self.allows, self.expects = Allowed(self.allowed), Expected(self.expected)
         self.failed = None
         self.shared.begin()
+        self.records.begin()
         self.test += 1
         try:
             yield self.transcript
         finally:
             self.transcript = before
             self.shared.begin()
+            self.records.begin()
 
 
 @dataclass(frozen=True)
@@ -927,10 +946,19 @@ class Outgoing:
         self.kept_away: set[int] = set()  # those of them that stay as they are
         self.left = MAX_EDIT  # parts that it may tell of values that were changed
         self.added = -MAX_OF_ONE  # the place of the first that is new among them
+        self.holders: dict[int, str] = {}  # labels of objects and their lists, by id
+        self.noted: list[str] = []  # objects that the call has changed
 
     def aliases(self) -> "_PlainEncoder":
         """What writes parts that a test has put into a value that is shared."""
         return _PlainEncoder(self.frame, self.peer, self)
+
+    def after(self, incoming: "Incoming") -> "_Encoder":
+        """What writes values that may refer to what the call was handed."""
+        made = _Encoder(self.frame, self.peer, self)
+        made.memo = {id(kept): place for place, kept in enumerate(incoming.kept)}
+        made.answers, made.handed = True, incoming.kept
+        return made
 
     def let_go(self) -> None:
         """It is done with: hold nothing of what it handed over."""
@@ -939,9 +967,22 @@ class Outgoing:
     def named(self, place: int) -> str:
         """A value handed over: its kind, and where it stood among the arguments."""
         ours = self.encoder.kept[place]
+        label = f"{type(ours).__name__}@{self.find().get(id(ours), f'#{place}')}"
+        return self.holders.get(id(ours), label)
+
+    def find(self) -> dict[int, str]:
+        """Where each value stood among the arguments, before the call has changed them."""
         if self.where is None:
-            self.where = _paths(self.values)
-        return f"{type(ours).__name__}@{self.where.get(id(ours), f'#{place}')}"
+            self.where = _paths(self.values, self.peer.records)
+            self.holders = self.peer.records.holders(self, self.where)
+        return self.where
+
+    def once(self, changed: tuple[str, ...]) -> tuple[str, ...]:
+        """What was changed, each object once, whatever was changed of it."""
+        objects, seen = set(self.holders.values()), set[str]()
+        return tuple(
+            one for one in changed if one not in objects or not (one in seen or seen.add(one))
+        )
 
     def answer(self, incoming: "Incoming", value: Any) -> Any:
         """The node of what a call gave; it may refer to what the call was handed."""
@@ -976,7 +1017,7 @@ class Outgoing:
             self.peer.send(Frame({"e": self.peer._describe(error)}))
 
 
-def _paths(values: Any) -> dict[int, str]:
+def _paths(values: Any, records: Records) -> dict[int, str]:
     """Where each value stands among the arguments of a call: the first place, if in several.
 
     By numbers, but for what is handed over by name: "0", "1.2", "scale".
@@ -990,6 +1031,7 @@ def _paths(values: Any) -> dict[int, str]:
             continue
         found[id(value)] = path
         parts = dict.values(value) if type(value) in TABLES else library.parts_of(value)
+        parts = parts or records.parts_of(value)
         left += [(f"{path}.{n}", part) for n, part in enumerate(parts)][::-1]
     return found
 
@@ -1075,6 +1117,8 @@ class Incoming(Decoder):
             return public(parts[0], self.peer.is_free)
         if tag in ("V", "NT"):
             return library.read(self, tag, parts)
+        if tag in TAGS:
+            return self.peer.records.read(self, tag, parts)
         if self.peer.tensors:
             return self.peer.tensors.other(self, tag, parts)
         return super().other(tag, parts)
@@ -1134,6 +1178,7 @@ class _Encoder(Encoder):
         self.message = message
         self.answers = False  # whether this is a reply, which refers to its own call by place
         self.handed: list[Any] = []  # what that call was handed
+        self.declared: dict[int, Any] = {}  # objects that were told of, as `Records` knows them
 
     def again(self, value: Any, before: Original) -> Any:
         """A changed value in full, though it has a place."""
@@ -1166,6 +1211,8 @@ class _Encoder(Encoder):
             if node is not None:
                 return node
         node = arrays.node(self, value)
+        if node is None and self.peer.records.classes:
+            node = self.peer.records.node(self, value)
         if node is None and self.peer.is_free:
             node = self._based(value)
         if node is None:
@@ -1251,6 +1298,8 @@ class _PlainEncoder(_Encoder):
             self._count(8 * value.nbytes)
         known = not self.peer.lacks(type(value))
         node = (arrays.node(self, value) or library.node(self, value)) if known else None
+        if node is None and self.peer.records.classes:
+            node = self.peer.records.node(self, value)
         if node is None:
             raise WireError("what was changed holds an object")
         return node
@@ -1291,7 +1340,8 @@ def describe(peer: Peer, encoder: _Encoder, value: Any, base: type | None = None
         told |= {"k": "class", "type": value.__name__}
         if issubclass(value, BaseException):
             told["error"] = errors.told_of(value)
-        told |= {"named": library.fields_of(value), "twin": public_name(value)}
+        twin = public_name(value) or peer.records.path_of(value)
+        told |= {"named": library.fields_of(value), "twin": twin}
     elif isinstance(value, types.FunctionType | types.MethodType | types.BuiltinFunctionType):
         told |= {"k": "function", "name": getattr(value, "__name__", "")}
     else:
@@ -1306,6 +1356,8 @@ def describe(peer: Peer, encoder: _Encoder, value: Any, base: type | None = None
     told["public"] = next(filter(None, map(public_name, kinds[:-1])), None)
     if peer.is_free:
         told |= _lineage(peer, value) if isinstance(value, type) else {"hash": _hash_of(value)}
+    elif told["public"] is None:
+        told["public"] = peer.records.path_of(type(value))
     return told
 
 
@@ -1391,6 +1443,7 @@ def _class_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
     if told.get("error"):
         return peer.errors.of(told["error"])
     twins = (_named_tuple(told.get("named")), _named(told.get("twin")))
+    twins += (peer.records.class_of(told.get("twin")),)
     remote.twins = tuple(kind for kind in twins if isinstance(kind, type))
     below = map(_named, list(told.get("bases") or ())[:MAX_LINEAGE])
     remote.bases = tuple(kind for kind in below if isinstance(kind, type))
@@ -1416,6 +1469,8 @@ def _class_of(peer: Peer, told: dict[str, Any]) -> type:
     key = (names, told.get("public"), name, hashed)
     if key not in peer.classes:
         seen = _seen(told.get("public"), peer.is_free)
+        if peer.is_free and seen is None:
+            seen = peer.records.class_of(told.get("public"))
         peer.classes[key] = make_class(names, seen, name, hashed)
     return peer.classes[key]
 
@@ -1426,10 +1481,12 @@ def _set_class(made: Any, kind: type) -> None:
         vars(object)["__class__"].__set__(made, kind)
 
 
-def _look_for_objects(value: Any, is_call: bool) -> None:
+def _look_for_objects(peer: Peer, value: Any, is_call: bool) -> None:
     """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
     for part in parts_of(value):
         remote = remote_of(part)
+        if MADE and peer.records.is_made_there(part):
+            raise TypeError(f"your code gave a {type(part).__name__} where a value was expected")
         if issubclass(type(part), type):  # as a part of another value it passes for a method
             raise TypeError("your code gave a class where a value was expected")
         if remote is None or (part is value and not is_call and remote.kind in ("class", "module")):

@@ -144,6 +144,7 @@ class Runner:
         self.output = Capped()
         self.watching: Watch | None = None
         self.space: dict[str, Any] = SHELL.user_ns
+        self.peer.records.attach(self.space, {})
         self.noted: dict[tuple[str, str], None] = {}
         _tame(SHELL, self.note)
 

@@ -27,6 +27,7 @@ from autograder.engine.clock import Clock, here
 from autograder.engine.errors import said
 from autograder.engine.old import is_old
 from autograder.engine.peer import Gone, Policy, left_on, parts_of
+from autograder.engine.records import classes_in, is_one
 from autograder.engine.session import Student
 from autograder.engine.stand_ins import FORWARDED, remote_of
 from autograder.results import Crossing, Raised, TestRun, Transcript
@@ -116,6 +117,8 @@ class Space(dict):
         is_open: bool = False,
         live: frozenset[str] = frozenset(),
         texts: Callable[[], frozenset[str]] = frozenset,
+        attributes: frozenset[str] = frozenset(),
+        changed: frozenset[str] = frozenset(),
     ) -> None:
         """Begin with no names.
 
@@ -124,9 +127,14 @@ class Space(dict):
             live: names of answers that the reference's own functions use: only such a one is set in
                 the student's process, and only there its value is known after a test has set it.
             texts: gives the texts that tests may evaluate, those that the instructor wrote.
+            attributes: names of attributes that the instructor's cells set, but for `self`'s.
+            changed: those of them that the reference sets.
         """
         super().__init__(__name__=HOME, __builtins__=_builtins(texts))
-        self.student: Student | None = None
+        self._student: Student | None = None
+        self.attributes, self.changed = attributes, changed
+        self.helpers: frozenset[str] = frozenset()  # modules that lie beside the notebook
+        self.classes: dict[str, type | None] = {}  # that the instructor's cells have made
         self.is_open = is_open
         self.live = live
         self.answered: set[str] = set()  # names that the answers so far should define
@@ -141,6 +149,18 @@ class Space(dict):
         self.replaced = False  # whether a test has changed a name of the student's
         # whether a name stands for nothing but values with the reference
         self.is_value: Callable[[str], bool] = lambda name: False
+
+    @property
+    def student(self) -> Student | None:
+        """The process of which answers are asked."""
+        return self._student
+
+    @student.setter
+    def student(self, student: Student | None) -> None:
+        """Objects of the instructor's classes cross to this one from now on."""
+        self._student = student
+        if student is not None:
+            student.peer.records.attach(self, self.classes)
 
     def hand_over(self, names: Iterable[str]) -> None:
         """From now on these names are the student's."""
@@ -258,6 +278,7 @@ class Space(dict):
             gone = True
         except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
             failed = f"the instructor's cell {where} did not run ({said(error)}: {error})"
+        self.classes |= classes_in(self, bound, self.helpers)
         crossed = peer is not None and peer.requests > before
         if crossed:
             for name in [one for one in bound if one in self and remotes_in(self[one])]:
@@ -285,9 +306,10 @@ def _is_raisable(value: Any, name: str) -> bool:
 
 def remotes_in(value: Any) -> list[str]:
     """The classes of an answer's own objects in a value, but for iterators."""
-    parts = (part for part in parts_of(value) if not hasattr(type(part), "__next__"))
+    parts = [part for part in parts_of(value) if not hasattr(type(part), "__next__")]
     found = map(remote_of, parts)
-    return [one.type_name for one in found if one is not None and one.kind == "object"]
+    names = [one.type_name for one in found if one is not None and one.kind == "object"]
+    return names + [type(part).__name__ for part in parts if is_one(part)]
 
 
 @dataclass(frozen=True)

@@ -435,6 +435,7 @@ class Work:
 
     def _new_space(self) -> Space:
         space = _space(self.notebook)
+        space.helpers = frozenset(_modules(self.assignment))
         if not self.own:
             space.is_value = self._is_value
         return space
@@ -851,6 +852,7 @@ class Work:
             allowed = self._of_reference(group, test) if protect else ()
             student.peer.allowed = _changes(allowed)
             student.peer.expected = expectations(self._known_reference(test) or ())
+            student.peer.records.guarded = self._guarded(group, test)
             cell = self._test_cell(test, visible)
             if self.hidden_ran or protect:
                 self.met_hidden.add(test)
@@ -1008,6 +1010,13 @@ class Work:
             run = self.references[group].get(test)
             return run.transcript if run is not None else ()
         return reference
+
+    def _guarded(self, group: Group, test: str) -> frozenset[str]:
+        """Classes of the instructor's whose objects the reference changes in a test."""
+        if self.own or not self.space.classes:
+            return frozenset()
+        labels = (label for call in self._of_reference(group, test) for label in call.changed)
+        return frozenset(label.partition("@")[0] for label in labels)
 
     def _known_reference(self, test: str) -> Transcript | None:
         return self.known.of(test)[0] if self.known is not None else None
@@ -1419,7 +1428,32 @@ def _space(notebook: Notebook) -> Space:
         is_open=any(facts(one).star for one in answers),
         live=live,
         texts=partial(_texts, [notebook]),
+        attributes=_attributes(
+            tuple(cell.source for cell in notebook.cells if cell.cell_type == "code")
+        ),
+        changed=_attributes(tuple(answers)),
     )
+
+
+@lru_cache(maxsize=64)
+def _attributes(sources: tuple[str, ...]) -> frozenset[str]:
+    """Names of attributes that the instructor's cells set, but for those of `self`."""
+    trees = [parse(source) for source in sources]
+    nodes = (node for tree in trees if tree is not None for node in ast.walk(tree))
+    return frozenset(
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and not isinstance(node.ctx, ast.Load)
+        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    )
+
+
+def _modules(assignment: Assignment) -> Iterator[str]:
+    """The modules that lie beside the notebook."""
+    for path in assignment.files:
+        if path.suffix == ".py":
+            yield ".".join(path.relative_to(assignment.folder).with_suffix("").parts)
 
 
 @lru_cache(maxsize=64)
