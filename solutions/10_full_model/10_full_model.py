@@ -253,7 +253,9 @@ class Transformer(nn.Module):
 
 # %% test="transformer-parts" points=2
 table = draw((9, 8), dtype=torch.float32)
-model: Any = Transformer(11, 13, table, d_model=8, num_layers=2, num_heads=2, d_ff=20, dropout=0.3)
+model: Any = Transformer(
+    11, 13, table, d_model=8, num_layers=2, num_heads=2, d_ff=20, dropout=0.3, norm_first=False
+)
 for name in (*LEARNING_PARTS, "positional_encoding"):
     assert isinstance(getattr(model, name, None), nn.Module), (
         f"the model should have a module named {name}"
@@ -976,6 +978,7 @@ mean = accumulate_gradients(model, parts, 5)
 assert model.seen == [False, True, True], (
     "old gradients go first, and backward should be called before the next micro-batch is fed in"
 )
+assert len(parts) == 3, "accumulate_gradients should leave the list of micro-batches unchanged"
 assert_close(float(mean), loss.item(), "pad_id=5, three micro-batches: the mean loss is wrong")
 for name, parameter in model.named_parameters():
     assert_close(parameter.grad, wanted[name], f"pad_id=5, three micro-batches: wrong for {name}")
