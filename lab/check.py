@@ -81,7 +81,7 @@ def assert_close(
 
 
 def assert_gradients(
-    actual: Tensor | Sequence[Tensor],
+    actual: Any,
     expected: Tensor | Sequence[Tensor],
     inputs: Mapping[str, Tensor],
     claim: str,

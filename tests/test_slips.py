@@ -1,6 +1,7 @@
 """No kind of slip goes unnoticed in any chapter; none of what the texts allow costs a point."""
 
 import ast
+import re
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.slipping import KINDS, ROUNDED, rounding, slipped, spots
 # Chapter and definition, by kind: what a question's text leaves open, and why.
 LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
     "tensor for float": {
+        ("07_decoder", "incremental_error"): "a tensor with one number will do",
         ("08_teacher_forcing", "learning_rate"): "optimisers take tensors as well",
         ("09_inference", "bleu"): "published scores are tensors",
     },
@@ -74,4 +76,5 @@ def test_hidden_tests_use_no_name_of_an_argument_that_visible_ones_do_not(
 def keywords(test: str) -> set[str]:
     """The names of arguments in all calls of a test."""
     calls = [node for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Call)]
-    return {word.arg for call in calls for word in call.keywords if word.arg}
+    own = [call for call in calls if not re.match(r"(F|nn|torch)\.", ast.unparse(call.func))]
+    return {word.arg for call in own for word in call.keywords if word.arg}

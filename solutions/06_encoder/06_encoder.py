@@ -402,7 +402,7 @@ assert count == 3 * alone, (
 visible_passed()
 ### BEGIN HIDDEN TESTS
 made = []
-stack = Encoder(make_layer, 2, norm=nn.LayerNorm(8))
+stack = Encoder(make_layer, 2, nn.LayerNorm(8))
 assert all(yours is new for yours, new in zip(stack.layers, made, strict=True)), (
     "layers should hold what make_layer made, in the order of the calls"
 )

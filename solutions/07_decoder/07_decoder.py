@@ -552,7 +552,7 @@ assert count == 3 * 20, (
 visible_passed()
 ### BEGIN HIDDEN TESTS
 made.clear()
-stack = Decoder(make_small, 2, norm=LayerNorm(4))
+stack = Decoder(make_small, 2, LayerNorm(4))
 assert [id(layer) for layer in stack.layers] == [id(layer) for layer in made], (
     "layers should hold what make_layer returned, in order"
 )

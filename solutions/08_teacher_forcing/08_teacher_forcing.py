@@ -752,7 +752,7 @@ def loss_that_listens(logits, labels, pad_id):
 
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-train_step(model, source, target, optimizer, 0, loss_that_listens)
+train_step(model, source, target, optimizer, pad_id=0, loss_function=loss_that_listens)
 assert len(model.calls) == 1, "a training step should call the model exactly once"
 assert model.calls[0][0].tolist() == source.tolist(), "the model should get the whole source"
 assert model.calls[0][1].tolist() == [[1, 5, 7, 6], [1, 8, 2, 0]], (
@@ -951,7 +951,9 @@ target = torch.tensor(
 )
 
 model, twin = ToyModel(9), ToyModel(9)  # the same numbers
-backward_in_pieces(model, source, target, 0, toy_loss, pieces=3)  # groups of 2, 2 and 1
+backward_in_pieces(  # groups of 2, 2 and 1
+    model, source, target, pad_id=0, loss_function=toy_loss, pieces=3
+)
 toy_loss(twin(source, target[:, :-1]), target[:, 1:], 0).backward()
 for yours, wanted in zip(gradients_of(model), gradients_of(twin), strict=True):
     assert_close(yours, wanted, "3 pieces should give the gradient of the whole batch at once")

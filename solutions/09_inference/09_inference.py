@@ -471,6 +471,7 @@ assert model.training and not model.recorded, (
 for seed, alpha in ((0, 0.6), (1, 12.0), (2, 12.0), (3, 0.6)):
     model, source = Scripted(babble(6, seed=seed)), torch.tensor([[2, 4, 3]])
     got, _ = beam_search(model, source, 5, 0, max_len=7, beam_size=1, length_penalty=alpha)
+    assert source.tolist() == [[2, 4, 3]], "beam search should leave the source unchanged"
     ids = [5]
     while len(ids) <= 7 and ids[-1] != 0:
         scores = babble(6, seed=seed)([2, 4, 3], ids)
@@ -527,6 +528,7 @@ assert_close(
 model = Scripted(babble(5, seed=2))
 ids, score = beam_search(model, torch.tensor([[3, 1]]), 4, 0, max_len=6, beam_size=3)
 assert isinstance(ids, list) and isinstance(score, float), "return a list of ids and a float"
+assert all(type(i) is int for i in ids), f"an id is a whole number (int)\nYours are {ids}."
 assert 0 not in ids and len(ids) <= 6, (
     "the ids should hold no end token, and at most max_len tokens"
 )
@@ -748,7 +750,7 @@ for cuts, own in (
     ((0, 2, 3, 5), torch.ones(2, 2, dtype=torch.bool).tril()),
     ((0, 3, 5), last_only),
 ):
-    cached = CachedAttention(attention, grows=True)
+    cached = CachedAttention(attention, grows=True).eval()  # as where it is used
     for start, stop in itertools.pairwise(cuts):
         new, n = x[:, start:stop], stop - start
         mask = own if n == 2 else torch.ones(n, n, dtype=torch.bool).tril()
@@ -973,10 +975,11 @@ for temperature in (0.4, 1.7):
     assert torch.equal(ids, again), "the same seed should give the same tokens"
 later = sample(logits.repeat(10_000, 1), temperature, generator=generator)
 assert not torch.equal(later, again), "one generator should give other tokens at each call"
-assert torch.equal(logits, before), "sample should leave the logits unchanged"
 assert sample(logits, 0.0, top_k=3).tolist() == logits.argmax(-1).tolist(), (
     "temperature 0 should give the likeliest token of each row"
 )
+assert_shape(sample(logits, 2.0, top_k=3), (3,), "each row of logits should give one id")
+assert torch.equal(logits, before), "sample should leave the logits unchanged"
 assert_dtype(ids, torch.int64, "ids should be int64")
 assert_raises(
     ValueError,

@@ -32,6 +32,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lab.battery import assert_sound
 from lab.blocks import (
     Decoder,
     DecoderLayer,
@@ -252,7 +253,9 @@ class Transformer(nn.Module):
 
 # %% test="transformer-parts" points=2
 table = draw((9, 8), dtype=torch.float32)
-model: Any = Transformer(11, 13, table, d_model=8, num_layers=2, num_heads=2, d_ff=20, dropout=0.3)
+model: Any = Transformer(
+    11, 13, table, d_model=8, num_layers=2, num_heads=2, d_ff=20, dropout=0.3, norm_first=False
+)
 for name in (*LEARNING_PARTS, "positional_encoding"):
     assert isinstance(getattr(model, name, None), nn.Module), (
         f"the model should have a module named {name}"
@@ -280,21 +283,23 @@ for sizes, tied, norm_first, matrices in (
     wide: Any = Transformer(
         *sizes, table, 8, 3, num_heads=2, d_ff=20, norm_first=norm_first, tied=tied
     )
+    weights = wide.source_embedding.weight, wide.target_embedding.weight, wide.generator.weight
+    different = len({id(weight) for weight in weights})
+    assert different == matrices // 13 + (11 in sizes), (
+        "untied, the two embeddings and the generator should have three matrices, also where their "
+        "sizes agree; tied, two vocabularies have two and one vocabulary has one"
+        f"\nVocabularies {sizes}, tied={tied}: yours has {different}."
+    )
     count = sum(p.numel() for p in wide.parameters())
     assert count == stacks + 8 * matrices, (
-        f"vocabularies {sizes}, tied={tied}, norm_first={norm_first}, three layers of width 8: there "
-        f"should be {stacks + 8 * matrices} numbers to learn\nYours has {count}."
-    )
-    weights = wide.source_embedding.weight, wide.target_embedding.weight, wide.generator.weight
-    assert len({id(weight) for weight in weights}) == matrices // 13 + (11 in sizes), (
-        f"vocabularies {sizes}, tied={tied}: the wrong matrices are shared"
+        "the numbers to learn should be those of all layers, of the matrices and, in pre-norm only, "
+        f"of a norm after each stack\nVocabularies {sizes}, tied={tied}, norm_first={norm_first}, "
+        f"three layers of width 8: yours has {count}, expected {stacks + 8 * matrices}."
     )
 rates = [module.p for module in model.modules() if isinstance(module, nn.Dropout)]
 assert len(rates) >= 5 and set(rates) == {0.3}, (
     "the dropout asked for should reach every layer and the sum with the positions"
 )
-heads = [module.num_heads for module in one.modules() if hasattr(module, "num_heads")]
-assert heads == [2] * 6, "two layers a side have six attentions, with the number of heads asked for"
 ### END HIDDEN TESTS
 
 # %% test="transformer-values" points=3
@@ -318,48 +323,51 @@ assert_shape(memory, (2, 4, 8), "memory should be (batch, source tokens, d_model
 again = model.decode(target, memory, memory_mask)
 assert_close(again, logits, "decode, given what encode returns, should equal forward")
 visible_passed()
+
+
 ### BEGIN HIDDEN TESTS
-for norm_first, tied, vocabularies in (
-    (False, False, (11, 13)),
-    (True, False, (11, 13)),
-    (True, True, (11, 13)),
-    (False, True, (13, 13)),
-):
-    model = settled(
-        Transformer(*vocabularies, table, 8, 3, 4, 20, 0.4, 10, norm_first=norm_first, tied=tied)
+def one_after_the_other(model: Any, norm_first: bool) -> Any:
+    """What the model should do, on parts of our own with its numbers."""
+    kinds = (Encoder, EncoderLayer), (Decoder, DecoderLayer)
+    encoder, decoder = (
+        stack(
+            lambda layer=layer: layer(8, 4, 20, 0.0, norm_first),
+            2,
+            LayerNorm(8) if norm_first else None,
+        ).double()
+        for stack, layer in kinds
     )
-    expected: Any = nn.Module()
-    expected.source_embedding = TokenEmbedding(vocabularies[0], 8)
-    expected.target_embedding = TokenEmbedding(vocabularies[1], 8)
-    expected.encoder = Encoder(
-        lambda norm_first=norm_first: EncoderLayer(8, 4, 20, 0.4, norm_first),
-        3,
-        LayerNorm(8) if norm_first else None,
-    )
-    expected.decoder = Decoder(
-        lambda norm_first=norm_first: DecoderLayer(8, 4, 20, 0.4, norm_first),
-        3,
-        LayerNorm(8) if norm_first else None,
-    )
-    expected.generator = Generator(8, 13)
-    settled(expected)
-    for name in ("source_embedding", "target_embedding", "generator"):
-        getattr(expected, name).weight = getattr(model, name).weight  # shared or not, as it is
-    source = torch.tensor([[3, 7, 1, 9, 5], [2, 2, 8, 0, 4]])
-    target = torch.tensor([[1, 5, 0, 11], [4, 12, 6, 6]])
-    memory = expected.encoder(expected.source_embedding(source) + table[:5])
-    x = expected.target_embedding(target) + table[:4]
-    x = expected.decoder(x, memory, torch.ones(4, 4, dtype=torch.bool).tril())
-    wanted = expected.generator(x)
-    order = "pre-norm" if norm_first else "post-norm"
-    assert_close(
-        model(source, target),
-        wanted,
-        f"{order}, vocabularies {vocabularies}, tied={tied}: the logits should be those of embedding, "
-        "positions, encoder, decoder and generator, one after the other",
-    )
-model = Transformer(11, 13, table.float(), 8, 2, 2, 20)
-assert model(source, target).dtype == torch.float32, "a float32 model should return float32"
+    encoder.load_state_dict(model.encoder.state_dict())
+    decoder.load_state_dict(model.decoder.state_dict())
+
+    def run(source: Tensor, target: Tensor) -> Tensor:
+        n = target.shape[1]
+        memory = encoder(F.embedding(source, model.source_embedding.weight) + table[:5])
+        x = F.embedding(target, model.target_embedding.weight) + table[:n]
+        x = decoder(x, memory, torch.ones(n, n, dtype=torch.bool).tril())
+        return F.linear(x, model.generator.weight)
+
+    return run
+
+
+source = torch.tensor([[3, 7, 1, 9, 5], [2, 2, 8, 0, 4]])
+target = torch.tensor([[1, 5, 0, 11], [4, 12, 6, 6]])
+model = settled(Transformer(11, 13, table, 8, 2, 4, 20, 0.4, 10, norm_first=True, tied=False))
+assert_sound(
+    model,
+    (source, target),
+    like=one_after_the_other(model, norm_first=True),
+    claim="pre-norm, untied: the logits should be those of embedding, positions, encoder, decoder "
+    "and generator, one after the other",
+    rate=0.4,
+)
+model = settled(Transformer(13, 13, table, 8, 2, 4, 20, 0.4, 10))
+assert_close(
+    model(source, target),
+    one_after_the_other(model, norm_first=False)(source, target),
+    "post-norm, one vocabulary: the logits should be those of embedding, positions, encoder, "
+    "decoder and generator, one after the other",
+)
 ### END HIDDEN TESTS
 
 # %% test="transformer-masks" points=2
@@ -379,48 +387,37 @@ other = model(source, torch.tensor([[1, 8, 0], [6, 4, 4]]))
 assert_close(other[0, 0], together[0, 0], "a later target token should not change earlier logits")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for norm_first in (False, True):
-    model = settled(
-        Transformer(13, 13, table, 8, 2, 4, 20, 0.2, pad_id=7, norm_first=norm_first, tied=False)
+model = settled(Transformer(13, 13, table, 8, 2, 4, 20, 0.2, pad_id=7, norm_first=True, tied=False))
+source = torch.tensor([[3, 5, 1, 9, 0, 7], [2, 6, 7, 7, 7, 7], [8, 0, 4, 12, 6, 11]])
+target = torch.tensor([[1, 5, 0, 7], [4, 10, 3, 2], [2, 9, 7, 7]])
+before = source.clone(), target.clone()
+together = model(source, target)
+for row, (m, n) in enumerate(((5, 3), (2, 4))):
+    alone = model(source[row : row + 1, :m], target[row : row + 1, :n])
+    assert_close(
+        together[row, :n],
+        alone[0],
+        "each sentence's logits should be the same alone, without padding, as in a batch",
     )
-    source = torch.tensor([[3, 5, 1, 9, 0, 7], [2, 6, 7, 7, 7, 7], [8, 0, 4, 12, 6, 11]])
-    target = torch.tensor([[1, 5, 0, 7], [4, 10, 3, 2], [2, 9, 7, 7]])
-    before = source.clone(), target.clone()
-    together = model(source, target)
-    for row, (m, n) in enumerate(((5, 3), (2, 4), (6, 2))):
-        alone = model(source[row : row + 1, :m], target[row : row + 1, :n])
-        assert_close(
-            together[row, :n],
-            alone[0],
-            "each sentence's logits should be the same alone, without padding, as in a batch",
-        )
-    for last in range(1, 4):
-        part = model(source, target[:, :last])
-        real = target[:, :last] != 7
-        assert_close(
-            part[real],
-            together[:, :last][real],
-            "logits should not depend on the target tokens that come later",
-        )
-    memory, memory_mask = model.encode(source)
-    assert memory_mask.tolist() == (source != 7).unsqueeze(1).tolist(), (
-        "with pad_id=7, exactly the source ids equal to 7 should be hidden"
-    )
-    narrow = memory_mask.clone()
-    narrow[:, :, 0] = False
-    assert (model.decode(target, memory, narrow) - together).abs()[1].max() > 1e-3, (
-        "decode should use the memory mask that it is given"
-    )
-    gap = torch.tensor([[1, 7, 5]])  # padding inside a target is padding, too
-    full = model.decode(gap, memory[:1], memory_mask[:1])
-    table_gap = model.positional_encoding.encoding.clone()
-    model.positional_encoding.encoding[1] = 5.0
-    moved = model.decode(gap, memory[:1], memory_mask[:1])
-    model.positional_encoding.encoding.copy_(table_gap)
-    assert_close(moved[0, 2], full[0, 2], "no target token should attend to padding in the target")
-    assert torch.equal(source, before[0]) and torch.equal(target, before[1]), (
-        "the ids should be left unchanged"
-    )
+part = model(source, target[:, :2])
+assert_close(part, together[:, :2], "logits should not depend on the target tokens that come later")
+memory, memory_mask = model.encode(source)
+assert memory_mask.tolist() == (source != 7).unsqueeze(1).tolist(), (
+    "with pad_id=7, exactly the source ids equal to 7 should be hidden"
+)
+narrow = memory_mask.clone()
+narrow[:, :, 0] = False
+assert (model.decode(target, memory, narrow) - together).abs()[1].max() > 1e-3, (
+    "decode should use the memory mask that it is given"
+)
+gap = torch.tensor([[1, 7, 5]])  # padding inside a target is padding, too
+full = model.decode(gap, memory[:1], memory_mask[:1])
+model.positional_encoding.encoding[1] = 5.0
+moved = model.decode(gap, memory[:1], memory_mask[:1])
+assert_close(moved[0, 2], full[0, 2], "no target token should attend to padding in the target")
+assert torch.equal(source, before[0]) and torch.equal(target, before[1]), (
+    "the ids should be left unchanged"
+)
 ### END HIDDEN TESTS
 
 # %% test="transformer-offset" points=1
@@ -432,19 +429,23 @@ with unchanged(model):
     logits = model.decode(target, memory, memory_mask, offset=3)
 shifted = settled(Transformer(11, 13, table[3:], 8, 2, 2, 20, pad_id=10, tied=False))
 wanted = shifted.decode(target, memory, memory_mask)
-assert_close(logits, wanted, "with offset=3, the first target token should stand at position 3")
+assert_close(
+    logits,
+    wanted,
+    "with offset=3, the target's positions should begin at 3, and all else be as with 0: no token "
+    "sees a later one",
+)
 assert logits.std() > 1e-3, "logits should depend on the token, and on the target's tokens"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 memory, memory_mask = model.encode(torch.tensor([[3, 7, 1, 9, 10], [2, 5, 8, 0, 6]]))
-for offset in (0, 1, 6):
-    shifted = settled(Transformer(11, 13, table[offset:], 8, 2, 2, 20, pad_id=10, tied=False))
-    target = torch.tensor([[5, 2, 7], [8, 9, 9]])
-    assert_close(
-        model.decode(target, memory, memory_mask, offset),
-        shifted.decode(target, memory, memory_mask, 0),
-        "the positions of the target should begin at offset",
-    )
+shifted = settled(Transformer(11, 13, table[6:], 8, 2, 2, 20, pad_id=10, tied=False))
+target = torch.tensor([[5, 2, 7], [8, 9, 9]])
+assert_close(
+    model.decode(target, memory, memory_mask, 6),
+    shifted.decode(target, memory, memory_mask),
+    "the positions of the target should begin at offset, up to the table's last row",
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -686,25 +687,23 @@ final = count_parameters(11, 13, 8, 2, 20, norm_first=True) - apart
 assert final == 32, "pre-norm adds one norm after each stack: 32 numbers for width 8"
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for d_model, num_layers, d_ff, norm_first in (
-    (12, 3, 20, False),
-    (6, 2, 31, True),
-    (10, 5, 9, True),
+for d_model, num_layers, d_ff, norm_first, vocabularies, tied, rows in (
+    (12, 3, 20, False, (7, 15), False, 37),
+    (6, 2, 31, True, (15, 7), True, 22),
+    (10, 5, 9, True, (15, 15), True, 15),
+    (12, 3, 20, False, (15, 15), False, 45),
 ):
     parts = [kind(d_model, 2, d_ff) for kind in (EncoderLayer, DecoderLayer)]
     stacks = num_layers * sum(p.numel() for part in parts for p in part.parameters())
     stacks += 4 * d_model * norm_first
-    for vocabularies, tied, rows in (
-        ((7, 15), False, 37),
-        ((7, 15), True, 22),
-        ((15, 15), True, 15),
-        ((15, 15), False, 45),
-    ):
-        count = count_parameters(*vocabularies, d_model, num_layers, d_ff, norm_first, tied)
-        assert count == stacks + rows * d_model, (
-            f"vocabularies {vocabularies}, d_model={d_model}, num_layers={num_layers}, d_ff={d_ff}, "
-            f"norm_first={norm_first}, tied={tied} is counted wrongly\nYours has {count:,}."
-        )
+    count = count_parameters(*vocabularies, d_model, num_layers, d_ff, norm_first, tied)
+    assert count == stacks + rows * d_model, (
+        "the count should be that of all layers, of the norms after the stacks in pre-norm, and of "
+        "the rows of all different matrices: one if tied with one vocabulary, two if tied with two, "
+        f"three if not tied\nVocabularies {vocabularies}, d_model={d_model}, "
+        f"num_layers={num_layers}, d_ff={d_ff}, norm_first={norm_first}, tied={tied}: yours has "
+        f"{count:,}."
+    )
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -806,7 +805,7 @@ model = nn.Linear(3, 2)
 model.load_state_dict(average_checkpoints([model.state_dict(), model.state_dict()]))
 for wrong, what in (
     ([], "an empty list"),
-    ([checkpoints[0], {**checkpoints[1], "more": torch.ones(2)}], "a name too many"),
+    ([{"a": torch.ones(2)}, {"b": torch.ones(2)}], "as many names, but others"),
     ([{**checkpoints[1], "more": torch.ones(2)}, checkpoints[0]], "a name missing in the last"),
 ):
     assert_raises(
@@ -916,7 +915,8 @@ wanted = {name: parameter.grad.clone() for name, parameter in model.named_parame
 model.calls = 0
 mean = accumulate_gradients(model, [(source[:2], target[:2]), (source[2:], target[2:])], 0)
 assert model.calls == 2, "the model should be called once for each micro-batch"
-assert_close(float(mean), loss.item(), "the mean loss should be that of all labels together")
+assert isinstance(mean, float), "accumulate_gradients should return the mean as a Python float"
+assert_close(mean, loss.item(), "the mean loss should be that of all labels together")
 for name, parameter in model.named_parameters():
     assert_close(parameter.grad, wanted[name], f"{name}: the gradient should be the big batch's")
 visible_passed()
@@ -978,6 +978,7 @@ mean = accumulate_gradients(model, parts, 5)
 assert model.seen == [False, True, True], (
     "old gradients go first, and backward should be called before the next micro-batch is fed in"
 )
+assert len(parts) == 3, "accumulate_gradients should leave the list of micro-batches unchanged"
 assert_close(float(mean), loss.item(), "pad_id=5, three micro-batches: the mean loss is wrong")
 for name, parameter in model.named_parameters():
     assert_close(parameter.grad, wanted[name], f"pad_id=5, three micro-batches: wrong for {name}")

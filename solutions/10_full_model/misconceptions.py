@@ -244,7 +244,7 @@ def no_final_norms(
     "transformer",
     target="Transformer.__init__",
     id="FUL4",
-    fails=["transformer-parts", "transformer-values"],
+    fails=["transformer-parts"],
     read="10_full_model#the-parts",
 )
 def one_final_norm_for_both(
