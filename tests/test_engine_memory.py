@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from autograder.engine import views
+from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
 from tests.test_engine_peer import against, answering, of_tests
 
@@ -37,7 +38,7 @@ VIEWS = """
 def part(x, how): return eval(how)
 def inside(x, how): return {'a': [eval(how)], 'b': (1, x)}
 def of_dict(xs, how):
-    return {name: eval(how) for name, x in xs[0].items()}
+    return {name: part(x, how) for name, x in xs[0].items()}
 def fill(x, how):
     x[...] = 7
     return eval(how)
@@ -45,7 +46,7 @@ def fill(x, how):
 HOWS = [
     *("x.detach()", "x[:]", "x.view(-1)", "x.T", "x[0]", "x[:, 1]", "x[1:, ::2]", "x.view(3, 2)"),
     *("x[None]", "x[0, 0]", "x.diagonal()", "x.data", "x.clone()", "x + 0", "x", "x.reshape(6)"),
-    *("x.view(torch.int32)", "x[:0]", "x.expand(5, 2, 3)", "x.numpy()[0]", "x.repeat(2, 1)"),
+    *("x.expand(5, 2, 3)", "x.numpy()[0]", "x.repeat(2, 1)"),
 ]
 
 
@@ -85,7 +86,7 @@ def test_whatever_the_layout_of_what_was_handed_over(both: Any, ours: Tensor, ho
     def use(of: Any, x: Any) -> Any:
         got = of("part")(x, how)
         got.mul_(3)
-        return x.tolist(), got.tolist(), got.stride(), x._version
+        return x.tolist(), got.tolist(), got.stride()
 
     both(VIEWS, use, ours)
 
@@ -148,11 +149,11 @@ def claiming(claim: Any, node: Any, *entries: Any) -> Callable[[Any], None]:
 def test_no_claim_changes_what_a_test_is_given(claim: Any) -> None:
     ours = torch.zeros(12)[3:9].reshape(2, 3)
     entry = ["float32", [2, 3], None, 0, 2, None]
-    with against(claiming(claim, ["X", 0], entry)) as peer, peer.recording():
-        with contextlib.suppress(Exception):
-            got = peer.ask("name", ours)
-            assert got.tolist() == [[5] * 3] * 2
-            got += 1
+    act = claiming(claim, ["X", 0], entry)
+    with against(act) as peer, peer.recording(), contextlib.suppress(WireError):
+        got = peer.ask("name", ours)
+        assert got.tolist() == [[5] * 3] * 2
+        got += 1
     assert ours.eq(0).all()
     for node, given in ((["L", 1], [1, 2]), (["D", "a", 1], {"b": 1}), (["L", True], [1])):
         with against(claiming([[[1, ["K", 0], []]], []], node)) as peer, peer.recording():
@@ -251,7 +252,7 @@ def test_results_of_two_calls_lie_in_each_other(both: Any) -> None:
             found += [one.tolist(), part.tolist(), kept.look(), x.tolist()]
         a, b = of("start")(2), of("start")(2)
         a += 1
-        c, d = of("start")(3, "rand"), of("start")(4)
+        _, d = of("start")(3, "rand"), of("start")(4)
         d += 1
         found += [a is b, b.tolist(), of("start")(2).tolist(), of("start")(4).tolist()]
         whole, flat, rest, own, held = of("both")(3)
@@ -332,7 +333,7 @@ def test_what_an_answer_may_not_change_stays_though_a_result_lies_in_it(
             assert ours.eq(0).all()
 
 
-# --- modules ----------------------------------------------------------------------------------------
+# --- modules --------------------------------------------------------------------------------------
 
 MODULES = """
 def live(model): return model.state_dict()
@@ -365,7 +366,7 @@ def train(model):
 
 def summed(xs: Any) -> list[float]:
     """What tells of several tensors' entries."""
-    return [round(x.sum().item(), 4) for x in xs]
+    return [round(x.float().sum().item(), 4) for x in xs]
 
 
 @pytest.mark.parametrize("name", ["live", "copied", "weights"])

@@ -103,7 +103,9 @@ class _Known:
         if self.is_looked:
             return
         self.is_looked = True
-        for side, number, name, value in self.peer.tensors.held() if self.peer.tensors else ():
+        new = set(map(id, self.reply.tensors))
+        held = list(self.peer.tensors.held()) if self.peer.tensors else []
+        for side, number, name, value in sorted(held, key=lambda one: id(one[-1]) in new):
             self.met.setdefault(owner_of(value), ([STATE, side, number, name], value))
         for place, value in enumerate(self.incoming.kept):
             if type(value) not in HOLDERS:
