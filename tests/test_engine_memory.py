@@ -55,8 +55,9 @@ HOWS = [
 def test_a_view_of_a_tensor_is_one_here(both: Any, name: str, how: str) -> None:
     def use(of: Any, x: Any) -> Any:
         given = [{"w": x}] if name == "of_dict" else x
-        got = of(name)(given, how)
-        got = {"inside": lambda: got["a"][0], "of_dict": lambda: got["w"]}.get(name, lambda: got)()
+        got: Any = of(name)(given, how)
+        if name in ("inside", "of_dict"):
+            got = got["a"][0] if name == "inside" else got["w"]
         before = got.tolist()
         shares = isinstance(got, Tensor) and (
             got.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
@@ -307,7 +308,7 @@ def test_tensors_that_nobody_holds_are_not_kept(open_zygote: Zygote) -> None:
         many = [f(torch.zeros(3))[1] for _ in range(400)]
         assert len(pairs) <= 300
         big = [f(torch.zeros(3_000_000))[1] for _ in range(10)]
-        assert sum(p.value.nbytes for p in pairs.values()) < 100_000_000
+        assert sum(getattr(pair.value, "nbytes", 0) for pair in pairs.values()) < 100_000_000
         assert len(many) + len(big) == 410
 
 

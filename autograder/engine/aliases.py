@@ -189,7 +189,7 @@ def _views() -> Any:
 
 def _is_looked_at(value: Any) -> bool:
     """Whether this is a tensor of whose memory somebody here has a view."""
-    return is_tensor(value) and _views().is_used_elsewhere(value)
+    return is_tensor(value) and _views().is_looked_at(value)
 
 
 def owner_of(value: Any) -> int:

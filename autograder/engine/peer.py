@@ -923,6 +923,7 @@ class Outgoing:
     def let_go(self) -> None:
         """It is done with: hold nothing of what it handed over."""
         self.values, self.sent, self.encoder.kept, self.encoder.memo = (), [], [], {}
+        self.tensors = []
 
     def named(self, place: int) -> str:
         """A value handed over: its kind, and where it stood among the arguments."""

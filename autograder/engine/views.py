@@ -30,10 +30,16 @@ def owner_of(value: Tensor) -> int:
     return value.untyped_storage()._cdata
 
 
-def is_used_elsewhere(value: Tensor) -> bool:
-    """Whether anything else uses a tensor's memory."""
+def is_used_elsewhere(value: Tensor, but_for: int = 0) -> bool:
+    """Whether anything else uses a tensor's memory, but for so many."""
     storage = value.untyped_storage()
-    return torch._C._storage_Use_Count(storage._cdata) > NOBODY  # type: ignore[attr-defined]
+    uses: int = torch._C._storage_Use_Count(storage._cdata)  # type: ignore[attr-defined]
+    return uses > NOBODY + but_for
+
+
+def is_looked_at(value: Tensor) -> bool:
+    """Whether there are views of a tensor; what it is itself a view of is none."""
+    return is_used_elsewhere(value, int(value._is_view()))
 
 
 def overwrite(value: Tensor, fresh: Tensor) -> bool:
