@@ -37,6 +37,7 @@ class Pair:
     def __init__(self, value: Any, parts: Any) -> None:
         self.value = value
         self.parts = parts
+        self.owner = 0  # whose memory it uses, at the end that tells of it
 
 
 class Version:
@@ -77,10 +78,11 @@ class Shared:
     def keep(self, serial: int, values: Iterable[tuple[int, Any, Any]]) -> None:
         """Remember values by their places, with their parts; too many push out the oldest."""
         for place, value, parts in values:
-            self.pairs[serial, place] = Pair(value, parts)
+            pair = self.pairs[serial, place] = Pair(value, parts)
             self.parts += _weight(parts)
             if self.tells:
-                self.owners[owner_of(value)] = serial, place
+                pair.owner = owner_of(value)
+                self.owners[pair.owner] = serial, place
         while self.parts > MAX_PARTS or len(self.pairs) > MAX_SHARED:
             self.forget(next(iter(self.pairs)))
 
@@ -89,8 +91,8 @@ class Shared:
         pair = self.pairs.pop(key, None)
         if pair is not None:
             self.parts -= _weight(pair.parts)
-            if self.tells and self.owners.get(owner := owner_of(pair.value)) == key:
-                del self.owners[owner]
+            if self.tells and self.owners.get(pair.owner) == key:
+                del self.owners[pair.owner]
 
     # --- the end that sends changes -------------------------------------------------------------
 
@@ -194,8 +196,10 @@ def _is_looked_at(value: Any) -> bool:
 
 def owner_of(value: Any) -> int:
     """What tells whose memory a value uses, as long as it is there; of a holder it is its own."""
+    if type(value) in HOLDERS:
+        return id(value)
     views = _views()
-    if views is not None and views.is_plain(value):
+    if views is not None and views.is_tensor(value):
         return views.owner_of(value)
     return id(arrays.root_of(value) if arrays.is_array(value) else value)
 
@@ -210,8 +214,10 @@ def parts_of(value: Any) -> Any:
         return (*value, *value.values())
     if isinstance(value, bytearray):
         return bytes(value)
+    if type(value) in HOLDERS:
+        return tuple(value)
     views = _views()
-    if views is not None and views.is_plain(value):
+    if views is not None and views.is_tensor(value):
         return Version(value)
     return arrays.bits(value)[-1] if arrays.is_array(value) else tuple(value)
 

@@ -40,7 +40,7 @@ def tell(peer: "Peer", incoming: "Incoming", reply: "Outgoing") -> tuple[Any, li
     with contextlib.suppress(Exception):  # of what is too strange to look into, nothing is told
         known = _Known(peer, incoming, reply)
         for place, value in enumerate(results[:MAX_TOLD], first):
-            found = known.find(value, [HELD, place]) if _is_known_kind(value) else None
+            found = known.find(value, [HELD, place]) if known.may_be(value) else None
             if found is not None:
                 told.append([place, *found])
                 results[place - first] = None
@@ -63,8 +63,16 @@ class _Known:
         self.buffers: set[int] | None = None  # what stands in modules, and is no parameter
         self.is_looked = False
 
+    def may_be(self, value: Any) -> bool:
+        """Whether a result may be known, or lie in something that is; a look at little of it."""
+        if type(value) in HOLDERS:
+            return id(value) in self.peer.shared.owners
+        return arrays.is_array(value) or is_tensor(value)
+
     def state(self) -> Iterator[tuple[int, Any]]:
         """Parameters and buffers of modules that the reply tells of, with their entries."""
+        if not self.reply.tensors:
+            return iter(())
         kept = set(map(id, self.reply.encoder.kept))
         new = [(e, v) for e, v in enumerate(self.reply.tensors[:MAX_TOLD]) if id(v) not in kept]
         self.entries = {id(value): entry for entry, value in new}
@@ -110,10 +118,6 @@ class _Known:
         for place, value in enumerate(self.incoming.kept):
             if type(value) not in HOLDERS:
                 self.met[owner_of(value)] = [HELD, place], value
-
-
-def _is_known_kind(value: Any) -> bool:
-    return type(value) in HOLDERS or arrays.is_array(value) or is_tensor(value)
 
 
 def _views() -> Any:

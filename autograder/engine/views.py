@@ -13,16 +13,24 @@ MAX_ROOM = 16_000_000  # entries of memory that are looked at one by one
 NOBODY = 2  # uses of a tensor's memory when nothing else uses it: its own and the one to count
 
 
+def is_tensor(value: Any) -> bool:
+    """Whether this is an ordinary tensor or parameter, of those that cross."""
+    return (type(value) is Tensor or type(value) is Parameter) and not value.is_inference()
+
+
 def is_plain(value: Any) -> bool:
-    """Whether this is an ordinary tensor in memory."""
-    if type(value) is not Tensor and type(value) is not Parameter:
-        return False
-    return value.layout is torch.strided and value.is_cpu and not value.is_inference()
+    """Whether this is one of any, with entries in memory that are read as they are."""
+    return (
+        is_tensor(value)
+        and value.layout is torch.strided
+        and value.is_cpu
+        and not (value.is_conj() or value.is_neg())
+    )
 
 
 def is_constant(value: Any) -> bool:
-    """Whether this is an ordinary tensor without history, and no parameter."""
-    return type(value) is Tensor and not value.requires_grad and is_plain(value)
+    """Whether this is a tensor that crosses, without history, and no parameter."""
+    return type(value) is Tensor and not value.requires_grad and not value.is_inference()
 
 
 def owner_of(value: Tensor) -> int:
@@ -68,7 +76,7 @@ def part_of(value: Tensor, whole: Tensor) -> list[Any] | None:
 
 def view(whole: Any, told: Any) -> Tensor | None:
     """A view of a tensor of ours, of nothing but its own entries; None if there is no such one."""
-    if not is_plain(whole) or whole.is_conj() or whole.is_neg():
+    if not is_plain(whole):
         return None
     if not told:
         return whole.detach()
