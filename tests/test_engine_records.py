@@ -564,7 +564,7 @@ def test_what_the_text_of_a_class_does_not_set_is_not_believed(sides: Any) -> No
         "assert vars(item()) == {'name': 'a', 'price': 1.0, 'seen': 1}\n"
         "assert item().label() == 'a: 1.0'\n"
         "a = account()\nassert a.balance == 3 and vars(a) == {'owner': 'a', '_balance': 3}\n"
-        "assert square().area == 4 and vars(point()) == {'x': 1, 'y': 2}"
+        "assert vars(point()) == {'x': 1, 'y': 2} and square().area == 4"
     )
 
 

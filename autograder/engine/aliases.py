@@ -4,7 +4,8 @@ Values cross by copy. In one process an answer that hands out a list of its own,
 it was handed, sees what the test does to it later. So both ends remember, for the length of a test,
 which of their values are copies of each other, under numbers that both count alike; with each
 request the trusted end sends what has changed in its own. Nothing of this goes the other way, and
-the trusted end needs nothing of what the other one makes of it.
+the trusted end needs nothing of what the other one makes of it. That a result is such a value is
+told by the answer's end, see `memory`.
 """
 
 import collections
@@ -24,6 +25,8 @@ MAX_SHARED = 300  # values of a test
 MAX_OF_ONE = 100  # of them from one message
 MAX_PARTS = 20_000  # of all of them together
 MAX_EDIT = 10_000  # parts that are new to the other end, in one message
+MAX_ARRAY = 8 * MAX_EDIT  # bytes of an array: a changed one is sent in full
+BYTES_OF_PART = 4096  # of a tensor's memory count as one part: no copy is made of it
 HELD_HERE = 2  # references to a value that nobody but its pair has: the pair's and one to count
 
 Key = tuple[int, int]  # the number of a request, and a place in it or in its reply
@@ -35,27 +38,52 @@ class Pair:
     def __init__(self, value: Any, parts: Any) -> None:
         self.value = value
         self.parts = parts
+        self.owner = 0  # whose memory it uses, at the end that tells of it
+
+
+class Version:
+    """Stands for the parts of a tensor, which are not compared: how often it was changed."""
+
+    def __init__(self, value: Any) -> None:
+        self.count = value._version
+        self.size = value.nbytes // BYTES_OF_PART
+
+    def __len__(self) -> int:
+        return self.size
+
+
+WHOLES = (bytes, Version)  # parts of values that are changed as one
 
 
 class Shared:
     """The values of one end that the other end has copies of."""
 
-    def __init__(self) -> None:
+    def __init__(self, tells: bool = False) -> None:
         self.pairs: dict[Key, Pair] = {}
+        self.tells = tells  # whether this end tells the other of its results, see `memory`
+        self.owners: dict[int, Key] = {}  # whose memory they use -> which uses it, last of all
         self.parts = 0  # of all of them
         self.serial = 0  # of the last request
         self.first = 0  # of those of this test
 
     def begin(self) -> None:
         """A new test: nothing is shared yet."""
+        self._clear()
+        self.first = self.serial + 1
+
+    def _clear(self) -> None:
         self.pairs.clear()
-        self.parts, self.first = 0, self.serial + 1
+        self.owners.clear()
+        self.parts = 0
 
     def keep(self, serial: int, values: Iterable[tuple[int, Any, Any]]) -> None:
         """Remember values by their places, with their parts; too many push out the oldest."""
         for place, value, parts in values:
-            self.pairs[serial, place] = Pair(value, parts)
+            pair = self.pairs[serial, place] = Pair(value, parts)
             self.parts += _weight(parts)
+            if self.tells:
+                pair.owner = owner_of(value)
+                self.owners[pair.owner] = serial, place
         while self.parts > MAX_PARTS or len(self.pairs) > MAX_SHARED:
             self.forget(next(iter(self.pairs)))
 
@@ -64,6 +92,8 @@ class Shared:
         pair = self.pairs.pop(key, None)
         if pair is not None:
             self.parts -= _weight(pair.parts)
+            if self.tells and self.owners.get(pair.owner) == key:
+                del self.owners[pair.owner]
 
     # --- the end that sends changes -------------------------------------------------------------
 
@@ -76,7 +106,7 @@ class Shared:
             pair = self.pairs.get(key)
             if pair is None:  # pushed out meanwhile
                 continue
-            if sys.getrefcount(pair.value) <= HELD_HERE:
+            if sys.getrefcount(pair.value) <= HELD_HERE and not _is_looked_at(pair.value):
                 gone.append(key)
                 self.forget(key)
             elif not is_same(pair.value, pair.parts):
@@ -108,8 +138,8 @@ class Shared:
         if not isinstance(told, dict):
             return
         if told["first"] != self.first:
-            self.pairs.clear()
-            self.parts, self.first = 0, told["first"]
+            self._clear()
+            self.first = told["first"]
         for key in told["gone"]:
             self.forget((key[0], key[1]))
         for serial, place, *edit in told["edits"]:
@@ -144,7 +174,35 @@ def _first(start: int, values: list[Any]) -> list[tuple[int, Any, Any]]:
 def _is_small(value: Any) -> bool:
     if type(value) in HOLDERS:
         return len(value) <= MAX_PARTS // 4
-    return arrays.is_array(value) and value.nbytes <= MAX_PARTS
+    if arrays.is_array(value):
+        return value.nbytes <= MAX_ARRAY
+    return is_tensor(value) and value.nbytes <= MAX_PARTS // 4 * BYTES_OF_PART
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether this is an ordinary tensor without history, and no parameter."""
+    views = _views()
+    return views is not None and views.is_constant(value)
+
+
+def _views() -> Any:
+    """What looks into the memory of tensors, once their library is there."""
+    return sys.modules.get("autograder.engine.views")
+
+
+def _is_looked_at(value: Any) -> bool:
+    """Whether this is a tensor of whose memory somebody here has a view."""
+    return is_tensor(value) and _views().is_looked_at(value)
+
+
+def owner_of(value: Any) -> int:
+    """What tells whose memory a value uses, as long as it is there; of a holder it is its own."""
+    if type(value) in HOLDERS:
+        return id(value)
+    views = _views()
+    if views is not None and views.is_tensor(value):
+        return views.owner_of(value)
+    return id(arrays.root_of(value) if arrays.is_array(value) else value)
 
 
 def _weight(parts: Any) -> int:
@@ -157,6 +215,11 @@ def parts_of(value: Any) -> Any:
         return (*value, *value.values())
     if isinstance(value, bytearray):
         return bytes(value)
+    if type(value) in HOLDERS:
+        return tuple(value)
+    views = _views()
+    if views is not None and views.is_tensor(value):
+        return Version(value)
     return arrays.bits(value)[-1] if arrays.is_array(value) else tuple(value)
 
 
@@ -164,6 +227,8 @@ def is_same(value: Any, parts: Any) -> bool:
     """Whether a value holds the same as when these were its parts; asks no object for it."""
     if isinstance(parts, bytes):
         return parts == (value if isinstance(value, bytearray) else value.tobytes())
+    if isinstance(parts, Version):
+        return parts.count == value._version
     now = chain(value, value.values()) if isinstance(value, dict) else value
     if len(parts) != len(value) * (1 + isinstance(value, dict)):
         return False
@@ -187,11 +252,11 @@ def _edit(message: "Outgoing", pair: Pair) -> tuple[list[Any] | None, list[Any]]
     value, encoder, start = pair.value, message.aliases(), message.added
     if not _is_small(value):
         return None, []
-    old = () if isinstance(value, set) or isinstance(pair.parts, bytes) else pair.parts
+    old = () if isinstance(value, set) or isinstance(pair.parts, WHOLES) else pair.parts
     places = {id(part): place for place, part in enumerate(old)}
     items = chain.from_iterable(value.items()) if isinstance(value, dict) else value
     try:
-        if isinstance(pair.parts, bytes):
+        if isinstance(pair.parts, WHOLES):
             return [len(pair.parts), None, encoder.node(value)], []
         now = [places[id(p)] if id(p) in places else [encoder.node(p)] for p in items]
     except WireError:
@@ -205,7 +270,7 @@ def _take(incoming: "Incoming", pair: Pair, count: int, _: Any, *now: Any) -> bo
     value, parts = pair.value, pair.parts
     if count != len(parts):
         return False
-    if isinstance(parts, bytes):
+    if isinstance(parts, WHOLES):
         return _overwrite(value, parts, incoming.value(now[0]))
     alike = is_same(value, parts)
     found = [parts[one] if type(one) is int else incoming.value(one[0]) for one in now]
@@ -219,11 +284,13 @@ def _take(incoming: "Incoming", pair: Pair, count: int, _: Any, *now: Any) -> bo
     return alike
 
 
-def _overwrite(value: Any, parts: bytes, fresh: Any) -> bool:
+def _overwrite(value: Any, parts: Any, fresh: Any) -> bool:
     if not is_same(value, parts) or type(value) is not type(fresh):
         return False
     if isinstance(value, bytearray):
         value[:] = fresh
+    elif is_tensor(fresh):
+        return _views().overwrite(value, fresh)
     elif (value.dtype, value.shape) != (fresh.dtype, fresh.shape):
         return False
     else:

@@ -114,13 +114,29 @@ def read(decoder: Decoder, parts: list[Any]) -> Any:
 
 def view_node(value: Any, whole: Any) -> list[Any] | None:
     """Where in the memory of another array, which crossed, this one lies; None if elsewhere."""
-    if value.base is not whole or not value.size or value.size > whole.size:
+    return part_of(value, whole) if value.base is whole else None
+
+
+def part_of(value: Any, whole: Any) -> list[Any] | None:
+    """The same of an array in whose memory this one lies, if it does."""
+    if not value.size or value.size > whole.size:
         return None
     if value.dtype != whole.dtype or not whole.flags.c_contiguous or whole.dtype.names:
         return None
     start, first = (one.__array_interface__["data"][0] for one in (whole, value))
     steps = [first - start, *value.strides]
-    return None if _between(steps, whole) else [steps[0], list(value.shape), steps[1:]]
+    ends = [step * (size - 1) for step, size in zip(value.strides, value.shape, strict=True)]
+    low, high = (first - start + sum(pick(end, 0) for end in ends) for pick in (min, max))
+    if _between(steps, whole) or low < 0 or high >= whole.nbytes:
+        return None
+    return [steps[0], list(value.shape), steps[1:]]
+
+
+def root_of(value: Any) -> Any:
+    """The array that has the memory in which another one lies."""
+    while is_array(value.base):
+        value = value.base
+    return value
 
 
 def _between(steps: list[int], whole: Any) -> bool:

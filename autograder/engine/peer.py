@@ -18,8 +18,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.engine import arrays, based, errors, library, rng
-from autograder.engine.aliases import MAX_EDIT, MAX_OF_ONE, Shared, exchange, other, put_in
+from autograder.engine import arrays, based, errors, library, memory, rng
+from autograder.engine.aliases import (
+    MAX_EDIT,
+    MAX_OF_ONE,
+    Shared,
+    exchange,
+    is_tensor,
+    other,
+    put_in,
+)
 from autograder.engine.clock import Clock, Over
 from autograder.engine.records import MADE, TAGS, Records, is_one
 from autograder.engine.stand_ins import (
@@ -261,7 +269,7 @@ class Peer:
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.is_busy = False  # with a message, and running nobody's code
         self.gone = False  # whether an answer stayed out: what comes now may belong to it
-        self.shared = Shared()  # values of ours that the other end has copies of
+        self.shared = Shared(self.is_free)  # values of ours that the other end has copies of
         self.records = Records(self)  # objects that it has as well
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
@@ -422,11 +430,13 @@ class Peer:
         return label if makes else _given_by(label)
 
     def _reply(self, message: "Outgoing", frame: Frame, label: str, before: int) -> Any:
-        incoming = Incoming(self, frame, message.encoder.kept)
+        told = None if self.is_free else frame.tree.get("as")
+        incoming = (Incoming if told is None else _Told)(self, frame, message.encoder.kept)
         incoming.is_reply, incoming.call, incoming.origin = True, message, message.origin
         error: BaseException | None = None
         with reading():
             self._take_tensors(incoming, message)
+            memory.take_state(incoming, told)
             modules = ("Module",) if self.changes["Module"] > before else ()
             if frame.tree.get("o"):
                 message.find()
@@ -434,11 +444,12 @@ class Peer:
             incoming.rewind(len(message.encoder.kept))
             if self.records.classes:
                 self.records.answered(incoming, message, frame.tree)
+            incoming.begin(told)
             value = incoming.value(frame.tree.get("r"))
             if message.noted or message.holders:
                 changed = message.once((*changed, *message.noted))
             if message.serial and "c" in frame.tree:
-                self.shared.back(message, incoming.kept[len(message.encoder.kept) :])
+                self.shared.back(message, incoming.results(len(message.encoder.kept)))
             for number in frame.tree.get("drop") or []:
                 self._forget(number)
             if "e" in frame.tree:
@@ -646,7 +657,9 @@ class Peer:
                 raise RecursionError("test and answer call each other without end")
             answer = self._work(incoming, tree)
             answered: dict[str, Any] = {"r": reply.answer(incoming, answer)}
-            results = list(reply.encoder.kept)
+            told, results = memory.tell(self, incoming, reply) if self.is_free else (None, [])
+            if told is not None:
+                answered["as"] = told
         except Gone:
             raise
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is a result)
@@ -963,6 +976,7 @@ class Outgoing:
     def let_go(self) -> None:
         """It is done with: hold nothing of what it handed over."""
         self.values, self.sent, self.encoder.kept, self.encoder.memo = (), [], [], {}
+        self.tensors = []
 
     def named(self, place: int) -> str:
         """A value handed over: its kind, and where it stood among the arguments."""
@@ -1055,6 +1069,13 @@ class Incoming(Decoder):
         """Reading takes time as well."""
         self.peer.mind_the_clock()
 
+    def begin(self, told: Any) -> None:
+        """What is told of the results that are read now; see `memory`."""
+
+    def results(self, first: int) -> list[Any]:
+        """What was given places from this one on, None for what is shared already."""
+        return self.kept[first:]
+
     def _tagged(self, node: list[Any]) -> Any:
         if node[0] == "O" and self.is_wary:  # the grader's own records
             raise WireError("an answer gave a record, which cannot be handed to a test")
@@ -1122,6 +1143,32 @@ class Incoming(Decoder):
         if self.peer.tensors:
             return self.peer.tensors.other(self, tag, parts)
         return super().other(tag, parts)
+
+
+class _Told(Incoming):
+    """A reply in which results are told to be values of ours, or to lie in them."""
+
+    def __init__(self, peer: Peer, frame: Frame, kept: list[Any]) -> None:
+        super().__init__(peer, frame, kept)
+        self.claims: dict[int, Any] = {}  # by the places of the results
+        self.told: frozenset[int] = frozenset()  # these places
+
+    def begin(self, told: Any) -> None:
+        """From now on each place is that of a result."""
+        self.claims = memory.claims_of(told)
+        self.told = frozenset(self.claims)
+
+    def results(self, first: int) -> list[Any]:
+        """What was given places from this one on, None for what is shared already."""
+        places = range(first, len(self.kept))
+        return [None if place in self.told else self.kept[place] for place in places]
+
+    def _tagged(self, node: list[Any]) -> Any:
+        place = len(self.kept)
+        value = super()._tagged(node)
+        if place in self.claims and place < len(self.kept) and self.kept[place] is value:
+            value = self.kept[place] = memory.own_or(self, value, *self.claims.pop(place))
+        return value
 
 
 def _refill(incoming: Incoming, ours: Any, node: Any) -> None:
@@ -1296,6 +1343,9 @@ class _PlainEncoder(_Encoder):
             return ["Y", remote.number]
         if arrays.is_array(value):
             self._count(8 * value.nbytes)
+        if self.peer.tensors and is_tensor(value):
+            self._count(8 * value.nbytes)
+            return self.peer.tensors.node(self, value)
         known = not self.peer.lacks(type(value))
         node = (arrays.node(self, value) or library.node(self, value)) if known else None
         if node is None and self.peer.records.classes:

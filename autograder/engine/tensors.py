@@ -22,7 +22,7 @@ from torch.nn import Module, Parameter  # by name: an answer may put something e
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import is_lazy
 
-from autograder.engine import rng
+from autograder.engine import rng, views
 from autograder.engine.arrays import is_shape
 from autograder.engine.stand_ins import FORWARDED, Remote, compared
 from autograder.engine.wire import WireError, reading
@@ -67,6 +67,8 @@ class Tensors:
         self.classes: dict[Any, type] = {}
         self.others: Module | None = None  # holds their loose parameters
         self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
+        # what stands in modules of theirs and lies in a test's own value, by its id
+        self.laid: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 
     def mode(self) -> bool:
         """Whether gradients are recorded now."""
@@ -441,10 +443,29 @@ class Tensors:
             return fresh
         if self._place(old) not in (None, slot):  # another module's, which is not written to
             return fresh
-        old.data.copy_(fresh.data)
+        self._fill(old, fresh)
         old.requires_grad_(fresh.requires_grad)
         old.grad = fresh.grad
         return old
+
+    def lay(self, value: Tensor, whole: Any, part: Any, is_theirs: bool) -> None:
+        """Have a parameter or buffer of theirs lie in another tensor, if both hold the same."""
+        own = views.view(whole, part)
+        if own is None or (value.dtype, value.shape) != (own.dtype, own.shape):
+            return
+        if _bytes(value.detach()) != _bytes(own):
+            return
+        value.data = own
+        if not is_theirs or self.laid.get(id(whole)) is whole:
+            self.laid[id(value)] = value
+
+    def _fill(self, old: Tensor, fresh: Tensor) -> None:
+        """Bring what stands in a module up to date, in place; never a value that a test holds."""
+        if self.laid.get(id(old)) is not old:
+            old.data.copy_(fresh.data)
+        elif _bytes(old.detach()) != _bytes(fresh.detach()):
+            old.data = fresh.data
+            del self.laid[id(old)]
 
     def _stand_in_value(self, incoming: "Incoming", node: Any) -> Any:
         if node is None:
@@ -667,7 +688,7 @@ class Tensors:
             table[name] = fresh
             return
         if old.shape == fresh.shape and old.dtype == fresh.dtype:
-            old.data.copy_(fresh.data)
+            self._fill(old, fresh)
         else:
             old.data = fresh.data
         old.requires_grad_(fresh.requires_grad)
@@ -678,6 +699,22 @@ class Tensors:
         """All modules that both ends know: (0, number, ours) and (1, number, theirs)."""
         ours = [(0, number, module) for number, module in self.mine.items()]
         return ours + [(1, number, module) for number, module in list(self.theirs.items())]
+
+    def held(self) -> Iterator[tuple[int, int, str, Tensor]]:
+        """What stands in modules that both ends know, with its places."""
+        for side, number, module in self._shared():
+            for table in (module._parameters, module._buffers):
+                for name, value in table.items():
+                    if value is not None:
+                        yield side, number, name, value
+
+    def at(self, side: Any, number: Any, name: Any) -> Tensor | None:
+        """What stands in such a place, with the side as the other end sees it."""
+        module = self._module(1 - side, number, missing=True)
+        if module is None:
+            return None
+        value = module._parameters.get(name)
+        return module._buffers.get(name) if value is None else value
 
     def _module(self, side: Any, number: Any, missing: bool = False) -> Any:
         table: Any = self.theirs if side == 1 else self.mine
