@@ -117,10 +117,10 @@ def replaced(x): x.data = torch.zeros(5)
 def wants(x): x.requires_grad_()
 def stepped(x): x.as_strided_((2,), (1,)); x += 1
 """
-CHANGES = [line.split("(")[0][4:] for line in IN_PLACE.splitlines() if line]
+CHANGERS = [line.split("(")[0][4:] for line in IN_PLACE.splitlines() if line]
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", CHANGERS)
 @pytest.mark.parametrize("laid", ["plain", "turned", "spread", "leaf"])
 def test_a_tensor_reshaped_in_place_is_reshaped_here(answer: Any, name: str, laid: str) -> None:
     there, here = answer(IN_PLACE)(name)

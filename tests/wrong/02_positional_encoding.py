@@ -19,6 +19,8 @@ def positions_in_half_precision(num_positions, d_model, base=10000.0, *, dtype=t
 
 @variant("positional-encoding", target="PositionalEncoding")
 class CopyBesideTheBuffer(nn.Module):
+    encoding: torch.Tensor
+
     def __init__(self, encoding, dropout=0.0):
         super().__init__()
         self.register_buffer("encoding", encoding, persistent=False)
