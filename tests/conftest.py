@@ -1,5 +1,6 @@
 """What the tests share: the course, its chapters, the built book and the graded demo class."""
 
+import fcntl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,31 @@ ROOT = Path(__file__).parents[1]
 COURSE = Course.find(ROOT)
 CHAPTERS = COURSE.chapters()
 
+LONGEST = (  # files with minutes of work in one piece
+    *("test_hostile.py", "test_awkward.py", "test_leaks.py", "test_demo_class.py", "test_book.py"),
+    *("test_fixtures.py", "test_wrong_answers.py", "test_slips.py", "test_engine_worker.py"),
+)
+
 use_own_tools()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Side by side, a file's tests stay together; the longest begin first, or all wait for them."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))  # stable
+    for item in items:
+        together = "hostile" if item.path.parent.name == "hostile" else item.path.name
+        item.add_marker(pytest.mark.xdist_group(together))
 
 
 def make(target: str) -> None:
     """Run a task of the Makefile; on failure show the end of what it said."""
-    done = subprocess.run(["make", target], cwd=ROOT, capture_output=True, text=True, check=False)
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "making").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # one at a time: several processes may run tests
+        done = subprocess.run(
+            ["make", target], cwd=ROOT, capture_output=True, text=True, check=False
+        )
     if done.returncode:
         pytest.fail(f"make {target} failed:\n{(done.stdout + done.stderr)[-4000:]}")
 
