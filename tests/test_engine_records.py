@@ -80,6 +80,9 @@ class Town(NamedTuple):
 class Color(enum.Enum):
     RED = 1
     BLUE = 2
+class Folder:
+    def __init__(self, place): self.place = place
+    def __del__(self): shutil.rmtree(self.place)
 """
 
 
@@ -515,6 +518,7 @@ REFUSED = {
     "a class of the test's own": "one('Probe', name='a')",
     "a class of the answer's": "one('Own')",
     "an abstract class": "one('Shape')",
+    "a class whose objects act when they go": "one('Folder', place='a')",
     "a named tuple as an object": "one('City')",
     "an enumeration as an object": "one('Color', _name_='RED')",
     "an object as a named tuple": "Lie('RN', 'Item', 'a')",

@@ -117,6 +117,8 @@ def _is_shared(kind: Any, homes: frozenset[str]) -> bool:
     """Whether objects of a class can be made anew from what they hold."""
     if not isinstance(kind, type) or kind.__module__ not in homes:
         return False
+    if hasattr(kind, "__del__"):  # an answer would choose what it works on
+        return False
     if isinstance(kind, enum.EnumMeta):
         return not issubclass(kind, enum.Flag)
     if issubclass(kind, tuple):
