@@ -22,6 +22,7 @@ LONGEST = (  # files with minutes of work in one piece
 use_own_tools()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Side by side, a file's tests stay together; the longest begin first, or all wait for them."""
     places = {name: place for place, name in enumerate(LONGEST)}
