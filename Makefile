@@ -25,7 +25,7 @@ course: ## set up, build the book and the exercises, grade a demo class (start h
 	@echo "book:         $(HTML)"
 
 test: .venv/ready build/released ## run the whole test suite
-	$(PY) -m pytest -n auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder
 
 book: .venv/ready $(HTML) ## build the book into book/_build/html
 

@@ -4,8 +4,10 @@ import fcntl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from autograder.course import Course, use_own_tools
 from autograder.engine.zygote import Zygote
@@ -22,14 +24,23 @@ LONGEST = (  # files with minutes of work in one piece
 use_own_tools()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
+class Together(LoadScopeScheduling):
+    """Side by side, a file's tests stay together, and all that look at the hostile class."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return "hostile" if "/hostile/" in path else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
+    """How tests are shared out when several processes run them."""
+    return Together(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, a file's tests stay together; the longest begin first, or all wait for them."""
+    """The longest files begin first, or all wait for them."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))  # stable
-    for item in items:
-        together = "hostile" if item.path.parent.name == "hostile" else item.path.name
-        item.add_marker(pytest.mark.xdist_group(together))
 
 
 def make(target: str) -> None:
