@@ -193,8 +193,13 @@ def bench(options: argparse.Namespace) -> int:
 
     course = Course.find()
     chapter = course.select([options.chapter] if options.chapter else [])[0]
-    releasing.require_fresh(course, chapter)
-    if options.only_ours:
+    chapters = course.chapters() if options.every_chapter else [chapter]
+    for one in chapters:
+        releasing.require_fresh(course, one)
+    if options.every_chapter:
+        students = (options.students or [100])[0]
+        timing.bench_chapters(course, chapters, students, options.rounds, options.jobs)
+    elif options.only_ours:
         timing.bench_sizes(course, chapter, options.students or [100, 1000], options.jobs)
     else:
         students = (options.students or [100])[0]
@@ -351,6 +356,9 @@ def _add_bench(command: argparse.ArgumentParser) -> None:
     command.add_argument("--jobs", type=int, default=2, help="of ours; stock has one")
     command.add_argument(
         "--only-ours", action="store_true", help="compare two sizes, by default 100 and 1000"
+    )
+    command.add_argument(
+        "--every-chapter", action="store_true", help="ours in each chapter, and who works there"
     )
 
 

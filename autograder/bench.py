@@ -1,4 +1,5 @@
-"""How fast: the same class graded by stock nbgrader and by this grader, in turn, and compared.
+"""How fast: the same class graded by stock nbgrader and by this grader, in turn, and compared;
+every chapter by this grader, with what each kind of process takes.
 
 Both are run as a person runs them, as commands in processes of their own, from nothing graded to
 everything graded; the clock on the wall counts. Stock nbgrader has its standard settings: it runs
@@ -16,12 +17,15 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean, median
 
 from nbgrader.api import Gradebook
 
 from autograder import demo
 from autograder.course import Course, CourseError
+from autograder.journal import read_journal
 from autograder.release import build_instructor
+from autograder.results import Cost
 from autograder.source import read_source
 from autograder.taught import Class, read
 from autograder.warm import try_known_mistakes
@@ -38,20 +42,29 @@ CLEAN = (demo.reference, demo.variant, demo.one_mistake, demo.two_mistakes, demo
 POLL = 2.0  # seconds between two looks at the memory; each look takes time from the run
 
 
+@dataclass(frozen=True)
+class Used:
+    """What all processes of a command have used."""
+
+    seconds: float  # on the wall
+    cpu: float = 0.0  # seconds of processor time
+    peak_mb: float = 0.0  # memory at a time; 0 if the system does not tell
+
+
 @dataclass
 class Run:
     """One command that graded a class."""
 
     who: str
     students: int
-    seconds: float
-    peak_mb: float = 0.0  # of all its processes together; 0 if the system does not tell
+    used: Used
     scores: dict[str, dict[str, float | None]] = field(default_factory=dict)  # student -> test
+    costs: list[Cost] = field(default_factory=list)
 
     @property
     def per_minute(self) -> float:
         """Submissions a minute."""
-        return 60 * self.students / self.seconds
+        return 60 * self.students / self.used.seconds
 
 
 def bench(
@@ -69,8 +82,8 @@ def bench(
         say(_line(runs[-1]))
         _compare(runs[-2], runs[-1], clean)
     print_table(runs)
-    stock = sum(run.seconds for run in runs if run.who == "stock")
-    ratio = stock / sum(run.seconds for run in runs if run.who == "ours")
+    took = {who: median(r.used.seconds for r in runs if r.who == who) for who in ("stock", "ours")}
+    ratio = took["stock"] / took["ours"]
     print(f"ratio: {ratio:.1f}")
     return ratio
 
@@ -87,10 +100,48 @@ def bench_sizes(course: Course, chapter: str, sizes: Sequence[int], jobs: int = 
     first, *others = runs
     for run in others:
         print(
-            f"{run.students} cost {run.seconds / first.seconds:.2f} times what {first.students} "
-            f"cost, and {run.peak_mb - first.peak_mb:+.0f} MB"
+            f"{run.students} cost {run.used.seconds / first.used.seconds:.2f} times what "
+            f"{first.students} cost, and {run.used.peak_mb - first.used.peak_mb:+.0f} MB"
         )
     return runs
+
+
+def bench_chapters(
+    course: Course, chapters: Sequence[str], students: int = 100, rounds: int = 1, jobs: int = 2
+) -> None:
+    """Grade a class in every chapter with ours: how fast, and who has worked for how long."""
+    for chapter in chapters:
+        try_known_mistakes(course, {chapter: read(course, chapter)}, jobs, sandboxed=True)
+    runs: dict[str, list[Run]] = {chapter: [] for chapter in chapters}
+    for number in range(rounds):
+        say(f"round {number + 1} of {rounds}: {students} submissions of each chapter")
+        for chapter in chapters:
+            make_class(course, chapter, students, _folder(course))
+            runs[chapter].append(run_ours(course, chapter, students, jobs))
+            say(f"{chapter}: {_line(runs[chapter][-1])}")
+    print(
+        f"{'chapter':<24} {'per minute':>10} {'CPU each':>9} {'tests':>9} {'answers':>9} "
+        f"{'others':>9} {'messages':>9}"
+    )
+    for chapter, found in runs.items():
+        print(_chapter_line(chapter, sorted(found, key=lambda run: run.per_minute)[rounds // 2]))
+    print(
+        "CPU: processor time per submission, of all processes; of it, that where tests run, that\n"
+        "where answers run, and the rest: start, forks, files. Messages: from tests to answers."
+    )
+    print(
+        f"slowest: {min(median(r.per_minute for r in one) for one in runs.values()):.0f} a minute"
+    )
+
+
+def _chapter_line(chapter: str, run: Run) -> str:
+    each = 1000 * run.used.cpu / run.students
+    tests = 1000 * sum(cost.judge for cost in run.costs) / run.students
+    answers = 1000 * sum(cost.answers for cost in run.costs) / run.students
+    milliseconds = (f"{one:.0f} ms" for one in (each, tests, answers, each - tests - answers))
+    words = " ".join(f"{one:>9}" for one in milliseconds)
+    calls = mean(cost.calls for cost in run.costs)
+    return f"{chapter:<24} {run.per_minute:>10.0f} {words} {calls:>9.0f}"
 
 
 def make_class(course: Course, chapter: str, students: int, folder: Path) -> list[str]:
@@ -117,11 +168,11 @@ def run_stock(course: Course, chapter: str, students: int) -> Run:
     nbgrader = [sys.executable, "-m", "nbgrader"]
     _command([*nbgrader, "generate_assignment", chapter], root, root / "generate.log")
     command = [*nbgrader, "autograde", chapter]
-    seconds, peak = _command(
+    used = _command(
         command, root, root / "bench.log", must_succeed=False
     )  # some of the class cannot be read
     database = f"sqlite:///{root / 'gradebook.db'}"
-    return Run("stock", students, seconds, peak, _scores(database, course, chapter))
+    return Run("stock", students, used, _scores(database, course, chapter))
 
 
 def run_ours(course: Course, chapter: str, students: int, jobs: int) -> Run:
@@ -129,9 +180,10 @@ def run_ours(course: Course, chapter: str, students: int, jobs: int) -> Run:
     root = _copy(course, "ours")
     command = [*(sys.executable, "-m", "autograder", "grade", chapter), "--no-report"]
     command += ["--folder", str(root), "--jobs", str(jobs)]
-    seconds, peak = _command(command, course.root, root / "bench.log")
+    used = _command(command, course.root, root / "bench.log")
     taught = Class(course, root)
-    return Run("ours", students, seconds, peak, _scores(taught.database, course, chapter))
+    costs = [result.cost for result in read_journal(taught).values()]
+    return Run("ours", students, used, _scores(taught.database, course, chapter), costs)
 
 
 def print_table(runs: Sequence[Run]) -> None:
@@ -140,10 +192,10 @@ def print_table(runs: Sequence[Run]) -> None:
         f"{'grader':<8} {'students':>8} {'seconds':>9} {'per minute':>11} {'each':>9} {'memory':>9}"
     )
     for run in runs:
-        each = f"{1000 * run.seconds / run.students:.0f} ms"
+        each = f"{1000 * run.used.seconds / run.students:.0f} ms"
         print(
-            f"{run.who:<8} {run.students:>8} {run.seconds:>9.1f} {run.per_minute:>11.1f} "
-            f"{each:>9} {run.peak_mb:>6.0f} MB"
+            f"{run.who:<8} {run.students:>8} {run.used.seconds:>9.1f} {run.per_minute:>11.1f} "
+            f"{each:>9} {run.used.peak_mb:>6.0f} MB"
         )
     print(
         "memory: the most that all processes of a run, warm ones and students' included, had at a\n"
@@ -157,7 +209,7 @@ def say(text: str) -> None:
 
 
 def _line(run: Run) -> str:
-    return f"{run.who}: {run.seconds:.1f} s, {run.per_minute:.1f} submissions a minute"
+    return f"{run.who}: {run.used.seconds:.1f} s, {run.per_minute:.1f} submissions a minute"
 
 
 def _folder(course: Course) -> Path:
@@ -180,25 +232,31 @@ def _sign(work: demo.Work, student: str) -> None:
 
 def _command(
     command: Sequence[str], folder: Path, log_path: Path, *, must_succeed: bool = True
-) -> tuple[float, float]:
-    """Run a command; how long it took, and the most memory that its processes used at a time."""
+) -> Used:
+    """Run a command; what its processes used."""
     # Neither with settings that the person at this machine has for nbgrader.
     environment = os.environ | {"OMP_NUM_THREADS": "1", "JUPYTER_NO_CONFIG": "1"}
     if hasattr(os, "sync"):
         os.sync()  # neither waits for the disk to take what the run before it has written
     with log_path.open("wb") as log:
-        began = time.monotonic()
+        before, began = _children(), time.monotonic()
         process = subprocess.Popen(
             command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment
         )
         watch = _Watch(process.pid)
         status = process.wait()
-        seconds = time.monotonic() - began
+        seconds, cpu = time.monotonic() - began, _children() - before
     peak = watch.stop()
     if status and must_succeed:
         said = log_path.read_text(encoding="utf-8", errors="replace")
         raise CourseError(f"{' '.join(command)} failed: {said.strip()[-500:]}")
-    return seconds, peak
+    return Used(seconds, cpu, peak)
+
+
+def _children() -> float:
+    """Seconds of processor time of all processes below this one that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 class _Watch:

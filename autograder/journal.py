@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, get_args
 
 from autograder.course import CourseError
 from autograder.failures import in_words
-from autograder.results import Flag, NotebookResult, Result, Status, Verdict
+from autograder.results import Cost, Flag, NotebookResult, Result, Status, Verdict
 
 if TYPE_CHECKING:
     from autograder.taught import Class
@@ -144,7 +144,7 @@ def results(taught: "Class") -> Iterator[Graded]:
 
 def bounded(graded: Graded) -> Graded:
     """The same of a size that every file and page can hold; an ordinary result stays as it is."""
-    result = graded.result
+    result, cost = graded.result, graded.result.cost
     collected = graded.collected
     if collected is not None and not math.isfinite(collected):
         collected = None
@@ -158,6 +158,7 @@ def bounded(graded: Graded) -> Graded:
         flags=flags,
         reason=_cut(result.reason, MAX_SAID),
         seconds=_finite(result.seconds),
+        cost=Cost(_finite(cost.judge), _finite(cost.answers), cost.calls),
     )
     return Graded(smaller, collected)
 
@@ -232,11 +233,12 @@ def _graded(content: Any) -> Graded:
 def _result(content: dict[str, Any]) -> Result:
     notebooks = tuple(_notebook(notebook) for notebook in content["notebooks"])
     flags = tuple(Flag(**flag) for flag in content["flags"])
-    result = Result(**content | {"notebooks": notebooks, "flags": flags})
+    cost = Cost(**content.get("cost", {}))
+    result = Result(**content | {"notebooks": notebooks, "flags": flags, "cost": cost})
     for flag in flags:
         _require_text(flag.kind, flag.where, flag.words)
     _require_text(result.student, result.assignment, result.key, result.reason)
-    _require(_is_number(result.seconds))
+    _require(all(map(_is_number, (result.seconds, cost.judge, cost.answers, cost.calls))))
     return result
 
 

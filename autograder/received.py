@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any, get_args, get_type_hints
 
 from autograder.assignment import Assignment, Notebook
-from autograder.results import Flag, NotebookResult, Result, Status, Verdict
+from autograder.results import Cost, Flag, NotebookResult, Result, Status, Verdict
 
 LONGEST = 20_000  # characters of one sentence or printed output
 LONGEST_SOURCE = 200_000  # of a cell
@@ -55,6 +55,7 @@ def received(data: bytes, student: str, key: str, assignment: Assignment) -> Res
             flags=tuple(map(_flag, _list(told["flags"]))),
             reason=_text(told["reason"]),
             seconds=_number(told["seconds"], 0.0, math.inf),
+            cost=_cost(**told["cost"]),
         )
     except (LookupError, TypeError, ValueError, RecursionError, ArithmeticError) as error:
         raise Refused(f"its result cannot be read ({type(error).__name__}: {error})") from error
@@ -95,6 +96,11 @@ def _verdict(told: dict[str, Any], points: float) -> Verdict:
         stood_in=tuple(map(_text, _list(told["stood_in"]))),
         seconds=_number(told["seconds"], 0.0, math.inf),
     )
+
+
+def _cost(judge: Any, answers: Any, calls: Any) -> Cost:
+    judge, answers = (_number(seconds, 0.0, math.inf) for seconds in (judge, answers))
+    return Cost(judge, answers, int(_number(calls, 0.0, 1e9)))
 
 
 def _flag(told: dict[str, Any]) -> Flag:

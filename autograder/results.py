@@ -111,6 +111,15 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What grading a submission took."""
+
+    judge: float = 0.0  # seconds of processor time in the process that tests
+    answers: float = 0.0  # in those of the answers
+    calls: int = 0  # messages to these
+
+
+@dataclass(frozen=True)
 class Result:
     """How grading one submission of one assignment ended. JSON only."""
 
@@ -121,3 +130,4 @@ class Result:
     flags: tuple[Flag, ...] = ()
     reason: str = ""  # why the submission is 0 as a whole; empty if tests ran
     seconds: float = 0.0  # wall time of grading it
+    cost: Cost = Cost()

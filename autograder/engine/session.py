@@ -101,6 +101,11 @@ class Student:
         with self.peer.recording():
             return [self.peer.repeat(self.name(call.what), call) for call in calls]
 
+    def worked(self) -> float:
+        """Seconds of processor time that it has used."""
+        used = self.spawned.read()
+        return used.cpu if used else 0.0
+
     def close(self) -> None:
         """End the process and everything it started."""
         self.spawned.kill()

@@ -46,6 +46,7 @@ from autograder.engine.trusted import (
 from autograder.intake import Script, ScriptCell, Submission, read_submission
 from autograder.names import shown
 from autograder.results import (
+    Cost,
     Flag,
     NotebookResult,
     Opaque,
@@ -134,6 +135,7 @@ def grade_submission(
         flags=tuple(dict.fromkeys(flags)),
         reason=submission.reason,
         seconds=time.monotonic() - start,
+        cost=budget.cost(),
     )
 
 
@@ -351,12 +353,23 @@ class Budget:
         self.parts = Parts()  # of which nobody is told
         self.until = time.monotonic() + seconds
         self.spare = seconds / 2  # for what was run already
+        self.start = time.process_time()
+        self.answers, self.calls = 0.0, 0  # see `Cost`
         self._repeats = False
 
     @property
     def left(self) -> float:
         """Seconds that are left."""
         return max(0.0, self.until - time.monotonic())
+
+    def note(self, process: Student) -> None:
+        """Count what a process of answers has taken."""
+        self.answers += process.worked()
+        self.calls += process.peer.requests
+
+    def cost(self) -> Cost:
+        """What has been used so far."""
+        return Cost(time.process_time() - self.start, self.answers, self.calls)
 
     @property
     def may_repeat(self) -> bool:
@@ -548,6 +561,7 @@ class Work:
         """Go on in a new process."""
         process, self.process = self.process, None
         if process is not None:
+            self.budget.note(process)
             try:
                 process.close()
             except CourseError as error:  # it had never been made
