@@ -153,6 +153,9 @@ def prepare(assignment: Assignment) -> None:
         for id, imports in notebook.imports.items():
             facts(imports)
             compiled_cell(imports, id)
+        for solutions in (None, *(group.solutions for group in notebook.groups)):
+            _operators(notebook, solutions)
+            _used(notebook, solutions)
         assert notebook.shared_names is not None
         for cell in notebook.cells:
             if cell.kind == "test":
