@@ -139,8 +139,13 @@ def mutants(options: argparse.Namespace) -> int:
     from autograder import warm
 
     course = Course.find()
+    chapters = course.select(options.chapters)
+    if options.in_class:
+        from autograder import in_class
+
+        return in_class.command(course, chapters, options.jobs)
     run_for = partial(warm.runner, course) if warm.can_fork() else None
-    return mutation.command(course, course.select(options.chapters), run_for)
+    return mutation.command(course, chapters, run_for)
 
 
 def grade(options: argparse.Namespace) -> int:
@@ -310,6 +315,8 @@ def _parser() -> argparse.ArgumentParser:
             _add_grading(command)
         if run is grade:
             _add_folder(command)
+        if run is mutants:
+            _add_mutants(command)
     command = _command(commands, check)
     command.add_argument("notebook", type=Path, help="your notebook")
     _add_folder(_command(commands, report))
@@ -347,6 +354,13 @@ def _add_grading(command: argparse.ArgumentParser) -> None:
 
 def _add_folder(command: argparse.ArgumentParser) -> None:
     command.add_argument("--folder", type=Path, help="holds submitted/; by default here")
+
+
+def _add_mutants(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--in-class", action="store_true", help="each known mistake as a submission of its own"
+    )
+    command.add_argument("--jobs", type=int, default=0, help="side by side; by default all cores")
 
 
 def _add_bench(command: argparse.ArgumentParser) -> None:
