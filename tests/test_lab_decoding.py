@@ -222,7 +222,11 @@ def changed(tmp_path: Path, old: str, new: str) -> types.ModuleType:
         ("self.encoding[offset:end]", "self.encoding[: x.shape[1]]", "step by step differ by"),
         ("def use_cache(", "def use_no_cache(", "the module has no use_cache"),
         ("caches = []\n", "raise NotImplementedError('soon')\n", "NotImplementedError: soon"),
-        ("caches.append(attention)", "pass", "found no attention of a decoder layer"),
+        (
+            "caches += [layer.self",
+            "return []; [layer.self",
+            "found no attention of a decoder layer",
+        ),
         ("if self.kept is None or self.grows:", "if self.kept is None:", "step by step differ by"),
     ],
 )
