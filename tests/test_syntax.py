@@ -34,6 +34,8 @@ def _tables(source: str) -> tuple[set[str], set[str]]:
             pytest.skip("Python takes a function of this name for the whole text")
         for symbol in table.get_symbols():
             name, is_global = symbol.get_name(), table is top or symbol.is_global()
+            if name == "__class__":  # `super()` in a function reads it, and no cell binds it
+                continue
             if is_global and symbol.is_referenced():
                 read.add(name)
             if is_global and (symbol.is_assigned() or symbol.is_imported()):

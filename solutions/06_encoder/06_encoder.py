@@ -799,9 +799,9 @@ def one_place(sign: int) -> Callable[[Tensor, Tensor], Tensor]:
     """Leaks from the middle of the last sentence's padding to that sentence's first token."""
 
     def encode(x: Tensor, mask: Tensor) -> Tensor:
-        output = x.clone()
-        output[-1, 0] += 0.5 * sign * x[-1, 3].abs()
-        return output
+        moved = x.clone()
+        moved[-1, 0] += 0.5 * sign * x[-1, 3].abs()
+        return moved
 
     return watched(encode)
 
