@@ -79,7 +79,7 @@ class Scripted(nn.Module):
 
     def encode(self, source: Int[Tensor, "B M"]) -> tuple[Tensor, Bool[Tensor, "B 1 M"]]:
         self.encoded += 1
-        return self.gain * source.unsqueeze(-1), (source != self.pad_id).unsqueeze(1)
+        return self.gain * source.unsqueeze(-1).expand(-1, -1, 2), (source != self.pad_id).unsqueeze(1)
 
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
         if not len(target) == len(memory) == len(memory_mask):
@@ -979,6 +979,9 @@ assert sample(logits, 0.0, top_k=3).tolist() == logits.argmax(-1).tolist(), (
     "temperature 0 should give the likeliest token of each row"
 )
 assert_shape(sample(logits, 2.0, top_k=3), (3,), "each row of logits should give one id")
+spread = torch.arange(50.0).expand(10, 50)
+ids = sample(spread, 1e6, generator=generator)
+assert (ids < 40).any(), "without top_k, every token of the vocabulary can be drawn"
 assert torch.equal(logits, before), "sample should leave the logits unchanged"
 assert_dtype(ids, torch.int64, "ids should be int64")
 assert_raises(

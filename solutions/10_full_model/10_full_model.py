@@ -912,6 +912,8 @@ source, target = (
 loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
 loss.backward()
 wanted = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+for parameter in model.parameters():
+    parameter.grad.fill_(7.0)  # old gradients, to be forgotten
 model.calls = 0
 mean = accumulate_gradients(model, [(source[:2], target[:2]), (source[2:], target[2:])], 0)
 assert model.calls == 2, "the model should be called once for each micro-batch"
@@ -943,6 +945,8 @@ loss = F.cross_entropy(
 )
 loss.backward()
 wanted = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+for parameter in model.parameters():
+    parameter.grad.fill_(7.0)  # old gradients, to be forgotten
 mean = accumulate_gradients(model, [(source[:2], target[:2]), (source[2:], target[2:, :2])], 0)
 assert_close(float(mean), loss.item(), "six labels and one: each of the seven should count alike")
 for name, parameter in model.named_parameters():
