@@ -11,7 +11,7 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from autograder.syntax import parse, top_level_names
+from autograder.syntax import parse, read, top_level_names
 
 SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
 CHANGERS = frozenset({"update", "setdefault", "pop", "clear", "__setitem__", "__delitem__"})
@@ -19,6 +19,7 @@ WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CLASSES = (ast.ClassDef,)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+INNER = (*FUNCTIONS, ast.Lambda, *COMPREHENSIONS)  # in which names may be their own
 ASSIGNING = (ast.Assign, ast.For, ast.AnnAssign, ast.NamedExpr)
 MOST_DOTS = 20  # of a dotted name that is followed
 MOST_ORIGINS = 100  # things that one name is taken to stand for
@@ -81,6 +82,7 @@ class Taken:
 
     statements: tuple["Statement", ...]
     written: tuple["Statement", ...] = ()  # of modules whose texts it writes to files
+    more: bool = False  # whether there may be more in it than is read
 
 
 class Statement:
@@ -117,10 +119,26 @@ class Statement:
     def names(self) -> frozenset[str]:
         """What it defines or changes."""
         found = self.top_level.union(*(node.names for node in self.of_kind(ast.Global)))
-        parts = self.of_kind(ast.Attribute, ast.Subscript)
-        found |= {root(node) for node in parts if not isinstance(node.ctx, ast.Load)}
+        nodes = self.of_kind(ast.Attribute, ast.Subscript)
+        parts: list[ast.expr] = [node for node in nodes if not isinstance(node.ctx, ast.Load)]
         calls = (c for c in self.of_kind(ast.Call) if getattr(c.func, "id", "") == "setattr")
-        return frozenset(found.union(root(one) for call in calls for one in call.args[:1]) - {""})
+        parts += [one for call in calls for one in call.args[:1]]
+        roots = (begin(part) for part in parts)
+        return frozenset(found.union(r.id for r in roots if r is not None and id(r) in self.free))
+
+    @cached_property
+    def binds(self) -> frozenset[str]:
+        """Names that it surely gives another meaning, if it runs to its end."""
+        (node,) = self.tree.body
+        if isinstance(node, FUNCTIONS + CLASSES):
+            return frozenset({node.name})
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return frozenset(self.top_level - {"*"})
+        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            return frozenset()
+        parts = (p for t in targets if t for p in (t.elts if isinstance(t, ast.Tuple) else [t]))
+        return frozenset(part.id for part in parts if isinstance(part, ast.Name))
 
     @cached_property
     def own(self) -> frozenset[str]:
@@ -138,16 +156,25 @@ class Statement:
         return frozenset(found.union(*map(top_level_names, bodies)))
 
     @cached_property
-    def free(self) -> set[int]:
-        """ids of the name nodes that no function or comprehension around them binds."""
+    def free(self) -> dict[int, bool]:
+        """ids of the name nodes that no function or comprehension around them binds.
+
+        With each, whether it is read when the statement runs, and not when a function is called.
+        """
         return _free(self.tree)
 
     @cached_property
-    def uses(self) -> frozenset[str]:
-        """Names that it takes from the cell around it."""
-        added = (node.target for node in self.of_kind(ast.AugAssign))  # is read as well
-        found = [node for node in self.of_kind(ast.Name) if id(node) in self.free]
-        return frozenset(n.id for n in (*found, *added) if isinstance(n, ast.Name))
+    def uses(self) -> dict[str, bool]:
+        """Names that it takes from the cell around it; whether one is read when it runs."""
+        found: dict[str, bool] = {}
+        for node in self.of_kind(ast.Name):
+            if id(node) in self.free:
+                found[node.id] = found.get(node.id, False) | self.free[id(node)]
+        shared = {name for node in self.of_kind(ast.Global) for name in node.names}
+        for node in self.of_kind(ast.AugAssign):  # is read as well
+            if isinstance(node.target, ast.Name) and node.target.id in self.top_level | shared:
+                found[node.target.id] = True
+        return found
 
     # --- what a search looks at ----------------------------------------------------------------
 
@@ -219,14 +246,14 @@ class Statement:
 @kept
 def cell(source: str) -> Taken | None:
     """A cell's statements; None if it is no Python."""
-    tree = parse(source)
+    tree, more = read(source)
     if tree is None:
-        return None
+        return Taken((), more=True) if more else None
     statements = _statements(tree)
     if not any(statement.handed for statement in statements):
-        return Taken(statements)
+        return Taken(statements, more=more)
     texts = _written([node for node in ast.walk(tree) if isinstance(node, ast.Call)])
-    return Taken(statements, tuple(one for text in texts for one in _defining(text)))
+    return Taken(statements, tuple(one for text in texts for one in _defining(text)), more)
 
 
 @kept
@@ -351,11 +378,11 @@ def dotted(node: ast.AST) -> Dotted | None:
     return Dotted(node.id, ".".join(reversed(parts)))
 
 
-def root(node: ast.AST | None) -> str:
+def begin(node: ast.AST) -> ast.Name | None:
     """The name that an attribute or entry belongs to."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    return node if isinstance(node, ast.Name) else None
 
 
 def is_getattr(node: ast.Call) -> bool:
@@ -381,40 +408,45 @@ def text(node: ast.expr, depth: int = 50) -> str | None:
     return None
 
 
-def _free(tree: ast.Module) -> set[int]:
-    """ids of the name nodes that no function or comprehension around them binds."""
-    found: set[int] = set()
-    todo: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
+def _free(tree: ast.Module) -> dict[int, bool]:
+    """ids of the name nodes that nothing around them binds; whether each is read at once."""
+    found: dict[int, bool] = {}
+    todo: list[tuple[ast.AST, frozenset[str], bool]] = [(tree, frozenset(), True)]
     while todo:
-        node, local = todo.pop()
+        node, local, now = todo.pop()
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Load) and node.id not in local:
-                found.add(id(node))
+                found[id(node)] = now
+            continue
+        children = ast.iter_child_nodes(node)
+        if not isinstance(node, INNER):
+            todo += [(part, local, now) for part in children]
             continue
         if isinstance(node, COMPREHENSIONS):
             first = node.generators[0]
-            todo.append((first.iter, local))
-            inside = [part for part in ast.iter_child_nodes(node) if part is not first]
+            todo.append((first.iter, local, now))
+            inside = [part for part in children if part is not first]
             inside += [first.target, *first.ifs]
             bound = _targets(node.generators)
         else:
             inside, bound = _scope(node)
             inner = {id(child) for child in inside}
-            todo += [(part, local) for part in ast.iter_child_nodes(node) if id(part) not in inner]
-        todo += [(part, local | bound) for part in inside]
+            todo += [(part, local, now) for part in children if id(part) not in inner]
+            now = False
+        todo += [(part, local | bound, now) for part in inside]
     return found
 
 
-def _scope(node: ast.AST) -> tuple[Sequence[ast.AST], frozenset[str]]:
-    """The children of a node that have a scope of their own, and the names bound in it."""
+def _scope(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+) -> tuple[Sequence[ast.AST], frozenset[str]]:
+    """The children of a function that have a scope of their own, and the names bound in it."""
     if isinstance(node, FUNCTIONS):
         body = ast.Module(list(node.body), [])
         given = _parameters(node.args)
         shared = {name for part in node.body for name in _shared(part)}
         return node.body, frozenset((top_level_names(body) | given) - shared)
-    if isinstance(node, ast.Lambda):
-        return [node.body], _parameters(node.args)
-    return [], frozenset()
+    return [node.body], _parameters(node.args)
 
 
 def _parameters(given: ast.arguments) -> frozenset[str]:
