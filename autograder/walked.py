@@ -5,16 +5,22 @@ The text is often a student's: what is remembered of it is bounded by its length
 
 import ast
 import builtins
+import codecs
+import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
+from tokenize import detect_encoding
 from typing import NamedTuple, TypeVar
 
 from autograder.syntax import parse, read, top_level_names
 
 SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
 CHANGERS = frozenset({"update", "setdefault", "pop", "clear", "__setitem__", "__delitem__"})
+WRITES = re.compile(r"%%(?:writefile|file)\b")
+ENCODINGS = ("utf-8", "utf-8-sig", "ascii", "iso8859-1", "iso8859-15", "cp1252")
 WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CLASSES = (ast.ClassDef,)
@@ -25,6 +31,7 @@ MOST_DOTS = 20  # of a dotted name that is followed
 MOST_ORIGINS = 100  # things that one name is taken to stand for
 MOST_FOLLOWED = 100_000  # characters of what names are found to stand for, besides imports
 MOST_KEPT = 500_000  # characters of texts whose statements are kept: a notebook that is read
+HARMLESS = ("object", "Module", "ABC")  # as the base of a class: nobody forbids their methods
 EACH = 50  # characters that a text counts for, however short it is
 Import = ast.Import | ast.ImportFrom
 
@@ -142,10 +149,29 @@ class Statement:
 
     @cached_property
     def own(self) -> frozenset[str]:
-        """Functions and classes, and names that are no builtin's, of its top level."""
-        names = {name for name in self.top_level if not hasattr(builtins, name)}
-        body = (node for node in self.tree.body if isinstance(node, FUNCTIONS + CLASSES))
-        return frozenset(names.union(node.name for node in body))
+        """Names that are no builtin's, of its top level."""
+        return frozenset(name for name in self.top_level if not hasattr(builtins, name))
+
+    @cached_property
+    def defines(self) -> bool:
+        """Whether there is a function in it, wherever."""
+        return bool(self.of_kind(*FUNCTIONS, ast.Lambda))
+
+    @cached_property
+    def loses(self) -> frozenset[str]:
+        """Names that it deletes, also where an exception's name ends."""
+        names = (node.id for node in self.of_kind(ast.Name) if isinstance(node.ctx, ast.Del))
+        return frozenset((*names, *(node.name or "" for node in self.of_kind(ast.ExceptHandler))))
+
+    @cached_property
+    def plain_class(self) -> frozenset[str]:
+        """The functions in a class that can get them, and nothing in their place, from nowhere."""
+        (node,) = self.tree.body
+        if not isinstance(node, ast.ClassDef) or node.keywords or node.decorator_list:
+            return frozenset()
+        if not all(ast.unparse(base).rpartition(".")[2] in HARMLESS for base in node.bases):
+            return frozenset()
+        return frozenset(part.name for part in node.body if isinstance(part, FUNCTIONS))
 
     @cached_property
     def members(self) -> frozenset[str]:
@@ -190,6 +216,12 @@ class Statement:
         nodes = self.of_kind(ast.Attribute)
         found = {node.attr for node in nodes if isinstance(node.ctx, ast.Load)}
         return frozenset(found.union(*(n.kwd_attrs for n in self.of_kind(ast.MatchClass))))
+
+    @cached_property
+    def sets(self) -> frozenset[str]:
+        """All attributes that it sets or deletes."""
+        nodes = self.of_kind(ast.Attribute)
+        return frozenset(node.attr for node in nodes if not isinstance(node.ctx, ast.Load))
 
     @cached_property
     def dotted(self) -> frozenset[Dotted]:
@@ -249,7 +281,7 @@ def cell(source: str) -> Taken | None:
     tree, more = read(source)
     if tree is None:
         return Taken((), more=True) if more else None
-    statements = _statements(tree)
+    statements = _statements(_with_types(tree, source))
     if not any(statement.handed for statement in statements):
         return Taken(statements, more=more)
     texts = _written([node for node in ast.walk(tree) if isinstance(node, ast.Call)])
@@ -259,7 +291,54 @@ def cell(source: str) -> Taken | None:
 @kept
 def module(source: str) -> tuple[Statement, ...]:
     """A module's statements; none if it is no Python."""
-    return _statements(parse(source) or ast.Module([], []))
+    return _statements(_with_types(parse(source) or ast.Module([], []), source))
+
+
+@dataclass(frozen=True)
+class File:
+    """A module that a cell writes."""
+
+    name: str
+    modules: frozenset[str]  # that it is a part of, by the names to import them
+    statements: tuple[Statement, ...]  # none if its text cannot be read
+
+
+@kept
+def file(source: str) -> File | None:
+    """The module that a cell is there to write."""
+    if not WRITES.search(source):
+        return None
+    from autograder.magics import file_of  # which needs IPython
+
+    found = file_of(source)
+    path = Path(found.path) if found else Path()
+    if found is None or path.suffix != ".py":
+        return None
+    text = module_text(found.text.encode("utf-8", "surrogatepass"))
+    return File(path.name, frozenset({*path.parent.parts, path.stem}), module(text or ""))
+
+
+def module_text(content: bytes) -> str | None:
+    """A module's text in the encoding that it names; None if that is a rare one, or not its own."""
+    try:
+        encoding, _ = detect_encoding(io.BytesIO(content).readline)
+        return content.decode(encoding) if codecs.lookup(encoding).name in ENCODINGS else None
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return None
+
+
+def _with_types(tree: ast.Module, source: str) -> ast.Module:
+    """Types that are given as texts are read like the rest where something may evaluate them."""
+    if "register" not in source and "singledispatch" not in source:
+        return tree
+    for node in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            given = getattr(node, name, None)
+            spelt = text(given) if isinstance(given, ast.expr) else None
+            body = (parse(spelt) or ast.Module([], [])).body if spelt else []
+            if body and isinstance(body[0], ast.Expr):
+                setattr(node, name, ast.copy_location(body[0].value, given))  # type: ignore
+    return tree
 
 
 def _statements(tree: ast.Module) -> tuple[Statement, ...]:

@@ -55,7 +55,16 @@ from autograder.results import (
     Transcript,
     Verdict,
 )
-from autograder.rules import QuestionRules, broken_rules, locked_names, statements, unread
+from autograder.rules import (
+    ALL,
+    Place,
+    QuestionRules,
+    broken_rules,
+    locked_names,
+    module_cell,
+    statements,
+    unread,
+)
 from autograder.syntax import acts, altered, facts, parse, touched
 
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
@@ -384,6 +393,15 @@ class Done:
     given: Cell | None = None  # the instructor's, if it was prepared here and asked the answers
 
 
+@dataclass(frozen=True)
+class Lacks:
+    """What an answer is run without, to see whether it needs that."""
+
+    out: frozenset[tuple[int, int]] = frozenset()  # statements: the place of a cell, and which
+    modules: frozenset[str] = frozenset()
+    meant: frozenset[tuple[int, int, str]] = frozenset()  # builtins, up to these statements
+
+
 @dataclass
 class Work:
     """Running one notebook of a submission."""
@@ -411,7 +429,7 @@ class Work:
     flags: list[Flag] = field(default_factory=list)
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
-    read_alone: dict[Any, dict[str, TestRun]] = field(default_factory=dict)  # see `_read_alone`
+    read_alone: dict[Lacks, dict[str, TestRun]] = field(default_factory=dict)  # see `_read_alone`
     made: list[Cell | tuple[ScriptCell, frozenset[str]]] = field(default_factory=list)
     losses: int = 0  # processes that had to be ended since the present question began
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
@@ -1214,7 +1232,9 @@ class Work:
 
     def _texts(
         self, solution: str
-    ) -> tuple[tuple[str, QuestionRules, list[str], list[str], Sequence[str]], list[int]]:
+    ) -> tuple[
+        tuple[str, QuestionRules, list[str], list[str], Sequence[str], Place | None], list[int]
+    ]:
         """What is read to see whether an answer keeps to its rules; and where its cells stand.
 
         The places are those of the student's other cells, and last that of the answer's own.
@@ -1223,15 +1243,25 @@ class Work:
         cells = list(enumerate(self.script.cells))
         others = [(n, c) for n, c in cells if c.grade_id != solution and self._is_own(c)]
         here = [n for n, c in cells if c.grade_id == solution]
+        tested = [n for n, c in cells if c.kind == "test" and self._tests_of(solution, c.grade_id)]
         read = (
             self.script.answers.get(solution, ""),
             self.assignment.rules.for_question(solution),
             [*(cell.source for _, cell in others), *modules],
             _locked(self.notebook),
             self.notebook.defines.get(solution, ()),
+            Place(
+                sum(n < here[-1] for n, _ in others),
+                sum(n < max(tested[-1], here[-1]) for n, _ in others),
+            )
+            if here and tested
+            else None,
         )
         places = [*(number for number, _ in others), *(-1 for _ in modules)]
         return read, [*places, *(here[-1:] or [-1])]
+
+    def _tests_of(self, solution: str, test: str) -> bool:
+        return solution in self.notebook.question_of(test)
 
     def _with_rules(self, group: Group) -> list[str]:
         """The group's questions that forbid something; of the others nothing is read."""
@@ -1242,7 +1272,7 @@ class Work:
     def _modules(self) -> list[str]:
         """The modules that were handed in, as cells that write them."""
         return [
-            f"%%writefile {name}\n{content.decode('utf-8', 'replace')}"
+            module_cell(name, content)
             for name, content in self.script.files
             if name.endswith(".py")
         ]
@@ -1256,10 +1286,10 @@ class Work:
         earned = [run for run in found if run.score > 0]
         if self.own or self.private or self.alone or self.checking or not earned:
             return found
-        out, modules, words = self._unread(group)
-        if not out and not modules:
+        lacks, words = self._unread(group)
+        if lacks == Lacks():
             return found
-        again = self._read_alone(out, modules)
+        again = self._read_alone(lacks)
         less = [r for r in earned if r.test not in again or again[r.test].score < r.score - 1e-6]
         if not less:
             return found
@@ -1272,27 +1302,28 @@ class Work:
         self.flags.append(Flag("forbidden", where, words))
         return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
 
-    def _unread(self, group: Group) -> tuple[frozenset[tuple[int, int]], frozenset[str], str]:
-        """Statements, by their cell's place, and modules that no answer of the group shows."""
-        sets = []
+    def _unread(self, group: Group) -> tuple[Lacks, str]:
+        """What no answer of the group shows; and in words."""
+        found: list[tuple[Lacks, str]] = []
         for solution in self._with_rules(group):
             read, places = self._texts(solution)
             if places[-1] >= 0:
-                found = unread(*read)
-                out = frozenset((places[cell], number) for cell, number in found.statements)
-                sets.append((out, found.modules, found.words))
-        if not sets:
-            return frozenset(), frozenset(), ""
-        outs, modules, words = zip(*sets, strict=True)
-        return frozenset.intersection(*outs), frozenset.intersection(*modules), words[0]
+                one = unread(*read)
+                out = frozenset((places[cell], number) for cell, number in one.statements)
+                meant = frozenset((places[cell], number, name) for cell, number, name in one.meant)
+                found.append((Lacks(out, one.modules, meant), one.words))
+        if not found:
+            return Lacks(), ""
+        outs, modules, meant = zip(*((o.out, o.modules, o.meant) for o, _ in found), strict=True)
+        both = frozenset.intersection
+        words = next((words for _, words in found if words), "")
+        return Lacks(both(*outs), both(*modules), frozenset().union(*meant)), words
 
-    def _read_alone(
-        self, out: frozenset[tuple[int, int]], modules: frozenset[str]
-    ) -> dict[str, TestRun]:
+    def _read_alone(self, lacks: Lacks) -> dict[str, TestRun]:
         """How the tests end if these statements do not run and these modules are not there."""
-        if (out, modules) not in self.read_alone and self.budget.may_repeat:
+        if lacks not in self.read_alone and self.budget.may_repeat:
             runs: list[TestRun] = []
-            script = replace(self.script, cells=tuple(_read_cells(self.script, out, modules)))
+            script = replace(self.script, cells=tuple(_read_cells(self.script, lacks)))
             with self.budget.repeating(), suppress(Gone, Exception):  # what is lost proves nothing
                 work = Work(
                     self.assignment,
@@ -1304,8 +1335,8 @@ class Work:
                     alone=True,
                 )
                 runs = work.run()
-            self.read_alone[out, modules] = {run.test: run for run in runs}
-        return self.read_alone.get((out, modules), {})
+            self.read_alone[lacks] = {run.test: run for run in runs}
+        return self.read_alone.get(lacks, {})
 
     def _is_own(self, cell: ScriptCell) -> bool:
         """Whether a cell's text is the student's."""
@@ -1395,6 +1426,7 @@ MOST_NOTES = 100  # as many as the journal keeps
 START_SECONDS = 20.0
 TAMPERED = "its process was changed"
 NOT_THERE = "import sys\nsys.modules.update(dict.fromkeys({}))"
+NOT_PYTHONS = "def {}(*_, **__):\n    raise RuntimeError('this is not to be used')"
 IN_ALL = "the whole notebook took longer than it may; what was found by then counts"
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
@@ -1633,20 +1665,22 @@ def _needed_here(notebook: Notebook) -> frozenset[str]:
     return _needed_in(tuple((cell.kind, cell.source) for cell in [*tests, *cells]))
 
 
-def _read_cells(
-    script: Script, out: frozenset[tuple[int, int]], modules: frozenset[str]
-) -> Iterator[ScriptCell]:
-    """A script's cells without some statements and modules.
+def _read_cells(script: Script, lacks: Lacks) -> Iterator[ScriptCell]:
+    """A script's cells without some statements, modules and builtins.
 
     A cell that loses one runs statement by statement: one that needed it stops alone.
     """
-    if modules:
-        yield ScriptCell("extra", "", NOT_THERE.format(sorted(modules)), "code")
+    if lacks.modules:
+        yield ScriptCell("extra", "", NOT_THERE.format(sorted(lacks.modules)), "code")
     for place, cell in enumerate(script.cells):
-        lost = {number for at, number in out if at == place}
-        yield replace(cell, source="") if lost else cell
-        for text in statements(cell.source, lost) if lost else ():
-            yield ScriptCell("extra", "", text, "code")
+        lost = {number for at, number in lacks.out if at == place}
+        meant = {number: name for at, number, name in lacks.meant if at == place}
+        yield replace(cell, source="") if lost or meant else cell
+        for number, text in statements(cell.source) if lost or meant else ():
+            if number in meant:
+                yield ScriptCell("extra", "", NOT_PYTHONS.format(meant[number]), "code")
+            if not lost & {number, ALL}:
+                yield ScriptCell("extra", "", text, "code")
 
 
 def _batches(script: Script) -> Iterable[tuple[list[str], list[ScriptCell]]]:
