@@ -102,7 +102,10 @@ class Statement:
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """All of it; what encloses comes before what it holds."""
-        return list(ast.walk(self.tree))
+        found: list[ast.AST] = [self.tree]
+        for node in found:
+            found += _children(node)  # and is gone through as it grows
+        return found
 
     @cached_property
     def _by_kind(self) -> dict[type, list]:
@@ -187,7 +190,7 @@ class Statement:
 
         With each, whether it is read when the statement runs, and not when a function is called.
         """
-        return _free(self.tree)
+        return _free(self.tree, bool(self.of_kind(ast.Global)))
 
     @cached_property
     def uses(self) -> dict[str, bool]:
@@ -487,7 +490,19 @@ def text(node: ast.expr, depth: int = 50) -> str | None:
     return None
 
 
-def _free(tree: ast.Module) -> dict[int, bool]:
+def _children(node: ast.AST) -> list[ast.AST]:
+    """The parts of a node; not whether it reads or sets something."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [part for part in value if isinstance(part, ast.AST)]
+        elif isinstance(value, ast.AST) and name != "ctx":
+            found.append(value)
+    return found
+
+
+def _free(tree: ast.Module, shares: bool) -> dict[int, bool]:
     """ids of the name nodes that nothing around them binds; whether each is read at once."""
     found: dict[int, bool] = {}
     todo: list[tuple[ast.AST, frozenset[str], bool]] = [(tree, frozenset(), True)]
@@ -497,7 +512,7 @@ def _free(tree: ast.Module) -> dict[int, bool]:
             if isinstance(node.ctx, ast.Load) and node.id not in local:
                 found[id(node)] = now
             continue
-        children = ast.iter_child_nodes(node)
+        children = _children(node)
         if not isinstance(node, INNER):
             todo += [(part, local, now) for part in children]
             continue
@@ -508,7 +523,7 @@ def _free(tree: ast.Module) -> dict[int, bool]:
             inside += [first.target, *first.ifs]
             bound = _targets(node.generators)
         else:
-            inside, bound = _scope(node)
+            inside, bound = _scope(node, shares)
             inner = {id(child) for child in inside}
             todo += [(part, local, now) for part in children if id(part) not in inner]
             now = False
@@ -517,13 +532,13 @@ def _free(tree: ast.Module) -> dict[int, bool]:
 
 
 def _scope(
-    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, shares: bool
 ) -> tuple[Sequence[ast.AST], frozenset[str]]:
     """The children of a function that have a scope of their own, and the names bound in it."""
     if isinstance(node, FUNCTIONS):
         body = ast.Module(list(node.body), [])
         given = _parameters(node.args)
-        shared = {name for part in node.body for name in _shared(part)}
+        shared = {name for part in node.body for name in _shared(part)} if shares else set()
         return node.body, frozenset((top_level_names(body) | given) - shared)
     return [node.body], _parameters(node.args)
 
