@@ -861,26 +861,33 @@ class _Uses:
     def _followed(self, todo: list[tuple[int, Moment]]) -> dict[int, Moment] | None:
         """All that these use; None if there are more ways to it than are followed."""
         seen: set[tuple[int, Moment]] = set()
+        asked: set[tuple[str, Moment, Moment]] = set()
         found: dict[int, Moment] = {}
+        ways = 0
         while todo:
             number, when = pair = todo.pop()
             if pair in seen:
                 continue
             seen.add(pair)
-            if self.place is not None and len(seen) > MOST_WAYS:
-                return None
             found[number] = min(when, found.get(number, when))
-            holds, here = self.parts[number].holds, self.moments[number]
-            for name, at_once in holds.uses.items():
-                ordered = at_once and self.place is not None
-                for one in self._giving(name, here if ordered else when):
-                    todo.append((one, when))
-                    if ordered:
-                        todo.append((one, here))
-            for node in holds.imports:
+            for name, at in self._uses(number, when):
+                if (name, at, when) not in asked:
+                    asked.add((name, at, when))
+                    given = self._giving(name, at)
+                    todo += [(one, moment) for one in given for moment in {at, when}]
+                    ways += len(given)
+            for node in self.parts[number].holds.imports:
                 for name in _modules(node, self.packages):
                     todo += [(one, when) for one in self._modules.get(name, ())]
+            if self.place is not None and ways > MOST_WAYS:
+                return None
         return found
+
+    def _uses(self, number: int, when: Moment) -> Iterator[tuple[str, Moment]]:
+        """Names that a statement uses if it is called then; and when each is looked up."""
+        here = when if self.place is None else self.moments[number]
+        for name, at_once in self.parts[number].holds.uses.items():
+            yield name, here if at_once else when
 
     def _giving(self, name: str, when: Moment) -> list[int]:
         """Statements that make what a name stands for at some time."""
