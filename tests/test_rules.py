@@ -407,7 +407,12 @@ def test_a_module_whose_text_nobody_can_read_is_not_there_for_the_answer(cell: s
 
 def test_a_cell_is_taken_apart_into_its_statements():
     source = "%matplotlib inline\na = 1; b = 2\n@a\ndef f():\n    return b\n"
-    assert [text for _, text in statements(source)] == ["pass", "a = 1", "b = 2", "@a\ndef f():\n    return b"]
+    assert [text for _, text in statements(source)] == [
+        "pass",
+        "a = 1",
+        "b = 2",
+        "@a\ndef f():\n    return b",
+    ]
     assert list(statements("no python (")) == []
 
 
