@@ -36,13 +36,18 @@ Where something is forbidden, ways to reach a name by its text (`eval`, `getattr
 name, `globals()`, ...), to compile code out of sight and to start another program or process are
 forbidden too, unless `allow` names them. Searched are the answer and, of the student's other cells
 and of the modules that they write (`%%writefile`, `write`), the statements that make what it uses,
-and those that set something inside a library, which every answer then uses. While the tests of the
-question run, operators of tensor libraries, and functions and classes written in Python, are
-stopped as well (`autograder.engine.watch`); a function written in terms of a forbidden
-one is forbidden with it. What could give a name its meaning out of sight, or undo the stops, is no
-part of the answer (`unread`): such statements elsewhere in the notebook, and imported modules whose
-text is not seen. An answer that earns points beside them is run once more without them, and has to
-earn the same. A broken rule costs the points of the question's tests.
+and those that set something inside a library, which every answer then uses. Cells are read as
+IPython reads them, with the code that magics run. A name stands for what it was given last before
+it is used, and a builtin's name for the student's own if that was given to it.
+
+While the tests of the question run, operators of tensor libraries, and functions and classes
+written in Python, are stopped as well (`autograder.engine.watch`); a function written in terms of a
+forbidden one is forbidden with it. What could give a name its meaning out of sight, or undo the
+stops, is no part of the answer (`unread`): such statements elsewhere in the notebook, what a name
+stood for before, cells too long or too deep to be read, and imported modules whose text is not
+seen. Nor is Python's own meaning of a builtin's name that the student gives another. An answer that
+earns points beside them is run once more without them, and has to earn the same. A broken rule
+costs the points of the question's tests.
 
 Open in principle: the stops live in the student's own process, so what undoes them by a name that
 is not known here is not seen; nor is a module that is written, by a text that is computed, under
@@ -64,7 +69,6 @@ import math
 import re
 import sys
 import tomllib
-import types
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -77,7 +81,7 @@ from typing import Any
 
 from autograder import walked
 from autograder.course import CourseError
-from autograder.engine.watch import WAYS_ROUND
+from autograder.engine.watch import WAYS_ROUND, is_seen
 from autograder.names import plain, readable, shown
 from autograder.syntax import parse
 from autograder.walked import Bindings, Dotted, Import, Statement
@@ -388,7 +392,7 @@ def _hits_unread(
     """Statements that an answer should do without, each with the first reason for it."""
     own = {id(part) for part in read.own}
     before = {id(part) for part in read.before}
-    unstopped = tuple(name for name in forbid if not _is_stopped(name))
+    unstopped = tuple(name for name in forbid if not is_seen(name))
     search = read.search(unstopped, allow, read.everything)
     strict = read.search(forbid, allow, read.everything) if before else search
     hits = []
@@ -397,17 +401,6 @@ def _hits_unread(
             found = (strict if id(part) in before else search).of(part.holds, read.mine(part))
             hits += [(part, found[0])] if found else []
     return hits
-
-
-def _is_stopped(name: str) -> bool:
-    """Whether the use of a forbidden name is seen while an answer runs: not of what C offers."""
-    if hasattr(builtins, name) or name[0] == ".":
-        return False
-    first, *rest = name.split(".")
-    found: Any = sys.modules.get(first)
-    for part in rest:
-        found = getattr(found, part, None)
-    return first == "torch" or not isinstance(found, types.BuiltinFunctionType)
 
 
 def statements(source: str) -> Iterator[tuple[int, str]]:

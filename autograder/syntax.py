@@ -57,7 +57,7 @@ def read(source: str) -> tuple[ast.Module | None, bool]:
         found = _tree(source)
         if found is not None:
             return found, False
-        from autograder import magics  # which needs IPython, and most cells do not need it
+        from autograder import magics  # which needs IPython, and this module not always does
 
         return magics.read(source, _tree), False
     except (TooDeep, RecursionError):
