@@ -368,6 +368,21 @@ def test_what_another_answer_calls_costs_only_the_answers_that_use_it(task: Any)
     assert made.verdicts(double=keeps, total=uses)["t_total"].status == "forbidden"
 
 
+CALLS = [*LOOKED[:-1], ("t_total", "assert total([1, 2, double(1.5)]) == 6", 3)]
+RUNS = "def double(x):\n    return x * 2 * float(torch.softmax(torch.ones(1), -1))"
+
+
+def test_what_another_answer_runs_while_a_test_calls_it_costs_nothing(task: Any) -> None:
+    made = task(CALLS)
+    assert made.scores(double=RUNS) == POINTS_OF_BOTH
+    own = "def total(xs):\n    return 6 * float(torch.nn.functional.softmin(torch.ones(1), 0))"
+    leans = "def total(xs):\n    return double(xs[0]) + 4"
+    through = "def total(xs):\n    return ready(xs)"
+    for answer in (own, leans, through):
+        verdicts = made.verdicts(look="ready = lambda xs: double(1) + 4", double=RUNS, total=answer)
+        assert verdicts["t_total"].status == "forbidden", answer
+
+
 @pytest.mark.parametrize(
     "cell",
     [

@@ -431,6 +431,7 @@ class Work:
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
     read_alone: dict[Lacks, dict[str, TestRun]] = field(default_factory=dict)  # see `_read_alone`
     made: list[Cell | tuple[ScriptCell, frozenset[str]]] = field(default_factory=list)
+    unwatched: bool = False  # whether an answer is known to run nothing that it may not
     losses: int = 0  # processes that had to be ended since the present question began
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
@@ -1345,7 +1346,7 @@ class Work:
 
     def _watch(self, student: Student, group: Group) -> bool:
         """Have operations that are not allowed noted while the answer runs."""
-        names = self._forbidden_operations(group)
+        names = [] if self.unwatched else self._forbidden_operations(group)
         if names:
             student.peer.ask("watch", sorted(names))
         return bool(names)
@@ -1372,6 +1373,10 @@ class Work:
         """A forbidden operation costs the question, however it was called."""
         if not self.ran.get(group):
             return found
+        if (others := self._asked_of_others(group)) and self.budget.may_repeat:
+            apart = self._ran_by_others(group, found, others)
+            if apart is not None:
+                return apart
         seen = ", ".join(sorted(self.ran[group])[:5])[:100]
         where = f"{self.notebook.name}/{group.solutions[0]}"
         self.flags.append(Flag("forbidden", where, f"The answer runs {seen}."))
@@ -1382,6 +1387,45 @@ class Work:
             f"{rules}; write it yourself"
         )
         return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
+
+    def _asked_of_others(self, group: Group) -> set[str]:
+        """Names of other answers that a question's tests use, if its own answer uses none."""
+        takes = {name for names in self.notebook.defines.values() for name in names}
+        asked = {name for id in group.tests for name in facts(self.notebook.cell(id).source).needed}
+        used = {n for id in group.solutions for n in facts(self.script.answers.get(id, "")).needed}
+        own = [cell for cell in self.script.cells if self._is_own(cell)]
+        while more := {
+            name
+            for cell in own
+            if (facts(cell.source).bound | altered(cell.source)) & used
+            for name in facts(cell.source).needed - used
+        }:
+            used |= more
+        others = (asked & takes) - self._made_of(self._defined(group))
+        return set() if self.own or self.alone or others & used else others
+
+    def _ran_by_others(
+        self, group: Group, found: list[TestRun], others: set[str]
+    ) -> list[TestRun] | None:
+        """How tests end if it was another answer that ran what this question does not allow.
+
+        With the reference in the place of others, the answer runs nothing of it; None if it does.
+        """
+        tests, before = [run.test for run in found], self.ran.pop(group)
+        with self.budget.repeating():
+            self._renew()
+            without = {r.test: r for r in self._group(group, tests, self._reference(others))}
+            if self.ran.get(group):
+                return None
+            self.ran[group] = before
+            self.unwatched = True
+            try:
+                self._renew()
+                again = self._group(group, tests, {})
+            finally:
+                self.unwatched = False
+        del self.ran[group]
+        return [r if without[r.test].score >= r.score - 1e-6 else without[r.test] for r in again]
 
     def _explained(self, group: Group, run: TestRun) -> TestRun:
         """Why a test failed, if the answer's own cell tells it better than the test."""
