@@ -1,8 +1,9 @@
 """What a cell runs where it is no plain Python: by IPython's own reading of prompts and magics.
 
-A magic that runs code is replaced by that code, one that writes a file by a call that writes it;
-all others do nothing. Statements keep the lines on which they stand in the cell. The text may be
-anybody's: how much of it is tokenized is bounded by its length.
+A magic that runs code is replaced by that code; all others do nothing. Who looks for all that a
+cell may do has, besides, expressions that are evaluated in passing, and calls that write files.
+Statements keep the lines on which they stand in the cell. The text may be anybody's: how much of it
+is tokenized is bounded by its length.
 """
 
 import ast
@@ -22,7 +23,8 @@ from autograder.syntax import TooDeep
 
 FILES = frozenset({"writefile", "file"})
 OPTIONS = {"timeit": "n:r:tcp:qov:", "prun": "D:l:rs:T:q"}  # of which IPython takes them off
-CODE = frozenset({"time", "capture", "config", *OPTIONS})
+CODE = frozenset({"time", "capture", *OPTIONS})
+AUTO = frozenset({"config", *CODE})  # that may stand without their sign
 AS_IT_STANDS = frozenset({"time", *OPTIONS})  # its {names} are not replaced by their values
 MOST_MAGICS = 500  # in one cell: IPython runs none that has more
 MOST_NESTED = 5  # magics in the code of magics
@@ -42,12 +44,13 @@ class File:
 Parse = Callable[[str], ast.Module | None]
 
 
-def read(source: str, parse: Parse, nested: int = 0) -> ast.Module | None:
+def read(source: str, parse: Parse, *, aside: bool, nested: int = 0) -> ast.Module | None:
     """What a notebook runs for a cell; None if that is no Python.
 
     Args:
         source: the cell.
         parse: reads plain Python.
+        aside: whether to give what magics do in passing as well.
         nested: in the code of how many magics it stands.
 
     Raises:
@@ -55,16 +58,16 @@ def read(source: str, parse: Parse, nested: int = 0) -> ast.Module | None:
     """
     lines, above = _cleaned(source)
     if lines and (call := _cell_call(lines)):
-        reader = _Reader(parse, nested)
+        reader = _Reader(parse, aside, nested)
         return _below(ast.Module(reader.run(*call), []), above)
     text = _plain(lines)
     if text is None:
         return None
-    reader = _Reader(parse, nested)
+    reader = _Reader(parse, aside, nested)
     tree = parse(text)
     if tree is None:
         name, rest = _automatic(text)
-        return _below(ast.Module(reader.run(name, rest), []), above) if name in CODE else None
+        return _below(ast.Module(reader.run(name, rest), []), above) if name in AUTO else None
     return _below(reader.expanded(tree), above)
 
 
@@ -191,6 +194,7 @@ class _Reader:
     """Puts the code that magics run in their place."""
 
     parse: Parse
+    aside: bool
     nested: int
 
     def expanded(self, tree: ast.Module) -> ast.Module:
@@ -224,12 +228,12 @@ class _Reader:
     def run(self, name: str, line: str, cell: str | None = None) -> list[ast.stmt]:
         """What a magic runs."""
         found = [] if name in AS_IT_STANDS else self._embedded(line)
-        if name in FILES and cell is not None:
+        if name in FILES and cell is not None and self.aside:
             return [*found, _writing(File(_path(line), cell))]
+        if name == "config" and self.aside:
+            return [*found, *map(_given, self._read(f"cfg.{line.strip()}"))]
         if name not in CODE:
             return found
-        if name == "config":
-            return [*found, *self._read(f"cfg.{line.strip()}")]
         if name != "capture":
             code = _without_options(name, line)
             if name == "prun" and cell is not None:
@@ -242,12 +246,14 @@ class _Reader:
         """The statements of a magic's code."""
         if self.nested == MOST_NESTED:
             raise TooDeep
-        tree = self.parse(text) or read(text, self.parse, self.nested + 1)
+        tree = self.parse(text) or read(text, self.parse, aside=self.aside, nested=self.nested + 1)
         return tree.body if tree else []
 
     def _embedded(self, line: str, depth: int = 2) -> list[ast.stmt]:
         """Expressions in {}, which IPython replaces by their values."""
         found: list[ast.stmt] = []
+        if not self.aside:
+            return found
         try:
             for _, name, more, _ in Formatter().parse(line):
                 whole = f"{name}:{more}" if more else f"{name or ''}"
@@ -257,6 +263,13 @@ class _Reader:
         except ValueError:  # what stands before a broken one was replaced
             pass
         return found
+
+
+def _given(statement: ast.stmt) -> ast.stmt:
+    """What is evaluated where a setting is set, without the setting."""
+    if not isinstance(statement, ast.Assign):
+        return statement
+    return ast.copy_location(ast.Expr(statement.value), statement)
 
 
 def _asked(value: ast.expr | None) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ from autograder import walked
 from autograder.course import CourseError
 from autograder.engine.watch import WAYS_ROUND, is_seen
 from autograder.names import plain, readable, shown
-from autograder.syntax import parse
+from autograder.syntax import parse, read
 from autograder.walked import Bindings, Dotted, Import, Statement
 
 # What reaches a name by its text, runs text, looks into other code, or could undo the stops.
@@ -405,7 +405,7 @@ def _hits_unread(
 
 def statements(source: str) -> Iterator[tuple[int, str]]:
     """A cell's statements one by one, each with its number."""
-    tree = parse(source) or ast.Module([], [])
+    tree = read(source, aside=True)[0] or ast.Module([], [])
     yield from ((number, ast.unparse(node)) for number, node in enumerate(tree.body))
 
 

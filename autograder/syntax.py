@@ -51,15 +51,20 @@ def parse(source: str) -> ast.Module | None:
     return read(source)[0]
 
 
-def read(source: str) -> tuple[ast.Module | None, bool]:
-    """The same, and whether there may be more in the cell than is read."""
+def read(source: str, *, aside: bool = False) -> tuple[ast.Module | None, bool]:
+    """The same, and whether there may be more in the cell than is read.
+
+    Args:
+        source: the cell.
+        aside: give what magics do in passing, too: expressions in {}, files that they write.
+    """
     try:
         found = _tree(source)
         if found is not None:
             return found, False
         from autograder import magics  # which needs IPython, and this module not always does
 
-        return magics.read(source, _tree), False
+        return magics.read(source, _tree, aside=aside), False
     except (TooDeep, RecursionError):
         return _parse(_stripped(source)), True
 

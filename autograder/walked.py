@@ -282,7 +282,7 @@ class Statement:
 @kept
 def cell(source: str) -> Taken | None:
     """A cell's statements; None if it is no Python."""
-    tree, more = read(source)
+    tree, more = read(source, aside=True)
     if tree is None:
         return Taken((), more=True) if more else None
     statements = _statements(_with_types(tree, source))

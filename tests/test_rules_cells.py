@@ -8,7 +8,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from autograder import magics, walked
 from autograder.rules import Place, QuestionRules, broken_rules, module_cell, unread
-from autograder.syntax import LONGEST, facts, read
+from autograder.syntax import LONGEST, facts, parse, read
 
 SETUP = "import torch\nimport torch.nn.functional as F\nimport math\n"
 RULES = QuestionRules(forbid=("torch.softmax", "sum", "sorted", "lab.decoding", "math.prod"))
@@ -86,6 +86,25 @@ def test_the_code_of_a_magic_is_read(cell: str):
 def test_code_that_a_magic_does_not_run_is_not_read():
     for cell in ("%%bash\nsum(1)", "%pip install sum(1)", "%%html\nsum(1)", "!sum(1)", "sum?"):
         assert broken(cell) == [], cell
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%config InlineBackend.figure_format = 'retina'",
+        "%%writefile a.py\nx = 1",
+        "%%capture\n%%writefile a.py\nx = 1",
+        "!ls {folder}",
+        "%matplotlib {backend}",
+        "%%bash\nls",
+    ],
+)
+def test_what_a_magic_does_in_passing_is_done_by_nobody_who_only_runs_the_code(cell: str):
+    """The instructor's cells run beside the tests, where there are no files and no shell."""
+    tree = parse(cell)
+    assert tree is not None
+    assert all(isinstance(node, ast.Pass) for node in tree.body)
+    assert facts(cell).needed == facts(cell).bound == frozenset()
 
 
 def test_a_statement_keeps_its_line():

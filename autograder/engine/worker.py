@@ -1244,7 +1244,8 @@ class Work:
         cells = list(enumerate(self.script.cells))
         others = [(n, c) for n, c in cells if c.grade_id != solution and self._is_own(c)]
         here = [n for n, c in cells if c.grade_id == solution]
-        tested = [n for n, c in cells if c.kind == "test" and self._tests_of(solution, c.grade_id)]
+        tests = {test for g in self.notebook.groups if solution in g.solutions for test in g.tests}
+        tested = [n for n, c in cells if c.kind == "test" and c.grade_id in tests]
         read = (
             self.script.answers.get(solution, ""),
             self.assignment.rules.for_question(solution),
@@ -1260,9 +1261,6 @@ class Work:
         )
         places = [*(number for number, _ in others), *(-1 for _ in modules)]
         return read, [*places, *(here[-1:] or [-1])]
-
-    def _tests_of(self, solution: str, test: str) -> bool:
-        return solution in self.notebook.question_of(test)
 
     def _with_rules(self, group: Group) -> list[str]:
         """The group's questions that forbid something; of the others nothing is read."""
