@@ -11,7 +11,7 @@ from typing import Protocol
 from autograder.course import Course, CourseError
 from autograder.intake import read_cells
 from autograder.parcel import Unreadable, read_file
-from autograder.rules import Rules, broken_rules, read_rules
+from autograder.rules import Place, Rules, broken_rules, read_rules
 from autograder.syntax import facts
 
 
@@ -57,8 +57,22 @@ def _broken(cells: Sequence[Cell], rules: Rules, given: set[str]) -> Iterator[tu
         for cell in solutions:
             others = [other.source for other in theirs if other is not cell]
             names = sorted(needed & facts(cell.source).bound)
-            found = broken_rules(cell.source, rules.for_question(cell.name), others, imports, names)
+            place = _place(cell, tests, cells, theirs)
+            question = rules.for_question(cell.name)
+            found = broken_rules(cell.source, question, others, imports, names, place)
             yield from ((test.name, found[0].words) for test in tests if found)
+
+
+def _place(
+    cell: Cell, tests: Sequence[Cell], cells: Sequence[Cell], theirs: Sequence[Cell]
+) -> Place:
+    """Where an answer stands among the student's cells, and its tests."""
+    order = {id(one): number for number, one in enumerate(cells)}
+    others = [order[id(other)] for other in theirs if other is not cell]
+    last = max(order[id(one)] for one in [cell, *tests])
+    return Place(
+        sum(number < order[id(cell)] for number in others), sum(number < last for number in others)
+    )
 
 
 def _questions(cells: Sequence[Cell]) -> list[tuple[list[Cell], list[Cell]]]:

@@ -36,13 +36,18 @@ Where something is forbidden, ways to reach a name by its text (`eval`, `getattr
 name, `globals()`, ...), to compile code out of sight and to start another program or process are
 forbidden too, unless `allow` names them. Searched are the answer and, of the student's other cells
 and of the modules that they write (`%%writefile`, `write`), the statements that make what it uses,
-and those that set something inside a library, which every answer then uses. While the tests of the
-question run, operators of tensor libraries, and functions and classes written in Python, are
-stopped as well (`autograder.engine.watch`); a function written in terms of a forbidden
-one is forbidden with it. What could give a name its meaning out of sight, or undo the stops, is no
-part of the answer (`unread`): such statements elsewhere in the notebook, and imported modules whose
-text is not seen. An answer that earns points beside them is run once more without them, and has to
-earn the same. A broken rule costs the points of the question's tests.
+and those that set something inside a library, which every answer then uses. Cells are read as
+IPython reads them, with the code that magics run. A name stands for what it was given last before
+it is used, and a builtin's name for the student's own if that was given to it.
+
+While the tests of the question run, operators of tensor libraries, and functions and classes
+written in Python, are stopped as well (`autograder.engine.watch`); a function written in terms of a
+forbidden one is forbidden with it. What could give a name its meaning out of sight, or undo the
+stops, is no part of the answer (`unread`): such statements elsewhere in the notebook, what a name
+stood for before, cells too long or too deep to be read, and imported modules whose text is not
+seen. Nor is Python's own meaning of a builtin's name that the student gives another. An answer that
+earns points beside them is run once more without them, and has to earn the same. A broken rule
+costs the points of the question's tests.
 
 Open in principle: the stops live in the student's own process, so what undoes them by a name that
 is not known here is not seen; nor is a module that is written, by a text that is computed, under
@@ -64,6 +69,7 @@ import math
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -75,16 +81,16 @@ from typing import Any
 
 from autograder import walked
 from autograder.course import CourseError
-from autograder.engine.watch import WAYS_ROUND
+from autograder.engine.watch import WAYS_ROUND, is_seen
 from autograder.names import plain, readable, shown
-from autograder.syntax import parse
+from autograder.syntax import parse, read
 from autograder.walked import Bindings, Dotted, Import, Statement
 
 # What reaches a name by its text, runs text, looks into other code, or could undo the stops.
 # fmt: off
 BY_TEXT = frozenset({
     "eval", "exec", "compile", "globals", "locals", "vars", "get_ipython",
-    "__import__", "__loader__", "__spec__", "__builtins__",
+    "__annotations__", "__import__", "__loader__", "__spec__", "__builtins__",
 })
 BY_TEXT_MODULES = (
     "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "ctypes", "cffi", "gc",
@@ -111,27 +117,33 @@ BY_TEXT_FUNCTIONS = (
     "threading.setprofile", "timeit.timeit", "timeit.repeat", "timeit.Timer",
     "types.FunctionType", "types.CodeType", "typing.get_type_hints", "typing.ForwardRef",
     "string.Formatter", "unittest.TestLoader", "unittest.defaultTestLoader", "unittest.main",
-    "pandas.eval", "pandas.read_pickle", "numpy.f2py", *PROGRAMS,
+    "pandas.eval", "pandas.read_pickle", "numpy.f2py", "dataclasses._create_fn",
+    "dataclasses._FuncBuilder", "numpy.testing.runstring", "numpy.testing.rundocs",
+    "numpy.testing.measure", "numpy.testing._private", *PROGRAMS,
 )
 BY_TEXT_ATTRIBUTES = frozenset({
     "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
     "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
     "__bases__", "__reduce__", "__reduce_ex__", "f_back", "f_builtins", "f_globals", "f_locals",
     "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
+    "gi_code", "cr_code", "ag_code", "f_code", "__annotations__",
     "__getattr__", "decompose", "_op_dk", "py_impl", "redispatch",  # operators by their text
     "builtins", "bltns", "sys", "_sys",  # as other modules hold them
     "_ip", "user_ns", "user_global_ns",
     "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
 })
+SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
 # fmt: on
 WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
 LONGEST_WAY = max(way.count(".") + 1 for way in WAYS)
 ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries plain functions
-FILE = re.compile(r"\s*%%(?:writefile|file)\s+(?:-a\s+|--append\s+)?(?P<path>\S+\.py)\s*?\n")
+ALL = -1  # statements of a cell
 UNKNOWN = "*"  # the name of a module whose text is written to a file of any name
 COMPUTED = "getattr with a computed name"
+ENCODING = re.compile(r"\A((?:.*\n)?[ \t\f]*)#.*coding[:=].*")  # what names a module's
 DAY = 86400
 NAMED = 5  # students in one sentence
+MOST_WAYS = 50_000  # of an answer to what it uses, at the times at which it may be used
 MAX_READ = 400_000  # characters of one student's code that are searched
 POLICIES = ("none", "zero", "per-day")
 
@@ -232,6 +244,14 @@ class Rules:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where an answer stands among the student's other cells."""
+
+    above: int  # so many of them stand above it
+    run: int  # so many have run when it is tested
+
+
+@dataclass(frozen=True)
 class Broken:
     """A rule that an answer breaks."""
 
@@ -272,6 +292,7 @@ def broken_rules(
     others: Sequence[str] = (),
     imports: Sequence[str] = (),
     names: Collection[str] = (),
+    place: Place | None = None,
 ) -> tuple[Broken, ...]:
     """Forbidden names that an answer uses, in the order of its lines.
 
@@ -282,6 +303,8 @@ def broken_rules(
         imports: the instructor's cells; their imports say what a name stands for.
         names: what the question asks for. Then of the answer, too, only what these use is searched:
             a student may compare an answer with the ready function. Without them all of it counts.
+        place: where the answer stands. Then what another cell made counts only if it is still what
+            a name stands for when it is used. Without it all that has the name counts.
     """
     forbid = rules.forbidden
     if not forbid:
@@ -292,15 +315,19 @@ def broken_rules(
     taken = walked.cell(answer)
     if taken is None:
         return ()
+    if taken.more:
+        words = "your answer is too long, or nested too deep, to be read before it runs"
+        return (Broken("too much code", 0, words),)
     asked = names or _only_imported(taken.statements)
-    read = _read(answer, forbid, tuple(others), tuple(imports), frozenset(names))
+    read = _read(answer, forbid, tuple(others), tuple(imports), frozenset(names), place)
     if read is None:
         words = "your notebook gives what it imports more names than can be followed"
         return (Broken("too many names", 0, words),)
     search = read.search(forbid, rules.allow, read.own)
     found = {}
     for part in read.own:
-        for name, line in [*search.imported(part.holds, asked), *search.of(part.holds)]:
+        mine = read.mine(part)
+        for name, line in [*search.imported(part.holds, asked), *search.of(part.holds, mine)]:
             found.setdefault((name, part.where), _broken(name, line, part.where))
     return tuple(found.values())
 
@@ -312,6 +339,8 @@ class Unread:
     statements: frozenset[tuple[int, int]]  # (which other cell, which statement); -1: the answer's
     modules: frozenset[str]  # that are imported, and whose text nobody can read
     words: str  # for the student whose answer needs them
+    meant: frozenset[tuple[int, int, str]] = frozenset()
+    """Statements that give a builtin's name, which may not be used, another meaning."""
 
 
 def unread(
@@ -320,44 +349,73 @@ def unread(
     others: Sequence[str] = (),
     imports: Sequence[str] = (),
     names: Collection[str] = (),
+    place: Place | None = None,
 ) -> Unread:
     """What an answer in which `broken_rules` finds nothing should do without.
 
     That is what can give a name a meaning out of sight, take a stop away or ask another process,
-    and uses of what no stop is known for; arguments as for `broken_rules`. To have it in a notebook
-    breaks no rule: only running the answer without it shows whether the answer needs it.
+    uses of what no stop is known for, and what a name stood for before it was given to something
+    else; arguments as for `broken_rules`. To have it in a notebook breaks no rule: only running the
+    answer without it shows whether the answer needs it.
     """
     forbid = rules.forbidden
     read = None
     if forbid and walked.cell(answer) is not None:
-        read = _read(answer, forbid, tuple(others), tuple(imports), frozenset(names))
+        read = _read(answer, forbid, tuple(others), tuple(imports), frozenset(names), place)
     if read is None:
         return Unread(frozenset(), frozenset(), "")
-    own = {id(part) for part in read.own}
-    rest = [part for part in read.everything if id(part) not in own]
-    unstopped = tuple(name for name in forbid if hasattr(builtins, name) or name[0] == ".")
-    search = read.search(unstopped, rules.allow, read.everything)
-    hits = [(part, found[0]) for part in rest if (found := search.of(part.holds))]
+    hits = _hits_unread(read, forbid, rules.allow)
     modules = _modules_unread(read)
     for part, _ in hits:
         if part.statement < 0:
             modules |= part.modules - {UNKNOWN}
+    meant = frozenset(read.meant({*forbid, *BY_TEXT, "getattr"} - {*rules.allow}))
     said = [f"{name} (line {line}{part.where or ' of its cell'})" for part, (name, line) in hits]
     said += [f"the module {name}" for name in sorted(modules)]
+    said += ["a cell that is too long or nested too deep" for _ in read.dark]
+    said += [f"Python's own {name}" for _, _, name in sorted(meant)]
+    out = {(part.cell, part.statement) for part, _ in hits if part.statement >= 0}
     return Unread(
-        frozenset((part.cell, part.statement) for part, _ in hits if part.statement >= 0),
+        frozenset(out | {(cell, ALL) for cell in read.dark}),
         frozenset(modules),
         f"your answer needs what {said[0]} does, which cannot be read before it runs; write the "
         "answer so that its own text shows what it calls"
         if said
         else "",
+        meant,
     )
 
 
-def statements(source: str, left_out: Collection[int]) -> list[str]:
-    """A cell's statements one by one, without those with these numbers."""
-    tree = parse(source) or ast.Module([], [])
-    return [ast.unparse(node) for number, node in enumerate(tree.body) if number not in left_out]
+def _hits_unread(
+    read: "_Read", forbid: tuple[str, ...], allow: tuple[str, ...]
+) -> list[tuple["_Part", tuple[str, int]]]:
+    """Statements that an answer should do without, each with the first reason for it."""
+    own = {id(part) for part in read.own}
+    before = {id(part) for part in read.before}
+    unstopped = tuple(name for name in forbid if not is_seen(name))
+    search = read.search(unstopped, allow, read.everything)
+    strict = read.search(forbid, allow, read.everything) if before else search
+    hits = []
+    for part in read.everything:
+        if id(part) not in own:
+            found = (strict if id(part) in before else search).of(part.holds, read.mine(part))
+            hits += [(part, found[0])] if found else []
+    return hits
+
+
+def statements(source: str) -> Iterator[tuple[int, str]]:
+    """A cell's statements one by one, each with its number."""
+    tree = read(source, aside=True)[0] or ast.Module([], [])
+    yield from ((number, ast.unparse(node)) for number, node in enumerate(tree.body))
+
+
+def module_cell(name: str, content: bytes) -> str:
+    """A module that was handed in, as a cell that writes it."""
+    text = walked.module_text(content)
+    if text is None:
+        return f"%%writefile '{name}'\n{content.decode('utf-8', 'replace')}"
+    text = ENCODING.sub(r"\1#", text)  # it is text now, in no encoding
+    return f"%%writefile '{name}'\n{text}"
 
 
 def _broken(name: str, line: int, where: str) -> Broken:
@@ -523,11 +581,9 @@ def _parts(answer: str, others: Sequence[str]) -> Iterator[_Part]:
     """All statements of a student's: of the answer first, then of other cells and of modules."""
     cells = [(walked.cell(answer), "", -1)]
     for cell, text in enumerate(others):
-        if file := FILE.match(text):
-            path = Path(file["path"])
-            modules = frozenset({*path.parent.parts, path.stem})
-            for statement in walked.module(text[file.end() :]):
-                yield _Part(statement, f" of your {path.name}", cell, modules=modules)
+        if file := walked.file(text):
+            for statement in file.statements:
+                yield _Part(statement, f" of your {file.name}", cell, modules=file.modules)
         else:
             cells.append((walked.cell(text), " of another cell of yours", cell))
     for taken, where, cell in cells:
@@ -539,6 +595,9 @@ def _parts(answer: str, others: Sequence[str]) -> Iterator[_Part]:
                 yield _Part(statement, where, cell, modules=frozenset({UNKNOWN}))
 
 
+Moment = tuple[int, int]  # in the order in which a notebook runs: a cell, a statement
+
+
 @dataclass(frozen=True)
 class _Read:
     """A student's statements, and which of them an answer is made of."""
@@ -546,6 +605,11 @@ class _Read:
     everything: Sequence[_Part]
     own: Sequence[_Part]
     given: Sequence[Bindings]  # of the instructor's cells
+    before: Sequence[_Part]  # what names of it stood for before they were given to something else
+    begin: Mapping[int, Moment]  # by the id of a part: when what it defines may be called first
+    moments: Mapping[int, Moment]  # by the id of a part: when it runs
+    dark: Sequence[int]  # other cells of which there may be more than is read
+    hidden: frozenset[str]  # modules that cells write, and whose text cannot be read
 
     def search(
         self, forbid: tuple[str, ...], allow: tuple[str, ...], parts: Sequence[_Part]
@@ -553,8 +617,60 @@ class _Read:
         """A search in these statements."""
         held = [part.holds for part in parts]
         names = frozenset().union(*(one.own for one in held))
-        own = _Own(names, frozenset().union(*(one.members for one in held)))
+        own = _Own(names, frozenset().union(*(one.members for one in held)), self._classes)
         return _Search(forbid, allow, _aliases(self.given, parts), own)
+
+    def mine(self, part: _Part) -> "_Mine":
+        """Names of builtins that stand for something of the student's in a statement."""
+        if part.modules:
+            return self._in_files.get(part.cell, NOTHING)
+        if not self._meanings:
+            return NOTHING
+        now = self.moments[id(part)]
+        later = self.begin.get(id(part), now)
+        found = [(name, first) for name, (first, _, _) in self._meanings.items()]
+        return _Mine(
+            frozenset(name for name, first in found if first < now),
+            frozenset(name for name, first in found if first < later),
+        )
+
+    def meant(self, names: Collection[str]) -> Iterator[tuple[int, int, str]]:
+        """Where names of builtins that an answer uses are first given to something else."""
+        used = {name for part in self.own if not part.modules for name in part.holds.uses}
+        for name in used.intersection(names, self._meanings):
+            _, cell, statement = self._meanings[name]
+            yield cell, statement, name
+
+    @cached_property
+    def _meanings(self) -> dict[str, tuple[Moment, int, int]]:
+        """Builtins' names that are given to something of the student's, and where first."""
+        found: dict[str, tuple[Moment, int, int]] = {}
+        lost = set[str]()
+        for part in self.everything:
+            lost |= part.holds.loses
+            if not part.modules:
+                here = (self.moments[id(part)], part.cell, part.statement)
+                for name in part.holds.binds:
+                    if hasattr(builtins, name):
+                        found[name] = min(here, found.get(name, here))
+        return {name: where for name, where in found.items() if name not in lost}
+
+    @cached_property
+    def _in_files(self) -> dict[int, "_Mine"]:
+        """The same for modules, by the cells that write them."""
+        found: dict[int, set[str]] = {}
+        for part in self.everything:
+            if part.modules and not part.holds.loses:
+                names = {name for name in part.holds.binds if hasattr(builtins, name)}
+                found.setdefault(part.cell, set()).update(names - part.holds.uses.keys())
+        return {cell: _Mine(frozenset(), frozenset(names)) for cell, names in found.items()}
+
+    @cached_property
+    def _classes(self) -> dict[str, frozenset[str]]:
+        """Functions of the student's own classes, whose names stand for nothing else."""
+        count = Counter(name for part in self.everything for name in part.holds.names)
+        held = [(name, part.holds) for part in self.everything for name in part.holds.binds]
+        return {name: one.plain_class for name, one in held if count[name] == 1 and one.plain_class}
 
 
 @lru_cache(maxsize=2)  # the two searches in an answer begin with the same
@@ -564,6 +680,7 @@ def _read(
     others: tuple[str, ...],
     imports: tuple[str, ...],
     names: frozenset[str],
+    place: Place | None,
 ) -> _Read | None:
     """Take a student's cells apart; arguments as for `broken_rules`. None if that is too much."""
     bound, known = locked_names(imports)
@@ -573,7 +690,24 @@ def _read(
         patches = _Patches(packages, _aliases(bound, everything))
     except walked.TooMuch:
         return None
-    return _Read(everything, _used(everything, names, patches, packages | known), bound)
+    uses = _Uses(everything, place, len(others), patches, packages | known)
+    begin = uses.of(names)
+    before: list[_Part] = []
+    if uses.dropped:
+        whole = _Uses(everything, None, len(others), patches, packages | known).of(names)
+        before = [everything[number] for number in sorted(whole.keys() - begin.keys())]
+    files = [file for text in others if (file := walked.file(text))]
+    cells = [walked.cell(text) for text in others]
+    return _Read(
+        everything,
+        [everything[number] for number in sorted(begin)],
+        bound,
+        before,
+        {id(everything[number]): moment for number, moment in begin.items()},
+        {id(part): uses.moments[number] for number, part in enumerate(everything)},
+        [cell for cell, taken in enumerate(cells) if taken is not None and taken.more],
+        frozenset().union(*(file.modules for file in files if not file.statements)),
+    )
 
 
 @lru_cache(maxsize=64)
@@ -598,8 +732,7 @@ def _modules_unread(read: _Read) -> set[str]:
     for part in read.everything:
         cells.setdefault(part.cell, []).append(part)
     seen: set[str] = set()
-    hidden: set[str] = set()
-    named: set[str] = set()
+    hidden, named = set(read.hidden), set(read.hidden)
     for parts in cells.values():
         whole = [part.holds for part in parts if part.statement >= 0]
         files = {name for one in whole for name in one.files}
@@ -674,35 +807,108 @@ def _is_namespace(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
-def _used(
-    parts: Sequence[_Part], names: Collection[str], patches: _Patches, packages: Collection[str]
-) -> list[_Part]:
-    """The statements that an answer is made of, and those of other cells that it leans on.
+class _Uses:
+    """Finds the statements that an answer is made of, and those of other cells that it leans on."""
 
-    Without names, or if nothing defines them, all statements of the answer count. What a module
-    outside these packages holds may be what the student wrote.
-    """
-    makers: dict[str, list[int]] = {}
-    modules: dict[str, list[int]] = {}
-    for number, part in enumerate(parts):
-        for name in part.modules or part.holds.names:
-            (modules if part.modules else makers).setdefault(name, []).append(number)
-    mine = {number for number, part in enumerate(parts) if not part.where}
-    todo = [*makers.pop("*", ()), *(n for name in names for n in makers.pop(name, ()))]
-    if not any(number in mine for number in todo if "*" not in parts[number].holds.names):
-        todo += mine
-    todo += [number for number, part in enumerate(parts) if patches.of(part.holds)]
-    used: set[int] = set()
-    while todo:
-        number = todo.pop()
-        if number not in used:
-            used.add(number)
-            holds = parts[number].holds
-            todo += [n for name in holds.uses for n in makers.pop(name, ())]
-            for node in holds.imports:
-                found = _modules(node, packages)
-                todo += [n for name in found for n in modules.pop(name, ())]
-    return [parts[number] for number in sorted(used)]
+    def __init__(
+        self,
+        parts: Sequence[_Part],
+        place: Place | None,
+        cells: int,
+        patches: _Patches,
+        packages: Collection[str],
+    ) -> None:
+        """What a module outside these packages holds may be what the student wrote."""
+        above = cells if place is None else place.above
+        self.end: Moment = (cells + 1 if place is None else place.run + 1, -1)
+        self.moments = [_when(part, above) for part in parts]
+        self.parts, self.place, self.patches, self.packages = parts, place, patches, packages
+        self.dropped = False  # whether a name was given to something else before it was used
+        self._makers: dict[str, list[int]] = {}
+        self._modules: dict[str, list[int]] = {}
+        for number in sorted(range(len(parts)), key=self.moments.__getitem__):
+            part = parts[number]
+            for name in part.modules or part.holds.names:
+                found = self._modules if part.modules else self._makers
+                found.setdefault(name, []).append(number)
+        self._given: dict[tuple[str, Moment], list[int]] = {}
+
+    def of(self, names: Collection[str]) -> dict[int, Moment]:
+        """The statements, and when what each defines may be called first.
+
+        Without names, or if nothing defines them, all statements of the answer count.
+        """
+        mine = {number for number, part in enumerate(self.parts) if not part.where}
+        stars = self._makers.get("*", [])
+        todo = [*stars, *(n for name in names for n in self._giving(name, self.end))]
+        if not any(n in mine for n in todo if "*" not in self.parts[n].holds.names):
+            todo += mine
+        todo += [n for n, part in enumerate(self.parts) if self.patches.of(part.holds)]
+        found = self._followed([(number, self.end) for number in todo])
+        if found is None:  # then no order is asked for
+            self.place = None
+            self._given.clear()
+            found = self._followed([(number, self.end) for number in todo]) or {}
+        return found
+
+    def _followed(self, todo: list[tuple[int, Moment]]) -> dict[int, Moment] | None:
+        """All that these use; None if there are more ways to it than are followed."""
+        seen: set[tuple[int, Moment]] = set()
+        asked: set[tuple[str, Moment, Moment]] = set()
+        found: dict[int, Moment] = {}
+        ways = 0
+        while todo:
+            number, when = pair = todo.pop()
+            if pair in seen:
+                continue
+            seen.add(pair)
+            found[number] = min(when, found.get(number, when))
+            for name, at in self._uses(number, when):
+                if (name, at, when) not in asked:
+                    asked.add((name, at, when))
+                    given = self._giving(name, at)
+                    todo += [(one, moment) for one in given for moment in {at, when}]
+                    ways += len(given)
+            for node in self.parts[number].holds.imports:
+                for name in _modules(node, self.packages):
+                    todo += [(one, when) for one in self._modules.get(name, ())]
+            if self.place is not None and ways > MOST_WAYS:
+                return None
+        return found
+
+    def _uses(self, number: int, when: Moment) -> Iterator[tuple[str, Moment]]:
+        """Names that a statement uses if it is called then; and when each is looked up."""
+        here = when if self.place is None else self.moments[number]
+        for name, at_once in self.parts[number].holds.uses.items():
+            yield name, here if at_once else when
+
+    def _giving(self, name: str, when: Moment) -> list[int]:
+        """Statements that make what a name stands for at some time."""
+        rows = self._makers.get(name, [])
+        if self.place is None or len(rows) < 2:
+            return rows
+        if (name, when) not in self._given:
+            self._given[name, when] = found = self._last(name, rows, when) or rows
+            self.dropped |= len(found) < len(rows)
+        return self._given[name, when]
+
+    def _last(self, name: str, rows: Sequence[int], when: Moment) -> list[int]:
+        """What gave a name its meaning last before this, and what changes that."""
+        found: list[int] = []
+        settled = False
+        for number in reversed(rows):
+            holds = self.parts[number].holds
+            anytime = name not in holds.top_level and holds.defines  # it is set at some call
+            if self.moments[number] < when and (anytime or not settled):
+                found.append(number)
+                settled |= name in holds.binds
+        return found
+
+
+def _when(part: _Part, above: int) -> Moment:
+    """When a statement runs, if so many of the other cells stand above the answer."""
+    cell = above if part.cell < 0 else part.cell + (part.cell >= above)
+    return cell, part.statement
 
 
 def _modules(node: Import, packages: Collection[str]) -> Iterator[str]:
@@ -732,8 +938,20 @@ def _origins(node: ast.expr, aliases: Mapping[str, set[str]]) -> set[str]:
 class _Own:
     """What a student defined in the cells looked at."""
 
-    names: frozenset[str]  # at their top level: functions, classes, and names that are no builtin's
+    names: frozenset[str]  # at their top level, if they are no builtin's
     members: frozenset[str]  # methods and attributes of the student's own classes
+    classes: Mapping[str, frozenset[str]]  # classes that are only that, and their methods
+
+
+@dataclass(frozen=True)
+class _Mine:
+    """Builtins' names that stand for something of the student's."""
+
+    now: frozenset[str]  # where a statement runs
+    later: frozenset[str]  # where a function in it is called
+
+
+NOTHING = _Mine(frozenset(), frozenset())
 
 
 @dataclass(frozen=True)
@@ -745,17 +963,18 @@ class _Search:
     aliases: Mapping[str, set[str]]
     own: _Own
 
-    def of(self, holds: Statement) -> list[tuple[str, int]]:
+    def of(self, holds: Statement, mine: _Mine = NOTHING) -> list[tuple[str, int]]:
         """Forbidden names that a statement mentions, and where."""
         if not self._may_find(holds):
             return []
+        taken = {True: mine.now, False: mine.later}
         # nodes inside a dotted name that is judged as a whole; and of a call that is
         judged = {id(call.func) for call in holds.getattrs}
         found = []
         for node in holds.nodes:
             chain = isinstance(node, ast.Attribute)
             done = id(node) in judged or (chain and self._allowed(node))
-            names = [] if done else list(self._mentions(node, id(node) in holds.free))
+            names = [] if done else list(self._mentions(node, holds, taken))
             if chain and (done or names) and isinstance(node.value, ast.Attribute | ast.Name):
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]
@@ -767,6 +986,7 @@ class _Search:
             holds.getattrs
             or not holds.read.isdisjoint(self._names)
             or not holds.attributes.isdisjoint(BY_TEXT_ATTRIBUTES)
+            or not holds.sets.isdisjoint(SET_BY_TEXT)
             or any(map(self._method_name, holds.attributes))
             or any(self._leads_to_forbidden(name) for name in holds.dotted)
             or any(map(self._star_hit, holds.read) if "*" in self.aliases else ())
@@ -797,22 +1017,35 @@ class _Search:
         origins = _origins(node, self.aliases) if self.allow else ()
         return any(_covers(entry, origin) for entry in self.allow for origin in origins)
 
-    def _mentions(self, node: ast.AST, free: bool) -> Iterator[str]:
+    def _mentions(
+        self, node: ast.AST, holds: Statement, taken: Mapping[bool, Collection[str]]
+    ) -> Iterator[str]:
         if isinstance(node, ast.Call):
-            yield from self._by_text(node)
+            if not self._is_taken(node.func, holds, taken):
+                yield from self._by_text(node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            yield from self._attribute(node)
+            yield from self._attribute(node, holds)
         elif isinstance(node, ast.Attribute):  # set to something else, or deleted
             origins = _origins(node, self.aliases)
             yield from sorted(origin for origin in origins if self._forbidden(origin))
+            if node.attr in SET_BY_TEXT and node.attr not in self.allow:
+                yield node.attr
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield from self._name(node, free)
+            if not self._is_taken(node, holds, taken):
+                yield from self._name(node, id(node) in holds.free)
         elif isinstance(node, ast.Subscript):
             yield from self._item(node)
         elif isinstance(node, ast.MatchClass):
-            taken = [name for name in node.kwd_attrs if name not in self.allow]
-            yield from (name for name in taken if name in BY_TEXT_ATTRIBUTES)
-            yield from (f".{name}" for name in taken if self._method_name(name))
+            names = [name for name in node.kwd_attrs if name not in self.allow]
+            yield from (name for name in names if name in BY_TEXT_ATTRIBUTES)
+            yield from (f".{name}" for name in names if self._method_name(name))
+
+    def _is_taken(
+        self, node: ast.AST, holds: Statement, taken: Mapping[bool, Collection[str]]
+    ) -> bool:
+        """Whether a builtin's name stands for something of the student's here."""
+        at_once = holds.free.get(id(node))
+        return at_once is not None and getattr(node, "id", "") in taken[at_once]
 
     def _name(self, node: ast.Name, free: bool) -> Iterator[str]:
         origins = self.aliases.get(node.id, set())
@@ -829,20 +1062,23 @@ class _Search:
         modules = [origin.removesuffix(".*") for origin in self.aliases.get("*", ())]
         return any(self._forbidden(f"{module}.{name}") for module in modules)
 
-    def _attribute(self, node: ast.Attribute) -> Iterator[str]:
+    def _attribute(self, node: ast.Attribute, holds: Statement) -> Iterator[str]:
         origins = _origins(node, self.aliases)
         for origin in sorted(origins):
             if self._forbidden(origin):
                 yield origin
         if node.attr in BY_TEXT_ATTRIBUTES and node.attr not in self.allow:
             yield node.attr
-        if not origins and self._method(node):
+        if not origins and self._method(node, holds):
             yield f".{node.attr}"
 
-    def _method(self, node: ast.Attribute) -> bool:
+    def _method(self, node: ast.Attribute, holds: Statement) -> bool:
         """Whether this is a forbidden method of some value, not one of the student's own."""
-        mine = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-        return not (mine and node.attr in self.own.members) and self._method_name(node.attr)
+        value = node.value.func if isinstance(node.value, ast.Call) else node.value
+        name = value.id if isinstance(value, ast.Name) else ""
+        mine = value is node.value and name in ("self", "cls") and node.attr in self.own.members
+        mine |= id(value) in holds.free and node.attr in self.own.classes.get(name, ())
+        return not mine and self._method_name(node.attr)
 
     def _method_name(self, name: str) -> bool:
         bare = name.strip("_") or name
@@ -866,7 +1102,7 @@ class _Search:
 
     def _by_text(self, node: ast.Call) -> Iterator[str]:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
-        if not walked.is_getattr(node) or "getattr" in self.own.names:
+        if not walked.is_getattr(node):
             return
         text = walked.text(node.args[1]) if len(node.args) > 1 else None
         if text is None:

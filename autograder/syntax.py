@@ -39,9 +39,34 @@ class Facts:
     star: bool  # it has an import of *, which may define anything
 
 
+class TooDeep(Exception):
+    """A text may be Python, and run, but it is too long or too deep to be read here."""
+
+
 def parse(source: str) -> ast.Module | None:
-    """The cell's syntax tree, its magics taken out; None if it is no Python."""
-    return _parse(source) or _parse(_stripped(source))
+    """The syntax tree of what a notebook runs for a cell; None if it is no Python.
+
+    Magics that run code are replaced by that code, all others do nothing.
+    """
+    return read(source)[0]
+
+
+def read(source: str, *, aside: bool = False) -> tuple[ast.Module | None, bool]:
+    """The same, and whether there may be more in the cell than is read.
+
+    Args:
+        source: the cell.
+        aside: give what magics do in passing, too: expressions in {}, files that they write.
+    """
+    try:
+        found = _tree(source)
+        if found is not None:
+            return found, False
+        from autograder import magics  # which needs IPython, and this module not always does
+
+        return magics.read(source, _tree, aside=aside), False
+    except (TooDeep, RecursionError):
+        return _parse(_stripped(source)), True
 
 
 def without_magics(source: str) -> str:
@@ -120,16 +145,26 @@ def _plain(line: str) -> str:
 
 
 def _parse(source: str) -> ast.Module | None:
+    try:
+        return _tree(source)
+    except TooDeep:
+        return None
+
+
+def _tree(source: str) -> ast.Module | None:
+    """The tree of plain Python; None if it is none."""
     if len(source) > LONGEST:
-        return None
+        raise TooDeep
     if any(name[0].count(".") > MOST_DOTS for name in DOTTED.finditer(source)):
-        return None
+        raise TooDeep
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a doubtful escape is the author's business
             return ast.parse(source)
-    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError, SystemError):
+    except (SyntaxError, ValueError):
         return None
+    except (ArithmeticError, RecursionError, MemoryError, SystemError) as error:
+        raise TooDeep from error
 
 
 def top_level_names(tree: ast.Module) -> set[str]:

@@ -5,25 +5,34 @@ The text is often a student's: what is remembered of it is bounded by its length
 
 import ast
 import builtins
+import codecs
+import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
+from tokenize import detect_encoding
 from typing import NamedTuple, TypeVar
 
-from autograder.syntax import parse, top_level_names
+from autograder.magics import file_of  # also for `parse`, before there are walls around it
+from autograder.syntax import parse, read, top_level_names
 
 SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
 CHANGERS = frozenset({"update", "setdefault", "pop", "clear", "__setitem__", "__delitem__"})
+WRITES = re.compile(r"%%(?:writefile|file)\b")
+ENCODINGS = ("utf-8", "utf-8-sig", "ascii", "iso8859-1", "iso8859-15", "cp1252")
 WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CLASSES = (ast.ClassDef,)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+INNER = (*FUNCTIONS, ast.Lambda, *COMPREHENSIONS)  # in which names may be their own
 ASSIGNING = (ast.Assign, ast.For, ast.AnnAssign, ast.NamedExpr)
 MOST_DOTS = 20  # of a dotted name that is followed
 MOST_ORIGINS = 100  # things that one name is taken to stand for
 MOST_FOLLOWED = 100_000  # characters of what names are found to stand for, besides imports
 MOST_KEPT = 500_000  # characters of texts whose statements are kept: a notebook that is read
+HARMLESS = ("object", "Module", "ABC")  # as the base of a class: nobody forbids their methods
 EACH = 50  # characters that a text counts for, however short it is
 Import = ast.Import | ast.ImportFrom
 
@@ -81,6 +90,7 @@ class Taken:
 
     statements: tuple["Statement", ...]
     written: tuple["Statement", ...] = ()  # of modules whose texts it writes to files
+    more: bool = False  # whether there may be more in it than is read
 
 
 class Statement:
@@ -93,7 +103,10 @@ class Statement:
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """All of it; what encloses comes before what it holds."""
-        return list(ast.walk(self.tree))
+        found: list[ast.AST] = [self.tree]
+        for node in found:
+            found += _children(node)  # and is gone through as it grows
+        return found
 
     @cached_property
     def _by_kind(self) -> dict[type, list]:
@@ -117,17 +130,52 @@ class Statement:
     def names(self) -> frozenset[str]:
         """What it defines or changes."""
         found = self.top_level.union(*(node.names for node in self.of_kind(ast.Global)))
-        parts = self.of_kind(ast.Attribute, ast.Subscript)
-        found |= {root(node) for node in parts if not isinstance(node.ctx, ast.Load)}
+        nodes = self.of_kind(ast.Attribute, ast.Subscript)
+        parts: list[ast.expr] = [node for node in nodes if not isinstance(node.ctx, ast.Load)]
         calls = (c for c in self.of_kind(ast.Call) if getattr(c.func, "id", "") == "setattr")
-        return frozenset(found.union(root(one) for call in calls for one in call.args[:1]) - {""})
+        parts += [one for call in calls for one in call.args[:1]]
+        roots = (begin(part) for part in parts)
+        return frozenset(found.union(r.id for r in roots if r is not None and id(r) in self.free))
+
+    @cached_property
+    def binds(self) -> frozenset[str]:
+        """Names that it surely gives another meaning, if it runs to its end."""
+        (node,) = self.tree.body
+        if isinstance(node, FUNCTIONS + CLASSES):
+            return frozenset({node.name})
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return frozenset(self.top_level - {"*"})
+        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            return frozenset()
+        parts = (p for t in targets if t for p in (t.elts if isinstance(t, ast.Tuple) else [t]))
+        return frozenset(part.id for part in parts if isinstance(part, ast.Name))
 
     @cached_property
     def own(self) -> frozenset[str]:
-        """Functions and classes, and names that are no builtin's, of its top level."""
-        names = {name for name in self.top_level if not hasattr(builtins, name)}
-        body = (node for node in self.tree.body if isinstance(node, FUNCTIONS + CLASSES))
-        return frozenset(names.union(node.name for node in body))
+        """Names that are no builtin's, of its top level."""
+        return frozenset(name for name in self.top_level if not hasattr(builtins, name))
+
+    @cached_property
+    def defines(self) -> bool:
+        """Whether there is a function in it, wherever."""
+        return bool(self.of_kind(*FUNCTIONS, ast.Lambda))
+
+    @cached_property
+    def loses(self) -> frozenset[str]:
+        """Names that it deletes, also where an exception's name ends."""
+        names = (node.id for node in self.of_kind(ast.Name) if isinstance(node.ctx, ast.Del))
+        return frozenset((*names, *(node.name or "" for node in self.of_kind(ast.ExceptHandler))))
+
+    @cached_property
+    def plain_class(self) -> frozenset[str]:
+        """The functions in a class that can get them, and nothing in their place, from nowhere."""
+        (node,) = self.tree.body
+        if not isinstance(node, ast.ClassDef) or node.keywords or node.decorator_list:
+            return frozenset()
+        if not all(ast.unparse(base).rpartition(".")[2] in HARMLESS for base in node.bases):
+            return frozenset()
+        return frozenset(part.name for part in node.body if isinstance(part, FUNCTIONS))
 
     @cached_property
     def members(self) -> frozenset[str]:
@@ -138,16 +186,25 @@ class Statement:
         return frozenset(found.union(*map(top_level_names, bodies)))
 
     @cached_property
-    def free(self) -> set[int]:
-        """ids of the name nodes that no function or comprehension around them binds."""
-        return _free(self.tree)
+    def free(self) -> dict[int, bool]:
+        """ids of the name nodes that no function or comprehension around them binds.
+
+        With each, whether it is read when the statement runs, and not when a function is called.
+        """
+        return _free(self.tree, bool(self.of_kind(ast.Global)))
 
     @cached_property
-    def uses(self) -> frozenset[str]:
-        """Names that it takes from the cell around it."""
-        added = (node.target for node in self.of_kind(ast.AugAssign))  # is read as well
-        found = [node for node in self.of_kind(ast.Name) if id(node) in self.free]
-        return frozenset(n.id for n in (*found, *added) if isinstance(n, ast.Name))
+    def uses(self) -> dict[str, bool]:
+        """Names that it takes from the cell around it; whether one is read when it runs."""
+        found: dict[str, bool] = {}
+        for node in self.of_kind(ast.Name):
+            if id(node) in self.free:
+                found[node.id] = found.get(node.id, False) | self.free[id(node)]
+        shared = {name for node in self.of_kind(ast.Global) for name in node.names}
+        for node in self.of_kind(ast.AugAssign):  # is read as well
+            if isinstance(node.target, ast.Name) and node.target.id in self.top_level | shared:
+                found[node.target.id] = True
+        return found
 
     # --- what a search looks at ----------------------------------------------------------------
 
@@ -163,6 +220,12 @@ class Statement:
         nodes = self.of_kind(ast.Attribute)
         found = {node.attr for node in nodes if isinstance(node.ctx, ast.Load)}
         return frozenset(found.union(*(n.kwd_attrs for n in self.of_kind(ast.MatchClass))))
+
+    @cached_property
+    def sets(self) -> frozenset[str]:
+        """All attributes that it sets or deletes."""
+        nodes = self.of_kind(ast.Attribute)
+        return frozenset(node.attr for node in nodes if not isinstance(node.ctx, ast.Load))
 
     @cached_property
     def dotted(self) -> frozenset[Dotted]:
@@ -219,20 +282,65 @@ class Statement:
 @kept
 def cell(source: str) -> Taken | None:
     """A cell's statements; None if it is no Python."""
-    tree = parse(source)
+    tree, more = read(source, aside=True)
     if tree is None:
-        return None
-    statements = _statements(tree)
+        return Taken((), more=True) if more else None
+    statements = _statements(_with_types(tree, source))
     if not any(statement.handed for statement in statements):
-        return Taken(statements)
+        return Taken(statements, more=more)
     texts = _written([node for node in ast.walk(tree) if isinstance(node, ast.Call)])
-    return Taken(statements, tuple(one for text in texts for one in _defining(text)))
+    return Taken(statements, tuple(one for text in texts for one in _defining(text)), more)
 
 
 @kept
 def module(source: str) -> tuple[Statement, ...]:
     """A module's statements; none if it is no Python."""
-    return _statements(parse(source) or ast.Module([], []))
+    return _statements(_with_types(parse(source) or ast.Module([], []), source))
+
+
+@dataclass(frozen=True)
+class File:
+    """A module that a cell writes."""
+
+    name: str
+    modules: frozenset[str]  # that it is a part of, by the names to import them
+    statements: tuple[Statement, ...]  # none if its text cannot be read
+
+
+@kept
+def file(source: str) -> File | None:
+    """The module that a cell is there to write."""
+    if not WRITES.search(source):
+        return None
+    found = file_of(source)
+    path = Path(found.path) if found else Path()
+    if found is None or path.suffix != ".py":
+        return None
+    text = module_text(found.text.encode("utf-8", "surrogatepass"))
+    return File(path.name, frozenset({*path.parent.parts, path.stem}), module(text or ""))
+
+
+def module_text(content: bytes) -> str | None:
+    """A module's text in the encoding that it names; None if that is a rare one, or not its own."""
+    try:
+        encoding, _ = detect_encoding(io.BytesIO(content).readline)
+        return content.decode(encoding) if codecs.lookup(encoding).name in ENCODINGS else None
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return None
+
+
+def _with_types(tree: ast.Module, source: str) -> ast.Module:
+    """Types that are given as texts are read like the rest where something may evaluate them."""
+    if "register" not in source and "singledispatch" not in source:
+        return tree
+    for node in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            given = getattr(node, name, None)
+            spelt = text(given) if isinstance(given, ast.expr) else None
+            body = (parse(spelt) or ast.Module([], [])).body if spelt else []
+            if body and isinstance(body[0], ast.Expr):
+                setattr(node, name, ast.copy_location(body[0].value, given))  # type: ignore
+    return tree
 
 
 def _statements(tree: ast.Module) -> tuple[Statement, ...]:
@@ -351,11 +459,11 @@ def dotted(node: ast.AST) -> Dotted | None:
     return Dotted(node.id, ".".join(reversed(parts)))
 
 
-def root(node: ast.AST | None) -> str:
+def begin(node: ast.AST) -> ast.Name | None:
     """The name that an attribute or entry belongs to."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    return node if isinstance(node, ast.Name) else None
 
 
 def is_getattr(node: ast.Call) -> bool:
@@ -381,40 +489,57 @@ def text(node: ast.expr, depth: int = 50) -> str | None:
     return None
 
 
-def _free(tree: ast.Module) -> set[int]:
-    """ids of the name nodes that no function or comprehension around them binds."""
-    found: set[int] = set()
-    todo: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
-    while todo:
-        node, local = todo.pop()
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load) and node.id not in local:
-                found.add(id(node))
-            continue
-        if isinstance(node, COMPREHENSIONS):
-            first = node.generators[0]
-            todo.append((first.iter, local))
-            inside = [part for part in ast.iter_child_nodes(node) if part is not first]
-            inside += [first.target, *first.ifs]
-            bound = _targets(node.generators)
-        else:
-            inside, bound = _scope(node)
-            inner = {id(child) for child in inside}
-            todo += [(part, local) for part in ast.iter_child_nodes(node) if id(part) not in inner]
-        todo += [(part, local | bound) for part in inside]
+def _children(node: ast.AST) -> list[ast.AST]:
+    """The parts of a node; not whether it reads or sets something."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [part for part in value if isinstance(part, ast.AST)]
+        elif isinstance(value, ast.AST) and name != "ctx":
+            found.append(value)
     return found
 
 
-def _scope(node: ast.AST) -> tuple[Sequence[ast.AST], frozenset[str]]:
-    """The children of a node that have a scope of their own, and the names bound in it."""
+def _free(tree: ast.Module, shares: bool) -> dict[int, bool]:
+    """ids of the name nodes that nothing around them binds; whether each is read at once."""
+    found: dict[int, bool] = {}
+    todo: list[tuple[ast.AST, frozenset[str], bool]] = [(tree, frozenset(), True)]
+    while todo:
+        node, local, now = todo.pop()
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Load) and node.id not in local:
+                found[id(node)] = now
+            continue
+        children = _children(node)
+        if not isinstance(node, INNER):
+            todo += [(part, local, now) for part in children]
+            continue
+        if isinstance(node, COMPREHENSIONS):
+            first = node.generators[0]
+            todo.append((first.iter, local, now))
+            inside = [part for part in children if part is not first]
+            inside += [first.target, *first.ifs]
+            bound = _targets(node.generators)
+        else:
+            inside, bound = _scope(node, shares)
+            inner = {id(child) for child in inside}
+            todo += [(part, local, now) for part in children if id(part) not in inner]
+            now = False
+        todo += [(part, local | bound, now) for part in inside]
+    return found
+
+
+def _scope(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, shares: bool
+) -> tuple[Sequence[ast.AST], frozenset[str]]:
+    """The children of a function that have a scope of their own, and the names bound in it."""
     if isinstance(node, FUNCTIONS):
         body = ast.Module(list(node.body), [])
         given = _parameters(node.args)
-        shared = {name for part in node.body for name in _shared(part)}
+        shared = {name for part in node.body for name in _shared(part)} if shares else set()
         return node.body, frozenset((top_level_names(body) | given) - shared)
-    if isinstance(node, ast.Lambda):
-        return [node.body], _parameters(node.args)
-    return [], frozenset()
+    return [node.body], _parameters(node.args)
 
 
 def _parameters(given: ast.arguments) -> frozenset[str]:

@@ -274,6 +274,7 @@ RULES = '[double-1]\nforbid = ["sum", "math.prod", ".count"]\n'
         ("def f1(x):\n    return eval('2 * x')", "", "calls eval (line 2)"),
         ("def f1(x):\n    return 2 * x\nassert f1(3) == sum([3, 3])", "", ""),
         ("def f1(x):\n    return 2 * x", "sum([1])", ""),
+        ("def f1(x):\n    return 2 * x", "f1 = lambda x: sum([x, x])", ""),
     ],
 )
 def test_a_broken_rule_is_told_in_the_words_of_grading(

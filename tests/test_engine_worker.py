@@ -351,6 +351,110 @@ def test_an_answer_that_needs_what_nobody_can_read_has_no_points(task: Any, cell
     assert made.scores(look=cell) == ALL, "who does not need it loses nothing"
 
 
+LOOKED = [
+    ("look", "1"),
+    ("double", "def double(x):\n    return x * 2"),
+    ("t_double", "assert double(2) == 4", 1),
+    *CHAIN[4:],
+]
+POINTS_OF_BOTH = {"t_double": 1, "t_total": 3}
+
+
+def test_what_another_answer_calls_costs_only_the_answers_that_use_it(task: Any) -> None:
+    made = task(LOOKED)
+    keeps = "def double(x):\n    found = {}\n    found[0] = sum([x, x])\n    return found[0]"
+    assert made.scores(double=keeps) == POINTS_OF_BOTH
+    uses = "def total(xs):\n    return double(xs[0]) + double(xs[1])"
+    assert made.verdicts(double=keeps, total=uses)["t_total"].status == "forbidden"
+
+
+CALLS = [*LOOKED[:-1], ("t_total", "assert total([1, 2, double(1.5)]) == 6", 3)]
+RUNS = "def double(x):\n    return x * 2 * float(torch.softmax(torch.ones(1), -1))"
+
+
+def test_what_another_answer_runs_while_a_test_calls_it_costs_nothing(task: Any) -> None:
+    made = task(CALLS)
+    assert made.scores(double=RUNS) == POINTS_OF_BOTH
+    own = "def total(xs):\n    return 6 * float(torch.nn.functional.softmin(torch.ones(1), 0))"
+    leans = "def total(xs):\n    return double(xs[0]) + 4"
+    through = "def total(xs):\n    return ready(xs)"
+    for answer in (own, leans, through):
+        verdicts = made.verdicts(look="ready = lambda xs: double(1) + 4", double=RUNS, total=answer)
+        assert verdicts["t_total"].status == "forbidden", answer
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "def total(xs):\n    return sum(xs)\nprint(total([1]))",
+        "total = sum",
+        "from torch import softmax as total",
+        "sum = 3\nprint(sum)",
+        "def sum(xs):\n    return 6",
+    ],
+)
+def test_a_name_that_meant_something_else_before_costs_nothing(task: Any, cell: str) -> None:
+    assert task(LOOKED).scores(look=cell) == POINTS_OF_BOTH
+
+
+@pytest.mark.parametrize(
+    ("cell", "answer"),
+    [
+        ("def total(xs):\n    return sum(xs)", "1 / 0\ndef total(xs):\n    return 6"),
+        ("total = sum", "if False:\n    def total(xs):\n        return 6"),
+        ("total = sum", "kept = total\ndef total(xs):\n    return kept(xs)"),
+        ("1", "def total(xs):\n    return sum(xs)\n1 / 0\ndef sum(xs):\n    return 5"),
+        ("1", "def total(xs):\n    return sum(xs)\n[][0]\nsum = 6"),
+        (
+            "sum = 6\ndef drop():\n    global sum\n    del sum\ndrop()",
+            NEEDED.replace("ready", "sum"),
+        ),
+        ("from __future__ import barry_as_FLUFL", "1 <> 2\ndef total(xs):\n    return sum(xs)"),
+        ("1", "    def total(xs):\n        return sum(xs)"),
+        (">>> def ready(xs):\n...     return sum(xs)", NEEDED),
+        ("%time ready = sum", NEEDED),
+        ("%config A.b = [ready := sum]", NEEDED),
+        ("%%capture\n%%writefile mine.py\nready = sum", f"from mine import ready\n{NEEDED}"),
+        ("%%writefile 'mine.py' -a\nready = sum", f"from mine import ready\n{NEEDED}"),
+        (
+            "%%writefile mine.py\n# coding: utf-7\n# +AAo-ready = sum\nready: int",
+            f"from mine import ready\n{NEEDED}",
+        ),
+    ],
+)
+def test_what_runs_is_what_counts(task: Any, cell: str, answer: str) -> None:
+    verdicts = task(LOOKED).verdicts(look=cell, total=answer)
+    assert verdicts["t_total"].score == 0
+    assert verdicts["t_double"].score == 1
+
+
+@pytest.mark.parametrize(
+    ("cell", "answer"),
+    [
+        ("sum = 0", "def total(xs):\n    return sum + xs[0] + xs[1] + xs[2]"),
+        ("def sum(xs):\n    return 6", "def total(xs):\n    return sum(xs)"),
+        ("1", "sum = 6\ndef total(xs):\n    return sum"),
+        ("n = %time 6", "    def total(xs):\n        return n"),
+        ("exec('1')\nn = %time 6", "def total(xs):\n    return n"),
+        (
+            "%%writefile 'mine.py'\n# coding: latin-1\nn = 6",
+            "from mine import n\ntotal = lambda x: n",
+        ),
+        ("1", "def total(xs):\n    last = xs[2]\n    found = %time last * 2\n    return found"),
+        (
+            "exec('1')\ndef six(last):\n    found = %time last + last\n    return found",
+            "def total(xs):\n    return six(xs[2])",
+        ),
+        (
+            "class Ops:\n    @staticmethod\n    def softmax(n): return n * 2",
+            "total = lambda x: Ops.softmax(x[2])",
+        ),
+    ],
+)
+def test_what_is_the_students_own_is_no_rules_business(task: Any, cell: str, answer: str) -> None:
+    assert task(LOOKED).scores(look=cell, total=answer) == POINTS_OF_BOTH
+
+
 def test_where_nobody_knows_whether_an_answer_needs_it_the_instructor_looks(
     task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """The house: which room may know which, and what every file says of itself."""
 
 import ast
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,10 @@ def tracked(pattern: str) -> list[Path]:
     return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
 
+# What IPython calls its reading of cells, which is the grader's as well.
+IPYTHONS = re.compile(r"\b(inputtransformer2|TransformerManager|token_transformers)\b")
+
+
 def imports(path: Path) -> set[str]:
     """Top-level names of everything a module imports."""
     found = set()
@@ -46,7 +51,8 @@ def test_rooms_import_only_what_they_may(room: str):
 
 def test_the_autograder_knows_nothing_of_transformers():
     for path in tracked("autograder/*"):
-        text = path.read_text(encoding="utf-8").lower()
+        text = path.read_text(encoding="utf-8")
+        text = IPYTHONS.sub("", text).lower()
         for word in ("transformer", "attention", "embedding"):
             assert word not in text, f"{path.name} says {word}"
         if path.parent.name != "engine":  # which hands tensors from one process to the other

@@ -3,6 +3,8 @@
 Everything here runs beside the student's code and can be changed by it; nothing depends on that.
 """
 
+import __future__
+
 import ast
 import builtins
 import contextlib
@@ -222,6 +224,7 @@ class Runner:
 
 def _run(source: str) -> BaseException | None:
     """Run a cell, in the shell if it has what only a notebook has: magics, a top-level await."""
+    SHELL.compile.flags &= ~__future__.barry_as_FLUFL.compiler_flag  # who reads cells reads no <>
     name = SHELL.compile.cache(source, SHELL.execution_count, raw_code=source)
     try:
         tree = SHELL.compile.ast_parse(source, filename=name)

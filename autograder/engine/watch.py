@@ -21,6 +21,7 @@ own process. Reading the answer's text (`autograder.rules`) is the other half: i
 and the ways to such things.
 """
 
+import builtins
 import importlib.util
 import sys
 import types
@@ -281,6 +282,17 @@ def _is_unloaded(name: str) -> bool:
     with suppress(ImportError, ValueError):
         return importlib.util.find_spec(name) is not None
     return False
+
+
+def is_seen(name: str) -> bool:
+    """Whether the use of a forbidden name is stopped: not of what C code offers outside torch."""
+    if hasattr(builtins, name) or name.startswith("."):
+        return False
+    first, *rest = name.split(".")
+    found: Any = sys.modules.get(first)
+    for part in rest:
+        found = getattr(found, part, None)
+    return first == "torch" or not isinstance(found, types.BuiltinFunctionType)
 
 
 def _find(name: str) -> Any:

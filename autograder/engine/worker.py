@@ -56,7 +56,16 @@ from autograder.results import (
     Transcript,
     Verdict,
 )
-from autograder.rules import QuestionRules, broken_rules, locked_names, statements, unread
+from autograder.rules import (
+    ALL,
+    Place,
+    QuestionRules,
+    broken_rules,
+    locked_names,
+    module_cell,
+    statements,
+    unread,
+)
 from autograder.syntax import acts, altered, facts, parse, touched
 
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
@@ -400,6 +409,15 @@ class Done:
     given: Cell | None = None  # the instructor's, if it was prepared here and asked the answers
 
 
+@dataclass(frozen=True)
+class Lacks:
+    """What an answer is run without, to see whether it needs that."""
+
+    out: frozenset[tuple[int, int]] = frozenset()  # statements: the place of a cell, and which
+    modules: frozenset[str] = frozenset()
+    meant: frozenset[tuple[int, int, str]] = frozenset()  # builtins, up to these statements
+
+
 @dataclass
 class Work:
     """Running one notebook of a submission."""
@@ -427,8 +445,9 @@ class Work:
     flags: list[Flag] = field(default_factory=list)
     asked: dict[str, list[Any]] = field(default_factory=dict)  # calls of tests that passed
     ran: dict[Group, set[str]] = field(default_factory=dict)  # forbidden operations
-    read_alone: dict[Any, dict[str, TestRun]] = field(default_factory=dict)  # see `_read_alone`
+    read_alone: dict[Lacks, dict[str, TestRun]] = field(default_factory=dict)  # see `_read_alone`
     made: list[Cell | tuple[ScriptCell, frozenset[str]]] = field(default_factory=list)
+    unwatched: bool = False  # whether an answer is known to run nothing that it may not
     losses: int = 0  # processes that had to be ended since the present question began
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
@@ -1231,7 +1250,9 @@ class Work:
 
     def _texts(
         self, solution: str
-    ) -> tuple[tuple[str, QuestionRules, list[str], list[str], Sequence[str]], list[int]]:
+    ) -> tuple[
+        tuple[str, QuestionRules, list[str], list[str], Sequence[str], Place | None], list[int]
+    ]:
         """What is read to see whether an answer keeps to its rules; and where its cells stand.
 
         The places are those of the student's other cells, and last that of the answer's own.
@@ -1240,12 +1261,20 @@ class Work:
         cells = list(enumerate(self.script.cells))
         others = [(n, c) for n, c in cells if c.grade_id != solution and self._is_own(c)]
         here = [n for n, c in cells if c.grade_id == solution]
+        tests = {test for g in self.notebook.groups if solution in g.solutions for test in g.tests}
+        tested = [n for n, c in cells if c.kind == "test" and c.grade_id in tests]
         read = (
             self.script.answers.get(solution, ""),
             self.assignment.rules.for_question(solution),
             [*(cell.source for _, cell in others), *modules],
             _locked(self.notebook),
             self.notebook.defines.get(solution, ()),
+            Place(
+                sum(n < here[-1] for n, _ in others),
+                sum(n < max(tested[-1], here[-1]) for n, _ in others),
+            )
+            if here and tested
+            else None,
         )
         places = [*(number for number, _ in others), *(-1 for _ in modules)]
         return read, [*places, *(here[-1:] or [-1])]
@@ -1259,7 +1288,7 @@ class Work:
     def _modules(self) -> list[str]:
         """The modules that were handed in, as cells that write them."""
         return [
-            f"%%writefile {name}\n{content.decode('utf-8', 'replace')}"
+            module_cell(name, content)
             for name, content in self.script.files
             if name.endswith(".py")
         ]
@@ -1273,10 +1302,10 @@ class Work:
         earned = [run for run in found if run.score > 0]
         if self.own or self.private or self.alone or self.checking or not earned:
             return found
-        out, modules, words = self._unread(group)
-        if not out and not modules:
+        lacks, words = self._unread(group)
+        if lacks == Lacks():
             return found
-        again = self._read_alone(out, modules)
+        again = self._read_alone(lacks)
         less = [r for r in earned if r.test not in again or again[r.test].score < r.score - 1e-6]
         if not less:
             return found
@@ -1289,27 +1318,28 @@ class Work:
         self.flags.append(Flag("forbidden", where, words))
         return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
 
-    def _unread(self, group: Group) -> tuple[frozenset[tuple[int, int]], frozenset[str], str]:
-        """Statements, by their cell's place, and modules that no answer of the group shows."""
-        sets = []
+    def _unread(self, group: Group) -> tuple[Lacks, str]:
+        """What no answer of the group shows; and in words."""
+        found: list[tuple[Lacks, str]] = []
         for solution in self._with_rules(group):
             read, places = self._texts(solution)
             if places[-1] >= 0:
-                found = unread(*read)
-                out = frozenset((places[cell], number) for cell, number in found.statements)
-                sets.append((out, found.modules, found.words))
-        if not sets:
-            return frozenset(), frozenset(), ""
-        outs, modules, words = zip(*sets, strict=True)
-        return frozenset.intersection(*outs), frozenset.intersection(*modules), words[0]
+                one = unread(*read)
+                out = frozenset((places[cell], number) for cell, number in one.statements)
+                meant = frozenset((places[cell], number, name) for cell, number, name in one.meant)
+                found.append((Lacks(out, one.modules, meant), one.words))
+        if not found:
+            return Lacks(), ""
+        outs, modules, meant = zip(*((o.out, o.modules, o.meant) for o, _ in found), strict=True)
+        both = frozenset.intersection
+        words = next((words for _, words in found if words), "")
+        return Lacks(both(*outs), both(*modules), frozenset().union(*meant)), words
 
-    def _read_alone(
-        self, out: frozenset[tuple[int, int]], modules: frozenset[str]
-    ) -> dict[str, TestRun]:
+    def _read_alone(self, lacks: Lacks) -> dict[str, TestRun]:
         """How the tests end if these statements do not run and these modules are not there."""
-        if (out, modules) not in self.read_alone and self.budget.may_repeat:
+        if lacks not in self.read_alone and self.budget.may_repeat:
             runs: list[TestRun] = []
-            script = replace(self.script, cells=tuple(_read_cells(self.script, out, modules)))
+            script = replace(self.script, cells=tuple(_read_cells(self.script, lacks)))
             with self.budget.repeating(), suppress(Gone, Exception):  # what is lost proves nothing
                 work = Work(
                     self.assignment,
@@ -1321,8 +1351,8 @@ class Work:
                     alone=True,
                 )
                 runs = work.run()
-            self.read_alone[out, modules] = {run.test: run for run in runs}
-        return self.read_alone.get((out, modules), {})
+            self.read_alone[lacks] = {run.test: run for run in runs}
+        return self.read_alone.get(lacks, {})
 
     def _is_own(self, cell: ScriptCell) -> bool:
         """Whether a cell's text is the student's."""
@@ -1331,7 +1361,7 @@ class Work:
 
     def _watch(self, student: Student, group: Group) -> bool:
         """Have operations that are not allowed noted while the answer runs."""
-        names = self._forbidden_operations(group)
+        names = [] if self.unwatched else self._forbidden_operations(group)
         if names:
             student.peer.ask("watch", sorted(names))
         return bool(names)
@@ -1358,6 +1388,10 @@ class Work:
         """A forbidden operation costs the question, however it was called."""
         if not self.ran.get(group):
             return found
+        if (others := self._asked_of_others(group)) and self.budget.may_repeat:
+            apart = self._ran_by_others(group, found, others)
+            if apart is not None:
+                return apart
         seen = ", ".join(sorted(self.ran[group])[:5])[:100]
         where = f"{self.notebook.name}/{group.solutions[0]}"
         self.flags.append(Flag("forbidden", where, f"The answer runs {seen}."))
@@ -1368,6 +1402,45 @@ class Work:
             f"{rules}; write it yourself"
         )
         return [TestRun(run.test, "forbidden", 0.0, message=words) for run in found]
+
+    def _asked_of_others(self, group: Group) -> set[str]:
+        """Names of other answers that a question's tests use, if its own answer uses none."""
+        takes = {name for names in self.notebook.defines.values() for name in names}
+        asked = {name for id in group.tests for name in facts(self.notebook.cell(id).source).needed}
+        used = {n for id in group.solutions for n in facts(self.script.answers.get(id, "")).needed}
+        own = [cell for cell in self.script.cells if self._is_own(cell)]
+        while more := {
+            name
+            for cell in own
+            if (facts(cell.source).bound | altered(cell.source)) & used
+            for name in facts(cell.source).needed - used
+        }:
+            used |= more
+        others = (asked & takes) - self._made_of(self._defined(group))
+        return set() if self.own or self.alone or others & used else others
+
+    def _ran_by_others(
+        self, group: Group, found: list[TestRun], others: set[str]
+    ) -> list[TestRun] | None:
+        """How tests end if it was another answer that ran what this question does not allow.
+
+        With the reference in the place of others, the answer runs nothing of it; None if it does.
+        """
+        tests, before = [run.test for run in found], self.ran.pop(group)
+        with self.budget.repeating():
+            self._renew()
+            without = {r.test: r for r in self._group(group, tests, self._reference(others))}
+            if self.ran.get(group):
+                return None
+            self.ran[group] = before
+            self.unwatched = True
+            try:
+                self._renew()
+                again = self._group(group, tests, {})
+            finally:
+                self.unwatched = False
+        del self.ran[group]
+        return [r if without[r.test].score >= r.score - 1e-6 else without[r.test] for r in again]
 
     def _explained(self, group: Group, run: TestRun) -> TestRun:
         """Why a test failed, if the answer's own cell tells it better than the test."""
@@ -1412,6 +1485,7 @@ MOST_NOTES = 100  # as many as the journal keeps
 START_SECONDS = 20.0
 TAMPERED = "its process was changed"
 NOT_THERE = "import sys\nsys.modules.update(dict.fromkeys({}))"
+NOT_PYTHONS = "def {}(*_, **__):\n    raise RuntimeError('this is not to be used')"
 IN_ALL = "the whole notebook took longer than it may; what was found by then counts"
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
@@ -1650,20 +1724,22 @@ def _needed_here(notebook: Notebook) -> frozenset[str]:
     return _needed_in(tuple((cell.kind, cell.source) for cell in [*tests, *cells]))
 
 
-def _read_cells(
-    script: Script, out: frozenset[tuple[int, int]], modules: frozenset[str]
-) -> Iterator[ScriptCell]:
-    """A script's cells without some statements and modules.
+def _read_cells(script: Script, lacks: Lacks) -> Iterator[ScriptCell]:
+    """A script's cells without some statements, modules and builtins.
 
     A cell that loses one runs statement by statement: one that needed it stops alone.
     """
-    if modules:
-        yield ScriptCell("extra", "", NOT_THERE.format(sorted(modules)), "code")
+    if lacks.modules:
+        yield ScriptCell("extra", "", NOT_THERE.format(sorted(lacks.modules)), "code")
     for place, cell in enumerate(script.cells):
-        lost = {number for at, number in out if at == place}
-        yield replace(cell, source="") if lost else cell
-        for text in statements(cell.source, lost) if lost else ():
-            yield ScriptCell("extra", "", text, "code")
+        lost = {number for at, number in lacks.out if at == place}
+        meant = {number: name for at, number, name in lacks.meant if at == place}
+        yield replace(cell, source="") if lost or meant else cell
+        for number, text in statements(cell.source) if lost or meant else ():
+            if number in meant:
+                yield ScriptCell("extra", "", NOT_PYTHONS.format(meant[number]), "code")
+            if not lost & {number, ALL}:
+                yield ScriptCell("extra", "", text, "code")
 
 
 def _batches(script: Script) -> Iterable[tuple[list[str], list[ScriptCell]]]:
