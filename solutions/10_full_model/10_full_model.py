@@ -265,23 +265,23 @@ assert_shape(model.target_embedding.weight, (13, 8), "the target embedding has t
 assert model.generator.weight is model.target_embedding.weight, (
     "tied: the generator's weight should be the same Parameter as the target embedding's"
 )
-one: Any = Transformer(13, 13, table, d_model=8, num_layers=2, num_heads=2, d_ff=20)
+one: Any = Transformer(13, 13, table, d_model=8, num_layers=1, num_heads=2, d_ff=20)
 assert one.source_embedding.weight is one.generator.weight is one.target_embedding.weight, (
     "tied, one vocabulary: both embeddings and the generator should have the same Parameter"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for sizes, tied, norm_first, matrices in (
-    ((11, 13), True, False, 11 + 13),
-    ((13, 13), True, True, 13),
-    ((11, 13), False, True, 11 + 13 + 13),
-    ((13, 13), False, False, 3 * 13),
+for sizes, depth, tied, norm_first, matrices in (
+    ((11, 13), 3, True, False, 11 + 13),
+    ((13, 13), 1, True, True, 13),
+    ((11, 13), 1, False, True, 11 + 13 + 13),
+    ((13, 13), 1, False, False, 3 * 13),
 ):
     norms = 2 * 2 * 8 if norm_first else 0  # gain and bias of the norm after each stack
     layers = [kind(8, 2, 20) for kind in (EncoderLayer, DecoderLayer)]
-    stacks = 3 * sum(p.numel() for layer in layers for p in layer.parameters()) + norms
+    stacks = depth * sum(p.numel() for layer in layers for p in layer.parameters()) + norms
     wide: Any = Transformer(
-        *sizes, table, 8, 3, num_heads=2, d_ff=20, norm_first=norm_first, tied=tied
+        *sizes, table, 8, depth, num_heads=2, d_ff=20, norm_first=norm_first, tied=tied
     )
     weights = wide.source_embedding.weight, wide.target_embedding.weight, wide.generator.weight
     different = len({id(weight) for weight in weights})
@@ -294,7 +294,7 @@ for sizes, tied, norm_first, matrices in (
     assert count == stacks + 8 * matrices, (
         "the numbers to learn should be those of all layers, of the matrices and, in pre-norm only, "
         f"of a norm after each stack\nVocabularies {sizes}, tied={tied}, norm_first={norm_first}, "
-        f"three layers of width 8: yours has {count}, expected {stacks + 8 * matrices}."
+        f"num_layers={depth}, width 8: yours has {count}, expected {stacks + 8 * matrices}."
     )
 rates = [module.p for module in model.modules() if isinstance(module, nn.Dropout)]
 assert len(rates) >= 5 and set(rates) == {0.3}, (
@@ -326,13 +326,13 @@ visible_passed()
 
 
 ### BEGIN HIDDEN TESTS
-def one_after_the_other(model: Any, norm_first: bool) -> Any:
+def one_after_the_other(model: Any, depth: int, norm_first: bool) -> Any:
     """What the model should do, on parts of our own with its numbers."""
     kinds = (Encoder, EncoderLayer), (Decoder, DecoderLayer)
     encoder, decoder = (
         stack(
             lambda layer=layer: layer(8, 4, 20, 0.0, norm_first),
-            2,
+            depth,
             LayerNorm(8) if norm_first else None,
         ).double()
         for stack, layer in kinds
@@ -356,15 +356,15 @@ model = settled(Transformer(11, 13, table, 8, 2, 4, 20, 0.4, 10, norm_first=True
 assert_sound(
     model,
     (source, target),
-    like=one_after_the_other(model, norm_first=True),
+    like=one_after_the_other(model, 2, norm_first=True),
     claim="pre-norm, untied: the logits should be those of embedding, positions, encoder, decoder "
     "and generator, one after the other",
     rate=0.4,
 )
-model = settled(Transformer(13, 13, table, 8, 2, 4, 20, 0.4, 10))
+model = settled(Transformer(13, 13, table, 8, 1, 4, 20, 0.4, 10))
 assert_close(
     model(source, target),
-    one_after_the_other(model, norm_first=False)(source, target),
+    one_after_the_other(model, 1, norm_first=False)(source, target),
     "post-norm, one vocabulary: the logits should be those of embedding, positions, encoder, "
     "decoder and generator, one after the other",
 )
@@ -372,7 +372,7 @@ assert_close(
 
 # %% test="transformer-masks" points=2
 table = draw((9, 8), seed=901)
-model = settled(Transformer(11, 13, table, 8, 2, 2, 20, pad_id=4, tied=False))
+model = settled(Transformer(11, 13, table, 8, 1, 2, 20, pad_id=4, tied=False))
 source, target = torch.tensor([[3, 7, 1, 9], [2, 5, 4, 4]]), torch.tensor([[1, 5, 0], [6, 4, 4]])
 _, memory_mask = model.encode(source)
 assert_shape(memory_mask, (2, 1, 4), "the memory mask should be (batch, 1, source tokens)")
@@ -422,12 +422,12 @@ assert torch.equal(source, before[0]) and torch.equal(target, before[1]), (
 
 # %% test="transformer-offset" points=1
 table = draw((9, 8), seed=902)
-model = settled(Transformer(11, 13, table, 8, 2, 2, 20, pad_id=10, tied=False))
+model = settled(Transformer(11, 13, table, 8, 1, 2, 20, pad_id=10, tied=False))
 memory, memory_mask = model.encode(torch.tensor([[3, 7, 1, 9]]))
 target = torch.tensor([[5, 2]])
 with unchanged(model):
     logits = model.decode(target, memory, memory_mask, offset=3)
-shifted = settled(Transformer(11, 13, table[3:], 8, 2, 2, 20, pad_id=10, tied=False))
+shifted = settled(Transformer(11, 13, table[3:], 8, 1, 2, 20, pad_id=10, tied=False))
 wanted = shifted.decode(target, memory, memory_mask)
 assert_close(
     logits,
@@ -439,7 +439,7 @@ assert logits.std() > 1e-3, "logits should depend on the token, and on the targe
 visible_passed()
 ### BEGIN HIDDEN TESTS
 memory, memory_mask = model.encode(torch.tensor([[3, 7, 1, 9, 10], [2, 5, 8, 0, 6]]))
-shifted = settled(Transformer(11, 13, table[6:], 8, 2, 2, 20, pad_id=10, tied=False))
+shifted = settled(Transformer(11, 13, table[6:], 8, 1, 2, 20, pad_id=10, tied=False))
 target = torch.tensor([[5, 2, 7], [8, 9, 9]])
 assert_close(
     model.decode(target, memory, memory_mask, 6),
