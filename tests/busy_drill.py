@@ -1,11 +1,15 @@
 """Grade a class with three of the worst in it, on a machine that eight other processes keep busy.
 
     python -m tests.busy_drill [--chapter 03_attention] [--others 8]
+    python -m tests.busy_drill --right 30
 
 The demo class of one chapter is graded alone, and once more beside a submission that takes over
 every name that tests use, one that loops in every cell, and one whose folder, times and texts no
 ordinary file has. The run has to end with status 0, everybody with a grade, and all others with
 the grade that they had alone.
+
+With --right, the demo class of every chapter is graded, and so many right submissions in each,
+beside the same others: every grade has to be the one that its making foretold.
 """
 
 import argparse
@@ -46,9 +50,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chapter", default="03_attention")
     parser.add_argument("--others", type=int, default=8)
+    parser.add_argument("--right", type=int, default=0)
     options = parser.parse_args()
     use_own_tools()
     course = Course.find()
+    if options.right:
+        with tempfile.TemporaryDirectory() as folder:
+            return drill_right(course, options.right, options.others, Path(folder))
     require_fresh(course, options.chapter)
     with tempfile.TemporaryDirectory() as folder:
         return drill(course, options.chapter, options.others, Path(folder))
@@ -79,9 +87,43 @@ def drill(course: Course, chapter: str, others: int, folder: Path) -> int:
     return int(bool(wrong) or graded < len(names))
 
 
-def grade(course: Course, chapter: str, taught: Class) -> None:
+def drill_right(course: Course, count: int, others: int, folder: Path) -> int:
+    """Grade the demo class and right submissions of every chapter; compare with what is due."""
+    chapters = course.chapters()
+    taught = demo.make_class(course, chapters, folder / "class")
+    due: dict = json.loads((taught.folder / "expected.json").read_text(encoding="utf-8"))
+    for number in range(count):
+        student = f"right-{number:03d}"
+        due[student] = {}
+        for chapter in chapters:
+            maker = demo.variant if number % 2 else demo.reference
+            work = demo.make_work(course, chapter, maker, number // 2)
+            demo.hand_in(work, taught.submitted / student / chapter / f"{chapter}.ipynb")
+            due[student][chapter] = work.expected()
+    with busy(others):
+        grade(course, None, taught)
+    found = read_journal(taught)
+    wrong = 0
+    for student, by_chapter in due.items():
+        for chapter, points in by_chapter.items():
+            result = found.get((student, chapter))
+            got = (
+                {v.test: v.score for one in result.notebooks for v in one.verdicts}
+                if result
+                else {}
+            )
+            if got != points:
+                wrong += 1
+                print(f"{student}, {chapter}: {got}, due {points}")
+    number = sum(map(len, due.values()))
+    print(f"{number - wrong} of {number} grades as foretold, beside {others} others")
+    return int(bool(wrong))
+
+
+def grade(course: Course, chapter: str | None, taught: Class) -> None:
     """Grade as an instructor does; anything but status 0 ends the drill."""
-    command = [sys.executable, "-m", "autograder", "grade", chapter, "--folder", str(taught.folder)]
+    command = [sys.executable, "-m", "autograder", "grade", *([chapter] if chapter else [])]
+    command += ["--folder", str(taught.folder)]
     subprocess.run(command, cwd=course.root, check=True)
 
 
