@@ -4,11 +4,14 @@ import ast
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from autograder import __main__
 from autograder.course import Course, CourseError
+from autograder.engine import sandbox
 from autograder.release import build_instructor, release, require_fresh
 from autograder.source import (
     BEGIN_HIDDEN,
@@ -133,3 +136,19 @@ def test_nbgraders_folders_are_where_it_says(course: Course, tmp_path: Path):
     (tmp_path / "nbgrader_config.py").write_text(config, encoding="utf-8")
     assert read(copy, chapter).folder == tmp_path / "made" / chapter
     assert copy.release(chapter) == tmp_path / "out" / chapter / f"{chapter}.ipynb"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+def test_known_mistakes_are_tried_with_a_release_and_not_before_a_class(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+):
+    tried: list[str] = []
+    monkeypatch.setattr(__main__, "_rehearse", lambda *_: None)
+    monkeypatch.setattr("autograder.release.build_instructor", lambda *_: None)
+    monkeypatch.setattr("autograder.release.release", lambda course, one: course.release(one))
+    monkeypatch.setattr(
+        "autograder.warm.try_known_mistakes",
+        lambda _, assignments, *__, **___: tried.extend(assignments),
+    )
+    assert __main__.main(["release", *CHAPTERS[:2]]) == 0
+    assert tried == [*CHAPTERS[:2]] or not sandbox.probe().namespaces
