@@ -82,11 +82,16 @@ def _found(
 ) -> Iterator[Found]:
     """What came of every mistake, from the journal."""
     table = course.root / "book" / "mutants.tsv"
-    alike = {row.id: row.named.removeprefix("as ").split(" or ") for row in mutants.load(table)}
+    alike = {
+        (row.chapter, row.id): row.named.removeprefix("as ").split(" or ")
+        for row in mutants.load(table)
+    }
     for chapter, mistakes in made.items():
         for student, mistake in mistakes.items():
             notebooks = graded[student, chapter].notebooks
             verdicts = [verdict for notebook in notebooks for verdict in notebook.verdicts]
             lost = frozenset(one.test for one in verdicts if one.score < one.points)
             named = frozenset(one.misconception for one in verdicts if one.misconception)
-            yield Found(chapter, mistake, lost, named, frozenset(alike.get(mistake.id, ())))
+            yield Found(
+                chapter, mistake, lost, named, frozenset(alike.get((chapter, mistake.id), ()))
+            )
