@@ -119,8 +119,12 @@ BY_TEXT_FUNCTIONS = (
     "string.Formatter", "unittest.TestLoader", "unittest.defaultTestLoader", "unittest.main",
     "pandas.eval", "pandas.read_pickle", "numpy.f2py", "dataclasses._create_fn",
     "dataclasses._FuncBuilder", "numpy.testing.runstring", "numpy.testing.rundocs",
-    "numpy.testing.measure", "numpy.testing._private", *PROGRAMS,
+    "numpy.testing.measure", "numpy.testing._private", "numpy.ma.core._frommethod",
+    "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server", *PROGRAMS,
 )
+IN_TERMS_OF = {  # parts of Python's library that call C functions, which are not seen to run
+    "heapq": ("queue.PriorityQueue", "asyncio.PriorityQueue", "sched.scheduler"),
+}
 BY_TEXT_ATTRIBUTES = frozenset({
     "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
     "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
@@ -159,8 +163,10 @@ class QuestionRules:
 
     @property
     def forbidden(self) -> tuple[str, ...]:
-        """The forbidden names that are not allowed again."""
-        return tuple(name for name in self.forbid if name not in self.allow)
+        """The forbidden names that are not allowed again, and what is written in terms of them."""
+        more = (one for name in self.forbid for one in IN_TERMS_OF.get(name.partition(".")[0], ()))
+        named = dict.fromkeys((*self.forbid, *more))
+        return tuple(name for name in named if name not in self.allow)
 
     @property
     def operations_forbidden(self) -> tuple[str, ...]:

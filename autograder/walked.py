@@ -93,6 +93,13 @@ class Taken:
     more: bool = False  # whether there may be more in it than is read
 
 
+def _is_constant(node: ast.expr) -> bool:
+    """Whether this is written out: nothing that is called later can be hidden in it."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return all(map(_is_constant, node.elts))
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
+
+
 class Statement:
     """One statement at the top level of a cell or module."""
 
@@ -130,8 +137,7 @@ class Statement:
     def names(self) -> frozenset[str]:
         """What it defines or changes."""
         found = self.top_level.union(*(node.names for node in self.of_kind(ast.Global)))
-        nodes = self.of_kind(ast.Attribute, ast.Subscript)
-        parts: list[ast.expr] = [node for node in nodes if not isinstance(node.ctx, ast.Load)]
+        parts = [*self._parts_set]
         calls = (c for c in self.of_kind(ast.Call) if getattr(c.func, "id", "") == "setattr")
         parts += [one for call in calls for one in call.args[:1]]
         roots = (begin(part) for part in parts)
@@ -247,13 +253,21 @@ class Statement:
 
     @cached_property
     def changes(self) -> list[ast.expr]:
-        """Nodes that may set something inside a library."""
-        parts = self.of_kind(ast.Attribute, ast.Subscript)
+        """Nodes that may set something inside a library, and no plain setting."""
         calls = self.of_kind(ast.Call)
-        return [
-            *(node for node in parts if not isinstance(node.ctx, ast.Load)),
-            *(call for call in calls if called(call) in SETTERS | CHANGERS),
-        ]
+        return [*self._parts_set, *(call for call in calls if called(call) in SETTERS | CHANGERS)]
+
+    @cached_property
+    def _parts_set(self) -> list[ast.expr]:
+        """Attributes and items that it gives something, but for what is written out."""
+        written_out = {
+            id(target)
+            for node in self.of_kind(ast.Assign)
+            if _is_constant(node.value)
+            for target in node.targets
+        }
+        parts = self.of_kind(ast.Attribute, ast.Subscript)
+        return [n for n in parts if not isinstance(n.ctx, ast.Load) and id(n) not in written_out]
 
     @cached_property
     def imports(self) -> list[Import]:

@@ -71,6 +71,8 @@ def assert_close(
     if isinstance(expected, Tensor) and theirs.shape != ours.shape:
         shapes = f"Yours has shape {tuple(theirs.shape)}, expected {tuple(ours.shape)}."
         _fail(claim, shapes + _transposed_hint(theirs, ours))
+    if not theirs.numel() and ours.numel():
+        _fail(claim, f"Yours has shape {tuple(theirs.shape)}: it holds no number.")
     ours = ours.expand(theirs.shape)
     nan = torch.isnan(theirs)
     if (nan & ~torch.isnan(ours)).any():

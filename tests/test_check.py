@@ -317,3 +317,10 @@ def test_only_a_module_has_parameters():
             pass
 
     assert "Yours is a NoneType, expected an nn.Module" in said_by(call)
+
+
+def test_nothing_is_not_equal_to_a_number():
+    for expected in (0.0, torch.tensor(0.0), torch.zeros(2, 3)):
+        with pytest.raises(AssertionError, match="shape"):
+            assert_close(torch.zeros(0), expected, CLAIM)
+    assert_close(torch.zeros(0, 3), torch.zeros(0, 3), CLAIM)

@@ -667,6 +667,32 @@ def test_a_protected_model_of_the_test_stays(built: Any) -> None:
     assert peer.changed_ours
 
 
+SPOILS = """
+def total(layer): return layer.weight.sum().item(), layer.training, len(layer)
+def spoil(layer):
+    layer.eval()
+    with torch.no_grad(): layer.weight.zero_()
+    layer.weight.grad = None
+    layer.append(nn.Linear(1, 1))
+def slope(layer): return layer.weight.grad.sum().item()
+"""
+
+
+def test_an_answer_sees_a_protected_model_as_the_test_has_it_and_not_its_own_changes(
+    answer: Any,
+) -> None:
+    total, spoil, slope = (pair[0] for pair in map(answer(SPOILS), ("total", "spoil", "slope")))
+    remote_of(total).peer.protect = True  # type: ignore[union-attr]
+    layer = nn.Sequential(nn.Linear(1, 1))
+    layer.weight = nn.Parameter(torch.ones(2, 2))
+    layer.weight.grad = torch.ones(2, 2)
+    for _ in range(2):
+        assert total(layer) == (4.0, True, 1)
+        assert slope(layer) == 4.0
+        spoil(layer)
+        layer.weight.grad = torch.ones(2, 2)  # as it was: nothing new for the test's end
+
+
 BACKWARD = """
 class Cheat(torch.autograd.Function):
     @staticmethod

@@ -244,6 +244,7 @@ def test_what_is_set_inside_a_library_is_a_part_of_every_answer(cell: str):
     "cell",
     [
         "torch.backends.cudnn.deterministic = True",
+        "def demo(x):\n    torch.backends.cudnn.allow_tf32 = False\n    return x.softmax(-1)",
         "print(len(vars(torch)), list(torch.__dict__)[:3])",
         "def look(): return vars(torch)",
         "torch.layer_norm = mine",
@@ -555,3 +556,12 @@ def test_a_list_of_times_has_names_as_they_are_or_as_people_read_them():
 def test_times_are_read_as_nbgrader_writes_them():
     assert moment("2015-02-02 15:58:23.948203 UTC\n") == moment("2015-02-02T15:58:23.948203+00:00")
     assert Late().penalty(5, 100) == 0
+
+
+def test_pythons_own_classes_in_terms_of_a_forbidden_module_are_forbidden_with_it():
+    rules = QuestionRules(forbid=("heapq.heappush",))
+    answer = "from queue import PriorityQueue\ndef f(xs):\n    q = PriorityQueue()\n    return q"
+    assert broken_rules(answer, rules, (), (), ["f"])
+    assert broken_rules(answer.replace("Priority", "Lifo"), rules, (), (), ["f"]) == ()
+    allowed = QuestionRules(forbid=("heapq.heappush",), allow=("queue.PriorityQueue",))
+    assert broken_rules(answer, allowed, (), (), ["f"]) == ()

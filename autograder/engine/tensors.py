@@ -631,8 +631,10 @@ class Tensors:
             slot = (1 - side, number, name)
             if side:  # it is ours that the other end changed
                 self.peer.note_change("Module")
-            if not (side and self.peer.protects(incoming.call, "Module", module)):
-                self._update(incoming, module, slot, entry)
+            if side and self.peer.protects(incoming.call, "Module", module):
+                self.last.pop(slot, None)  # its copy is another one now: it is to be told ours
+                continue
+            self._update(incoming, module, slot, entry)
             table = module._parameters if name in module._parameters else module._buffers
             self.last[slot] = self._now(slot, table.get(name))
         for side, number, training in state.get("mode") or []:
@@ -641,8 +643,10 @@ class Tensors:
                 continue
             if side:
                 self.peer.note_change("Module")
-            if not (side and self.peer.protects(incoming.call, "Module", module)):
-                module.__dict__["training"] = bool(training)
+            if side and self.peer.protects(incoming.call, "Module", module):
+                self.last.pop((1 - side, number, ""), None)
+                continue
+            module.__dict__["training"] = bool(training)
             self.last[1 - side, number, ""] = module.training
 
     def structure_in(self, incoming: "Incoming", state: Any) -> None:
@@ -656,10 +660,12 @@ class Tensors:
             }
             if side:
                 self.peer.note_change("Module")
-            if not (side and self.peer.protects(incoming.call, "Module", module)):
-                module._modules.clear()
-                module._modules.update(kids)
-                _count(module, [], {})
+            if side and self.peer.protects(incoming.call, "Module", module):
+                self.last.pop((1 - side, number, "/"), None)
+                continue
+            module._modules.clear()
+            module._modules.update(kids)
+            _count(module, [], {})
             self.last[1 - side, number, "/"] = self._kids(module)
 
     def _kids(self, module: Module) -> tuple[Any, ...]:
