@@ -954,6 +954,102 @@ def test_a_parameter_of_the_test_is_not_changed_through_a_module_of_the_answer()
             assert held.weight is not ours.weight
 
 
+def calling_back(*requests: dict[str, Any], entries: bytes = FOUR, **reply: Any) -> Any:
+    """The other end sends these in the middle of a call, and then a reply."""
+
+    def act(enemy: Any) -> None:
+        enemy.hear()
+        for tree in requests:
+            enemy.say({"op": "get", "p": [0, "x"], "v": ["T"], **tree}, entries, entries)
+            enemy.hear()
+        enemy.say({"r": 1, **reply}, entries)
+
+    return act
+
+
+BORROWED = {"v": ["T", module(7, params=[["w", ["PS", 1, 1, "weight"]]])]}
+FROM_LIST = {"v": ["T", module(7, params=[["w", ["PS", 1, 0, "0"]]])]}
+ANEW = module(7, params=[["w", ["X", 0]]])
+ONES = {"m": [[0, 7, "w", entry([2, 2], flags=7)]]}
+WITH_GRADIENT = {"m": [[0, 7, "w", entry([2, 2], flags=7, grad=entry([2, 2], place=1))]]}
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "entries": (BORROWED, {"drop": [1], "t": ONES}),
+    "entries of a loose one": (FROM_LIST, {"drop": [0], "t": ONES}),
+    "a gradient": (BORROWED, {"drop": [1], "t": WITH_GRADIENT}),
+    "another shape": (BORROWED, {"drop": [1], "t": {"m": [[0, 7, "w", entry([4], flags=7)]]}}),
+    "described anew": (
+        BORROWED,
+        {"drop": [1], "v": ["T", ANEW], "x": [entry([2, 2], flags=7)]},
+    ),
+}
+
+
+@pytest.mark.parametrize("how", OTHERS)
+def test_what_a_test_made_is_changed_through_no_module_of_the_answers_unnoticed(how: str) -> None:
+    for protect in (False, True):
+        ours: Any = nn.Linear(2, 2, bias=False)
+        before, first = ours.weight.detach().clone(), ours.weight.data
+        with against(calling_back(*OTHERS[how])) as peer:
+            peer.protect = protect
+            with peer.recording() as crossings:
+                peer.ask("f", [ours.weight] if "loose" in how else ours)
+        assert crossings[0].changed == ("Module",)
+        assert peer.changed_ours
+        if protect:
+            assert torch.equal(ours.weight, before)
+            assert torch.equal(first, before)
+            assert ours.weight.grad is None
+
+
+def test_nothing_is_written_where_a_module_of_the_answers_was_told_to_lie() -> None:
+    ours: Any = nn.Linear(2, 2, bias=False)
+    ours.weight.data.fill_(1.0)
+    reply = {"r": module(8, params=[["w", ["X", 0]]]), "x": [entry([2, 2], flags=7)]}
+    reply["as"] = [[], [[0, ["P", 0, 7, "w"], []]]]
+    zeros = {"m": [[0, 8, "w", entry([2, 2], flags=7)]]}
+    first, second = calling_back(BORROWED, **reply), calling_back(t=zeros, entries=bytes(16))
+
+    def act(enemy: Any) -> None:
+        first(enemy)
+        second(enemy)
+
+    with against(act) as peer:
+        held = peer.ask("f", ours)
+        peer.ask("f")
+        assert ours.weight.eq(1).all()
+        assert held.w.eq(0).all()
+
+
+TAKEN = """
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(2))
+    def forward(self, x): return (x * self.w).sum()
+    def train_on(self, x):
+        with torch.no_grad(): self.w -= 1.0
+def own(): return Layer()
+"""
+
+
+def test_a_tensor_that_a_test_puts_into_a_model_of_the_answers_is_trained_there(
+    answer: Any,
+) -> None:
+    for place in (0, 1):
+        layer = answer(TAKEN)("own")[place]()
+        layer.w = nn.Parameter(torch.ones(2))
+        kept, memory = layer.w, torch.full((2,), 3.0)
+        optimiser = torch.optim.SGD([kept], lr=1.0)
+        layer(torch.ones(2)).backward()
+        optimiser.step()
+        layer.train_on(1)
+        assert kept.tolist() == [-1, -1]
+        assert layer.w is kept
+        kept.data = memory
+        layer.train_on(1)
+        assert memory.tolist() == layer.w.tolist() == [2, 2]
+
+
 def test_a_tensor_of_the_test_becomes_no_part_of_the_answers_module() -> None:
     for part in ({"params": [["w", ["R", 0]]]}, {"buffers": [["w", ["R", 0], True]]}):
         got = outcome(replying({"r": module(7, **part)}), torch.ones(2))
