@@ -616,6 +616,81 @@ def test_where_a_value_is_due_no_object_is_taken(sides: Any) -> None:
     )
 
 
+CALLING = """
+def lack():
+    from autograder.engine.records import Records
+    def answer(self, reply, incoming, tree): tree["lacks"] = list(self.classes)
+    Records.answer = answer
+def pay(a, x): a.deposit(x); return 1
+"""
+BASKET = """
+class Basket:
+    def __init__(self, items): self.items, self.by_name, self.inner = list(items), {}, Inner()
+    def clear(self): self.items.clear()
+    def total(self): return sum(self.items)
+    def name(self): self.by_name["x"] = [1]
+    def put(self): self.items = [7]
+    def deep(self): self.inner.values[0].append(5)
+    def fails(self): self.extra = 1; raise KeyError
+class Inner:
+    __slots__ = ("values",)
+    def __init__(self): self.values = [[], (1, [])]
+"""
+TRIED = """
+def f(b):
+    try: call(b)
+    except KeyError: pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "label"),
+    [
+        ("lambda b: b.clear()", "Basket@0"),
+        ("lambda b: (lambda f: f())(b.clear)", "Basket@0"),
+        ("lambda b: b.name()", "Basket@0"),
+        ("lambda b: b.put()", "Basket@0"),
+        ("lambda b: b.deep()", "Inner@0.2"),
+        ("lambda b: b.fails()", "Basket@0"),
+        ("lambda b: b.total()", None),
+    ],
+)
+@pytest.mark.parametrize("lacks", [False, True])
+def test_what_methods_of_the_tests_own_change_for_an_answer_is_a_change(
+    sides: Any, call: str, label: str | None, lacks: bool
+) -> None:
+    both = sides(CALLING)
+    both.space.prepare(BASKET, "basket")
+    source = f"call = {call}\n{TRIED}" + "lack()\n" * lacks
+    assert both.student.run("basket", BASKET + source, 60).ok
+    both.space.hand_over(["f"])
+    state = "(b.items, b.by_name, b.inner.values, sorted(vars(b)))"
+    test = f"b = Basket([1])\nbefore = copy.deepcopy({state})\nf(b)\nchanged = before != {state}"
+    changed = both.test(test)[-1].changed
+    assert changed == (() if label is None else (label,))
+    assert both.space["changed"] is (label is not None)
+    both.test(test, allowed=[("f", ())])
+    assert both.space["changed"] is False
+    if label is not None:
+        both.test(test, allowed=[("f", (label,))])
+        assert both.space["changed"] is True
+
+
+def test_private_parts_that_methods_change_are_changes(sides: Any) -> None:
+    both = sides(CALLING)
+    test = "a = Account('x', 1)\npay(a, 3)"
+    assert both.test(test + "\nassert a.balance == 4")[0].changed == ("Account@0",)
+    both.test(test + "\nassert a.balance == 1 and a.log == []", allowed=[("pay", ())])
+    right = [("pay", ("Account@0",))]
+    both.test(test + "\nassert a.balance == 4 and a.log == [3]", allowed=right)
+    kept = "class Spy:\n    n = 0\n    def __call__(self, x): self.n += 1; return x\n"
+    both.student.run("more", "def g(f): return f(1) + f(2)", 60)
+    both.space.hand_over(["g"])
+    assert (
+        both.test(kept + "s = Spy()\ng(s)\nassert s.n == 2", allowed=[("g", ())])[0].changed == ()
+    )
+
+
 def test_what_is_told_of_another_object_is_a_change_like_all_others(sides: Any) -> None:
     lie = (
         LYING + "def f(i, j): return one('Item', 1, False, name='j', price=9.0)\n"

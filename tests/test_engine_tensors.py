@@ -682,6 +682,58 @@ def apply(layer, x): return Cheat.apply(x, layer)
 """
 
 
+METHODS = """
+def call(model, name, *args):
+    remote = model._remote
+    return remote.peer.call(remote.number, name, args, {}, "")
+def get(model, name): return model._remote.peer.get(model._remote.number, name, "")
+def own(model): return model.halve()
+def forward(model, x): return model(x)
+def step(optimiser): optimiser.step()
+"""
+HALVING = """
+import torch
+class Layer(torch.nn.Linear):
+    def halve(self):
+        with torch.no_grad(): self.weight /= 2
+        self.eval()
+"""
+
+
+def test_an_answer_runs_no_method_of_the_librarys_on_a_model_of_the_test(answer: Any) -> None:
+    names = {name: answer(METHODS)(name)[0] for name in ("call", "get")}
+    layer, norm = nn.Linear(2, 2), nn.LayerNorm(2)
+    for model, name in (
+        *((layer, "reset_parameters"), (norm, "reset_parameters"), (layer, "requires_grad_")),
+        *((nn.Sequential(layer), "append"), (nn.Sequential(layer), "pop"), (layer, "extra_repr")),
+    ):
+        with pytest.raises(PermissionError):
+            names["call"](model, name)
+        with pytest.raises(PermissionError):
+            names["get"](model, name)
+    assert names["get"](layer, "in_features") == 2
+
+
+def test_what_a_method_of_the_tests_model_changes_for_an_answer_is_a_change(answer: Any) -> None:
+    found = answer(METHODS)
+    for protect in (False, True):
+        layer: Any = of_tests(HALVING)["Layer"](2, 2)
+        layer.weight.data.fill_(4.0)
+        optimiser = torch.optim.SGD(layer.parameters(), lr=1.0)
+        peer: Any = remote_of(found("own")[0]).peer  # type: ignore[union-attr]
+        peer.protect = protect
+        with peer.recording() as crossings:
+            found("own")[0](layer)
+            assert layer.weight.eq(4 if protect else 2).all()
+            assert layer.training is protect
+            assert found("forward")[0](layer, torch.ones(1, 2)).shape == (1, 2)
+            layer.weight.grad = torch.ones(2, 2)
+            found("step")[0](optimiser)
+            assert layer.weight.eq(4 if protect else 1).all()
+        made = [call.changed for call in crossings if call.what in ("own", "forward", "step")]
+        assert made == [("Module",), (), ("Module",)]
+
+
 def test_what_a_backward_pass_changes_is_recorded_and_kept_away(answer: Any) -> None:
     apply, _ = answer(BACKWARD)("apply")
     peer = remote_of(apply).peer  # type: ignore[union-attr]

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.engine import arrays, based, errors, library, memory, rng
+from autograder.engine import arrays, based, errors, library, memory, rng, touched
 from autograder.engine.aliases import (
     MAX_EDIT,
     MAX_OF_ONE,
@@ -738,8 +738,9 @@ class Peer:
             return None if base is None else based.plain(target, base)
         self._permit(target, name)
         if op == "call":
-            function = target if name is None else getattr(target, name)
-            return function(*args, **kwargs)
+            with self._watched(target, name):
+                function = target if name is None else getattr(target, name)
+                return function(*args, **kwargs)
         if op == "get":
             is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
             if not self.is_free and is_private:
@@ -750,6 +751,29 @@ class Peer:
         if op == "put":
             return setattr(target, name, values[0])
         return delattr(target, name)
+
+    @contextmanager
+    def _watched(self, target: Any, name: str | None) -> Iterator[None]:
+        """What a method of an object of ours changes is changed by the call that it belongs to."""
+        holder = None if self.is_free else touched.holder_of(target, name)
+        call = self.open[-1].call if isinstance(self.open[-1], Incoming) else None
+        if holder is None or call is None:
+            yield
+            return
+        where = call.find()
+        before = touched.Before(holder)
+        try:
+            yield
+        finally:
+            for one, part in list(before.changed()):
+                kind = touched.kind_of(one)
+                label = kind if kind == touched.MODULE else f"{kind}@{where.get(id(one), 'kept')}"
+                if kind != touched.MODULE:
+                    label = call.holders.setdefault(id(one), label)
+                    call.noted.append(label)
+                self.note_change(kind)
+                if self.protects(call, label, one):
+                    part.undo()
 
     def _permit(self, target: Any, name: str | None) -> None:
         if name is not None and type(name) is not str:

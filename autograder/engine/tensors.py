@@ -825,14 +825,22 @@ class Crossed(torch.autograd.Function):
 
 
 def may_use(value: Any, name: str | None) -> bool | None:
-    """Of a module only its call and what its own class adds; None for anything else."""
+    """Of a module its call, its settings and what its own class adds; None for anything else."""
     if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
         return name in (None, "__call__")
     if not isinstance(value, Module):
         return None
     if name is None or name in ("forward", "__deepcopy__"):
         return True
-    return not name.startswith("_") and not hasattr(Module, name)
+    return not (name.startswith("_") or hasattr(Module, name) or _is_librarys(type(value), name))
+
+
+def _is_librarys(kind: type, name: str) -> bool:
+    """Whether a module has this of one of the library's classes: that runs where it is used."""
+    from autograder.engine.peer import public_name
+
+    found = next((one for one in kind.__mro__ if name in vars(one)), None)
+    return found is not None and public_name(found) is not None
 
 
 def may_give(value: Any) -> bool:
