@@ -572,6 +572,57 @@ def test_an_object_where_the_reference_gives_a_value_is_refused(answer: Any) -> 
                 names.plain(1)
 
 
+TURNING = """
+class Turning:
+    def __init__(self, *views): self.views, self.n = views, 0
+    def __iter__(self):
+        self.n += 1
+        return iter(self.views[min(self.n, len(self.views)) - 1])
+    def __next__(self):
+        self.n += 1
+        if self.n > 3: raise StopIteration
+        return self.n
+class Near:
+    def __sub__(self, other): return 0.0
+def turning(): return Turning([6], [])
+def near(): return iter([Near()])
+def inside(): return {"a": [map(abs, [-1, -2])]}
+def lazy(): return (n for n in [1, 2])
+def fails(): return (1 // n for n in [1, 0])
+def endless():
+    n = 0
+    while True: yield (n := n + 1)
+"""
+
+
+def test_an_iterator_where_a_list_is_due_has_the_same_parts_ever_after(answer: Any) -> None:
+    names = answer(TURNING)
+    asked = ("turning", "near", "inside", "lazy", "fails", "endless")
+    names._peer.expected = [(name, "value") for name in asked]
+    with names._peer.recording():
+        turning = names.turning()
+        assert list(turning) == list(turning) == [1, 2, 3]
+        with pytest.raises(TypeError, match="gave a Near where a value was expected"):
+            list(names.near())
+        (lazy,) = names.inside()["a"]
+        assert [list(lazy), sum(lazy)] == [[1, 2], 3]
+        lazy = names.lazy()
+        assert [next(lazy), next(lazy), next(lazy, 0), *lazy] == [1, 2, 0, 1, 2]
+        assert isinstance(lazy, Iterator)
+        assert lazy != [1, 2]
+        with pytest.raises(TypeError, match="'generator' has no len"):
+            len(lazy)
+        with pytest.raises(ZeroDivisionError):
+            list(names.fails())
+        assert [b for _, b in zip(range(3), names.endless(), strict=False)] == [1, 2, 3]
+        names._peer.policy = Guard(FORWARDED)
+        assert list(turning) == [1, 2, 3]
+    with names._peer.recording():
+        names._peer.expects.kinds.clear()  # as where the reference gives an iterator
+        lazy = names.lazy()
+        assert [list(lazy), list(lazy)] == [[1, 2], []]
+
+
 def test_expectations_are_those_of_a_transcript() -> None:
     thing = Opaque("object", "Fake")
     outcomes = [1, [1, {"a": (2,)}], None, thing, [1, {"a": (thing,)}], Raised("E", "")]

@@ -691,6 +691,36 @@ def test_private_parts_that_methods_change_are_changes(sides: Any) -> None:
     )
 
 
+TURNING = """
+class Turning:
+    n = 0
+    def __iter__(self):
+        self.n += 1
+        return iter([] if self.n == 1 else range(50))
+    def __next__(self): raise StopIteration
+class Full(Turning):
+    def __len__(self): return 15
+turning, full, lazy = Turning(), Full(), map(abs, [-1, -2])
+def give(): return map(abs, [-1, -2])
+"""
+
+
+def test_a_global_value_that_is_an_iterator_has_the_same_parts_ever_after(sides: Any) -> None:
+    both = sides(TURNING)
+    both.space.is_value = lambda name: name in ("turning", "full", "lazy", "made")
+    both.test(
+        "assert list(turning) == list(turning) == [] and not hasattr(turning, 'n')\n"
+        "assert [list(lazy), sum(lazy)] == [[1, 2], 3]"
+    )
+    with pytest.raises(TypeError, match="your full is a Full where a value is expected"):
+        both.test("full")
+    both.space.prepare("made, other = give(), give()", "made")
+    both.test(
+        "assert [list(made), sum(made)] == [[1, 2], 3]\n"
+        "assert [list(other), list(other)] == [[1, 2], []]"
+    )
+
+
 def test_what_is_told_of_another_object_is_a_change_like_all_others(sides: Any) -> None:
     lie = (
         LYING + "def f(i, j): return one('Item', 1, False, name='j', price=9.0)\n"

@@ -37,10 +37,12 @@ from autograder.engine.stand_ins import (
     Held,
     Remote,
     StandIn,
+    Steps,
     class_name,
     hashing,
     make_class,
     make_class_class,
+    make_steps,
     remote_of,
     small,
     ways,
@@ -838,6 +840,10 @@ class Peer:
         for number in [number for number in self.given if number >= first]:
             self._forget(number)
 
+    def take_value(self, value: Any) -> None:
+        """Refuse what is no value."""
+        _look_for_objects(self, value, is_call=True)
+
     def forwarded(self, told: dict[str, Any]) -> tuple[str, ...]:
         """Special methods of an object of the other end that its stand-in has."""
         names = FORWARDED.intersection(map(str, told.get("dunders") or ()))
@@ -1565,13 +1571,29 @@ def _look_for_objects(peer: Peer, value: Any, is_call: bool) -> None:
             raise TypeError("your code gave a class where a value was expected")
         if remote is None or (part is value and not is_call and remote.kind in ("class", "module")):
             continue
-        names = set(vars(type(part)))
-        names |= NO_ITERATORS if remote.base is not None else set()
-        if "__next__" not in names or names & NO_ITERATORS or not issubclass(type(part), StandIn):
+        if not is_iterator(part):
             raise TypeError(f"your code gave a {remote.type_name} where a value was expected")
-        remote.told = {"dunders": ["__iter__", "__next__"], "type": remote.type_name}
-        remote.is_bare = True
-        _set_class(part, _class_of(remote.peer, remote.told))
+    take_steps(value)
+
+
+def is_iterator(value: Any) -> bool:
+    """Whether this stands for an object of the other end's that is an iterator and nothing else."""
+    if issubclass(type(value), Steps):
+        return True
+    remote, names = remote_of(value), set(vars(type(value)))
+    if remote is None or remote.base is not None or not issubclass(type(value), StandIn):
+        return False
+    return "__next__" in names and not names & NO_ITERATORS
+
+
+def take_steps(value: Any) -> None:
+    """What iterators in a value give is what they are from now on."""
+    for part in parts_of(value):
+        if is_iterator(part) and not issubclass(type(part), Steps):
+            remote: Any = remote_of(part)
+            remote.is_bare = True
+            key = ("steps", class_name(remote.told, remote.peer.classes))
+            _set_class(part, remote.peer.classes.setdefault(key, make_steps(key[1])))
 
 
 NO_ITERATORS = {"__len__", "__getitem__", "__eq__", "__bool__", "__contains__"}
