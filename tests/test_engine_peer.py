@@ -512,6 +512,55 @@ def test_a_claim_of_the_test_that_an_answer_keeps_to_itself_is_remembered(answer
         assert names._peer.failed is None  # the answer's own
 
 
+CHECKS = """
+left = [1, 2]
+def looks(x): left[x + 5]
+def claims(x):
+    assert {}[x] is None
+    return 1
+def on_purpose(x):
+    if x not in left:
+        raise ValueError("not there")
+def early(x):
+    if x in left:
+        return
+    left.remove(x)
+class Spy:
+    def __call__(self, x): return left[x]
+    def take(self, x): left.remove(x)
+def computes(x): return 1 / (x - 7)
+steps = lambda x: left[x]
+def two(x, y): left.append(x)
+spy = Spy()
+take = spy.take
+"""
+KEPT = [("looks", "IndexError"), ("claims", "KeyError"), ("early", "ValueError")]
+KEPT += [("on_purpose", "ValueError")]
+KEPT += [(name, "") for name in ("spy", "take", "computes", "steps", "two")]
+
+
+@pytest.mark.parametrize(("name", "error"), KEPT)
+def test_what_a_check_of_the_test_raises_is_remembered_if_the_reference_does_not_keep_it(
+    answer: Any, name: str, error: str
+) -> None:
+    source = (
+        "def walk(f):\n    for n in (7, 8):\n        try: f(n)\n        except Exception: pass\n"
+    )
+    names, label = answer(source), f"kept {error}"
+    with names._peer.recording() as crossings:
+        names.walk(of_tests(CHECKS)[name])
+        assert names._peer.failed is None
+    assert crossings[0].changed == ((label,) if error else ())
+    names._peer.protect = True
+    for allowed in ((), (label,)):
+        names._peer.allowed = [("walk", allowed)]
+        with names._peer.recording():
+            names.walk(of_tests(CHECKS)[name])
+            assert type(names._peer.failed).__name__ == (
+                error if error and not allowed else "NoneType"
+            )
+
+
 def test_what_is_believed_follows_the_policy_in_force(answer: Any) -> None:
     names = answer(
         "class N:\n    def __sub__(self, other): return 0.0\n"
@@ -611,7 +660,7 @@ def test_an_iterator_where_a_list_is_due_has_the_same_parts_ever_after(answer: A
         assert isinstance(lazy, Iterator)
         assert lazy != [1, 2]
         with pytest.raises(TypeError, match="'generator' has no len"):
-            len(lazy)
+            len(lazy)  # type: ignore[arg-type]
         with pytest.raises(ZeroDivisionError):
             list(names.fails())
         assert [b for _, b in zip(range(3), names.endless(), strict=False)] == [1, 2, 3]

@@ -265,7 +265,7 @@ class Peer:
         self.allows = Allowed(())
         self.expected: Sequence[tuple[str, str]] = ()  # where values are due: `expectations`
         self.expects = Expected(())
-        self.failed: AssertionError | None = None  # of the test, told to an answer that called it
+        self.failed: BaseException | None = None  # of the test, told to an answer that called it
         self.test = 0  # how many recordings have begun
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
@@ -665,7 +665,7 @@ class Peer:
         except Gone:
             raise
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is a result)
-            self._note_failure(error)
+            self._note_failure(error, incoming.call)
             reply, results = Outgoing(self), []
             answered = {"e": self._describe(error)}
         finally:
@@ -692,12 +692,22 @@ class Peer:
         answered["drop"] = self._unused()
         reply.send(answered)
 
-    def _note_failure(self, error: BaseException) -> None:
-        """Remember that a claim of the test's did not hold: the answer may keep it to itself."""
+    def _note_failure(self, error: BaseException, call: "Outgoing | None") -> None:
+        """Remember what a test's function raised: the answer may keep it to itself.
+
+        A claim that does not hold fails the test; another exception in a function that checks is
+        told as a change, and fails it where the reference's call keeps none such to itself.
+        """
         if self.is_free or self.failed is not None or hasattr(error, "through"):
             return
         if isinstance(error, AssertionError):
             self.failed = error
+        elif call is not None and errors.is_of_check(error):
+            label = f"kept {type(error).__name__}"
+            if label not in call.noted:
+                call.noted.append(label)
+                self.note_change(label)
+                self.failed = error if self.protects(call, label, error) else None
 
     def _work(self, incoming: "Incoming", tree: dict) -> Any:
         with reading():
