@@ -10,6 +10,7 @@ import pytest
 
 from autograder.assignment import read_assignment
 from autograder.engine import old, worker
+from autograder.engine.peer import expectations
 from autograder.engine.trusted import Guard, Space
 from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
@@ -719,6 +720,67 @@ def test_a_global_value_that_is_an_iterator_has_the_same_parts_ever_after(sides:
         "assert [list(made), sum(made)] == [[1, 2], 3]\n"
         "assert [list(other), list(other)] == [[1, 2], []]"
     )
+
+
+OWN_CLASSES = """
+class Fake(Item):
+    def label(self): return "right"
+    def more(self): return self.name + "!"
+class Slotted(Pair):
+    __slots__ = ("more",)
+class Own: pass
+def fake():
+    made = Fake("a", 1.0)
+    made.seen = 1
+    return made
+def several(): return [Fake("a"), {"x": (Fake("b"), Item("c"))}]
+def lazy(): return (Fake(n) for n in "ab")
+def slotted(): return Slotted(1, Fake("a"))
+def town(): return type("Big", (Town,), {"double": lambda self: 5})("a", 3)
+def covered():
+    made = Item("a")
+    made.label = lambda: "right"
+    return made
+def own(): return Own()
+def inside(): return [Item("a"), Own()]
+def kind(): return Fake
+def plain(): return 5
+kept = Fake("kept")
+def give(): return kept
+def read(i): return i is kept, type(i) is Fake, i.price, i.more()
+"""
+KNOWN = ("fake", "several", "lazy", "slotted", "town", "covered", "own", "inside", "kind", "plain")
+
+
+def test_where_an_object_of_the_instructors_is_due_a_real_one_is_taken(sides: Any) -> None:
+    both = sides(OWN_CLASSES)
+    both.test("assert fake().label() == 'right' and not isinstance(fake(), Item)")
+    expected = [(name, "known") for name in (*KNOWN, "give")]
+    both.test(
+        "i = fake()\nassert type(i) is Item and i == Item('a', 1.0) and i.label() == 'a: 1.0'\n"
+        "assert not hasattr(i, 'more') and plain() == 5\n"
+        "one, more = several()\nassert [one, *more['x']] == [Item('a'), Item('b'), Item('c')]\n"
+        "assert list(lazy()) == [Item('a'), Item('b')]\n"
+        "assert slotted() == Pair(1, Item('a')) and town().double() == ('a', 6)\n"
+        "k = give()\nassert k is give() and read(k) == (True, True, 0.0, 'kept!')\n"
+        "k.price = 3.0\nassert read(k) == (True, True, 3.0, 'kept!')",
+        expected=expected,
+    )
+    for name in ("covered", "own", "inside", "kind"):
+        with pytest.raises(TypeError, match="where an object of the course's own class"):
+            both.test(f"{name}()", expected=expected)
+
+
+def test_what_is_due_follows_from_what_the_reference_gave(sides: Any) -> None:
+    both = sides(OWN_CLASSES + "def item(): return Item('a')\n")
+    calls = ("item()", "[*several()]", "own()", "plain()", "inside()", "covered()")
+    crossings = [call for one in calls for call in both.test(one)]
+    found = dict(expectations(crossings))
+    assert {name: found[name] for name in ("item", "plain", "own", "inside", "covered")} == {
+        "item": "known",
+        "plain": "value",
+        **dict.fromkeys(("own", "inside", "covered"), "object"),
+    }
 
 
 def test_what_is_told_of_another_object_is_a_change_like_all_others(sides: Any) -> None:

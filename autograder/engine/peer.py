@@ -57,7 +57,7 @@ from autograder.engine.wire import (
     read_frame,
     reading,
 )
-from autograder.results import PASSED_ON, Crossing, Opaque, Raised
+from autograder.results import INSTANCE, PASSED_ON, Crossing, Opaque, Raised
 
 MAX_TEXT = 4000  # characters of an exception's message
 MAX_NESTED = 60  # calls into each other
@@ -159,33 +159,37 @@ class Expected:
                 self.kinds.setdefault(way, []).append(kind)
         self.made: collections.Counter[str] = collections.Counter()
 
-    def next(self, name: str) -> bool:
-        """Whether what is asked now has to give a value."""
+    def next(self, name: str) -> str:
+        """What has to be given now: `VALUE`, `KNOWN`, or empty for whatever it is."""
         if not self.kinds:
-            return False
+            return ""
         due = [self._counted(way) for way in ways(_path(name))]
-        return any(due)
+        return next((kind for kind in (VALUE, KNOWN) if kind in due), "")
 
-    def _counted(self, way: str) -> bool:
+    def _counted(self, way: str) -> str:
         own = self.kinds.get(way, ())
         self.made[way] += bool(own)
-        return bool(own) and own[min(self.made[way], len(own)) - 1] == "value"
+        return own[min(self.made[way], len(own)) - 1] if own else ""
 
 
 def expectations(transcript: Iterable[Crossing]) -> list[tuple[str, str]]:
-    """What `peer.expected` holds: of each crossing of the reference, whether it gave a value."""
-    return [
-        (call.what, "value" if _is_value(call.outcome) else "object")
-        for call in transcript
-        if not is_quiet(call.what)
-    ]
+    """What `peer.expected` holds: of each crossing of the reference, what kind of thing it gave."""
+    return [(call.what, _what_is(call.outcome)) for call in transcript if not is_quiet(call.what)]
 
 
-def _is_value(outcome: Any) -> bool:
-    """Whether an outcome is all values. Nothing is none: what is given instead is not looked at."""
-    return outcome is not None and not any(
-        isinstance(part, Opaque | Raised) for part in parts_of(outcome)
-    )
+VALUE = "value"  # nothing but values
+KNOWN = "known"  # values, and objects of the instructor's classes that are real ones here
+
+
+def _what_is(outcome: Any) -> str:
+    """What kind of thing an outcome is. Nothing is none: what is given instead is not looked at."""
+    if outcome is None:
+        return "object"
+    found = [part for part in parts_of(outcome) if isinstance(part, Opaque | Raised)]
+    if not found:
+        return VALUE
+    known = all(isinstance(part, Opaque) and part.kind == INSTANCE for part in found)
+    return KNOWN if known else "object"
 
 
 DATA = ("builtins", "collections", "numpy", "torch", "fractions", "decimal", "datetime")
@@ -328,6 +332,12 @@ class Peer:
         """Call an object of the other end, or a method of it."""
         return self._request("call", [number, name], (args, kwargs), label)
 
+    def step(self, remote: Remote, due: str) -> Any:
+        """The next step of an iterator of the other end, which has to be what is due."""
+        return self._request(
+            "call", [remote.number, "__next__"], ((), {}), remote.use("__next__"), due=due
+        )
+
     def get(self, number: int, name: str, label: str) -> Any:
         """An attribute of an object of the other end."""
         return self._request("get", [number, name], (), f"get {label}")
@@ -361,16 +371,22 @@ class Peer:
         return remote_of(self.stand_ins.get(number)) or self.remotes.get(number)
 
     def _request(
-        self, op: str, plain: list, values: tuple, label: str, origin: str | None = None
+        self,
+        op: str,
+        plain: list,
+        values: tuple,
+        label: str,
+        origin: str | None = None,
+        due: str = "",
     ) -> Any:
         before, self.is_busy = self.is_busy, True
         try:
-            return self._request_now(op, plain, values, label, origin)
+            return self._request_now(op, plain, values, label, origin, due)
         finally:
             self.is_busy = before
 
     def _request_now(
-        self, op: str, plain: list, values: tuple, label: str, origin: str | None
+        self, op: str, plain: list, values: tuple, label: str, origin: str | None, due: str
     ) -> Any:
         if threading.get_ident() != self.thread:
             raise RuntimeError("only the main thread may call what a test handed over")
@@ -383,14 +399,14 @@ class Peer:
         message = Outgoing(self)
         message.label, message.values = label, values
         message.origin = self._origin(op, plain, label) if origin is None else origin
-        message.expects = not is_quiet(label) and self.expects.next(label)
+        message.expects = "" if is_quiet(label) else due or self.expects.next(label)
         if self.protect and not is_quiet(label):
             message.allowed = self.allows.next(label)
         tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}
         if self.tensors:
             tree["t"] = self.tensors.state_out(message)
         if message.expects:
-            tree["plain"] = True
+            tree["plain" if message.expects == VALUE else "known"] = True
         if self.records.classes:
             self.records.leave(message, tree)
         if self.transcript is not None and not self.is_free:
@@ -462,7 +478,9 @@ class Peer:
             raise error if method == "__next__" else _no_end(error)
         self._record(label, value, changed)
         if message.expects:
-            _look_for_objects(self, value, is_call=not label.startswith("get "))
+            is_call = not label.startswith("get ")
+            _look_for_objects(self, value, is_call, message.expects == KNOWN)
+            take_steps(value, message.expects)
         return value
 
     def _take_tensors(self, incoming: "Incoming", message: "Outgoing | None") -> None:
@@ -533,7 +551,9 @@ class Peer:
         remote = remote_of(value)
         if remote is not None:
             return Opaque(remote.kind, remote.type_name)
-        if type(value) in library.HOLDERS or is_one(value):  # in whose place an object may stand
+        if is_one(value):
+            return Opaque(INSTANCE, type(value).__name__)
+        if type(value) in library.HOLDERS:  # in whose place an object may stand
             return Opaque("object", type(value).__name__)
         if depth < 20 and issubclass(type(value), tuple):
             return tuple(self._copied(part, depth + 1) for part in value)
@@ -648,7 +668,7 @@ class Peer:
         if self.is_free and "has" in tree:
             self.missing = LIBRARIES.difference(tree["has"])
         reply = Outgoing(self)
-        reply.is_plain = tree.get("plain") is True
+        reply.is_plain, reply.is_known = tree.get("plain") is True, tree.get("known") is True
         self.crossed += 1
         mode = self.tensors.mode() if self.tensors else None
         if not self.open:
@@ -850,10 +870,6 @@ class Peer:
         for number in [number for number in self.given if number >= first]:
             self._forget(number)
 
-    def take_value(self, value: Any) -> None:
-        """Refuse what is no value."""
-        _look_for_objects(self, value, is_call=True)
-
     def forwarded(self, told: dict[str, Any]) -> tuple[str, ...]:
         """Special methods of an object of the other end that its stand-in has."""
         names = FORWARDED.intersection(map(str, told.get("dunders") or ()))
@@ -989,8 +1005,9 @@ class Outgoing:
         self.where: dict[int, str] | None = None  # id of what is handed over -> its path
         self.label = ""  # what is asked, as transcripts call it
         self.origin = ""  # the label of the objects that it gives
-        self.expects = False  # whether it has to give a value
-        self.is_plain = False  # whether this is an answer to what has to give one
+        self.expects = ""  # what it has to give, if anything: `VALUE` or `KNOWN`
+        self.is_plain = False  # whether this is an answer to what has to give a value
+        self.is_known = False  # or real objects of the instructor's classes
         self.result: Any = None  # what a call gives
         self.values: Any = ()
         self.serial = 0  # by which both ends know what is shared by it
@@ -1571,19 +1588,19 @@ def _set_class(made: Any, kind: type) -> None:
         vars(object)["__class__"].__set__(made, kind)
 
 
-def _look_for_objects(peer: Peer, value: Any, is_call: bool) -> None:
+def _look_for_objects(peer: Peer, value: Any, is_call: bool, may_be_known: bool) -> None:
     """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
+    due = "an object of the course's own class" if may_be_known else "a value"
     for part in parts_of(value):
         remote = remote_of(part)
-        if MADE and peer.records.is_made_there(part):
-            raise TypeError(f"your code gave a {type(part).__name__} where a value was expected")
+        if MADE and not may_be_known and peer.records.is_made_there(part):
+            raise TypeError(f"your code gave a {type(part).__name__} where {due} was expected")
         if issubclass(type(part), type):  # as a part of another value it passes for a method
-            raise TypeError("your code gave a class where a value was expected")
+            raise TypeError(f"your code gave a class where {due} was expected")
         if remote is None or (part is value and not is_call and remote.kind in ("class", "module")):
             continue
         if not is_iterator(part):
-            raise TypeError(f"your code gave a {remote.type_name} where a value was expected")
-    take_steps(value)
+            raise TypeError(f"your code gave a {remote.type_name} where {due} was expected")
 
 
 def is_iterator(value: Any) -> bool:
@@ -1596,12 +1613,12 @@ def is_iterator(value: Any) -> bool:
     return "__next__" in names and not names & NO_ITERATORS
 
 
-def take_steps(value: Any) -> None:
-    """What iterators in a value give is what they are from now on."""
+def take_steps(value: Any, due: str = VALUE) -> None:
+    """What iterators in a value give is what they are from now on, and has to be this."""
     for part in parts_of(value):
         if is_iterator(part) and not issubclass(type(part), Steps):
             remote: Any = remote_of(part)
-            remote.is_bare = True
+            remote.is_bare, remote.due = True, due
             key = ("steps", class_name(remote.told, remote.peer.classes))
             _set_class(part, remote.peer.classes.setdefault(key, make_steps(key[1])))
 

@@ -46,6 +46,7 @@ class Remote:
         self.bases: tuple[type, ...] = ()  # public classes of which its own is made, if it is one
         self.is_bare = False  # whether it has no attributes here
         self.steps: list[Any] = []  # of an iterator, where a value is due
+        self.due = ""  # what each of them has to be
         self.taken = 0  # how many of them `next` has given
         self.is_over = False  # whether there are no more
         self.told = {part: told.get(part) for part in TOLD}
@@ -77,12 +78,9 @@ class Remote:
         """Whether there is a step after so many; asks the other end for it if it is the next."""
         while len(self.steps) <= count and not self.is_over:
             try:
-                step = self.peer.call(self.number, "__next__", (), {}, self.use("__next__"))
+                self.steps.append(self.peer.step(self, self.due))
             except StopIteration:
                 self.is_over = True
-            else:
-                self.peer.take_value(step)
-                self.steps.append(step)
         return count < len(self.steps)
 
     def __del__(self) -> None:
