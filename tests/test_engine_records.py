@@ -783,6 +783,88 @@ def test_what_is_due_follows_from_what_the_reference_gave(sides: Any) -> None:
     }
 
 
+SHOP = """
+class Basket:
+    def __init__(self, items): self.items = list(items)
+    def clear(self): self.items.clear()
+    def total(self): return sum(self.items)
+class Stack:
+    def __init__(self): self._items = []
+    def push(self, x): self._items.append(x)
+    def pop(self): return self._items.pop()
+    def size(self): return len(self._items)
+"""
+SHOP_WORK = """
+def bag(xs): return Basket(xs)
+def pay(b): return b.total()
+def drain(s): return [s.pop() for _ in range(s.size())]
+def windows(xs): return [tuple(xs[i:i + 2]) for i in range(len(xs) - 1)]
+def walk(t, visit):
+    for k, v in t.items(): visit(k, v)
+"""
+SHOP_TESTS = [
+    ("t_bag", "b = bag([1, 2])\nassert isinstance(b, Basket) and b.total() == 3", 1),
+    ("t_pay", "for xs in ([5, 7], []):\n    b = Basket(xs)\n    assert pay(b) == b.total()", 1),
+    ("t_drain", "s = Stack()\ns.push(1)\ns.push(2)\nassert drain(s) == [2, 1] and not s.size()", 1),
+    (
+        "t_windows",
+        "w = windows([1, 2, 3])\nassert sum(1 for _ in w) == 2\n"
+        "assert all(b - a == 1 for a, b in w)",
+        1,
+    ),
+    (
+        "t_walk",
+        "want, seen = {'x': 1}, []\ndef visit(name, value):\n    seen.append(name)\n"
+        "    assert want[name] == value\nwalk({'x': 1}, visit)\nassert len(seen) == 1",
+        1,
+    ),
+]
+OTHER_STYLE = """
+class Bag(Basket):
+    def mean(self): return self.total() / len(self.items)
+def bag(xs): return Bag(xs)
+def pay(b): return sum(b.items)
+def drain(s):
+    found = []
+    while True:
+        try: found.append(s.pop())
+        except IndexError: return found
+def windows(xs): return zip(xs, xs[1:])
+def walk(t, visit): [visit(*pair) for pair in t.items()]
+"""
+WRONG = """
+class Bag(Basket):
+    def total(self): return 3
+def bag(xs): return Bag([])
+from autograder.engine.records import Records
+before = Records.answer
+def answer(self, reply, incoming, tree):
+    before(self, reply, incoming, tree)
+    if "kinds" in incoming.frame.tree: tree["lacks"] = list(self.classes)
+Records.answer = answer
+def pay(b):
+    b.clear()
+    return 0
+def drain(s): return [2, 1]
+def windows(xs): return (n for n in ((1, 3), (1, 4)))
+def walk(t, visit):
+    for k in t:
+        try: visit("zzz", 0)
+        except Exception: pass
+"""
+
+
+def test_no_object_of_a_wrong_answer_earns_a_point(tmp_path: Any, open_zygote: Zygote) -> None:
+    parts = [("table", SHOP), ("work", SHOP_WORK), *SHOP_TESTS]
+    made = Task(tmp_path, open_zygote, parts, 20.0)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    made.known = Transcripts(made)
+    right = {name: 1 for name, *_ in SHOP_TESTS}
+    assert made.scores(work=SHOP_WORK) == right
+    assert made.scores(work=OTHER_STYLE) == right
+    assert made.scores(work=WRONG) == dict.fromkeys(right, 0)
+
+
 def test_what_is_told_of_another_object_is_a_change_like_all_others(sides: Any) -> None:
     lie = (
         LYING + "def f(i, j): return one('Item', 1, False, name='j', price=9.0)\n"
