@@ -19,7 +19,7 @@ from types import BuiltinFunctionType, WrapperDescriptorType
 from typing import Any
 from uuid import UUID
 
-from autograder.results import PASSED_ON, Crossing, Opaque, Raised, Transcript
+from autograder.results import INSTANCE, PASSED_ON, Crossing, Opaque, Raised, Transcript
 
 DOUBLE = 1e-6, 1e-9  # relative and absolute tolerance in double precision
 SINGLE = 1e-4, 1e-6
@@ -197,7 +197,7 @@ def _cut(text: str, longest: int) -> str:
 def _spelled(value: Any) -> str:
     """At least the beginning of a plain value as Python writes it."""
     if isinstance(value, Opaque):
-        return value.type_name if value.kind == "object" else value.kind
+        return value.type_name if value.kind in ("object", INSTANCE) else value.kind
     if isinstance(value, Kept):
         return value.type_name
     if type(value) is int and value.bit_length() > LONG_NUMBER:

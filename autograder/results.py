@@ -16,13 +16,14 @@ Status = Literal[
 
 
 PASSED_ON = "exception"  # the kind of what a test's own function raised when it was called
+INSTANCE = "instance"  # the kind of a real object of a class of the instructor's
 
 
 @dataclass(frozen=True)
 class Opaque:
-    """Stands in a transcript for an object that stayed on the student's side."""
+    """Stands in a transcript for an object, of which nothing more is known."""
 
-    kind: str  # "function", "class", "module", "object", or `PASSED_ON`
+    kind: str  # "function", "class", "module", "object", `INSTANCE` or `PASSED_ON`
     type_name: str
 
 

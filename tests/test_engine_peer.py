@@ -512,6 +512,55 @@ def test_a_claim_of_the_test_that_an_answer_keeps_to_itself_is_remembered(answer
         assert names._peer.failed is None  # the answer's own
 
 
+CHECKS = """
+left = [1, 2]
+def looks(x): left[x + 5]
+def claims(x):
+    assert {}[x] is None
+    return 1
+def on_purpose(x):
+    if x not in left:
+        raise ValueError("not there")
+def early(x):
+    if x in left:
+        return
+    left.remove(x)
+class Spy:
+    def __call__(self, x): return left[x]
+    def take(self, x): left.remove(x)
+def computes(x): return 1 / (x - 7)
+steps = lambda x: left[x]
+def two(x, y): left.append(x)
+spy = Spy()
+take = spy.take
+"""
+KEPT = [("looks", "IndexError"), ("claims", "KeyError"), ("early", "ValueError")]
+KEPT += [("on_purpose", "ValueError")]
+KEPT += [(name, "") for name in ("spy", "take", "computes", "steps", "two")]
+
+
+@pytest.mark.parametrize(("name", "error"), KEPT)
+def test_what_a_check_of_the_test_raises_is_remembered_if_the_reference_does_not_keep_it(
+    answer: Any, name: str, error: str
+) -> None:
+    source = (
+        "def walk(f):\n    for n in (7, 8):\n        try: f(n)\n        except Exception: pass\n"
+    )
+    names, label = answer(source), f"kept {error}"
+    with names._peer.recording() as crossings:
+        names.walk(of_tests(CHECKS)[name])
+        assert names._peer.failed is None
+    assert crossings[0].changed == ((label,) if error else ())
+    names._peer.protect = True
+    for allowed in ((), (label,)):
+        names._peer.allowed = [("walk", allowed)]
+        with names._peer.recording():
+            names.walk(of_tests(CHECKS)[name])
+            assert type(names._peer.failed).__name__ == (
+                error if error and not allowed else "NoneType"
+            )
+
+
 def test_what_is_believed_follows_the_policy_in_force(answer: Any) -> None:
     names = answer(
         "class N:\n    def __sub__(self, other): return 0.0\n"
@@ -570,6 +619,57 @@ def test_an_object_where_the_reference_gives_a_value_is_refused(answer: Any) -> 
         for _ in range(2):
             with pytest.raises(TypeError):
                 names.plain(1)
+
+
+TURNING = """
+class Turning:
+    def __init__(self, *views): self.views, self.n = views, 0
+    def __iter__(self):
+        self.n += 1
+        return iter(self.views[min(self.n, len(self.views)) - 1])
+    def __next__(self):
+        self.n += 1
+        if self.n > 3: raise StopIteration
+        return self.n
+class Near:
+    def __sub__(self, other): return 0.0
+def turning(): return Turning([6], [])
+def near(): return iter([Near()])
+def inside(): return {"a": [map(abs, [-1, -2])]}
+def lazy(): return (n for n in [1, 2])
+def fails(): return (1 // n for n in [1, 0])
+def endless():
+    n = 0
+    while True: yield (n := n + 1)
+"""
+
+
+def test_an_iterator_where_a_list_is_due_has_the_same_parts_ever_after(answer: Any) -> None:
+    names = answer(TURNING)
+    asked = ("turning", "near", "inside", "lazy", "fails", "endless")
+    names._peer.expected = [(name, "value") for name in asked]
+    with names._peer.recording():
+        turning = names.turning()
+        assert list(turning) == list(turning) == [1, 2, 3]
+        with pytest.raises(TypeError, match="gave a Near where a value was expected"):
+            list(names.near())
+        (lazy,) = names.inside()["a"]
+        assert [list(lazy), sum(lazy)] == [[1, 2], 3]
+        lazy = names.lazy()
+        assert [next(lazy), next(lazy), next(lazy, 0), *lazy] == [1, 2, 0, 1, 2]
+        assert isinstance(lazy, Iterator)
+        assert lazy != [1, 2]
+        with pytest.raises(TypeError, match="'generator' has no len"):
+            len(lazy)  # type: ignore[arg-type]
+        with pytest.raises(ZeroDivisionError):
+            list(names.fails())
+        assert [b for _, b in zip(range(3), names.endless(), strict=False)] == [1, 2, 3]
+        names._peer.policy = Guard(FORWARDED)
+        assert list(turning) == [1, 2, 3]
+    with names._peer.recording():
+        names._peer.expects.kinds.clear()  # as where the reference gives an iterator
+        lazy = names.lazy()
+        assert [list(lazy), list(lazy)] == [[1, 2], []]
 
 
 def test_expectations_are_those_of_a_transcript() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from autograder.assignment import read_assignment
 from autograder.engine import old, worker
+from autograder.engine.peer import expectations
 from autograder.engine.trusted import Guard, Space
 from autograder.engine.wire import WireError
 from autograder.engine.zygote import Zygote
@@ -614,6 +615,254 @@ def test_where_a_value_is_due_no_object_is_taken(sides: Any) -> None:
         "assert town().double().people == 6",
         expected=[(n, "value") for n in names],
     )
+
+
+CALLING = """
+def lack():
+    from autograder.engine.records import Records
+    def answer(self, reply, incoming, tree): tree["lacks"] = list(self.classes)
+    Records.answer = answer
+def pay(a, x): a.deposit(x); return 1
+"""
+BASKET = """
+class Basket:
+    def __init__(self, items): self.items, self.by_name, self.inner = list(items), {}, Inner()
+    def clear(self): self.items.clear()
+    def total(self): return sum(self.items)
+    def name(self): self.by_name["x"] = [1]
+    def put(self): self.items = [7]
+    def deep(self): self.inner.values[0].append(5)
+    def fails(self): self.extra = 1; raise KeyError
+class Inner:
+    __slots__ = ("values",)
+    def __init__(self): self.values = [[], (1, [])]
+"""
+TRIED = """
+def f(b):
+    try: call(b)
+    except KeyError: pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "label"),
+    [
+        ("lambda b: b.clear()", "Basket@0"),
+        ("lambda b: (lambda f: f())(b.clear)", "Basket@0"),
+        ("lambda b: b.name()", "Basket@0"),
+        ("lambda b: b.put()", "Basket@0"),
+        ("lambda b: b.deep()", "Inner@0.2"),
+        ("lambda b: b.fails()", "Basket@0"),
+        ("lambda b: b.total()", None),
+    ],
+)
+@pytest.mark.parametrize("lacks", [False, True])
+def test_what_methods_of_the_tests_own_change_for_an_answer_is_a_change(
+    sides: Any, call: str, label: str | None, lacks: bool
+) -> None:
+    both = sides(CALLING)
+    both.space.prepare(BASKET, "basket")
+    source = f"call = {call}\n{TRIED}" + "lack()\n" * lacks
+    assert both.student.run("basket", BASKET + source, 60).ok
+    both.space.hand_over(["f"])
+    state = "(b.items, b.by_name, b.inner.values, sorted(vars(b)))"
+    test = f"b = Basket([1])\nbefore = copy.deepcopy({state})\nf(b)\nchanged = before != {state}"
+    changed = both.test(test)[-1].changed
+    assert changed == (() if label is None else (label,))
+    assert both.space["changed"] is (label is not None)
+    both.test(test, allowed=[("f", ())])
+    assert both.space["changed"] is False
+    if label is not None:
+        both.test(test, allowed=[("f", (label,))])
+        assert both.space["changed"] is True
+
+
+def test_private_parts_that_methods_change_are_changes(sides: Any) -> None:
+    both = sides(CALLING)
+    test = "a = Account('x', 1)\npay(a, 3)"
+    assert both.test(test + "\nassert a.balance == 4")[0].changed == ("Account@0",)
+    both.test(test + "\nassert a.balance == 1 and a.log == []", allowed=[("pay", ())])
+    right = [("pay", ("Account@0",))]
+    both.test(test + "\nassert a.balance == 4 and a.log == [3]", allowed=right)
+    kept = "class Spy:\n    n = 0\n    def __call__(self, x): self.n += 1; return x\n"
+    both.student.run("more", "def g(f): return f(1) + f(2)", 60)
+    both.space.hand_over(["g"])
+    assert (
+        both.test(kept + "s = Spy()\ng(s)\nassert s.n == 2", allowed=[("g", ())])[0].changed == ()
+    )
+
+
+TURNING = """
+class Turning:
+    n = 0
+    def __iter__(self):
+        self.n += 1
+        return iter([] if self.n == 1 else range(50))
+    def __next__(self): raise StopIteration
+class Full(Turning):
+    def __len__(self): return 15
+turning, full, lazy = Turning(), Full(), map(abs, [-1, -2])
+def give(): return map(abs, [-1, -2])
+"""
+
+
+def test_a_global_value_that_is_an_iterator_has_the_same_parts_ever_after(sides: Any) -> None:
+    both = sides(TURNING)
+    both.space.is_value = lambda name: name in ("turning", "full", "lazy", "made")
+    both.test(
+        "assert list(turning) == list(turning) == [] and not hasattr(turning, 'n')\n"
+        "assert [list(lazy), sum(lazy)] == [[1, 2], 3]"
+    )
+    with pytest.raises(TypeError, match="your full is a Full where a value is expected"):
+        both.test("full")
+    both.space.prepare("made, other = give(), give()", "made")
+    both.test(
+        "assert [list(made), sum(made)] == [[1, 2], 3]\n"
+        "assert [list(other), list(other)] == [[1, 2], []]"
+    )
+
+
+OWN_CLASSES = """
+class Fake(Item):
+    def label(self): return "right"
+    def more(self): return self.name + "!"
+class Slotted(Pair):
+    __slots__ = ("more",)
+class Own: pass
+def fake():
+    made = Fake("a", 1.0)
+    made.seen = 1
+    return made
+def several(): return [Fake("a"), {"x": (Fake("b"), Item("c"))}]
+def lazy(): return (Fake(n) for n in "ab")
+def slotted(): return Slotted(1, Fake("a"))
+def town(): return type("Big", (Town,), {"double": lambda self: 5})("a", 3)
+def covered():
+    made = Item("a")
+    made.label = lambda: "right"
+    return made
+def own(): return Own()
+def inside(): return [Item("a"), Own()]
+def kind(): return Fake
+def plain(): return 5
+kept = Fake("kept")
+def give(): return kept
+def read(i): return i is kept, type(i) is Fake, i.price, i.more()
+"""
+KNOWN = ("fake", "several", "lazy", "slotted", "town", "covered", "own", "inside", "kind", "plain")
+
+
+def test_where_an_object_of_the_instructors_is_due_a_real_one_is_taken(sides: Any) -> None:
+    both = sides(OWN_CLASSES)
+    both.test("assert fake().label() == 'right' and not isinstance(fake(), Item)")
+    expected = [(name, "known") for name in (*KNOWN, "give")]
+    both.test(
+        "i = fake()\nassert type(i) is Item and i == Item('a', 1.0) and i.label() == 'a: 1.0'\n"
+        "assert not hasattr(i, 'more') and plain() == 5\n"
+        "one, more = several()\nassert [one, *more['x']] == [Item('a'), Item('b'), Item('c')]\n"
+        "assert list(lazy()) == [Item('a'), Item('b')]\n"
+        "assert slotted() == Pair(1, Item('a')) and town().double() == ('a', 6)\n"
+        "k = give()\nassert k is give() and read(k) == (True, True, 0.0, 'kept!')\n"
+        "k.price = 3.0\nassert read(k) == (True, True, 3.0, 'kept!')",
+        expected=expected,
+    )
+    for name in ("covered", "own", "inside", "kind"):
+        with pytest.raises(TypeError, match="where an object of the course's own class"):
+            both.test(f"{name}()", expected=expected)
+
+
+def test_what_is_due_follows_from_what_the_reference_gave(sides: Any) -> None:
+    both = sides(OWN_CLASSES + "def item(): return Item('a')\n")
+    calls = ("item()", "[*several()]", "own()", "plain()", "inside()", "covered()")
+    crossings = [call for one in calls for call in both.test(one)]
+    found = dict(expectations(crossings))
+    assert {name: found[name] for name in ("item", "plain", "own", "inside", "covered")} == {
+        "item": "known",
+        "plain": "value",
+        **dict.fromkeys(("own", "inside", "covered"), "object"),
+    }
+
+
+SHOP = """
+class Basket:
+    def __init__(self, items): self.items = list(items)
+    def clear(self): self.items.clear()
+    def total(self): return sum(self.items)
+class Stack:
+    def __init__(self): self._items = []
+    def push(self, x): self._items.append(x)
+    def pop(self): return self._items.pop()
+    def size(self): return len(self._items)
+"""
+SHOP_WORK = """
+def bag(xs): return Basket(xs)
+def pay(b): return b.total()
+def drain(s): return [s.pop() for _ in range(s.size())]
+def windows(xs): return [tuple(xs[i:i + 2]) for i in range(len(xs) - 1)]
+def walk(t, visit):
+    for k, v in t.items(): visit(k, v)
+"""
+SHOP_TESTS = [
+    ("t_bag", "b = bag([1, 2])\nassert isinstance(b, Basket) and b.total() == 3", 1),
+    ("t_pay", "for xs in ([5, 7], []):\n    b = Basket(xs)\n    assert pay(b) == b.total()", 1),
+    ("t_drain", "s = Stack()\ns.push(1)\ns.push(2)\nassert drain(s) == [2, 1] and not s.size()", 1),
+    (
+        "t_windows",
+        "w = windows([1, 2, 3])\nassert sum(1 for _ in w) == 2\n"
+        "assert all(b - a == 1 for a, b in w)",
+        1,
+    ),
+    (
+        "t_walk",
+        "want, seen = {'x': 1}, []\ndef visit(name, value):\n    seen.append(name)\n"
+        "    assert want[name] == value\nwalk({'x': 1}, visit)\nassert len(seen) == 1",
+        1,
+    ),
+]
+OTHER_STYLE = """
+class Bag(Basket):
+    def mean(self): return self.total() / len(self.items)
+def bag(xs): return Bag(xs)
+def pay(b): return sum(b.items)
+def drain(s):
+    found = []
+    while True:
+        try: found.append(s.pop())
+        except IndexError: return found
+def windows(xs): return zip(xs, xs[1:])
+def walk(t, visit): [visit(*pair) for pair in t.items()]
+"""
+WRONG = """
+class Bag(Basket):
+    def total(self): return 3
+def bag(xs): return Bag([])
+from autograder.engine.records import Records
+before = Records.answer
+def answer(self, reply, incoming, tree):
+    before(self, reply, incoming, tree)
+    if "kinds" in incoming.frame.tree: tree["lacks"] = list(self.classes)
+Records.answer = answer
+def pay(b):
+    b.clear()
+    return 0
+def drain(s): return [2, 1]
+def windows(xs): return (n for n in ((1, 3), (1, 4)))
+def walk(t, visit):
+    for k in t:
+        try: visit("zzz", 0)
+        except Exception: pass
+"""
+
+
+def test_no_object_of_a_wrong_answer_earns_a_point(tmp_path: Any, open_zygote: Zygote) -> None:
+    parts = [("table", SHOP), ("work", SHOP_WORK), *SHOP_TESTS]
+    made = Task(tmp_path, open_zygote, parts, 20.0)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    made.known = Transcripts(made)
+    right = {name: 1 for name, *_ in SHOP_TESTS}
+    assert made.scores(work=SHOP_WORK) == right
+    assert made.scores(work=OTHER_STYLE) == right
+    assert made.scores(work=WRONG) == dict.fromkeys(right, 0)
 
 
 def test_what_is_told_of_another_object_is_a_change_like_all_others(sides: Any) -> None:

@@ -708,6 +708,58 @@ def apply(layer, x): return Cheat.apply(x, layer)
 """
 
 
+METHODS = """
+def call(model, name, *args):
+    remote = model._remote
+    return remote.peer.call(remote.number, name, args, {}, "")
+def get(model, name): return model._remote.peer.get(model._remote.number, name, "")
+def own(model): return model.halve()
+def forward(model, x): return model(x)
+def step(optimiser): optimiser.step()
+"""
+HALVING = """
+import torch
+class Layer(torch.nn.Linear):
+    def halve(self):
+        with torch.no_grad(): self.weight /= 2
+        self.eval()
+"""
+
+
+def test_an_answer_runs_no_method_of_the_librarys_on_a_model_of_the_test(answer: Any) -> None:
+    names = {name: answer(METHODS)(name)[0] for name in ("call", "get")}
+    layer, norm = nn.Linear(2, 2), nn.LayerNorm(2)
+    for model, name in (
+        *((layer, "reset_parameters"), (norm, "reset_parameters"), (layer, "requires_grad_")),
+        *((nn.Sequential(layer), "append"), (nn.Sequential(layer), "pop"), (layer, "extra_repr")),
+    ):
+        with pytest.raises(PermissionError):
+            names["call"](model, name)
+        with pytest.raises(PermissionError):
+            names["get"](model, name)
+    assert names["get"](layer, "in_features") == 2
+
+
+def test_what_a_method_of_the_tests_model_changes_for_an_answer_is_a_change(answer: Any) -> None:
+    found = answer(METHODS)
+    for protect in (False, True):
+        layer: Any = of_tests(HALVING)["Layer"](2, 2)
+        layer.weight.data.fill_(4.0)
+        optimiser = torch.optim.SGD(layer.parameters(), lr=1.0)
+        peer: Any = remote_of(found("own")[0]).peer  # type: ignore[union-attr]
+        peer.protect = protect
+        with peer.recording() as crossings:
+            found("own")[0](layer)
+            assert layer.weight.eq(4 if protect else 2).all()
+            assert layer.training is protect
+            assert found("forward")[0](layer, torch.ones(1, 2)).shape == (1, 2)
+            layer.weight.grad = torch.ones(2, 2)
+            found("step")[0](optimiser)
+            assert layer.weight.eq(4 if protect else 1).all()
+        made = [call.changed for call in crossings if call.what in ("own", "forward", "step")]
+        assert made == [("Module",), (), ("Module",)]
+
+
 def test_what_a_backward_pass_changes_is_recorded_and_kept_away(answer: Any) -> None:
     apply, _ = answer(BACKWARD)("apply")
     peer = remote_of(apply).peer  # type: ignore[union-attr]
@@ -978,6 +1030,102 @@ def test_a_parameter_of_the_test_is_not_changed_through_a_module_of_the_answer()
             peer.ask("f")
             assert torch.equal(ours.weight, before)
             assert held.weight is not ours.weight
+
+
+def calling_back(*requests: dict[str, Any], entries: bytes = FOUR, **reply: Any) -> Any:
+    """The other end sends these in the middle of a call, and then a reply."""
+
+    def act(enemy: Any) -> None:
+        enemy.hear()
+        for tree in requests:
+            enemy.say({"op": "get", "p": [0, "x"], "v": ["T"], **tree}, entries, entries)
+            enemy.hear()
+        enemy.say({"r": 1, **reply}, entries)
+
+    return act
+
+
+BORROWED = {"v": ["T", module(7, params=[["w", ["PS", 1, 1, "weight"]]])]}
+FROM_LIST = {"v": ["T", module(7, params=[["w", ["PS", 1, 0, "0"]]])]}
+ANEW = module(7, params=[["w", ["X", 0]]])
+ONES = {"m": [[0, 7, "w", entry([2, 2], flags=7)]]}
+WITH_GRADIENT = {"m": [[0, 7, "w", entry([2, 2], flags=7, grad=entry([2, 2], place=1))]]}
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "entries": (BORROWED, {"drop": [1], "t": ONES}),
+    "entries of a loose one": (FROM_LIST, {"drop": [0], "t": ONES}),
+    "a gradient": (BORROWED, {"drop": [1], "t": WITH_GRADIENT}),
+    "another shape": (BORROWED, {"drop": [1], "t": {"m": [[0, 7, "w", entry([4], flags=7)]]}}),
+    "described anew": (
+        BORROWED,
+        {"drop": [1], "v": ["T", ANEW], "x": [entry([2, 2], flags=7)]},
+    ),
+}
+
+
+@pytest.mark.parametrize("how", OTHERS)
+def test_what_a_test_made_is_changed_through_no_module_of_the_answers_unnoticed(how: str) -> None:
+    for protect in (False, True):
+        ours: Any = nn.Linear(2, 2, bias=False)
+        before, first = ours.weight.detach().clone(), ours.weight.data
+        with against(calling_back(*OTHERS[how])) as peer:
+            peer.protect = protect
+            with peer.recording() as crossings:
+                peer.ask("f", [ours.weight] if "loose" in how else ours)
+        assert crossings[0].changed == ("Module",)
+        assert peer.changed_ours
+        if protect:
+            assert torch.equal(ours.weight, before)
+            assert torch.equal(first, before)
+            assert ours.weight.grad is None
+
+
+def test_nothing_is_written_where_a_module_of_the_answers_was_told_to_lie() -> None:
+    ours: Any = nn.Linear(2, 2, bias=False)
+    ours.weight.data.fill_(1.0)
+    reply = {"r": module(8, params=[["w", ["X", 0]]]), "x": [entry([2, 2], flags=7)]}
+    reply["as"] = [[], [[0, ["P", 0, 7, "w"], []]]]
+    zeros = {"m": [[0, 8, "w", entry([2, 2], flags=7)]]}
+    first, second = calling_back(BORROWED, **reply), calling_back(t=zeros, entries=bytes(16))
+
+    def act(enemy: Any) -> None:
+        first(enemy)
+        second(enemy)
+
+    with against(act) as peer:
+        held = peer.ask("f", ours)
+        peer.ask("f")
+        assert ours.weight.eq(1).all()
+        assert held.w.eq(0).all()
+
+
+TAKEN = """
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(2))
+    def forward(self, x): return (x * self.w).sum()
+    def train_on(self, x):
+        with torch.no_grad(): self.w -= 1.0
+def own(): return Layer()
+"""
+
+
+def test_a_tensor_that_a_test_puts_into_a_model_of_the_answers_is_trained_there(
+    answer: Any,
+) -> None:
+    for place in (0, 1):
+        layer = answer(TAKEN)("own")[place]()
+        layer.w = nn.Parameter(torch.ones(2))
+        kept, memory = layer.w, torch.full((2,), 3.0)
+        optimiser = torch.optim.SGD([kept], lr=1.0)
+        layer(torch.ones(2)).backward()
+        optimiser.step()
+        layer.train_on(1)
+        assert kept.tolist() == [-1, -1]
+        assert layer.w is kept
+        kept.data = memory
+        layer.train_on(1)
+        assert memory.tolist() == layer.w.tolist() == [2, 2]
 
 
 def test_a_tensor_of_the_test_becomes_no_part_of_the_answers_module() -> None:

@@ -8,8 +8,13 @@ that both ends have. What else is made here is empty. Those by which what runs t
 
 import builtins
 import contextlib
+import dis
+import inspect
 import sys
+import traceback
+import types
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 from autograder.engine import arrays, based, library
@@ -24,6 +29,9 @@ MAX_CARRIED = 50  # attributes
 MAX_PARTS = 8000  # of all of them: values and characters
 MAX_ARGUMENTS = 20
 RUNNERS = frozenset(("unittest", "doctest", "bdb", "pdb"))  # modules that run tests
+HOME = "__main__"  # what cells take for their module's name
+OWN = "autograder."  # the modules of the grader
+ASSERTS = "LOAD_ASSERTION_ERROR"
 NUMERIC = frozenset(("numpy.linalg", "numpy.exceptions"))
 TAKEN = ("raised", "through", "args")  # attributes with a meaning of their own
 NAMED = ("name", "path")  # what Python's own classes are told by these words, if at all
@@ -320,3 +328,33 @@ def told_of(kind: type) -> dict[str, Any]:
         "home": name_of(kind),
         "family": family(kind),
     }
+
+
+def is_of_check(error: BaseException) -> bool:
+    """Whether an exception arose in a function of a test's that is there to check what it is told.
+
+    It gives nothing, or makes claims. What cannot compute a value for what it was given says so by
+    an exception, and so does an object of what it cannot do: an answer may catch that.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    homes = [frame.f_globals.get("__name__") for frame in frames]
+    first = next((place for place, home in enumerate(homes) if home == HOME), None)
+    if first is None or any(str(home).startswith(OWN) for home in homes[first:]):
+        return False
+    return _checks(frames[first].f_code)
+
+
+def _checks(code: types.CodeType) -> bool:
+    """Whether a function gives nothing, or makes a claim."""
+    is_method = "." in code.co_qualname.rpartition("<locals>.")[2]
+    if is_method or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+        return False
+    made = list(dis.get_instructions(code))
+    if any("AssertionError" in (one.argrepr, one.argval) or one.opname == ASSERTS for one in made):
+        return True
+    return all(
+        (before if one.opname == "RETURN_VALUE" else one).argval is None
+        and (one.opname == "RETURN_CONST" or before.opname == "LOAD_CONST")
+        for before, one in pairwise(made)
+        if one.opname in ("RETURN_VALUE", "RETURN_CONST")
+    )

@@ -160,7 +160,7 @@ def take_state(incoming: "Incoming", told: Any) -> None:
         with contextlib.suppress(WireError, *MALFORMED):
             value, whole = _found(incoming, ENTRY, entry), _found(incoming, *where)
             if whole is not value:
-                is_theirs = where[0] == ENTRY or where[:2] == [STATE, 0]
+                is_theirs = where[0] == ENTRY or tensors.is_theirs(whole)
                 tensors.lay(value, whole, part, is_theirs)
 
 

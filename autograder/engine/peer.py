@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.engine import arrays, based, errors, library, memory, rng
+from autograder.engine import arrays, based, errors, library, memory, rng, touched
 from autograder.engine.aliases import (
     MAX_EDIT,
     MAX_OF_ONE,
@@ -37,10 +37,12 @@ from autograder.engine.stand_ins import (
     Held,
     Remote,
     StandIn,
+    Steps,
     class_name,
     hashing,
     make_class,
     make_class_class,
+    make_steps,
     remote_of,
     small,
     ways,
@@ -55,7 +57,7 @@ from autograder.engine.wire import (
     read_frame,
     reading,
 )
-from autograder.results import PASSED_ON, Crossing, Opaque, Raised
+from autograder.results import INSTANCE, PASSED_ON, Crossing, Opaque, Raised
 
 MAX_TEXT = 4000  # characters of an exception's message
 MAX_NESTED = 60  # calls into each other
@@ -157,33 +159,37 @@ class Expected:
                 self.kinds.setdefault(way, []).append(kind)
         self.made: collections.Counter[str] = collections.Counter()
 
-    def next(self, name: str) -> bool:
-        """Whether what is asked now has to give a value."""
+    def next(self, name: str) -> str:
+        """What has to be given now: `VALUE`, `KNOWN`, or empty for whatever it is."""
         if not self.kinds:
-            return False
+            return ""
         due = [self._counted(way) for way in ways(_path(name))]
-        return any(due)
+        return next((kind for kind in (VALUE, KNOWN) if kind in due), "")
 
-    def _counted(self, way: str) -> bool:
+    def _counted(self, way: str) -> str:
         own = self.kinds.get(way, ())
         self.made[way] += bool(own)
-        return bool(own) and own[min(self.made[way], len(own)) - 1] == "value"
+        return own[min(self.made[way], len(own)) - 1] if own else ""
 
 
 def expectations(transcript: Iterable[Crossing]) -> list[tuple[str, str]]:
-    """What `peer.expected` holds: of each crossing of the reference, whether it gave a value."""
-    return [
-        (call.what, "value" if _is_value(call.outcome) else "object")
-        for call in transcript
-        if not is_quiet(call.what)
-    ]
+    """What `peer.expected` holds: of each crossing of the reference, what kind of thing it gave."""
+    return [(call.what, _what_is(call.outcome)) for call in transcript if not is_quiet(call.what)]
 
 
-def _is_value(outcome: Any) -> bool:
-    """Whether an outcome is all values. Nothing is none: what is given instead is not looked at."""
-    return outcome is not None and not any(
-        isinstance(part, Opaque | Raised) for part in parts_of(outcome)
-    )
+VALUE = "value"  # nothing but values
+KNOWN = "known"  # values, and objects of the instructor's classes that are real ones here
+
+
+def _what_is(outcome: Any) -> str:
+    """What kind of thing an outcome is. Nothing is none: what is given instead is not looked at."""
+    if outcome is None:
+        return "object"
+    found = [part for part in parts_of(outcome) if isinstance(part, Opaque | Raised)]
+    if not found:
+        return VALUE
+    known = all(isinstance(part, Opaque) and part.kind == INSTANCE for part in found)
+    return KNOWN if known else "object"
 
 
 DATA = ("builtins", "collections", "numpy", "torch", "fractions", "decimal", "datetime")
@@ -263,7 +269,7 @@ class Peer:
         self.allows = Allowed(())
         self.expected: Sequence[tuple[str, str]] = ()  # where values are due: `expectations`
         self.expects = Expected(())
-        self.failed: AssertionError | None = None  # of the test, told to an answer that called it
+        self.failed: BaseException | None = None  # of the test, told to an answer that called it
         self.test = 0  # how many recordings have begun
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
@@ -326,6 +332,12 @@ class Peer:
         """Call an object of the other end, or a method of it."""
         return self._request("call", [number, name], (args, kwargs), label)
 
+    def step(self, remote: Remote, due: str) -> Any:
+        """The next step of an iterator of the other end, which has to be what is due."""
+        return self._request(
+            "call", [remote.number, "__next__"], ((), {}), remote.use("__next__"), due=due
+        )
+
     def get(self, number: int, name: str, label: str) -> Any:
         """An attribute of an object of the other end."""
         return self._request("get", [number, name], (), f"get {label}")
@@ -359,16 +371,22 @@ class Peer:
         return remote_of(self.stand_ins.get(number)) or self.remotes.get(number)
 
     def _request(
-        self, op: str, plain: list, values: tuple, label: str, origin: str | None = None
+        self,
+        op: str,
+        plain: list,
+        values: tuple,
+        label: str,
+        origin: str | None = None,
+        due: str = "",
     ) -> Any:
         before, self.is_busy = self.is_busy, True
         try:
-            return self._request_now(op, plain, values, label, origin)
+            return self._request_now(op, plain, values, label, origin, due)
         finally:
             self.is_busy = before
 
     def _request_now(
-        self, op: str, plain: list, values: tuple, label: str, origin: str | None
+        self, op: str, plain: list, values: tuple, label: str, origin: str | None, due: str
     ) -> Any:
         if threading.get_ident() != self.thread:
             raise RuntimeError("only the main thread may call what a test handed over")
@@ -381,14 +399,14 @@ class Peer:
         message = Outgoing(self)
         message.label, message.values = label, values
         message.origin = self._origin(op, plain, label) if origin is None else origin
-        message.expects = not is_quiet(label) and self.expects.next(label)
+        message.expects = "" if is_quiet(label) else due or self.expects.next(label)
         if self.protect and not is_quiet(label):
             message.allowed = self.allows.next(label)
         tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}
         if self.tensors:
             tree["t"] = self.tensors.state_out(message)
         if message.expects:
-            tree["plain"] = True
+            tree["plain" if message.expects == VALUE else "known"] = True
         if self.records.classes:
             self.records.leave(message, tree)
         if self.transcript is not None and not self.is_free:
@@ -460,7 +478,9 @@ class Peer:
             raise error if method == "__next__" else _no_end(error)
         self._record(label, value, changed)
         if message.expects:
-            _look_for_objects(self, value, is_call=not label.startswith("get "))
+            is_call = not label.startswith("get ")
+            _look_for_objects(self, value, is_call, message.expects == KNOWN)
+            take_steps(value, message.expects)
         return value
 
     def _take_tensors(self, incoming: "Incoming", message: "Outgoing | None") -> None:
@@ -531,7 +551,9 @@ class Peer:
         remote = remote_of(value)
         if remote is not None:
             return Opaque(remote.kind, remote.type_name)
-        if type(value) in library.HOLDERS or is_one(value):  # in whose place an object may stand
+        if is_one(value):
+            return Opaque(INSTANCE, type(value).__name__)
+        if type(value) in library.HOLDERS:  # in whose place an object may stand
             return Opaque("object", type(value).__name__)
         if depth < 20 and issubclass(type(value), tuple):
             return tuple(self._copied(part, depth + 1) for part in value)
@@ -646,7 +668,7 @@ class Peer:
         if self.is_free and "has" in tree:
             self.missing = LIBRARIES.difference(tree["has"])
         reply = Outgoing(self)
-        reply.is_plain = tree.get("plain") is True
+        reply.is_plain, reply.is_known = tree.get("plain") is True, tree.get("known") is True
         self.crossed += 1
         mode = self.tensors.mode() if self.tensors else None
         if not self.open:
@@ -663,7 +685,7 @@ class Peer:
         except Gone:
             raise
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is a result)
-            self._note_failure(error)
+            self._note_failure(error, incoming.call)
             reply, results = Outgoing(self), []
             answered = {"e": self._describe(error)}
         finally:
@@ -690,12 +712,22 @@ class Peer:
         answered["drop"] = self._unused()
         reply.send(answered)
 
-    def _note_failure(self, error: BaseException) -> None:
-        """Remember that a claim of the test's did not hold: the answer may keep it to itself."""
+    def _note_failure(self, error: BaseException, call: "Outgoing | None") -> None:
+        """Remember what a test's function raised: the answer may keep it to itself.
+
+        A claim that does not hold fails the test; another exception in a function that checks is
+        told as a change, and fails it where the reference's call keeps none such to itself.
+        """
         if self.is_free or self.failed is not None or hasattr(error, "through"):
             return
         if isinstance(error, AssertionError):
             self.failed = error
+        elif call is not None and errors.is_of_check(error):
+            label = f"kept {type(error).__name__}"
+            if label not in call.noted:
+                call.noted.append(label)
+                self.note_change(label)
+                self.failed = error if self.protects(call, label, error) else None
 
     def _work(self, incoming: "Incoming", tree: dict) -> Any:
         with reading():
@@ -738,8 +770,9 @@ class Peer:
             return None if base is None else based.plain(target, base)
         self._permit(target, name)
         if op == "call":
-            function = target if name is None else getattr(target, name)
-            return function(*args, **kwargs)
+            with self._watched(target, name):
+                function = target if name is None else getattr(target, name)
+                return function(*args, **kwargs)
         if op == "get":
             is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
             if not self.is_free and is_private:
@@ -750,6 +783,29 @@ class Peer:
         if op == "put":
             return setattr(target, name, values[0])
         return delattr(target, name)
+
+    @contextmanager
+    def _watched(self, target: Any, name: str | None) -> Iterator[None]:
+        """What a method of an object of ours changes is changed by the call that it belongs to."""
+        holder = None if self.is_free else touched.holder_of(target, name)
+        call = self.open[-1].call if isinstance(self.open[-1], Incoming) else None
+        if holder is None or call is None:
+            yield
+            return
+        where = call.find()
+        before = touched.Before(holder)
+        try:
+            yield
+        finally:
+            for one, part in list(before.changed()):
+                kind = touched.kind_of(one)
+                label = kind if kind == touched.MODULE else f"{kind}@{where.get(id(one), 'kept')}"
+                if kind != touched.MODULE:
+                    label = call.holders.setdefault(id(one), label)
+                    call.noted.append(label)
+                self.note_change(kind)
+                if self.protects(call, label, one):
+                    part.undo()
 
     def _permit(self, target: Any, name: str | None) -> None:
         if name is not None and type(name) is not str:
@@ -949,8 +1005,9 @@ class Outgoing:
         self.where: dict[int, str] | None = None  # id of what is handed over -> its path
         self.label = ""  # what is asked, as transcripts call it
         self.origin = ""  # the label of the objects that it gives
-        self.expects = False  # whether it has to give a value
-        self.is_plain = False  # whether this is an answer to what has to give one
+        self.expects = ""  # what it has to give, if anything: `VALUE` or `KNOWN`
+        self.is_plain = False  # whether this is an answer to what has to give a value
+        self.is_known = False  # or real objects of the instructor's classes
         self.result: Any = None  # what a call gives
         self.values: Any = ()
         self.serial = 0  # by which both ends know what is shared by it
@@ -1531,23 +1588,39 @@ def _set_class(made: Any, kind: type) -> None:
         vars(object)["__class__"].__set__(made, kind)
 
 
-def _look_for_objects(peer: Peer, value: Any, is_call: bool) -> None:
+def _look_for_objects(peer: Peer, value: Any, is_call: bool, may_be_known: bool) -> None:
     """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
+    due = "an object of the course's own class" if may_be_known else "a value"
     for part in parts_of(value):
         remote = remote_of(part)
-        if MADE and peer.records.is_made_there(part):
-            raise TypeError(f"your code gave a {type(part).__name__} where a value was expected")
+        if MADE and not may_be_known and peer.records.is_made_there(part):
+            raise TypeError(f"your code gave a {type(part).__name__} where {due} was expected")
         if issubclass(type(part), type):  # as a part of another value it passes for a method
-            raise TypeError("your code gave a class where a value was expected")
+            raise TypeError(f"your code gave a class where {due} was expected")
         if remote is None or (part is value and not is_call and remote.kind in ("class", "module")):
             continue
-        names = set(vars(type(part)))
-        names |= NO_ITERATORS if remote.base is not None else set()
-        if "__next__" not in names or names & NO_ITERATORS or not issubclass(type(part), StandIn):
-            raise TypeError(f"your code gave a {remote.type_name} where a value was expected")
-        remote.told = {"dunders": ["__iter__", "__next__"], "type": remote.type_name}
-        remote.is_bare = True
-        _set_class(part, _class_of(remote.peer, remote.told))
+        if not is_iterator(part):
+            raise TypeError(f"your code gave a {remote.type_name} where {due} was expected")
+
+
+def is_iterator(value: Any) -> bool:
+    """Whether this stands for an object of the other end's that is an iterator and nothing else."""
+    if issubclass(type(value), Steps):
+        return True
+    remote, names = remote_of(value), set(vars(type(value)))
+    if remote is None or remote.base is not None or not issubclass(type(value), StandIn):
+        return False
+    return "__next__" in names and not names & NO_ITERATORS
+
+
+def take_steps(value: Any, due: str = VALUE) -> None:
+    """What iterators in a value give is what they are from now on, and has to be this."""
+    for part in parts_of(value):
+        if is_iterator(part) and not issubclass(type(part), Steps):
+            remote: Any = remote_of(part)
+            remote.is_bare, remote.due = True, due
+            key = ("steps", class_name(remote.told, remote.peer.classes))
+            _set_class(part, remote.peer.classes.setdefault(key, make_steps(key[1])))
 
 
 NO_ITERATORS = {"__len__", "__getitem__", "__eq__", "__bool__", "__contains__"}

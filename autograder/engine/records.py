@@ -231,6 +231,7 @@ class Records:
         self.next = 1
         self.guarded: frozenset[str] = frozenset()  # whose objects the reference changes in a test
         self.is_late = False  # whether what is read tells of changes
+        self.by_base = False  # whether objects of an answer's classes may cross as the instructor's
 
     def attach(self, home: Mapping[str, Any], classes: dict[str, type | None]) -> None:
         """Take the classes from here."""
@@ -259,6 +260,17 @@ class Records:
             if path.rpartition(".")[2] == name and self.class_of(path) is kind:
                 return path if path in self.ready else None
         return None
+
+    def kind_of(self, value: Any) -> type:
+        """The class that an object crosses as.
+
+        Where the reference gives one of the instructor's, an answer's object of a class that it
+        has made of that crosses as one of the instructor's: what it holds, and nothing it can do.
+        """
+        kind = type(value)
+        if not self.peer.is_free or not (self.by_base or id(value) in self.by_id):
+            return kind
+        return next(filter(self.path_of, kind.__mro__), kind)
 
     def shape(self, kind: type) -> Shape:
         """What objects of a class are made of."""
@@ -318,7 +330,8 @@ class Records:
 
     def node(self, encoder: "_Encoder", value: Any) -> Any:
         """The node of an object of a class that both ends have; None for anything else."""
-        kind = type(value)
+        self.by_base = self.peer.is_free and encoder.message.is_known
+        kind = self.kind_of(value)
         path = self.path_of(kind)
         if path is None or (_is_due(encoder) and not self._is_theirs(value)):
             return None
@@ -353,9 +366,9 @@ class Records:
         encoder.declared |= {id(one.value): one for one in told}
         heads, contents = [], []
         for one in told:
-            held, state = attributes(one.value, self.shape(type(one.value))), one.state
+            held, state = attributes(one.value, self.shape(self.kind_of(one.value))), one.state
             same = [n for n, part in held.items() if n in state and part is state[n][0]]
-            heads.append([*one.key, self.path_of(type(one.value)), list(held), same])
+            heads.append([*one.key, self.path_of(self.kind_of(one.value)), list(held), same])
             contents.append([encoder.node(part) for part in held.values()])
             if not state or not self.peer.is_free:  # the student's end takes it as it is told
                 one.state = self._state(one.value)
@@ -386,7 +399,7 @@ class Records:
                     self._forget(known)
 
     def _state(self, value: Any) -> dict[str, tuple[Any, Any]]:
-        held = attributes(value, self.shape(type(value)))
+        held = attributes(value, self.shape(self.kind_of(value)))
         return {
             name: (part, parts_of(part) if _can_change(part) else None)
             for name, part in held.items()
@@ -406,7 +419,7 @@ class Records:
                 continue
             seen.add(id(value))
             parts = _parts(value)
-            if parts is None and self.path_of(type(value)) is not None:
+            if parts is None and self.path_of(self.kind_of(value)) is not None:
                 parts = self._held(value)
                 left.append((value, not isinstance(value, enum.Enum)))
             if parts is None or (count := count + len(parts)) > MAX_PARTS:
@@ -416,7 +429,7 @@ class Records:
 
     def _held(self, value: Any) -> list[Any] | None:
         """What an object holds; None if it cannot be told."""
-        kind = type(value)
+        kind = self.kind_of(value)
         if isinstance(value, enum.Enum):
             return []
         shape = self.shape(kind)
@@ -477,7 +490,7 @@ class Records:
                 known.state = self._state(known.value)
 
     def _differs(self, known: Known) -> bool:
-        held, state = attributes(known.value, self.shape(type(known.value))), known.state
+        held, state = attributes(known.value, self.shape(self.kind_of(known.value))), known.state
         return held.keys() != state.keys() or any(
             other(part, state[name][0])
             or (state[name][1] is not None and not is_same(part, state[name][1]))
@@ -527,7 +540,7 @@ class Records:
         if not (isinstance(told, list) and isinstance(same, list) and all(map(_is_name, told))):
             raise WireError("a message holds an object whose attributes have no names")
         known = self.known.get(key)
-        if known is not None and type(known.value) is kind:
+        if known is not None and self.kind_of(known.value) is kind:
             return known, False
         if known is not None and not self.peer.is_free:
             raise WireError("a message makes one object of another")
@@ -577,7 +590,7 @@ class Records:
     def _put(self, known: Known, told: dict[str, Any], same: list[Any]) -> None:
         """Give an object these attributes; what is the same list there is the same one here."""
         value = known.value
-        shape = self.shape(type(value))
+        shape = self.shape(self.kind_of(value))
         held = _dict_of(value) if shape.has_dict else {}
         own = attributes(value, shape)
         for name, part in told.items():

@@ -1,6 +1,6 @@
 """Stand-ins for objects of the other end: what they are made of, and what their uses call there."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from autograder.engine.arrays import is_true
@@ -45,6 +45,10 @@ class Remote:
         self.parents = tuple(n for n in told.get("parents") or () if type(n) is int)[:50]
         self.bases: tuple[type, ...] = ()  # public classes of which its own is made, if it is one
         self.is_bare = False  # whether it has no attributes here
+        self.steps: list[Any] = []  # of an iterator, where a value is due
+        self.due = ""  # what each of them has to be
+        self.taken = 0  # how many of them `next` has given
+        self.is_over = False  # whether there are no more
         self.told = {part: told.get(part) for part in TOLD}
         self.base: type | None = None  # the class of Python's own that its class is made of
         self.body: Any = None  # its contents, as they were when so many messages had crossed:
@@ -69,6 +73,15 @@ class Remote:
             by_itself = any(way.startswith(f"{own}.") for own in self.origins)
             if way and way not in self.origins and not by_itself and len(self.origins) < 3:
                 self.origins += (way,)
+
+    def goes_on(self, count: int) -> bool:
+        """Whether there is a step after so many; asks the other end for it if it is the next."""
+        while len(self.steps) <= count and not self.is_over:
+            try:
+                self.steps.append(self.peer.step(self, self.due))
+            except StopIteration:
+                self.is_over = True
+        return count < len(self.steps)
 
     def __del__(self) -> None:
         self.peer.drop(self.number)
@@ -128,6 +141,29 @@ class Held(StandIn):
     """
 
     __slots__ = ("__weakref__", "_remote")
+
+
+class Steps(Held):
+    """Stands for an iterator of the other end where a value is due: its steps are a list's parts.
+
+    Each is asked for once, when a test gets to it, has to be a value, and is the same ever after,
+    however often a test goes through them.
+    """
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        count = 0
+        while self._remote.goes_on(count):
+            yield self._remote.steps[count]
+            count += 1
+
+    def __next__(self) -> Any:
+        remote = self._remote
+        if not remote.goes_on(remote.taken):
+            raise StopIteration
+        remote.taken += 1
+        return remote.steps[remote.taken - 1]
 
 
 class StandInClass(Held):
@@ -191,6 +227,11 @@ def make_class(names: tuple[str, ...], seen: Any, name: str, hashed: Any) -> typ
     if isinstance(seen, type):
         body["__class__"] = property(lambda self: seen)
     return type(name, (Held,), body)
+
+
+def make_steps(name: str) -> type:
+    """A class of stand-ins for iterators which goes by this name."""
+    return type(name, (Steps,), {**HOME, "__slots__": ()})
 
 
 def hashing(told: dict[str, Any], *, believed: bool) -> Any:

@@ -21,6 +21,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn import Module, Parameter  # by name: an answer may put something else there
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import is_lazy
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from autograder.engine import rng, views
 from autograder.engine.arrays import is_shape
@@ -69,6 +70,9 @@ class Tensors:
         self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
         # what stands in modules of theirs and lies in a test's own value, by its id
         self.laid: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
+        # what was made here for modules of theirs, and in which memory: by identity, as tables of
+        # numbers are what the other end makes of them
+        self.made: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
     def mode(self) -> bool:
         """Whether gradients are recorded now."""
@@ -177,7 +181,7 @@ class Tensors:
         if self.others is None:
             self.others = Module()
         self.theirs[LOOSE] = self.others
-        self.others._parameters[name] = value
+        self.others._parameters[name] = self._makes(value)
         self._settle(LOOSE, name, value)
         self.last[1, LOOSE, "/"], self.last[1, LOOSE, ""] = (), True
         return value
@@ -404,12 +408,13 @@ class Tensors:
         self.theirs[number] = made
         for name, node in told["params"]:
             fresh, slot = self._stand_in_value(incoming, node), (1, number, str(name))
-            value = self._kept(made._parameters.get(name), fresh, slot)
+            value = self._kept(incoming, made._parameters.get(name), fresh, slot)
             made._parameters[str(name)] = value
             self._settle(number, str(name), value)
         for name, node, persistent in told["buffers"]:
-            fresh = self._stand_in_value(incoming, node)
-            made._buffers[str(name)] = self._kept(made._buffers.get(name), fresh, (1, number, name))
+            fresh, slot = self._stand_in_value(incoming, node), (1, number, str(name))
+            value = self._kept(incoming, made._buffers.get(name), fresh, slot)
+            made._buffers[str(name)] = value
             self.last[1, number, name] = bits(made._buffers[name])
             if not persistent:
                 made._non_persistent_buffers_set.add(name)
@@ -433,7 +438,7 @@ class Tensors:
         finally:
             incoming.origin = before
 
-    def _kept(self, old: Any, fresh: Any, slot: tuple[int, int, str]) -> Any:
+    def _kept(self, incoming: "Incoming", old: Any, fresh: Any, slot: tuple[int, int, str]) -> Any:
         """The tensor that a test may hold already, brought up to date; or the new one."""
         if not isinstance(old, Tensor) or not isinstance(fresh, Tensor) or old is fresh:
             return fresh
@@ -443,10 +448,40 @@ class Tensors:
             return fresh
         if self._place(old) not in (None, slot):  # another module's, which is not written to
             return fresh
+        if not self.is_theirs(old) and bits(old) == bits(fresh):  # in which nothing has changed
+            return old
+        if not self._may_write(incoming, slot, old):
+            return fresh
         self._fill(old, fresh)
         old.requires_grad_(fresh.requires_grad)
         old.grad = fresh.grad
         return old
+
+    def is_theirs(self, value: Tensor) -> bool:
+        """Whether a tensor was made here for a module of theirs, and lies in memory of its own."""
+        if value not in self.made or self.laid.get(id(value)) is value:
+            return False
+        same = self.made[value] == views.owner_of(value)
+        return same or not views.is_used_elsewhere(value)  # as after `model.double()`
+
+    def _makes(self, value: Any) -> Any:
+        """Remember that a tensor was made for a module of theirs; the tensor."""
+        if isinstance(value, Tensor) and self.laid.get(id(value)) is not value:
+            self.made[value] = views.owner_of(value)
+        return value
+
+    def _may_write(self, incoming: "Incoming", slot: tuple[int, int, str], old: Tensor) -> bool:
+        """Whether what stands in a module may be written to.
+
+        In a module of theirs a test may have put a tensor of its own, or an answer the test's: to
+        change that is to change a value of ours.
+        """
+        if slot[0] == 0 or self.peer.is_free or self.is_theirs(old):
+            return True
+        if self.laid.get(id(old)) is old:  # to whose memory `_fill` does not write
+            return True
+        self.peer.note_change("Module")
+        return not self.peer.protects(incoming.call, "Module", old)
 
     def lay(self, value: Tensor, whole: Any, part: Any, is_theirs: bool) -> None:
         """Have a parameter or buffer of theirs lie in another tensor, if both hold the same."""
@@ -464,8 +499,14 @@ class Tensors:
         if self.laid.get(id(old)) is not old:
             old.data.copy_(fresh.data)
         elif _bytes(old.detach()) != _bytes(fresh.detach()):
-            old.data = fresh.data
-            del self.laid[id(old)]
+            self._move(old, fresh)
+
+    def _move(self, old: Tensor, fresh: Tensor) -> None:
+        """Have a tensor that stands in a module lie where a new one does."""
+        old.data = fresh.data
+        self.laid.pop(id(old), None)
+        if old in self.made:
+            self._makes(old)
 
     def _stand_in_value(self, incoming: "Incoming", node: Any) -> Any:
         if node is None:
@@ -475,7 +516,7 @@ class Tensors:
         found = incoming.tensor(node[1]) if node[0] == "X" else incoming.value(node)
         if not _is_tensor(found):
             raise WireError("a message holds a module with a parameter that is none")
-        return found
+        return self._makes(found) if node[0] == "X" else found
 
     def _settle(self, number: int, name: str, value: Any) -> None:
         if isinstance(value, Parameter) and self._place(value) is None:
@@ -680,7 +721,7 @@ class Tensors:
         old = table.get(name)
         if isinstance(entry, dict) and "new" in entry:
             fresh = self._read(incoming, entry["new"])
-            module._parameters[name] = fresh
+            module._parameters[name] = self._makes(fresh) if slot[0] else fresh
             self.places[id(fresh)] = slot
             return
         if isinstance(entry, dict):
@@ -688,15 +729,20 @@ class Tensors:
             table[name] = self._module(1 - side, number)._parameters[other]
             return
         fresh = None if entry is None else self._read(incoming, entry)
-        if old is None or fresh is None or self._place(old) not in (None, slot):
+        if (
+            old is None
+            or fresh is None
+            or self._place(old) not in (None, slot)
+            or not self._may_write(incoming, slot, old)
+        ):
             if name not in table and isinstance(fresh, Parameter):
                 table = module._parameters
-            table[name] = fresh
+            table[name] = self._makes(fresh) if slot[0] else fresh
             return
         if old.shape == fresh.shape and old.dtype == fresh.dtype:
             self._fill(old, fresh)
         else:
-            old.data = fresh.data
+            self._move(old, fresh)
         old.requires_grad_(fresh.requires_grad)
         if old.is_leaf:
             old.grad = fresh.grad
@@ -785,14 +831,22 @@ class Crossed(torch.autograd.Function):
 
 
 def may_use(value: Any, name: str | None) -> bool | None:
-    """Of a module only its call and what its own class adds; None for anything else."""
+    """Of a module its call, its settings and what its own class adds; None for anything else."""
     if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, Tensor):
         return name in (None, "__call__")
     if not isinstance(value, Module):
         return None
     if name is None or name in ("forward", "__deepcopy__"):
         return True
-    return not name.startswith("_") and not hasattr(Module, name)
+    return not (name.startswith("_") or hasattr(Module, name) or _is_librarys(type(value), name))
+
+
+def _is_librarys(kind: type, name: str) -> bool:
+    """Whether a module has this of one of the library's classes: that runs where it is used."""
+    from autograder.engine.peer import public_name
+
+    found = next((one for one in kind.__mro__ if name in vars(one)), None)
+    return found is not None and public_name(found) is not None
 
 
 def may_give(value: Any) -> bool:

@@ -26,7 +26,7 @@ from autograder.engine.based import as_plain
 from autograder.engine.clock import Clock, here
 from autograder.engine.errors import said
 from autograder.engine.old import is_old
-from autograder.engine.peer import Gone, Policy, left_on, parts_of
+from autograder.engine.peer import Gone, Policy, is_iterator, left_on, parts_of, take_steps
 from autograder.engine.records import classes_in, is_one
 from autograder.engine.session import Student
 from autograder.engine.stand_ins import FORWARDED, remote_of
@@ -221,11 +221,12 @@ class Space(dict):
             value = student.name(name)
         except NameError as error:
             raise KeyError(name) from error
-        if not remotes_in(value) or not self.is_value(name):
+        if not remotes_in(value, all_of_them=True) or not self.is_value(name):
             return value
         value = as_plain(value)
         if objects := remotes_in(value):
             raise TypeError(f"your {name} is a {objects[0]} where a value is expected")
+        take_steps(value)
         return value
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -281,13 +282,15 @@ class Space(dict):
         self.classes |= classes_in(self, bound, self.helpers)
         crossed = peer is not None and peer.requests > before
         if crossed:
-            for name in [one for one in bound if one in self and remotes_in(self[one])]:
+            for name in [n for n in bound if n in self and remotes_in(self[n], all_of_them=True)]:
                 value = as_plain(self[name])
                 if self.is_value(name):
                     super().__setitem__(name, value)
                     if remotes_in(value):  # an answer gave an object in the place of a value
                         self.unmade.add(name)
                         super().__delitem__(name)
+                    else:
+                        take_steps(value)
         self.raisable |= {name: self[name] for name in bound if _is_raisable(self.get(name), name)}
         missing = {name for name in bound if name not in self}
         if failed and (crossed or facts(source).needed & self.unmade):
@@ -304,9 +307,9 @@ def _is_raisable(value: Any, name: str) -> bool:
     return (value.__module__, value.__qualname__) == (HOME, name)
 
 
-def remotes_in(value: Any) -> list[str]:
-    """The classes of an answer's own objects in a value, but for iterators."""
-    parts = [part for part in parts_of(value) if not hasattr(type(part), "__next__")]
+def remotes_in(value: Any, all_of_them: bool = False) -> list[str]:
+    """The classes of an answer's own objects in a value, but for those that are only iterated."""
+    parts = [part for part in parts_of(value) if all_of_them or not is_iterator(part)]
     found = map(remote_of, parts)
     names = [one.type_name for one in found if one is not None and one.kind == "object"]
     return names + [type(part).__name__ for part in parts if is_one(part)]

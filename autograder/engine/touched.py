@@ -1,0 +1,188 @@
+"""How an object of a test's was, so that what its methods change for an answer is seen and undone.
+
+An answer may call methods of what a test hands it. They run here and are the test's own, yet what
+they change is changed by the answer: it is told as if the object had crossed by value.
+"""
+
+import copy
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from autograder.engine import arrays
+from autograder.engine.aliases import is_same, other, parts_of, put_in
+from autograder.engine.library import parts_of as held_by
+from autograder.engine.records import HOME, LEAVES, is_one
+from autograder.engine.stand_ins import remote_of
+from autograder.engine.wire import HOLDERS, WireError
+
+MAX_PARTS = 10_000  # of an object in which changes are looked for
+MAX_BYTES = 4_000_000  # of an array or a tensor in it
+MODULE = "Module"  # what modules, what they hold and optimisers go by
+LIBRARYS = ("torch.nn", "torch.optim")
+CALLS = (None, "__call__", "__iter__", "__next__")  # what an object is handed over for
+
+
+def holder_of(target: Any, name: str | None) -> Any:
+    """The object whose method is called; None if this is a plain call, as of a function."""
+    if isinstance(target, types.MethodType):
+        target, name = target.__self__, target.__name__
+    if not _is_object(target) or (name in CALLS and kind_of(target) != MODULE):
+        return None
+    return target
+
+
+def kind_of(value: Any) -> str:
+    """What changes of an object are named by."""
+    return MODULE if _is_librarys(type(value)) else type(value).__name__
+
+
+def _is_librarys(kind: type) -> bool:
+    """Whether this is a class of modules or optimisers."""
+    return not hasattr(kind, "requires_grad") and any(
+        one.__module__.startswith(LIBRARYS) for one in kind.__mro__
+    )
+
+
+def _is_object(value: Any) -> bool:
+    """Whether this is an object of a class of the instructor's, or a module or optimiser."""
+    kind = type(value)
+    if remote_of(value) is not None or issubclass(kind, type | types.FunctionType):
+        return False
+    return is_one(value) or kind.__module__ == HOME or _is_librarys(kind)
+
+
+class Before:
+    """What an object holds, however deep, as it is now."""
+
+    def __init__(self, value: Any) -> None:
+        self.parts: list[tuple[Any, _Part]] = []  # with the object that holds each
+        seen: set[int] = set()
+        left = [(value, value)]
+        while left and len(seen) < MAX_PARTS:
+            holder, part = left.pop()
+            if type(part) in LEAVES or id(part) in seen:
+                continue
+            seen.add(id(part))
+            if _is_object(part):
+                holder, held = part, list(_attributes(part).values())
+            else:
+                held = held_by(part)
+            left += [(holder, one) for one in held]
+            if (made := _looked_at(part)) is not None:
+                self.parts.append((holder, made))
+
+    def changed(self) -> Iterator[tuple[Any, "_Part"]]:
+        """What has changed since, each with the object that holds it."""
+        return ((holder, part) for holder, part in self.parts if part.differs())
+
+
+class _Part:
+    """A list, a table or the like, in an object."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.copy, self.parts = copy.copy(value), parts_of(value)
+
+    def differs(self) -> bool:
+        """Whether it holds something else now."""
+        return not is_same(self.value, self.parts)
+
+    def undo(self) -> None:
+        """Have it hold again what it did."""
+        put_in(self.value, self.copy)
+
+
+class _Object(_Part):
+    """An object itself."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.held = value, _attributes(value)
+
+    def differs(self) -> bool:
+        """Whether an attribute is another one, or gone, or new and not only kept for later."""
+        now = _attributes(self.value)
+        new = (name for name in now.keys() - self.held.keys() if not _is_cached(self.value, name))
+        if any(new) or self.held.keys() - now.keys():
+            return True
+        return any(other(now[name], part) for name, part in self.held.items())
+
+    def undo(self) -> None:
+        """Give it the attributes that it had."""
+        for name in _attributes(self.value).keys() - self.held.keys():
+            object.__delattr__(self.value, name)
+        for name, part in self.held.items():
+            object.__setattr__(self.value, name, part)
+
+
+class _Array(_Part):
+    """An array."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.bits, self.copy = value, arrays.bits(value), value.copy()
+
+    def differs(self) -> bool:
+        """Whether an entry is another one."""
+        return arrays.bits(self.value) != self.bits
+
+    def undo(self) -> None:
+        """Give it the entries that it had."""
+        with suppress(WireError):  # its size is another one
+            arrays.overwrite(self.value, self.copy)
+
+
+class _Tensor(_Array):
+    """A tensor, with its gradient."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.bits = value, arrays.bits(value)
+        self.copy, self.wants = value.detach().clone(), value.requires_grad
+        self.grad = None if not value.is_leaf or value.grad is None else value.grad.clone()
+
+    def undo(self) -> None:
+        """Give it the entries that it had, in its own memory if they fit."""
+        value = self.value
+        if (value.shape, value.dtype) == (self.copy.shape, self.copy.dtype):
+            value.data.copy_(self.copy)
+        else:
+            value.data = self.copy
+        if value.is_leaf:
+            value.requires_grad_(self.wants).grad = self.grad
+
+
+def _looked_at(value: Any) -> _Part | None:
+    """How a part is now; None if it cannot change, or is too large to look at."""
+    if type(value) in HOLDERS:
+        return _Part(value)
+    if _is_object(value):
+        return _Object(value)
+    views = sys.modules.get("autograder.engine.views")
+    is_tensor = views is not None and views.is_tensor(value)
+    if not (arrays.is_array(value) or is_tensor) or value.nbytes > MAX_BYTES:
+        return None
+    try:
+        return _Tensor(value) if is_tensor else _Array(value)
+    except (WireError, RuntimeError):  # a tensor of a kind that does not cross
+        return None
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What an object holds, by the names of its attributes; none of its code runs."""
+    found = {}
+    for kind in type(value).__mro__:
+        for name, slot in vars(kind).items():
+            if type(slot) is types.MemberDescriptorType:
+                try:
+                    found[name] = slot.__get__(value)
+                except AttributeError:  # nothing stands there
+                    continue
+    if type(value).__dictoffset__:
+        found |= object.__getattribute__(value, "__dict__")
+    return found
+
+
+def _is_cached(value: Any, name: str) -> bool:
+    """Whether a new attribute is what a `cached_property` keeps."""
+    return hasattr(getattr(type(value), name, None), "attrname")
