@@ -29,6 +29,7 @@ from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins.zipcollect import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import parse_utc
 
+from autograder.apart import MEMORY, apart
 from autograder.course import CourseError
 from autograder.failures import WHOLE_CLASS, sentence_of
 from autograder.names import clean_log, shown
@@ -41,6 +42,8 @@ MAX_PARTS = 20
 MAX_LENGTH = 400  # bytes of a whole path: what looks at one may take the square of it
 FOLDER = 4000  # bytes that an empty folder takes on a disk, about
 LMS_FILES = 100_000  # in what was downloaded: a whole class may be in one archive
+MAX_HEADER = 1 << 14  # bytes of what a tar says of one member
+MIN_SECONDS, SLOWEST = 20, 10_000_000  # of processor time for an archive; bytes in a second more
 MAX_NESTED = 50_000_000  # bytes of an archive in an archive
 MAX_INNER = 5000  # archives in an archive
 INNER = ".unpacked"  # ends the name of a folder that was an archive in an archive
@@ -100,6 +103,18 @@ class Unpacked(NamedTuple):
     size: int  # bytes
 
 
+class _Header(tarfile.TarInfo):
+    """A tar's header, which is read only if it is as long as an honest one may be.
+
+    Python's tarfile looks for a number in it, in time that grows with the square of its length.
+    """
+
+    def _proc_member(self, tarfile: tarfile.TarFile) -> Any:
+        if not (self.isreg() or self.isdir()) and self.size > MAX_HEADER:
+            raise ValueError(f"it has a header of {self.size} bytes")
+        return super()._proc_member(tarfile)  # pyright: ignore[reportAttributeAccessIssue]
+
+
 @dataclass
 class _Member:
     """One member of an archive, as it calls itself."""
@@ -115,29 +130,59 @@ def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> Unp
 
     Links, names that lead out of the target, doubled names and members that cannot be read are left
     out. An archive that would unfold to more than the bounds (by default 200 MB, 1000 files or 100
-    times its size) is refused with CourseError, and nothing stays.
+    times its size), or that takes too long, is refused with CourseError, and nothing stays.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(target):
         raise CourseError(f"{target} exists; name a folder that does not.")
-    bounds = bounds or Bounds(MAX_FILES, MAX_UNPACKED)
+    bounds = (bounds or Bounds(MAX_FILES, MAX_UNPACKED)).of(archive)
+    seconds = MIN_SECONDS + bounds.size // SLOWEST
     try:  # in a folder of a name that nobody can have taken
         with TemporaryDirectory(
             prefix=".unpacking-", dir=target.parent, ignore_cleanup_errors=True
         ) as folder:
             partial = Path(folder) / "content"
             partial.mkdir()
-            unpacked = _unpack(archive, partial, bounds.of(archive))
+            told = apart(lambda: _told(archive, partial, bounds), seconds)
+            unpacked = _heard(archive, told, seconds)
             partial.replace(target)
-    except CourseError:
-        raise
-    except BROKEN as error:
-        raise CourseError(f"{archive} is no archive that can be read ({error}).") from error
-    except Exception as error:  # whatever a library makes of bytes that somebody chose
-        if _concerns_all(error):
-            raise
-        raise CourseError(f"{archive} cannot be unpacked ({_words(error)}).") from error
+    except OSError as error:
+        raise _refusal(archive, error) from error
     return unpacked
+
+
+def _told(archive: Path, target: Path, bounds: Bounds) -> dict[str, Any]:
+    """Unpack, and say how it went in a way that can be written to another process."""
+    try:
+        return {"unpacked": _unpack(archive, target, bounds)}
+    except Exception as error:  # noqa: BLE001  (whatever a library makes of somebody's bytes)
+        try:
+            return {"refused": str(_refusal(archive, error))}
+        except OSError as ends:
+            return {"ends": [ends.errno, ends.strerror, str(target)]}
+
+
+def _heard(archive: Path, told: Any, seconds: int) -> Unpacked:
+    if told is None:
+        raise CourseError(
+            f"{archive} cannot be unpacked in {seconds} s and {MEMORY >> 20} MB; it was refused."
+        )
+    if "ends" in told:
+        raise OSError(*told["ends"])
+    if "refused" in told:
+        raise CourseError(told["refused"])
+    return Unpacked(*told["unpacked"])
+
+
+def _refusal(archive: Path, error: Exception) -> CourseError:
+    """An error in words; raised again if it is no one archive's trouble."""
+    if isinstance(error, CourseError):
+        return error
+    if isinstance(error, BROKEN):
+        return CourseError(f"{archive} is no archive that can be read ({error}).")
+    if _concerns_all(error):
+        raise error
+    return CourseError(f"{archive} cannot be unpacked ({_words(error)}).")
 
 
 def _concerns_all(error: Exception) -> bool:
@@ -185,7 +230,7 @@ def _members(archive: Path, target: Path, bounds: Bounds) -> Iterator[Iterator[_
             found = (_zipped(file, info) for info in infos)
         else:
             plain = stack.enter_context(_uncompressed(archive, target, bounds))
-            tar = stack.enter_context(tarfile.open(plain, "r:"))
+            tar = stack.enter_context(tarfile.open(plain, "r:", tarinfo=_Header))
             infos = [info for info, _ in zip(tar, range(bounds.files + 1), strict=False)]
             found = (_tarred(tar, info) for info in infos)
         if len(infos) > bounds.files:
