@@ -221,7 +221,7 @@ def read_markers(root: Path) -> Markers:
         config = PyFileConfigLoader(path.name, path=str(root)).load_config()
     except (SyntaxError, NameError, ImportError, AttributeError, OSError) as error:
         raise CourseError(f"{path} cannot be read ({error}); mend it.") from error
-    clear, tests = config.get("ClearSolutions", {}), config.get("ClearHiddenTests", {})
+    clear = config.get("ClearSolutions", {})
     scheme, around = config.get("ClearMarkScheme", {}), config.get("IncludeHeaderFooter", {})
     standard = Markers()
     stub = clear.get("code_stub", standard.code_stub)
@@ -229,12 +229,31 @@ def read_markers(root: Path) -> Markers:
         stub.get("python", standard.code_stub) if isinstance(stub, dict) else stub,
         clear.get("text_stub", standard.text_stub),
         _pair(clear, "solution_delimeter", standard.solution),
-        _pair(tests, "test_delimeter", standard.hidden),
+        markers_of_hidden(config),
         _pair(scheme, "mark_scheme_delimeter", standard.scheme),
         root / around["header"] if around.get("header") else None,
         root / around["footer"] if around.get("footer") else None,
         bool(config.get("Autograder", {}).get("reference_stands_in", False)),
     )
+
+
+def markers_of_hidden(config: Any) -> tuple[str, str]:
+    """What stands in a line that begins a hidden part, and in one that ends it."""
+    return _pair(config.get("ClearHiddenTests", {}), "test_delimeter", Markers().hidden)
+
+
+def visible_part(source: str, *pairs: tuple[str, str]) -> str:
+    """A test's source without its hidden parts; one that nothing ends goes on to the end."""
+    kept: list[str] = []
+    until: str | None = None  # what ends the part that a line is in
+    for line in source.split("\n"):
+        if until is not None:
+            until = None if until in line else until
+            continue
+        until = next((end for begin, end in pairs if begin in line), None)
+        if until is None:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _pair(table: dict, name: str, standard: tuple[str, str]) -> tuple[str, str]:
@@ -395,7 +414,8 @@ def _versions(
     lines = source.split("\n")
     marked = {line for region in solved for line in region}
     kept = "\n".join(line for n, line in enumerate(lines, 1) if n not in marked)
-    return kept, _with_stub(source, solved, stub) if solved else stub, ()
+    released = _with_stub(source, solved, stub) if solved else stub
+    return kept, visible_part(released, markers.hidden), ()
 
 
 def _regions(where: str, source: str, marks: tuple[str, str]) -> tuple[tuple[int, int], ...]:

@@ -260,7 +260,8 @@ def gradescope(result: Result, cells: Mapping[tuple[str, str], "Cell"]) -> dict[
     """Gradescope's results.json for one submission.
 
     A test's visible part is shown at once; its points, and that it has a hidden part at all, only
-    after the grades are published. `cells` are the instructor's, by (notebook, grade_id).
+    after the grades are published. No time is told: an answer could sleep for as many seconds as a
+    hidden test's input says. `cells` are the instructor's, by (notebook, grade_id).
     """
     tests: list[dict[str, Any]] = []
     for notebook in result.notebooks:
@@ -272,7 +273,6 @@ def gradescope(result: Result, cells: Mapping[tuple[str, str], "Cell"]) -> dict[
     score = sum(verdict.score for n in result.notebooks for verdict in n.verdicts)
     return {
         "score": round(score, 6),
-        "execution_time": round(result.seconds, 3),
         "output": "\n".join(reason for reason in reasons if reason),
         "output_format": "text",
         "test_output_format": "text",

@@ -24,6 +24,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.converters.base import BaseConverter
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from autograder.assignment import Markers, markers_of_hidden, visible_part
 from autograder.diagnose import MISSING, UNANSWERED, claim_of, stopped_unseen
 from autograder.feedback import HIDDEN, LONGEST_SOURCE, cut
 from autograder.names import clean_log, plain, shown
@@ -31,7 +32,6 @@ from autograder.pages import POLICY
 from autograder.places import kinds_in, students_in
 from autograder.rebuild import NOTES, harmless
 from autograder.scan import coloured
-from autograder.source import visible_part
 
 PASSED = "Visible tests passed"  # what a notebook prints before its hidden tests begin
 TRY_IT = "Run this cell in your notebook to see the details."
@@ -88,7 +88,8 @@ class ForStudents(NbGraderPreprocessor):
         """Shorten the notebook and put a summary first."""
         said = {_name(cell): verdicts(cell) for cell in nb.cells if _is_test(cell)}
         by_hand = any(_is_written(cell) for cell in nb.cells)
-        cells = [shown for cell in nb.cells if (shown := _shown(cell)) is not None]
+        marks = (markers_of_hidden(self.config), Markers().hidden)
+        cells = [shown for cell in nb.cells if (shown := _shown(cell, marks)) is not None]
         nb.cells = [new_markdown_cell(_summary(said, by_hand=by_hand)), *cells]
         nb.metadata = NotebookNode({"language_info": {"name": "python"}})
         return nb, resources
@@ -162,7 +163,7 @@ def _is_written(cell: NotebookNode) -> bool:
     return bool(marks.get("grade") and marks.get("solution"))
 
 
-def _shown(cell: NotebookNode) -> NotebookNode | None:
+def _shown(cell: NotebookNode, hidden: tuple[tuple[str, str], ...]) -> NotebookNode | None:
     """What of a cell a student gets back: prose by its heading, a test by its verdict."""
     if cell.metadata.get("autograder", {}).get("extra"):
         return None
@@ -170,7 +171,9 @@ def _shown(cell: NotebookNode) -> NotebookNode | None:
     if _is_test(cell):
         more = _more(cell)
         outputs = [_told(sentence, more) for sentence in verdicts(cell)]
-        return _code(visible_part(cell.source), marks, outputs)
+        # what was handed out; a notebook that another grader wrote does not say it
+        source = str(cell.metadata.get("autograder", {}).get("released", cell.source))
+        return _code(visible_part(source, *hidden), marks, outputs)
     if cell.get("id") == NOTES:
         return _text(cell.source, {}) if NOTED.fullmatch(cell.source) else None
     if marks.get("solution"):

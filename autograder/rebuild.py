@@ -122,6 +122,8 @@ def _cell(cell: Cell, result: NotebookResult, verdict: Verdict | None) -> dict[s
         metadata["autograder"] = {"released": harmless(cell.stub)}
     if verdict is not None:  # the feedback page says it from here
         metadata["autograder"] = {"told": harmless(verdict.told), "hidden": verdict.hidden}
+    if cell.kind == "test" and cell.hidden:
+        metadata.setdefault("autograder", {})["released"] = harmless(cell.stub)
     return _node(cell.cell_type, cell.id, source, metadata, outputs)
 
 

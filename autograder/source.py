@@ -155,12 +155,6 @@ def fill_in(cell: Cell, answer: str) -> Cell:
     return Cell(cell.kind, answer, cell.line, cell.id, cell.points, cell.export)
 
 
-def visible_part(source: str) -> str:
-    """A test cell's source without its hidden tests."""
-    hidden = re.compile(rf"{BEGIN_HIDDEN}.*?{END_HIDDEN}\n?", re.DOTALL)
-    return hidden.sub("", source)
-
-
 def _cells(path: Path, text: str) -> Iterable[Cell]:
     headers = [
         (number, line.rstrip())

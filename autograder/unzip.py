@@ -18,7 +18,8 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -28,6 +29,7 @@ from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins.zipcollect import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import parse_utc
 
+from autograder.apart import MEMORY, apart
 from autograder.course import CourseError
 from autograder.failures import WHOLE_CLASS, sentence_of
 from autograder.names import clean_log, shown
@@ -37,8 +39,11 @@ MAX_UNPACKED = 200_000_000  # bytes
 MAX_RATIO = 100
 MAX_PATH = 200  # bytes of one name in a path
 MAX_PARTS = 20
+MAX_LENGTH = 400  # bytes of a whole path: what looks at one may take the square of it
 FOLDER = 4000  # bytes that an empty folder takes on a disk, about
 LMS_FILES = 100_000  # in what was downloaded: a whole class may be in one archive
+MAX_HEADER = 1 << 14  # bytes of what a tar says of one member
+MIN_SECONDS, SLOWEST = 20, 10_000_000  # of processor time for an archive; bytes in a second more
 MAX_NESTED = 50_000_000  # bytes of an archive in an archive
 MAX_INNER = 5000  # archives in an archive
 INNER = ".unpacked"  # ends the name of a folder that was an archive in an archive
@@ -98,6 +103,18 @@ class Unpacked(NamedTuple):
     size: int  # bytes
 
 
+class _Header(tarfile.TarInfo):
+    """A tar's header, which is read only if it is as long as an honest one may be.
+
+    Python's tarfile looks for a number in it, in time that grows with the square of its length.
+    """
+
+    def _proc_member(self, tarfile: tarfile.TarFile) -> Any:
+        if not (self.isreg() or self.isdir()) and self.size > MAX_HEADER:
+            raise ValueError(f"it has a header of {self.size} bytes")
+        return super()._proc_member(tarfile)  # pyright: ignore[reportAttributeAccessIssue]
+
+
 @dataclass
 class _Member:
     """One member of an archive, as it calls itself."""
@@ -113,29 +130,59 @@ def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> Unp
 
     Links, names that lead out of the target, doubled names and members that cannot be read are left
     out. An archive that would unfold to more than the bounds (by default 200 MB, 1000 files or 100
-    times its size) is refused with CourseError, and nothing stays.
+    times its size), or that takes too long, is refused with CourseError, and nothing stays.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(target):
         raise CourseError(f"{target} exists; name a folder that does not.")
-    bounds = bounds or Bounds(MAX_FILES, MAX_UNPACKED)
+    bounds = (bounds or Bounds(MAX_FILES, MAX_UNPACKED)).of(archive)
+    seconds = MIN_SECONDS + bounds.size // SLOWEST
     try:  # in a folder of a name that nobody can have taken
         with TemporaryDirectory(
             prefix=".unpacking-", dir=target.parent, ignore_cleanup_errors=True
         ) as folder:
             partial = Path(folder) / "content"
             partial.mkdir()
-            unpacked = _unpack(archive, partial, bounds.of(archive))
+            told = apart(lambda: _told(archive, partial, bounds), seconds)
+            unpacked = _heard(archive, told, seconds)
             partial.replace(target)
-    except CourseError:
-        raise
-    except BROKEN as error:
-        raise CourseError(f"{archive} is no archive that can be read ({error}).") from error
-    except Exception as error:  # whatever a library makes of bytes that somebody chose
-        if _concerns_all(error):
-            raise
-        raise CourseError(f"{archive} cannot be unpacked ({_words(error)}).") from error
+    except OSError as error:
+        raise _refusal(archive, error) from error
     return unpacked
+
+
+def _told(archive: Path, target: Path, bounds: Bounds) -> dict[str, Any]:
+    """Unpack, and say how it went in a way that can be written to another process."""
+    try:
+        return {"unpacked": _unpack(archive, target, bounds)}
+    except Exception as error:  # noqa: BLE001  (whatever a library makes of somebody's bytes)
+        try:
+            return {"refused": str(_refusal(archive, error))}
+        except OSError as ends:
+            return {"ends": [ends.errno, ends.strerror, str(target)]}
+
+
+def _heard(archive: Path, told: Any, seconds: int) -> Unpacked:
+    if told is None:
+        raise CourseError(
+            f"{archive} cannot be unpacked in {seconds} s and {MEMORY >> 20} MB; it was refused."
+        )
+    if "ends" in told:
+        raise OSError(*told["ends"])
+    if "refused" in told:
+        raise CourseError(told["refused"])
+    return Unpacked(*told["unpacked"])
+
+
+def _refusal(archive: Path, error: Exception) -> CourseError:
+    """An error in words; raised again if it is no one archive's trouble."""
+    if isinstance(error, CourseError):
+        return error
+    if isinstance(error, BROKEN):
+        return CourseError(f"{archive} is no archive that can be read ({error}).")
+    if _concerns_all(error):
+        raise error
+    return CourseError(f"{archive} cannot be unpacked ({_words(error)}).")
 
 
 def _concerns_all(error: Exception) -> bool:
@@ -183,7 +230,7 @@ def _members(archive: Path, target: Path, bounds: Bounds) -> Iterator[Iterator[_
             found = (_zipped(file, info) for info in infos)
         else:
             plain = stack.enter_context(_uncompressed(archive, target, bounds))
-            tar = stack.enter_context(tarfile.open(plain, "r:"))
+            tar = stack.enter_context(tarfile.open(plain, "r:", tarinfo=_Header))
             infos = [info for info, _ in zip(tar, range(bounds.files + 1), strict=False)]
             found = (_tarred(tar, info) for info in infos)
         if len(infos) > bounds.files:
@@ -230,15 +277,18 @@ def _inside(target: Path, member: _Member) -> Path | None:
     parts = PurePosixPath(name).parts
     if not parts or not member.is_plain or name.startswith("/") or len(parts) > MAX_PARTS:
         return None
-    if any(part == ".." or not _is_a_name(part) for part in parts):
+    if any(part == ".." or not _is_a_name(part) for part in parts) or _size(name) > MAX_LENGTH:
         return None
     path = target.joinpath(*parts)
     return None if path.is_file() else path
 
 
 def _is_a_name(part: str) -> bool:
-    size = len(part.encode("utf-8", "surrogatepass"))
-    return ":" not in part and "\0" not in part and size <= MAX_PATH
+    return ":" not in part and "\0" not in part and _size(part) <= MAX_PATH
+
+
+def _size(name: str) -> int:
+    return len(name.encode("utf-8", "surrogatepass"))
 
 
 def _copy(member: _Member, path: Path, room: _Room) -> None:
@@ -325,6 +375,7 @@ class SafeCollector(FileNameCollectorPlugin):
 
     Nobody hands in for somebody else: the outermost folder or file below the download whose name
     says a student decides, and what was in an archive in an archive is that archive's student's.
+    Where the download is one archive, that is the whole class's, whatever it is called.
     """
 
     def __init__(self, **options: Any):
@@ -334,11 +385,18 @@ class SafeCollector(FileNameCollectorPlugin):
         app: Any = self.parent
         known = isinstance(app, ZipCollectApp)
         self._root = Path(app._format_collect_path(app.extracted_directory)) if known else None
-        self._seen: dict[str, set[str]] = {}  # notebooks, by student
+        self._given = Path(app._format_collect_path(app.archive_directory)) if known else None
+        self._seen: dict[str, _Collected] = {}  # by student
         self._untimed: set[str] = set()  # students of whom a file says no time
+        self._hand_ins: dict[Path, int] = {}  # files looked at, by the folder that says whose
+        self._said = lru_cache(10_000)(self._asked)
 
     def collect(self, submitted_file: str) -> dict | None:
         """Student, notebook and time as the file's name says; None to skip it."""
+        file = Path(submitted_file)
+        if self._is_one_too_many(file):
+            self.log.error("%s was left out: more than %s files", submitted_file, MAX_FILES)
+            return None
         found = super().collect(submitted_file)
         keys = ("student_id", "file_id")
         if not found or not all(isinstance(found.get(key), str) for key in keys):
@@ -347,10 +405,11 @@ class SafeCollector(FileNameCollectorPlugin):
         if not _stays_inside(student, notebook):
             self.log.error("%s was left out: it names %r, %r", submitted_file, student, notebook)
             return None
-        if _is_timestamp(notebook, Path(submitted_file).suffix):
+        goes_to = _destination(notebook, submitted_file)
+        if goes_to.parts[0].casefold() == "timestamp.txt":  # where nbgrader writes it
             self.log.error("%s was left out: nobody says when it was handed in", submitted_file)
             return None
-        owner = self._owner(Path(submitted_file))
+        owner = self._owner(file)
         if owner.student != student:
             whose = "its archive's name says no student"
             whose = f"comes from {owner.student!r}" if owner.student else whose
@@ -360,26 +419,68 @@ class SafeCollector(FileNameCollectorPlugin):
         if not _is_a_time(owner.time):
             del found["timestamp"]
             self._untimed.add(student)
-        seen = self._seen.setdefault(student, set())
-        if notebook in seen and student in self._untimed:  # nothing says which is the newer one
+        seen = self._seen.setdefault(student, _Collected())
+        # without times nothing says which is the newer one
+        if not seen.take(goes_to, again=student not in self._untimed):
             self.log.error("%s was left out: there is another for %r", submitted_file, student)
             return None
-        seen.add(notebook)
         return found
+
+    def _is_one_too_many(self, file: Path) -> bool:
+        """Whether a hand-in had its number of files already; each takes time to look at."""
+        if file.suffix not in self.valid_ext:
+            return False
+        folder = next((above for above in file.parents if above in self._hand_ins), None)
+        if folder is None:
+            return False
+        self._hand_ins[folder] += 1
+        return self._hand_ins[folder] > MAX_FILES
 
     def _owner(self, file: Path) -> "_Said":
         """Who handed in a file, and when, by the outermost name that says so."""
         root, parts = self._below(file)
         said = self._said(file)
-        for place, part in enumerate(parts):
+        shared = self._shared(parts)
+        for place, part in enumerate(parts[:-1]):
             folder = root.joinpath(*parts[:place])
-            if part.endswith(INNER) and place < len(parts) - 1:
+            found = self._named(folder, part, file.suffix, said.start)
+            if part.endswith(INNER):
                 name = part.removesuffix(INNER)
                 whole = self._said(folder / f"{name}{file.suffix}")
-                return self._named(folder, name, file.suffix, len(str(file))) or whole
-            if earlier := self._named(folder, part, file.suffix, said.start):
-                return earlier
-        return said
+                found = self._named(folder, name, file.suffix, len(str(file))) or whole
+            elif not found and place >= shared:
+                found = self._holding(folder, part, parts[place + 1 :])
+            if found:
+                self._hand_ins.setdefault(folder / part, 1)
+                return found
+        return self._named(file.parent, parts[-1], file.suffix, said.start) or said
+
+    def _shared(self, parts: tuple[str, ...]) -> int:
+        """How many of the outermost folders are the class's: its archive, a folder called as it."""
+        if not self._class_archive or parts[0] != self._class_archive:
+            return 0
+        return 2 if parts[1:2] == parts[:1] else 1
+
+    @cached_property
+    def _class_archive(self) -> str:
+        """The folder of the one archive that the download is; empty if it is not one."""
+        if self._given is None or self._root is None:
+            return ""
+        given = [path for path in self._given.iterdir() if not path.name.startswith(".")]
+        others = [path for path in given if path.is_dir() or not (self._root / path.name).is_file()]
+        return _stem(others[0]).name if len(others) == 1 and others[0].is_file() else ""
+
+    def _holding(self, folder: Path, part: str, below: tuple[str, ...]) -> "_Said | None":
+        """What the name of a folder says for a file in it, wherever in it the file lies.
+
+        Folders between the two are left out one by one: one of them may say another student.
+        """
+        inside = len(str(folder / "x")) - 1
+        for start in range(len(below)):
+            said = self._said(folder.joinpath(part, *below[start:]))
+            if inside <= said.start <= said.end <= inside + len(part):
+                return said
+        return None
 
     def _named(self, folder: Path, part: str, suffix: str, before: int) -> "_Said | None":
         """What one part of a path says first on its own, left of where a student is found."""
@@ -393,7 +494,7 @@ class SafeCollector(FileNameCollectorPlugin):
                 first = said  # the more there is to the right of a time, the more is it whole
         return first
 
-    def _said(self, path: Path) -> "_Said":
+    def _asked(self, path: Path) -> "_Said":
         """What the regular expression finds in a path."""
         found = re.match(self.named_regexp, str(path))
         if not found or not found["student_id"]:
@@ -409,6 +510,24 @@ class SafeCollector(FileNameCollectorPlugin):
         return file.parent, (file.name,)
 
 
+@dataclass
+class _Collected:
+    """Where the files of one student go, below his folder."""
+
+    files: set[PurePosixPath] = field(default_factory=set)
+    folders: set[PurePosixPath] = field(default_factory=set)
+
+    def take(self, file: PurePosixPath, *, again: bool) -> bool:
+        """Whether a file may go there: nothing else is there, or there may be one again."""
+        if file in self.files:
+            return again
+        if file in self.folders or any(folder in self.files for folder in file.parents):
+            return False
+        self.files.add(file)
+        self.folders.update(file.parents)
+        return True
+
+
 class _Said(NamedTuple):
     """What a path says by the regular expression."""
 
@@ -418,9 +537,10 @@ class _Said(NamedTuple):
     time: str | None = None
 
 
-def _is_timestamp(notebook: str, ending: str) -> bool:
-    """Whether a file would lie where nbgrader writes when it was handed in."""
-    return f"{PurePosixPath(notebook).with_suffix(ending)}".casefold() == "timestamp.txt"
+def _destination(notebook: str, file: str) -> PurePosixPath:
+    """Where nbgrader puts a file, below its student's folder; it counts endings in this way."""
+    ending = os.path.splitext(file)[1]  # noqa: PTH122
+    return PurePosixPath(os.path.splitext(notebook)[0] + ending)  # noqa: PTH122
 
 
 def _stays_inside(student: str, notebook: str) -> bool:

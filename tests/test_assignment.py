@@ -163,6 +163,15 @@ def test_regions_in_the_middle_are_cut_as_nbgrader_cuts_them(tmp_path: Path):
     assert read.cell("t").hidden == ((2, 4),)
 
 
+def test_a_cell_graded_by_hand_is_handed_out_without_its_hidden_part(tmp_path: Path):
+    source = (
+        "### BEGIN SOLUTION\nx = 1\n### END SOLUTION\n# BEGIN HIDDEN TESTS\nx\n# END HIDDEN TESTS"
+    )
+    made = cell(source, "f", solution=True, grade=True, points=1)
+    read = make(tmp_path / "week", made).notebooks[0]
+    assert read.cell("f").stub == "# YOUR CODE HERE\nraise NotImplementedError()"
+
+
 @pytest.mark.parametrize(
     ("cells", "words"),
     [

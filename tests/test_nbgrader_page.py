@@ -6,14 +6,19 @@ import re
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
+from traitlets.config import Config
 
+from autograder.assignment import read_assignment
 from autograder.nbgrader_page import ForStudents, inert
 from autograder.rebuild import inert as as_in_formgrader
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from autograder.rebuild import rebuild
+from autograder.results import NotebookResult
+from tests.small_course import NAME, RIGHT, hand_in, make_course, marks, nbgrader
 
 PAGE = """
 c.GenerateFeedback.exporter_class = "autograder.nbgrader_page.StudentPage"
@@ -142,6 +147,41 @@ def test_a_page_made_of_a_notebook_that_another_grader_wrote_is_as_safe():
         assert set(cell.metadata) <= {"nbgrader"}
         assert "<" not in cell.metadata.get("nbgrader", {}).get("grade_id", "")
     assert "title" not in nb.metadata
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "settings"),
+    [
+        ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS", {}),
+        ("# BEGIN HIDDEN TESTS: sizes", "#END HIDDEN TESTS", {}),
+        ("# BEGIN HIDDEN TESTS", "", {}),
+        ("# secret", "# open", {"begin_test_delimeter": "secret", "end_test_delimeter": "open"}),
+        ("# BEGIN HIDDEN TESTS", "# END HIDDEN TESTS", {"begin_test_delimeter": "secret"}),
+    ],
+)
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_hidden_test_is_not_on_the_page_whatever_marks_it(
+    tmp_path: Path, begin: str, end: str, settings: dict[str, str], ours: bool
+):
+    source = f"assert f(2) == 4\n{begin}\nassert f(57) == 114\n{end}"
+    test = new_code_cell(source, metadata=marks("f-values", 1, grade=True, locked=True))
+    if ours and end:
+        test = graded_by_us(tmp_path, test, settings)
+        settings = {}  # they may be others by now
+    config = Config(ClearHiddenTests=settings)
+    nb, _ = ForStudents(config=config).preprocess(new_notebook(cells=[test]), {})
+    assert "f(2)" in nb.cells[-1].source and "f(57)" not in str(nb)
+
+
+def graded_by_us(folder: Path, test: Any, settings: dict[str, str]) -> Any:
+    """A test cell as it is in a notebook that this grader wrote."""
+    lines = [f"c.ClearHiddenTests.{name} = {value!r}" for name, value in settings.items()]
+    (folder / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
+    answer = new_code_cell("def f(x): return 2 * x", metadata=marks("f", solution=True))
+    (folder / NAME).mkdir()
+    nbformat.write(new_notebook(cells=[answer, test]), folder / NAME / "numbers.ipynb")
+    notebook = read_assignment(folder / NAME).notebooks[0]
+    return nbformat.reads(rebuild(notebook, NotebookResult("numbers")), 4).cells[-1]
 
 
 def test_whatever_a_template_loads_is_taken_out():

@@ -200,6 +200,24 @@ def test_no_other_process_is_seen(inside: Spawned):
     assert "Permission" in run(inside, "open('/proc/1/mem', 'rb')")
 
 
+def test_it_cannot_take_back_that_it_goes_first_when_memory_runs_out(inside: Spawned):
+    code = """
+        import glob, os, threading
+        wait = threading.Event()
+        threading.Thread(target=wait.wait).start()
+        answer = []
+        for path in [*glob.glob("/proc/*/oom_*adj"), *glob.glob("/proc/self/task/*/oom_*adj")]:
+            try:
+                open(path, "w").write("0")
+                answer.append(path)
+            except OSError:
+                pass
+        wait.set()
+        answer.append(open("/proc/self/oom_score_adj").read().strip())
+    """
+    assert run(inside, code) == ["1000"]
+
+
 def test_the_environment_is_bare(monkeypatch: pytest.MonkeyPatch, who: str):
     monkeypatch.setenv("SECRET_OF_THE_TEACHER", "x")
     with (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from autograder.course import Course
-from autograder.source import SourceError, notebook, read_source, visible_part
+from autograder.source import SourceError, notebook, read_source
 
 SOUND = '''\
 # %% [markdown]
@@ -79,12 +79,6 @@ def test_the_notebook_has_nbgraders_marks(write):
 def test_the_same_source_gives_the_same_bytes(write):
     path = write(SOUND)
     assert notebook(read_source(path)) == notebook(read_source(path))
-
-
-def test_the_visible_part_has_no_hidden_test(write):
-    visible = visible_part(read_source(write(SOUND)).cells[4].source)
-    assert "2 and 3" in visible
-    assert "20" not in visible and "HIDDEN" not in visible
 
 
 BROKEN = {

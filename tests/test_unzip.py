@@ -1,5 +1,6 @@
 """Archives are unpacked within bounds; what is bad in one never keeps anybody else's work back."""
 
+import errno
 import gzip
 import io
 import os
@@ -9,7 +10,9 @@ import stat
 import struct
 import tarfile
 import zipfile
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,6 +181,75 @@ def test_a_gzip_that_unfolds_without_end_is_refused(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.tar.gz"]
 
 
+def with_header(kind: bytes, size: int) -> bytes:
+    """A tar whose member has a header of digits, in which a regular expression goes astray."""
+    head, member = tarfile.TarInfo("x"), tarfile.TarInfo("ps1.ipynb")
+    head.type, head.size = kind, size
+    digits = b"1" * size + bytes(-size % 512)
+    return head.tobuf(tarfile.USTAR_FORMAT) + digits + member.tobuf() + bytes(1024)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE])
+@pytest.mark.parametrize("ending", ["tar", "tar.gz"])
+def test_a_tar_with_a_long_header_is_refused_before_it_is_read(
+    tmp_path: Path, kind: bytes, ending: str
+):
+    content = with_header(kind, 800_000)
+    archive = tmp_path / f"a.{ending}"
+    archive.write_bytes(gzip.compress(content) if ending == "tar.gz" else content)
+    with pytest.raises(CourseError, match=r"cannot be unpacked .it has a header of 800000 bytes"):
+        safe_unzip(archive, tmp_path / "out")
+    member = tarfile.TarInfo(f"{'deep/' * 15}{'long' * 40}.ipynb")
+    member.pax_headers = {"SCHILY.xattr.comment": "c" * 8000}
+    assert safe_unzip(tarred(tmp_path / "b.tar.gz", (member, b"{}")), tmp_path / "b").left == []
+
+
+def without_end(*_: object) -> Any:
+    """Work that does not end by itself."""
+    while True:
+        pass
+
+
+def without_measure(*_: object) -> Any:
+    """Work that takes all memory, whatever is caught on the way."""
+    taken = []
+    while True:
+        taken.append(bytearray(1 << 24))
+
+
+def test_an_archive_that_takes_time_or_memory_without_end_is_refused_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    for name in "abc":
+        zipped(folder / f"{name}.zip", **{f"{name}.ipynb": b"{}"})
+    true = unzip._unpack
+    odd = {"a.zip": without_end, "b.zip": without_measure}
+    monkeypatch.setattr(unzip, "_unpack", lambda *of: odd.get(of[0].name, true)(*of))
+    monkeypatch.setattr(unzip, "MIN_SECONDS", 1)
+    unzip.SafeExtractor().extract(str(folder), str(tmp_path / "out"))
+    assert [path.name for path in (tmp_path / "out").rglob("*")] == ["c", "c.ipynb"]
+    said = [text for text in caplog.messages if "left out" in text]
+    assert "a.zip cannot be unpacked in 1 s and 1024 MB; it was refused." in said[0]
+    assert "b.zip cannot be unpacked" in said[1] and len(said) == 2
+
+
+def test_a_full_disk_ends_it_for_all_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    zipped(folder / "a.zip", a=b"a")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(unzip, "_copy", full)
+    with pytest.raises(SystemExit, match="The disk is full"):
+        unzip.SafeExtractor().extract(str(folder), str(tmp_path / "out"))
+
+
 def test_a_member_that_cannot_be_read_is_left_out_alone(tmp_path: Path):
     names = ("good", "broken", "n" * 250, "dir", "dir/below", "late")
     archive = zipped(tmp_path / "a.zip", **{name: name.encode() * 9 for name in names})
@@ -218,12 +290,33 @@ def test_of_doubled_files_the_first_is_collected_unless_times_say_more():
     assert "timestamp" not in (collector.collect("dan_nb_no time.ipynb") or {"timestamp": 1})
 
 
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        (["ps1.ipynb", "ps1.v2.ipynb", "ps2.ipynb"], [True, False, True]),
+        (["data.csv", "data.csv/x.csv", "other/x.csv"], [True, False, True]),
+        (["data.csv/a/x.csv", "data.csv", "data.csv/a.csv"], [True, False, True]),
+        (["data.csv/a.csv/x.csv", "data.csv/a.csv"], [True, False]),
+    ],
+)
+def test_of_files_that_would_lie_in_one_place_the_first_is_collected(
+    names: list[str], taken: list[bool]
+):
+    collector = SafeCollector(
+        named_regexp=r".*/(?P<student_id>[a-z]+)_\d_(?P<file_id>.*)\.\w+$",
+        valid_ext=[".ipynb", ".csv"],
+    )
+    collector._root = Path("/x")
+    said = [collector.collect(f"/x/eve_1_{name}") is not None for name in names]
+    assert said == taken
+
+
 def collected(folder: Path, regexp: str, tmp_path: Path) -> dict[str, str]:
     """Student -> file, of what is unpacked from a download; in nbgrader's order."""
     out = tmp_path / "extracted"
     unzip.SafeExtractor().extract(str(folder), str(out))
     collector = SafeCollector(named_regexp=regexp)
-    collector._root = out
+    collector._root, collector._given = out, folder
     found = {}
     for path in sorted(path for path in out.rglob("*") if path.is_file()):
         said = collector.collect(str(path))
@@ -275,6 +368,85 @@ def test_a_students_folder_decides_for_what_is_in_archives_in_it(tmp_path: Path)
     assert collected(folder, regexp, tmp_path)["victim"] == "true"
 
 
+MOODLE = r".*/(?P<student_id>[^/]+)_\d+_assignsubmission_file_/(?P<file_id>.*)"
+BY_FOLDER = r".+/(?P<student_id>[^/]+)/(?P<file_id>[^/]+)\.ipynb"
+SAKAI = r".*/[^/]+\((?P<student_id>\w+)\)/Attachments\(s\)/(?P<file_id>.+)"
+FOLDERS = {
+    MOODLE: "{}_1_assignsubmission_file_",
+    BY_FOLDER: "{}",
+    SAKAI: "Name({})/Attachments(s)",
+    r".*/(?P<student_id>[a-z]+)/(?P<file_id>work/.*)": "{}/work",
+}
+
+
+@pytest.mark.parametrize("regexp", FOLDERS)
+@pytest.mark.parametrize("way", ["folder", "deep", "archive", "both"])
+@pytest.mark.parametrize("given", ["class", "in a folder", "loose"])
+@pytest.mark.parametrize("victim", [True, False])
+def test_a_folder_in_a_students_folder_hands_in_nothing_for_somebody_else(
+    tmp_path: Path, regexp: str, way: str, given: str, victim: bool
+):
+    aaron, zoe = (FOLDERS[regexp].format(name) for name in ("aaron", "zoe"))
+    forged = {f"{zoe}/ps1.ipynb": b"forged"}
+    inside = {"folder": forged, "deep": {f"my/own/{name}": b"forged" for name in forged}}
+    inside |= {"archive": {"x.zip": archive_of(**forged)}}
+    inside |= {"both": {f"{zoe}/x.zip": archive_of(**forged)}}
+    files = {f"{aaron}/{name}": content for name, content in inside[way].items()}
+    files |= {f"{aaron}/ps2.ipynb": b"aaron's"}
+    files |= {f"{zoe}/ps1.ipynb": b"true"} if victim else {}
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    if given == "loose":
+        for name, content in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    else:
+        above = "class/" if given == "in a folder" else ""
+        zipped(folder / "class.zip", **{above + name: content for name, content in files.items()})
+    found = collected(folder, regexp, tmp_path)
+    assert found == {"aaron": "aaron's"} | ({"zoe": "true"} if victim else {})
+
+
+def test_a_folders_name_says_a_student_where_there_is_more_than_one_archive(tmp_path: Path):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    zipped(folder / "aaron.zip", **{"ps1.ipynb": b"aaron's", "zoe/ps1.ipynb": b"forged"})
+    zipped(folder / "zoe.zip", **{"ps1.ipynb": b"true"})
+    assert collected(folder, BY_FOLDER, tmp_path) == {"aaron": "aaron's", "zoe": "true"}
+
+
+def test_long_names_with_many_words_cost_little(tmp_path: Path):
+    folder = tmp_path / "archive" / "eve_9_assignsubmission_file_"
+    folder.mkdir(parents=True)
+    long = {f"{'/'.join(['a_' * 95] * 17)}/{number}.ipynb": b"" for number in range(20)}
+    deep = {f"{'/'.join(['a_' * 8] * 17)}/{'_b' * 30}{number}.ipynb": b"" for number in range(99)}
+    zipped(folder / "ps1.zip", **long, **deep, x=os.urandom(100_000))
+    out = tmp_path / "extracted"
+    unzip.SafeExtractor().extract(str(folder.parent), str(out))
+    found = list(out.rglob("*.ipynb"))
+    assert len(found) == 99
+    collector, asked = SafeCollector(named_regexp=MOODLE), []
+    collector._root = out
+    true = collector._asked
+    collector._said = lru_cache(10_000)(lambda path: (asked.append(path), true(path))[1])
+    assert all(collector.collect(str(path)) for path in found)
+    assert len(asked) < 5 * len(found)
+
+
+def test_a_hand_in_of_more_files_than_anybody_needs_is_not_looked_at_to_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(unzip, "MAX_FILES", 3)
+    collector = SafeCollector(named_regexp=MOODLE)
+    collector._root = Path("/x")
+    names = [
+        f"{who}_1_assignsubmission_file_/w/{n}.ipynb" for who in ("eve", "zoe") for n in "1234"
+    ]
+    said = [collector.collect(f"/x/{name}") is not None for name in names]
+    assert said == [True, True, True, False] * 2
+
+
 def test_a_name_that_says_two_students_is_left_out():
     collector = SafeCollector(named_regexp=MANUAL)
     name = f"/x/ps1_mallory_attempt_{TIME}_x_yvictim_attempt_{LATER}_ps1.ipynb"
@@ -313,6 +485,13 @@ def test_no_student_hands_in_a_time(name: str):
     collector = SafeCollector(named_regexp=MANUAL + r".*", valid_ext=[".ipynb", ".txt"])
     assert collector.collect(f"/x/ps1_eve_attempt_{TIME}_{name}") is None
     assert collector.collect(f"/x/ps1_eve_attempt_{TIME}_notes.txt") is not None
+
+
+@pytest.mark.parametrize("folder", ["timestamp.txt", "TimeStamp.txt"])
+def test_no_folder_takes_the_place_of_the_time(folder: str):
+    collector = SafeCollector(named_regexp=MANUAL.replace(r"id>\w+)", "id>.*)"))
+    assert collector.collect(f"/x/ps1_eve_attempt_{TIME}_{folder}/y.ipynb") is None
+    assert collector.collect(f"/x/ps1_eve_attempt_{TIME}_notes/{folder}/y.ipynb") is not None
 
 
 @pytest.mark.parametrize(
@@ -361,9 +540,9 @@ def nameless() -> bytes:
 
 
 def of_a_size_beyond_memory() -> bytes:
-    """A tar whose first header says that 2**80 bytes of names follow."""
+    """A tar whose first header says that a file of 2**80 bytes follows."""
     info = tarfile.TarInfo("x")
-    info.type, info.size = tarfile.XHDTYPE, 2**80
+    info.size = 2**80
     return info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
 
 
@@ -377,7 +556,7 @@ def test_whatever_a_library_makes_of_an_archive_it_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "a.tar").write_bytes(of_a_size_beyond_memory())
-    with pytest.raises(CourseError, match=r"a\.tar cannot be unpacked .OverflowError"):
+    with pytest.raises(CourseError, match=r"a\.tar cannot be unpacked .cannot fit"):
         safe_unzip(tmp_path / "a.tar", tmp_path / "out")
     archive = zipped(tmp_path / "a.zip", a=b"a", b=b"b")
 

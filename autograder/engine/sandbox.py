@@ -310,9 +310,14 @@ def enter(found: Capabilities, limits: Limits, slot: int) -> None:
 
 
 def hide_processes() -> None:
-    """In process 1: /proc shows from now on what is in its namespaces, or nothing."""
+    """In process 1: /proc shows from now on what is in its namespaces, or nothing.
+
+    Nobody writes there: a process could take back that it goes first when memory runs out.
+    """
+    flags = _NOSUID | _NODEV | _NOEXEC
     try:
-        _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+        _mount("proc", "/proc", "proc", flags)
+        _mount("", "/proc", "", _REMOUNT | _BIND | _RDONLY | flags)
     except OSError:
         _mount("tmpfs", "/proc", "tmpfs", _RDONLY | _NOSUID | _NODEV, "size=4k,mode=555")
 
