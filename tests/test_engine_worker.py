@@ -1905,3 +1905,26 @@ def test_what_is_told_names_nothing_of_the_grader(task: Any, kind: str) -> None:
             assert "StandIn" not in words
             assert "WireError" not in words
             assert "autograder" not in words, words
+
+
+def test_an_answer_that_does_not_say_what_its_value_holds_hangs_nobody(task: Any) -> None:
+    parts = [
+        ("squares", "def squares(n):\n    return [i * i for i in range(n)]"),
+        ("table", "TABLE = squares(5)\nsquares(1)"),
+        ("t_squares", "assert squares(3) == [0, 1, 4]", 1),
+        ("added", "def added(xs):\n    return sum(xs)"),
+        ("t_added", "assert added([1, 2]) == 3\nassert added(TABLE) == 30", 1),
+    ]
+    silent = """
+import time
+from autograder.engine.peer import Peer
+class Mine(list):
+    def more(self): pass
+use = Peer._use
+Peer._use = lambda self, op, *more: time.sleep(1000) if op == "contents" else use(self, op, *more)
+def squares(n):
+    return Mine([i * i for i in range(n)])
+"""
+    made = task(parts, seconds=2.0)
+    assert made.scores() == {"t_squares": 1, "t_added": 1}
+    assert made.scores(squares=silent) == {"t_squares": 0, "t_added": 1}

@@ -27,12 +27,26 @@ class CellRun:
     notes: tuple[str, ...] = ()  # what was left out of it, for the student
 
 
+class Unclocked(RuntimeError):
+    """Something was asked of an answer with no end to the waiting: a mistake of the grader's."""
+
+
+class Clocked(Peer):
+    """The trusted end of a line to a student's process, of which nothing is asked but in time."""
+
+    def mind_the_clock(self) -> None:
+        """End it if the time is over; there has to be one."""
+        if self.clock is None:
+            raise Unclocked("what is asked of an answer has to have a clock")
+        super().mind_the_clock()
+
+
 class Student:
     """A student's process, seen from the trusted side."""
 
     def __init__(self, spawned: Any, policy: Policy) -> None:
         self.spawned = spawned
-        self.peer = Peer(spawned.sock, policy, {})
+        self.peer = Clocked(spawned.sock, policy, {})
         self.version = next(VERSIONS)  # another one when names may have changed
 
     def run(self, cell: str, source: str, seconds: float) -> CellRun:

@@ -267,27 +267,21 @@ class Space(dict):
         before = 0 if peer is None else peer.requests
         student = self.student
         timed = nullcontext(Clock(seconds, here())) if student is None else student.clock(seconds)
-        failed, gone = "", False
+        failed, gone, crossed = "", False, False
         recording = nullcontext() if peer is None else peer.recording()  # of no test's calls
         if peer is not None:
             peer.protect, peer.allowed, peer.expected = False, (), ()
         try:
             with timed as clock, alarm(clock), _silence(), recording:
-                exec(compiled_cell(source, where), self, self)
+                failed = self._run(source, where)
+                crossed = peer is not None and peer.requests > before
+                if crossed:
+                    self._take_values(bound)
         except Gone:
             gone = True
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
-            failed = f"the instructor's cell {where} did not run ({said(error)}: {error})"
+            self._leave_unmade(self._from_answers(bound))
         self.classes |= classes_in(self, bound, self.helpers)
         crossed = peer is not None and peer.requests > before
-        if crossed:
-            for name in [one for one in bound if one in self and remotes_in(self[one])]:
-                value = as_plain(self[name])
-                if self.is_value(name):
-                    super().__setitem__(name, value)
-                    if remotes_in(value):  # an answer gave an object in the place of a value
-                        self.unmade.add(name)
-                        super().__delitem__(name)
         self.raisable |= {name: self[name] for name in bound if _is_raisable(self.get(name), name)}
         missing = {name for name in bound if name not in self}
         if failed and (crossed or facts(source).needed & self.unmade):
@@ -295,6 +289,37 @@ class Space(dict):
         elif failed:  # no answer had a part in it
             self.lost |= dict.fromkeys(missing, failed[:MAX_MESSAGE])
         return Prepared(gone, crossed)
+
+    def _run(self, source: str, where: str) -> str:
+        """Run a cell's text; why it did not run to its end, if it did not."""
+        try:
+            exec(compiled_cell(source, where), self, self)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
+            return f"the instructor's cell {where} did not run ({said(error)}: {error})"
+        return ""
+
+    def _from_answers(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that stand here for something with an answer's objects in it."""
+        return [name for name in names if name in self and remotes_in(self[name])]
+
+    def _take_values(self, names: Iterable[str]) -> None:
+        """What an answer gave for a value is that value from now on, or is not there."""
+        for name in self._from_answers(names):
+            try:
+                value = as_plain(self[name])
+            except Exception:  # noqa: BLE001  (an answer that does not say what it holds)
+                self._leave_unmade([name])
+                continue
+            if self.is_value(name):
+                super().__setitem__(name, value)
+                if remotes_in(value):  # an answer gave an object in the place of a value
+                    self._leave_unmade([name])
+
+    def _leave_unmade(self, names: Iterable[str]) -> None:
+        """Have these names, which a cell should have made of answers, mean nothing."""
+        for name in names:
+            self.unmade.add(name)
+            super().__delitem__(name)
 
 
 def _is_raisable(value: Any, name: str) -> bool:
