@@ -1928,3 +1928,65 @@ def squares(n):
     made = task(parts, seconds=2.0)
     assert made.scores() == {"t_squares": 1, "t_added": 1}
     assert made.scores(squares=silent) == {"t_squares": 0, "t_added": 1}
+
+
+REGISTER = """class Register:
+    def __init__(self):
+        self.keys = set()
+    def add(self, key):
+        self.keys.add(key)
+    def pop(self):
+        return self.keys.pop() if self.keys else None
+    def all(self):
+        return sorted(self.keys)
+REG, LOG = Register(), [1]
+add, take = REG.add, REG.pop"""
+HIDDEN_PART = "\n### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
+
+
+def _two(hidden: str, visible: str) -> list[tuple[Any, ...]]:
+    """A question whose hidden test hands something over, and another one after it."""
+    return [
+        ("table", REGISTER),
+        ("one", "def one(key, *given):\n    return key"),
+        ("t_one", "assert one('a') == 'a'" + HIDDEN_PART.format(hidden), 1),
+        ("two", "def two(given):\n    return len(given)"),
+        ("t_two", visible, 1),
+    ]
+
+
+LEAKS = "def two(given):\n    raise ValueError(repr(given))"
+
+
+def test_what_an_answer_adds_by_a_call_back_is_not_there_for_the_next_question(task: Any) -> None:
+    parts = _two("assert one('secret', add) == 'secret'", "assert two(REG.all()) == 0")
+    tells = "def one(key, *given):\n    for add in given: add('LEAK ' + key)\n    return key"
+    told = task(parts).verdicts(one=tells, two=LEAKS)["t_two"]
+    assert (told.score, "LEAK" in told.told + told.said) == (0, False)
+
+
+@pytest.mark.parametrize("end", ["os._exit(1)", "time.sleep(1000)", "raise MemoryError"])
+def test_what_an_answer_changes_before_its_end_is_not_there_for_the_next_question(
+    task: Any, end: str
+) -> None:
+    hidden = "assert one('secret', LOG) == 'secret'\nassert one('end') == 'end'"
+    parts = _two(hidden, "assert two(LOG) == 1")
+    tells = f"""import os, time
+def one(key, *given):
+    for log in given: log.append(key)
+    if key == 'end': {end}
+    return key"""
+    made = task(parts, seconds=2.0)
+    told = made.verdicts(one=tells, two=LEAKS)["t_two"]
+    assert (told.score, "secret" in told.told + told.said) == (0, False)
+    assert made.scores(one=tells) == {"t_one": 0, "t_two": 1}
+
+
+def test_what_an_answer_takes_away_by_a_call_back_costs_no_other_question(task: Any) -> None:
+    parts = _two("assert one('b', take) == 'b'", "assert two(REG.all()) == 1")
+    parts[0] = ("table", REGISTER + "\nadd('always')")
+    takes = """def one(key, *given):
+    for take in given:
+        while take(): pass
+    return key"""
+    assert task(parts).scores(one=takes)["t_two"] == 1

@@ -34,6 +34,15 @@ class Unclocked(RuntimeError):
 class Clocked(Peer):
     """The trusted end of a line to a student's process, of which nothing is asked but in time."""
 
+    def __init__(self, line: Any, policy: Policy, services: dict[str, Any]) -> None:
+        super().__init__(line, policy, services)
+        self.used: dict[int, Any] = {}  # objects of ours that the other end has used, by number
+
+    def _use(self, op: str, number: Any, rest: list, values: Any) -> Any:
+        if type(number) is int and number in self.given:
+            self.used[number] = self.given[number]
+        return super()._use(op, number, rest, values)
+
     def mind_the_clock(self) -> None:
         """End it if the time is over; there has to be one."""
         if self.clock is None:
