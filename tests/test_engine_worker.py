@@ -1990,3 +1990,44 @@ def test_what_an_answer_takes_away_by_a_call_back_costs_no_other_question(task: 
         while take(): pass
     return key"""
     assert task(parts).scores(one=takes)["t_two"] == 1
+
+
+def test_kinds_of_named_tuples_without_end_cost_no_other_question(task: Any) -> None:
+    point = "from collections import namedtuple\ndef {0}(x):\n    return namedtuple('P{1}', 'x')(x)"
+    parts = [
+        ("one", point.format("one", "")),
+        ("t_one", "assert all(one(n).x == n for n in range(600))", 1),
+        ("two", point.format("two", "2")),
+        ("t_two", "assert two(3).x == 3", 1),
+    ]
+    many = point.format("one", "' + str(x) + '")
+    assert task(parts).scores(one=many) == {"t_one": 0, "t_two": 1}
+
+
+@pytest.mark.parametrize(
+    ("test", "score"),
+    [
+        ("def f(x):\n    if x > 2: raise AssertionError('too far')\nassert walk(f) == 3", 0),
+        ("def f(x):\n    assert x < 3, 'no AssertionError'\nassert walk(f) == 3", 0),
+        ("def f(x):\n    assert x < 3\ntry: walk(f)\nexcept (ValueError, AssertionError): pass", 1),
+        (
+            "import unittest\ndef f(x):\n    assert x < 3\nt = unittest.TestCase()\n"
+            "with t.assertRaises(AssertionError):\n    walk(f)\n    f(5)",
+            1,
+        ),
+    ],
+)
+def test_a_claim_that_an_answer_keeps_to_itself_counts_unless_the_test_looks_for_it(
+    task: Any, test: str, score: float
+) -> None:
+    parts = [
+        ("walk", "def walk(f):\n    for x in range(3): f(x)\n    return 3"),
+        ("t_walk", "assert walk(abs) == 3", 1),
+        ("t_far", test, 1),
+    ]
+    keeps = """def walk(f):
+    for x in range(4):
+        try: f(x)
+        except Exception: pass
+    return 3"""
+    assert task(parts).scores(walk=keeps)["t_far"] == score

@@ -435,6 +435,25 @@ def run_test(
     )
 
 
+@functools.lru_cache(maxsize=2000)
+def looks_for_claims(source: str) -> bool:
+    """Whether a test's text looks itself for claims that did not hold.
+
+    It catches them, or hands their class to what does (`assertRaises`, `raises`, `isinstance`), or
+    compares with it. To raise one is not to look for one.
+    """
+    places: list[ast.AST | None] = []
+    for node in ast.walk(parse(source) or ast.Module([], [])):
+        if isinstance(node, ast.ExceptHandler):
+            places.append(node.type)
+        elif isinstance(node, ast.Call):
+            places += [*node.args, *(word.value for word in node.keywords)]
+        elif isinstance(node, ast.Compare):
+            places += [node.left, *node.comparators]
+    parts = [part for one in places if one for part in getattr(one, "elts", [one])]
+    return any(isinstance(one, ast.Name) and one.id == "AssertionError" for one in parts)
+
+
 def _tell_kept(student: Student, may_fail: bool) -> None:
     """Raise the claim that did not hold, and that the answer which met it has kept to itself."""
     if student.peer.failed is not None and not may_fail:

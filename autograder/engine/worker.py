@@ -25,6 +25,7 @@ from autograder.course import CourseError
 from autograder.diagnose import CHANGED, told
 from autograder.differences import kept
 from autograder.differences import same as alike
+from autograder.engine import library
 from autograder.engine.clock import doubt
 from autograder.engine.errors import said
 from autograder.engine.parts import Parts
@@ -42,6 +43,7 @@ from autograder.engine.trusted import (
     Space,
     compiled,
     compiled_cell,
+    looks_for_claims,
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
@@ -913,6 +915,7 @@ class Work:
                 yield ended, False
                 continue
             self._reseed(student, test)
+            library.forget()
             student.peer.changed_ours = False
             allowed = self._of_reference(group, test) if protect else ()
             student.peer.allowed = _changes(allowed)
@@ -922,7 +925,7 @@ class Work:
             if self.hidden_ran or self.tainted or protect:
                 self.met_hidden.add(test)
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
-            may_fail = "AssertionError" in cell.source  # it looks for one itself
+            may_fail = looks_for_claims(cell.source)
             seconds = self._limit(group)
             with self.budget.parts.under_way(self._part(test), seconds):
                 run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
