@@ -1997,7 +1997,7 @@ def test_kinds_of_named_tuples_without_end_cost_no_other_question(task: Any) -> 
     parts = [
         ("one", point.format("one", "")),
         ("t_one", "assert all(one(n).x == n for n in range(600))", 1),
-        ("two", point.format("two", "2")),
+        ("two", point.format("two", "Two")),
         ("t_two", "assert two(3).x == 3", 1),
     ]
     many = point.format("one", "' + str(x) + '")
@@ -2031,3 +2031,39 @@ def test_a_claim_that_an_answer_keeps_to_itself_counts_unless_the_test_looks_for
         except Exception: pass
     return 3"""
     assert task(parts).scores(walk=keeps)["t_far"] == score
+
+
+@pytest.mark.parametrize("kind", ["Exception", "AssertionError", "(ValueError, BaseException)"])
+def test_a_name_of_an_answer_catches_no_claim_of_the_test(task: Any, kind: str) -> None:
+    raises = "def f(x):\n    if x < 3: raise TooSmall(x)"
+    right = f"class TooSmall(ValueError): pass\n{raises}"
+    test = "try:\n    f(1)\n    assert False, 'nothing raised'\nexcept TooSmall:\n    pass"
+    made = task([("f", right), ("t_f", test, 1)])
+    assert made.scores() == {"t_f": 1}
+    assert made.scores(f=f"class TooSmall(Exception): pass\n{raises}") == {"t_f": 1}
+    assert made.scores(f=f"TooSmall = ValueError\n{raises}") == {"t_f": 1}
+    assert made.scores(f=f"TooSmall = {kind}\ndef f(x): pass") == {"t_f": 0}
+
+
+def test_a_name_that_is_a_broad_class_with_the_reference_is_one_with_an_answer(task: Any) -> None:
+    both = "Any = Exception\ndef f(): raise Any"
+    test = "try:\n    f()\nexcept Any as e:\n    assert type(e) is Exception"
+    made = task([("f", both), ("t_f", test, 1)])
+    assert made.scores() == {"t_f": 1}
+    assert made.scores(f=both + "(1)") == {"t_f": 1}
+
+
+def test_an_answer_does_not_choose_by_its_draws_what_a_test_draws(task: Any) -> None:
+    plain = "def plain(x):\n    return x"
+    noisy = "def noisy(x):\n    return x + random.random()"
+    same = (
+        "random.seed(1)\ngot = [(plain(0), random.random())[1] for _ in range(5)]\n"
+        "random.seed(1)\nassert got == [random.random() for _ in range(5)]"
+    )
+    on = "random.seed(1)\nnoisy(0)\none = random.random()\nrandom.seed(1)\n"
+    on += "assert one != random.random()"
+    made = task([("plain", plain), ("t_plain", same, 1), ("noisy", noisy), ("t_noisy", on, 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_plain": 1, "t_noisy": 1}
+    draws = "def plain(x):\n    if random.random() < 0.5: random.random()\n    return x"
+    assert made.scores(plain=draws, noisy="def noisy(x):\n    return x") == made.scores()

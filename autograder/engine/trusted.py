@@ -149,6 +149,8 @@ class Space(dict):
         self.replaced = False  # whether a test has changed a name of the student's
         # whether a name stands for nothing but values with the reference
         self.is_value: Callable[[str], bool] = lambda name: False
+        # whether it stands for a class by which what the test itself claims is caught
+        self.may_catch: Callable[[str], bool] = lambda name: True
 
     @property
     def student(self) -> Student | None:
@@ -221,6 +223,8 @@ class Space(dict):
             value = student.name(name)
         except NameError as error:
             raise KeyError(name) from error
+        if (broad := catches_claims(value)) and not self.may_catch(name):
+            raise TypeError(f"your {name} is {broad}; define a class of its own for it")
         if not remotes_in(value) or not self.is_value(name):
             return value
         value = as_plain(value)
@@ -271,6 +275,7 @@ class Space(dict):
         recording = nullcontext() if peer is None else peer.recording()  # of no test's calls
         if peer is not None:
             peer.protect, peer.allowed, peer.expected = False, (), ()
+            peer.random.steps = None
         try:
             with timed as clock, alarm(clock), _silence(), recording:
                 failed = self._run(source, where)
@@ -327,6 +332,13 @@ def _is_raisable(value: Any, name: str) -> bool:
     if not isinstance(value, type) or not issubclass(value, Exception):
         return False
     return (value.__module__, value.__qualname__) == (HOME, name)
+
+
+def catches_claims(value: Any) -> str:
+    """The name of a class in a value by which a test would catch its own claims; or nothing."""
+    kinds = [part for part in parts_of(value) if isinstance(part, type)]
+    broad = [kind for kind in kinds if kind in AssertionError.__mro__ and kind is not object]
+    return broad[0].__name__ if broad else ""
 
 
 def remotes_in(value: Any) -> list[str]:

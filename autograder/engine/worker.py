@@ -29,7 +29,7 @@ from autograder.engine import library
 from autograder.engine.clock import doubt
 from autograder.engine.errors import said
 from autograder.engine.parts import Parts
-from autograder.engine.peer import Allowed, Gone, expectations, is_data, open_packages
+from autograder.engine.peer import Allowed, Gone, expectations, is_data, open_packages, steps
 from autograder.engine.pool import Unwell
 from autograder.engine.reach import may_change
 from autograder.engine.session import CellRun, Student
@@ -41,6 +41,7 @@ from autograder.engine.trusted import (
     NoNumber,
     Prepared,
     Space,
+    catches_claims,
     compiled,
     compiled_cell,
     looks_for_claims,
@@ -468,7 +469,7 @@ class Work:
         space = _space(self.notebook)
         space.helpers = frozenset(_modules(self.assignment))
         if not self.own:
-            space.is_value = self._is_value
+            space.is_value, space.may_catch = self._is_value, self._may_catch
         return space
 
     def _is_value(self, name: str) -> bool:
@@ -477,6 +478,10 @@ class Work:
             made = self._reference({name})
             self.values[name] = name in made and is_data(made[name])
         return self.values[name]
+
+    def _may_catch(self, name: str) -> bool:
+        """Whether what goes by a name with the reference catches what a test claims."""
+        return bool(catches_claims(self._reference({name}).get(name)))
 
     def run(self) -> list[TestRun]:
         """Run all cells and tests in order."""
@@ -920,6 +925,7 @@ class Work:
             allowed = self._of_reference(group, test) if protect else ()
             student.peer.allowed = _changes(allowed)
             student.peer.expected = expectations(self._known_reference(test) or ())
+            student.peer.random.steps = self._steps(test)
             student.peer.records.guarded = self._guarded(group, test)
             cell = self._test_cell(test, visible)
             if self.hidden_ran or self.tainted or protect:
@@ -1084,6 +1090,12 @@ class Work:
             return frozenset()
         labels = (label for call in self._of_reference(group, test) for label in call.changed)
         return frozenset(label.partition("@")[0] for label in labels)
+
+    def _steps(self, test: str) -> Callable[[str], list[str]] | None:
+        """After which calls of a test random numbers go on; None if the answer's own show it."""
+        if self.own or self.known is None:
+            return None
+        return steps(self._known_reference(test) or ())
 
     def _known_reference(self, test: str) -> Transcript | None:
         return self.known.of(test)[0] if self.known is not None else None
