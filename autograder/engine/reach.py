@@ -4,6 +4,7 @@ What a test hands over as an object stays here, and its functions run here. So a
 may change whatever they can reach: their own parts, and the names that their text speaks of.
 """
 
+import dis
 import gc
 import types
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -15,7 +16,16 @@ HOME = "__main__"  # what tests and the instructor's cells take for their module
 MOST = 200_000  # parts; of more than that nobody knows
 FIXED = (str, bytes, int, float, complex, bool, type(None), range, slice)
 FIXED += (types.CodeType, types.FrameType)
-BY_NAME = frozenset(("globals", "vars", "locals", "eval", "exec"))  # ways to names nobody sees
+BY_NAME = (
+    "globals",
+    "vars",
+    "locals",
+    "eval",
+    "exec",
+    "setattr",
+    "delattr",
+    "__dict__",
+)  # ways to names nobody sees
 
 
 def may_change(used: Iterable[Any], names: Mapping[str, Any], helpers: Set[str]) -> bool:
@@ -35,7 +45,11 @@ def may_change(used: Iterable[Any], names: Mapping[str, Any], helpers: Set[str])
         kept = _reached(values, helpers)
     except _Unknown:
         return True
-    return any(_is_state(one) for number, one in reached.items() if number in kept)
+    texts = [one.__code__ for one in reached.values() if type(one) is types.FunctionType]
+    if any(name in BY_NAME for text in texts for name in _names(text)):
+        return True
+    stored = {name for text in texts for name in _stored(text)}
+    return any(_is_state(one, stored) for number, one in reached.items() if number in kept)
 
 
 class _Unknown(Exception):
@@ -78,12 +92,10 @@ def _parts(one: Any, helpers: Set[str]) -> Iterable[Any]:
         return vars(one).values()
     if type(one) is not types.FunctionType:
         return gc.get_referents(one)
-    held = [one.__closure__, one.__defaults__, one.__kwdefaults__, one.__dict__]
+    held = [one.__closure__, one.__defaults__, one.__kwdefaults__, *one.__dict__.values()]
     if one.__module__ not in helpers | {HOME}:
         return held
     names = set(_names(one.__code__))
-    if names & BY_NAME:
-        raise _Unknown
     return [*held, *(dict.get(one.__globals__, name) for name in names)]
 
 
@@ -95,8 +107,20 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(part)
 
 
-def _is_state(one: Any) -> bool:
+def _stored(code: types.CodeType) -> Iterator[str]:
+    """Names of attributes that a function's text sets or deletes, in functions in it as well."""
+    for step in dis.get_instructions(code):
+        if step.opname in ("STORE_ATTR", "DELETE_ATTR"):
+            yield str(step.argval)
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType):
+            yield from _stored(part)
+
+
+def _is_state(one: Any, stored: Set[str]) -> bool:
     """Whether this can become another value and stay the same object."""
     if type(one) is types.FunctionType:
         return bool(one.__dict__)
+    if isinstance(one, type):  # what its attributes hold is looked at by itself
+        return bool(stored & vars(one).keys())
     return type(one) not in (tuple, frozenset, types.MethodType, types.BuiltinFunctionType)
