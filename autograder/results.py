@@ -47,6 +47,7 @@ class Crossing:
     outcome: Any  # plain values, arrays, tensors, Opaque; or Raised
     changed: tuple[str, ...] = ()  # what it changed in place: "Module", "Tensor@1" (argument 1)
     hidden: bool = False  # whether the test's hidden part had begun
+    drew: tuple[str, ...] = ()  # of which libraries it drew random numbers
 
 
 Transcript = tuple[Crossing, ...]

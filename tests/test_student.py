@@ -8,7 +8,7 @@ import pytest
 from autograder import runner
 from autograder.engine.peer import Policy
 from autograder.engine.said import MOST, WORDS, sentences, words_of
-from autograder.engine.session import Student
+from autograder.engine.session import Student, Unclocked
 from autograder.engine.zygote import Zygote
 
 
@@ -144,3 +144,10 @@ def test_the_check_reads_magics_as_the_grader_does():
     run = runner._plain()
     assert run("%who\nx = (31\n    % 24)\nx", "<cell a>") == (7, None)
     assert run("if x:\n    %who\nfiles = !ls\nlen('''\n!ls\n''')", "<cell a>") == (5, None)
+
+
+def test_nothing_is_asked_of_an_answer_without_a_clock(student: Student):
+    with pytest.raises(Unclocked):
+        student.name("len")
+    with student.clock(60):
+        assert student.set("x", 1) is None

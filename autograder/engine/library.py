@@ -20,7 +20,7 @@ from autograder.engine.wire import Decoder, Encoder, WireError
 
 MAX_FIELDS = 100  # of a named tuple
 MAX_NAME = 100
-MAX_NAMED = 500  # classes of named tuples that are kept, each with functions of its own
+MAX_NAMED = 500  # classes of named tuples in one test, each with functions of its own
 MAX_MAPS = 1000  # in a chain: looking up a key takes a step for each
 CODES = "bBhHiIlLqQfd"  # of an array's numbers; not "u", whose numbers may be no characters
 HOLDERS = (
@@ -112,6 +112,11 @@ def named_tuple(name: Any, names: Any, count: int) -> Any:
 
 
 _MADE: dict[tuple[str, tuple[str, ...]], type] = {}
+
+
+def forget() -> None:
+    """Begin a test: what earlier ones were given takes no room from it."""
+    _MADE.clear()
 
 
 def _made(name: str, names: tuple[str, ...]) -> type:

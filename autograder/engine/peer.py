@@ -181,6 +181,24 @@ VALUE = "value"  # nothing but values
 KNOWN = "known"  # values, and objects of the instructor's classes that are real ones here
 
 
+def steps(transcript: Iterable[Crossing]) -> Callable[[str], list[str]]:
+    """What `peer.random.steps` holds: whose random numbers go on after a call, as the reference's.
+
+    Asked once for each call, in order, with its label.
+    """
+    calls = [call for call in transcript if not is_quiet(call.what)]
+    names = sorted({name for call in calls for name in call.drew})
+    drawn = {
+        name: Expected((call.what, VALUE if name in call.drew else "") for call in calls)
+        for name in names
+    }
+
+    def after(label: str) -> list[str]:
+        return [] if is_quiet(label) else [name for name in names if drawn[name].next(label)]
+
+    return after
+
+
 def _what_is(outcome: Any) -> str:
     """What kind of thing an outcome is. Nothing is none: what is given instead is not looked at."""
     if outcome is None:
@@ -433,7 +451,7 @@ class Peer:
         finally:
             self.open.pop()
         if not self.is_free:
-            self.random.back(reply.tree.get("used"))
+            self.random.back(reply.tree.get("used"), label)
         try:
             return self._reply(message, reply, label, before)
         finally:
@@ -534,7 +552,8 @@ class Peer:
     def _record(self, label: str, outcome: Any, changed: tuple[str, ...]) -> None:
         if self.transcript is not None and (changed or not is_quiet(label)):
             kept = outcome if isinstance(outcome, Raised) else self._snapshot(outcome)
-            self.transcript.append(Crossing(label, (), kept, changed))
+            drew = self.random.drawn
+            self.transcript.append(Crossing(label, (), kept, changed, drew=drew))
 
     def _snapshot(self, value: Any) -> Any:
         """A copy that later changes do not reach; of what is too large only its kind."""

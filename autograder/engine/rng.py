@@ -1,12 +1,14 @@
 """Random numbers in two processes as if in one: what the asking end seeded, the answering end uses.
 
-Only the state of the end that asks travels; the answering end cannot choose the other's numbers.
+Only the state of the end that asks travels; the answering end cannot choose the other's numbers,
+nor when these go on: the reference's calls in the same test say that.
 """
 
 import ctypes
 import random
 import struct
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from autograder.engine.wire import Frame, WireError
@@ -24,6 +26,9 @@ class Follower:
     def __init__(self) -> None:
         self.seen: dict[str, Any] = {}  # by the end that asks
         self.came: dict[str, Any] = {}  # by the end that answers
+        self.drawn: tuple[str, ...] = ()  # whose numbers the last call drew
+        # whose numbers go on after a call with this label; if unknown, whose it drew
+        self.steps: Callable[[str], Iterable[str]] | None = None
 
     def leave(self, frame: Frame) -> list[Any]:
         """Before a request: the states that changed since the last one."""
@@ -34,10 +39,17 @@ class Follower:
                 news.append([name, frame.add(_packed(name, state))])
         return news
 
-    def back(self, used: Any) -> None:
-        """After a reply: where numbers were drawn, go one step on, as in one process."""
-        if isinstance(used, list) and used:
-            for name in self.seen.keys() & set(map(str, used)):
+    def back(self, used: Any, label: str) -> None:
+        """After a reply: where numbers are drawn, go one step on, much as in one process.
+
+        Where the reference's calls are known, these decide, and not what the answer has drawn: it
+        could choose by that the numbers that the test draws next.
+        """
+        told = set(map(str, used)) if isinstance(used, list) else set()
+        self.drawn = tuple(sorted(self.seen.keys() & told))
+        due = self.drawn if self.steps is None else self.seen.keys() & self.steps(label)
+        if due:
+            for name in sorted(due):
                 _step(name)
             self.seen = _states()
 

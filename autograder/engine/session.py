@@ -27,12 +27,35 @@ class CellRun:
     notes: tuple[str, ...] = ()  # what was left out of it, for the student
 
 
+class Unclocked(RuntimeError):
+    """Something was asked of an answer with no end to the waiting: a mistake of the grader's."""
+
+
+class Clocked(Peer):
+    """The trusted end of a line to a student's process, of which nothing is asked but in time."""
+
+    def __init__(self, line: Any, policy: Policy, services: dict[str, Any]) -> None:
+        super().__init__(line, policy, services)
+        self.used: dict[int, Any] = {}  # objects of ours that the other end has used, by number
+
+    def _use(self, op: str, number: Any, rest: list, values: Any) -> Any:
+        if type(number) is int and number in self.given:
+            self.used[number] = self.given[number]
+        return super()._use(op, number, rest, values)
+
+    def mind_the_clock(self) -> None:
+        """End it if the time is over; there has to be one."""
+        if self.clock is None:
+            raise Unclocked("what is asked of an answer has to have a clock")
+        super().mind_the_clock()
+
+
 class Student:
     """A student's process, seen from the trusted side."""
 
     def __init__(self, spawned: Any, policy: Policy) -> None:
         self.spawned = spawned
-        self.peer = Peer(spawned.sock, policy, {})
+        self.peer = Clocked(spawned.sock, policy, {})
         self.version = next(VERSIONS)  # another one when names may have changed
 
     def run(self, cell: str, source: str, seconds: float) -> CellRun:

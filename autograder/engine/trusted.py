@@ -149,6 +149,8 @@ class Space(dict):
         self.replaced = False  # whether a test has changed a name of the student's
         # whether a name stands for nothing but values with the reference
         self.is_value: Callable[[str], bool] = lambda name: False
+        # whether it stands for a class by which what the test itself claims is caught
+        self.may_catch: Callable[[str], bool] = lambda name: True
 
     @property
     def student(self) -> Student | None:
@@ -221,6 +223,8 @@ class Space(dict):
             value = student.name(name)
         except NameError as error:
             raise KeyError(name) from error
+        if (broad := catches_claims(value)) and not self.may_catch(name):
+            raise TypeError(f"your {name} is {broad}; define a class of its own for it")
         if not remotes_in(value, all_of_them=True) or not self.is_value(name):
             return value
         value = as_plain(value)
@@ -268,29 +272,22 @@ class Space(dict):
         before = 0 if peer is None else peer.requests
         student = self.student
         timed = nullcontext(Clock(seconds, here())) if student is None else student.clock(seconds)
-        failed, gone = "", False
+        failed, gone, crossed = "", False, False
         recording = nullcontext() if peer is None else peer.recording()  # of no test's calls
         if peer is not None:
             peer.protect, peer.allowed, peer.expected = False, (), ()
+            peer.random.steps = None
         try:
             with timed as clock, alarm(clock), _silence(), recording:
-                exec(compiled_cell(source, where), self, self)
+                failed = self._run(source, where)
+                crossed = peer is not None and peer.requests > before
+                if crossed:
+                    self._take_values(bound)
         except Gone:
             gone = True
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
-            failed = f"the instructor's cell {where} did not run ({said(error)}: {error})"
+            self._leave_unmade(self._from_answers(bound))
         self.classes |= classes_in(self, bound, self.helpers)
         crossed = peer is not None and peer.requests > before
-        if crossed:
-            for name in [n for n in bound if n in self and remotes_in(self[n], all_of_them=True)]:
-                value = as_plain(self[name])
-                if self.is_value(name):
-                    super().__setitem__(name, value)
-                    if remotes_in(value):  # an answer gave an object in the place of a value
-                        self.unmade.add(name)
-                        super().__delitem__(name)
-                    else:
-                        take_steps(value)
         self.raisable |= {name: self[name] for name in bound if _is_raisable(self.get(name), name)}
         missing = {name for name in bound if name not in self}
         if failed and (crossed or facts(source).needed & self.unmade):
@@ -299,12 +296,52 @@ class Space(dict):
             self.lost |= dict.fromkeys(missing, failed[:MAX_MESSAGE])
         return Prepared(gone, crossed)
 
+    def _run(self, source: str, where: str) -> str:
+        """Run a cell's text; why it did not run to its end, if it did not."""
+        try:
+            exec(compiled_cell(source, where), self, self)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (the tests that need it say it)
+            return f"the instructor's cell {where} did not run ({said(error)}: {error})"
+        return ""
+
+    def _from_answers(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that stand here for something with an answer's objects in it."""
+        return [n for n in names if n in self and remotes_in(self[n], all_of_them=True)]
+
+    def _take_values(self, names: Iterable[str]) -> None:
+        """What an answer gave for a value is that value from now on, or is not there."""
+        for name in self._from_answers(names):
+            try:
+                value = as_plain(self[name])
+            except Exception:  # noqa: BLE001  (an answer that does not say what it holds)
+                self._leave_unmade([name])
+                continue
+            if self.is_value(name):
+                super().__setitem__(name, value)
+                if remotes_in(value):  # an answer gave an object in the place of a value
+                    self._leave_unmade([name])
+                else:
+                    take_steps(value)
+
+    def _leave_unmade(self, names: Iterable[str]) -> None:
+        """Have these names, which a cell should have made of answers, mean nothing."""
+        for name in names:
+            self.unmade.add(name)
+            super().__delitem__(name)
+
 
 def _is_raisable(value: Any, name: str) -> bool:
     """Whether this is a class of exceptions that a cell has defined under this name."""
     if not isinstance(value, type) or not issubclass(value, Exception):
         return False
     return (value.__module__, value.__qualname__) == (HOME, name)
+
+
+def catches_claims(value: Any) -> str:
+    """The name of a class in a value by which a test would catch its own claims; or nothing."""
+    kinds = [part for part in parts_of(value) if isinstance(part, type)]
+    broad = [kind for kind in kinds if kind in AssertionError.__mro__ and kind is not object]
+    return broad[0].__name__ if broad else ""
 
 
 def remotes_in(value: Any, all_of_them: bool = False) -> list[str]:
@@ -411,6 +448,25 @@ def run_test(
         calls=student.peer.requests - calls,
         work=work,
     )
+
+
+@functools.lru_cache(maxsize=2000)
+def looks_for_claims(source: str) -> bool:
+    """Whether a test's text looks itself for claims that did not hold.
+
+    It catches them, or hands their class to what does (`assertRaises`, `raises`, `isinstance`), or
+    compares with it. To raise one is not to look for one.
+    """
+    places: list[ast.AST | None] = []
+    for node in ast.walk(parse(source) or ast.Module([], [])):
+        if isinstance(node, ast.ExceptHandler):
+            places.append(node.type)
+        elif isinstance(node, ast.Call):
+            places += [*node.args, *(word.value for word in node.keywords)]
+        elif isinstance(node, ast.Compare):
+            places += [node.left, *node.comparators]
+    parts = [part for one in places if one for part in getattr(one, "elts", [one])]
+    return any(isinstance(one, ast.Name) and one.id == "AssertionError" for one in parts)
 
 
 def _tell_kept(student: Student, may_fail: bool) -> None:

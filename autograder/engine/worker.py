@@ -25,11 +25,13 @@ from autograder.course import CourseError
 from autograder.diagnose import CHANGED, told
 from autograder.differences import kept
 from autograder.differences import same as alike
+from autograder.engine import library
 from autograder.engine.clock import doubt
 from autograder.engine.errors import said
 from autograder.engine.parts import Parts
-from autograder.engine.peer import Allowed, Gone, expectations, is_data, open_packages
+from autograder.engine.peer import Allowed, Gone, expectations, is_data, open_packages, steps
 from autograder.engine.pool import Unwell
+from autograder.engine.reach import may_change
 from autograder.engine.session import CellRun, Student
 from autograder.engine.stand_ins import BINARY
 from autograder.engine.texts import run_no_texts
@@ -39,8 +41,10 @@ from autograder.engine.trusted import (
     NoNumber,
     Prepared,
     Space,
+    catches_claims,
     compiled,
     compiled_cell,
+    looks_for_claims,
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
@@ -418,6 +422,16 @@ class Lacks:
     meant: frozenset[tuple[int, int, str]] = frozenset()  # builtins, up to these statements
 
 
+class Before:
+    """What there was when a question's tests began."""
+
+    def __init__(self, student: Student, space: Space) -> None:
+        student.peer.used.clear()
+        self.handed = student.peer.next_number
+        self.changes = student.peer.changes.total()
+        self.names = dict(space)
+
+
 @dataclass
 class Work:
     """Running one notebook of a submission."""
@@ -453,6 +467,8 @@ class Work:
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
     usual: dict[str, frozenset[str]] = field(default_factory=dict)  # those by test, where it helped
     used: bool = False  # whether tests have run in the present process
+    spoilt: bool = False  # whether an answer may have changed what the instructor's cells made
+    tainted: bool = False  # whether that was so where tests share things, and it stays as it is
     process: Student | None = None
     values: dict[str, bool] = field(default_factory=dict)  # by name: whether it stands for values
     begun: tuple[str, ...] = ()  # what the cells printed that are run already in new processes
@@ -472,7 +488,7 @@ class Work:
         space = _space(self.notebook)
         space.helpers = frozenset(_modules(self.assignment))
         if not self.own:
-            space.is_value = self._is_value
+            space.is_value, space.may_catch = self._is_value, self._may_catch
         return space
 
     def _is_value(self, name: str) -> bool:
@@ -481,6 +497,10 @@ class Work:
             made = self._reference({name})
             self.values[name] = name in made and is_data(made[name])
         return self.values[name]
+
+    def _may_catch(self, name: str) -> bool:
+        """Whether what goes by a name with the reference catches what a test claims."""
+        return bool(catches_claims(self._reference({name}).get(name)))
 
     def run(self) -> list[TestRun]:
         """Run all cells and tests in order."""
@@ -601,6 +621,7 @@ class Work:
 
     def _step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
         """Run one cell on the student's side; the instructor's also here, if tests need it."""
+        self._make_anew_if_spoilt()
         given = self._given(cell, needed)
         prepared = None
         if given is not None:
@@ -868,12 +889,46 @@ class Work:
         visible: bool,
     ) -> Iterator[tuple[TestRun, bool]]:
         """Run tests until one of them kills the process; each with whether it changed values."""
+        self._make_anew_if_spoilt()
         student = self._student()
         self.used = True
+        before = Before(student, self.space)
+        try:
+            yield from self._in_this(student, group, tests, instead, protect, visible)
+        finally:
+            self._leave(student, before)
+        if self.process is student and not self.notebook.shared_names:
+            student.peer.take_back(before.handed)
+            if instead or self.restored or self.space.replaced:
+                self._renew()  # what later questions meet has to be the student's own
+
+    def _leave(self, student: Student, before: "Before") -> None:
+        """However a question's tests ended: nothing of them stays in what later ones begin with."""
+        changed = student.peer.changes.total() > before.changes
+        spoilt = changed and any(map(_can_change, before.names.items()))
+        used = list(student.peer.used.values())
+        student.peer.used.clear()
+        spoilt = spoilt or may_change(used, before.names, self.space.helpers)
+        spoilt = spoilt and not self.own
+        if self.notebook.shared_names:
+            self.tainted |= spoilt
+            return
+        self.space.forget_all_but(before.names)
+        self.spoilt |= spoilt
+
+    def _in_this(
+        self,
+        student: Student,
+        group: Group,
+        tests: Sequence[str],
+        instead: Mapping[str, Any],
+        protect: bool,
+        visible: bool,
+    ) -> Iterator[tuple[TestRun, bool]]:
+        """Run tests in this process until one of them kills it."""
         self._trust(student, group.solutions)
         student.peer.protect = protect
         self.space.replaced = False
-        handed, names = student.peer.next_number, dict(self.space)
         with student.clock(START_SECONDS):
             self._restore(student, self.restored)
             self._stand_in(student, instead)
@@ -884,16 +939,18 @@ class Work:
                 yield ended, False
                 continue
             self._reseed(student, test)
+            library.forget()
             student.peer.changed_ours = False
             allowed = self._of_reference(group, test) if protect else ()
             student.peer.allowed = _changes(allowed)
             student.peer.expected = expectations(self._known_reference(test) or ())
+            student.peer.random.steps = self._steps(test)
             student.peer.records.guarded = self._guarded(group, test)
             cell = self._test_cell(test, visible)
-            if self.hidden_ran or protect:
+            if self.hidden_ran or self.tainted or protect:
                 self.met_hidden.add(test)
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
-            may_fail = "AssertionError" in cell.source  # it looks for one itself
+            may_fail = looks_for_claims(cell.source)
             seconds = self._limit(group)
             with self.budget.parts.under_way(self._part(test), seconds):
                 run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
@@ -910,13 +967,6 @@ class Work:
         if not self.hidden_ran:
             with suppress(Exception):  # what it cannot tell is not told
                 self.left_out |= dict.fromkeys(student.notes(START_SECONDS))
-        if not self.notebook.shared_names:
-            student.peer.take_back(handed)
-            self.space.forget_all_but(names)
-            if instead or self.restored or self.space.replaced:
-                self._renew()  # what later questions meet has to be the student's own
-            if student.peer.changes and not self.own and any(map(_can_change, names.items())):
-                self._make_anew()
 
     def _not_again(self, test: str) -> TestRun | None:
         """How a test ended that has ended the grader's process, too; it is not run again."""
@@ -927,16 +977,22 @@ class Work:
         in_hidden = bool(self.notebook.cell(test).hidden)  # perhaps: nobody knows
         return TestRun(test, status, 0.0, message=words, in_hidden=in_hidden)
 
-    def _make_anew(self) -> None:
-        """Run the instructor's cells here once more: an answer has changed what they had made."""
+    def _make_anew_if_spoilt(self) -> None:
+        """Run the instructor's cells here once more, if an answer may have changed their values."""
+        if not self.spoilt:
+            return
         self._renew()
         self.space = self._new_space()
+        for name in self.space.helpers:
+            sys.modules.pop(name, None)
         for step in self.made:
             if isinstance(step, Cell):
                 self.space.student = self._student()
-                self._prepare(step)
+                if self._prepare(step).gone:
+                    self._lose()
             else:
                 self._hand_over(*step)
+        self.spoilt = False
 
     def _test_cell(self, test: str, visible: bool) -> Cell:
         cell = self.notebook.cell(test)
@@ -1053,6 +1109,12 @@ class Work:
             return frozenset()
         labels = (label for call in self._of_reference(group, test) for label in call.changed)
         return frozenset(label.partition("@")[0] for label in labels)
+
+    def _steps(self, test: str) -> Callable[[str], list[str]] | None:
+        """After which calls of a test random numbers go on; None if the answer's own show it."""
+        if self.own or self.known is None:
+            return None
+        return steps(self._known_reference(test) or ())
 
     def _known_reference(self, test: str) -> Transcript | None:
         return self.known.of(test)[0] if self.known is not None else None
