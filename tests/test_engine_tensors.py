@@ -939,7 +939,8 @@ def test_a_module_that_holds_itself_is_refused() -> None:
         enemy.hear()
         enemy.say({"r": module(1, children=[["a", module(2)]])})
         enemy.hear()
-        enemy.say({"r": 1, "t": {"kids": [[0, 2, [["b", module(1)]]]]}})
+        above = module(1, children=[["a", ["H", {"n": 2}]]])
+        enemy.say({"r": 1, "t": {"kids": [[0, 2, [["b", above]]]]}})
 
     with against(act) as peer:
         held = peer.ask("name")

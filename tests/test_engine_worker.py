@@ -869,6 +869,29 @@ def test_a_failure_in_a_hidden_line_is_not_shown(task: Any) -> None:
     assert hidden.score == 0
 
 
+ENDINGS = """\
+import os
+def f(x):
+    if x == 77:
+        open('kept', 'w').write('x')
+    elif x == 2 and os.path.exists('kept'):
+        {}
+    return x if x in (1, 77) else -1
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["os._exit(3)", "os.kill(os.getpid(), 11)", "raise NotImplementedError", "return 0"]
+)
+def test_how_a_visible_test_ends_after_a_hidden_one_tells_nothing(task: Any, end: str) -> None:
+    after = "assert f(2) == 2, f'f(2) is {f(2)}'"
+    made = task([("f", "def f(x):\n    return x"), ("t_f", TEST_HIDDEN, 1), ("t_g", after, 1)])
+    told = made.verdicts(f=ENDINGS.format(end))
+    assert told["t_f"].score == 1
+    assert (told["t_g"].score, told["t_g"].status) == (0, "failed")
+    assert told["t_g"].told == "A test failed: f(2) is -1"
+
+
 CALLS_BACK = """\
 def inside(x):
     assert 0 <= x <= 1, f'f is asked between 0 and 1 only, not at {x}'

@@ -414,6 +414,8 @@ class Peer:
         self.crossed += 1
         if self.tensors:
             self.tensors.give_back()
+            if not self.open:
+                self.tensors.tell_again()
         message = Outgoing(self)
         message.label, message.values = label, values
         message.origin = self._origin(op, plain, label) if origin is None else origin

@@ -69,6 +69,9 @@ class Tensors:
         self.others: Module | None = None  # holds their loose parameters
         self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
         # what stands in modules of theirs and lies in a test's own value, by its id
+        self.kept_away: set[tuple[int, int, str]] = (
+            set()
+        )  # changes of theirs that were not made here
         self.laid: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
         # what was made here for modules of theirs, and in which memory: by identity, as tables of
         # numbers are what the other end makes of them
@@ -420,6 +423,9 @@ class Tensors:
                 made._non_persistent_buffers_set.add(name)
         for name, node in told["children"]:
             made._modules[str(name)] = _child(self._part(incoming, made, name, node))
+        for part, table in zip(("params", "buffers", "children"), _tables(made), strict=True):
+            for name in table.keys() - {str(entry[0]) for entry in told[part]}:
+                del table[name]
         _count(made, [], {})
         made.__dict__["training"] = bool(told["training"])
         self.last[1, number, "/"] = self._kids(made)
@@ -548,6 +554,12 @@ class Tensors:
         if isinstance(value, Tensor) and self._place(value) is None and not value.is_inference():
             self.lent[number, name] = weakref.ref(module), value, value._version
 
+    def tell_again(self) -> None:
+        """What a call has changed in its copies of ours, the next one gets as ours is."""
+        for slot in self.kept_away:
+            self.last.pop(slot, None)
+        self.kept_away.clear()
+
     def give_back(self) -> None:
         """Bring what was changed in such tensors to the module they were read from."""
         for (number, name), (module, value, version) in list(self.lent.items()):
@@ -673,9 +685,9 @@ class Tensors:
             if side:  # it is ours that the other end changed
                 self.peer.note_change("Module")
             if side and self.peer.protects(incoming.call, "Module", module):
-                self.last.pop(slot, None)  # its copy is another one now: it is to be told ours
-                continue
-            self._update(incoming, module, slot, entry)
+                self.kept_away.add(slot)
+            else:
+                self._update(incoming, module, slot, entry)
             table = module._parameters if name in module._parameters else module._buffers
             self.last[slot] = self._now(slot, table.get(name))
         for side, number, training in state.get("mode") or []:
@@ -685,9 +697,9 @@ class Tensors:
             if side:
                 self.peer.note_change("Module")
             if side and self.peer.protects(incoming.call, "Module", module):
-                self.last.pop((1 - side, number, ""), None)
-                continue
-            module.__dict__["training"] = bool(training)
+                self.kept_away.add((0, number, ""))
+            else:
+                module.__dict__["training"] = bool(training)
             self.last[1 - side, number, ""] = module.training
 
     def structure_in(self, incoming: "Incoming", state: Any) -> None:
@@ -702,11 +714,11 @@ class Tensors:
             if side:
                 self.peer.note_change("Module")
             if side and self.peer.protects(incoming.call, "Module", module):
-                self.last.pop((1 - side, number, "/"), None)
-                continue
-            module._modules.clear()
-            module._modules.update(kids)
-            _count(module, [], {})
+                self.kept_away.add((0, number, "/"))
+            else:
+                module._modules.clear()
+                module._modules.update(kids)
+                _count(module, [], {})
             self.last[1 - side, number, "/"] = self._kids(module)
 
     def _kids(self, module: Module) -> tuple[Any, ...]:
@@ -1028,6 +1040,11 @@ def _overlap(shape: Sequence[int], strides: list[int]) -> bool:
                 return True
             reach += (size - 1) * step
     return False
+
+
+def _tables(module: Module) -> tuple[dict[str, Any], ...]:
+    """What a module holds by name: parameters, buffers, modules."""
+    return module._parameters, module._buffers, module._modules
 
 
 def _count(module: Module, above: list[Module], known: dict[int, int]) -> int:

@@ -285,13 +285,17 @@ def _few(notes: Sequence[str]) -> tuple[str, ...]:
     return (*notes[: MOST_NOTES - 1], f"There are {more} more notes of this kind.")
 
 
-def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
-    """Texts and values that an answer gave after a hidden test ran beside it are not repeated.
+ENDS = ("failed", "error", "timeout", "died", "unanswered")  # an answer's own
 
-    It may have kept what the hidden test asked, in a file for instance. So what is told of a
-    visible failure, and what cells print, comes from a new process that has met no hidden test.
+
+def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
+    """How an answer ended after a hidden test ran beside it is not repeated, nor what it gave.
+
+    It may have kept what the hidden test asked, in a file for instance: texts and values could tell
+    it, and so could which of several ends it chose. So what is told of a visible failure, and what
+    cells print, comes from a new process that has met no hidden test.
     """
-    doubtful = [run for run in found if run.status in ("failed", "error") and not run.in_hidden]
+    doubtful = [run for run in found if run.status in ENDS and not run.in_hidden]
     doubtful = [run for run in doubtful if run.test in work.met_hidden and not run.stood_in]
     if not doubtful and not work.printed_late:
         return found
@@ -314,7 +318,7 @@ def _in_private(work: "Work", found: list[TestRun]) -> list[TestRun]:
 
 def _told_in_private(run: TestRun, again: TestRun | None) -> TestRun:
     """The same end of a test, with the words and values of its private run, if there was one."""
-    if again is None or again.status not in ("failed", "error"):
+    if again is None or again.status not in ENDS:
         return replace(run, status="failed", error="", message="", raised=None, transcript=())
     run = replace(run, status=again.status, error=again.error, message=again.message)
     return replace(run, raised=again.raised, transcript=again.transcript)

@@ -295,6 +295,8 @@ two, four, six = (shift_matrix(k, 8, base=30.0, dtype=torch.float64) for k in (2
 assert_close(two @ four, six, "a shift by 2 followed by a shift by 4 is a shift by 6")
 minus = shift_matrix(-4, 8, base=30.0, dtype=torch.float64)
 assert_close(minus, four.T, "a rotation is undone by its transpose: R(-k) is the transpose of R(k)")
+wide = shift_matrix(3, 64, dtype=torch.float64)
+assert_close(wide @ wide.T, torch.eye(64).double(), "a matrix of rotations, not fitted to a table")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -457,6 +459,9 @@ doubled = PositionalEncoding(rows).to(torch.float64)
 out = doubled(draw((2, 5, 4)))
 assert_dtype(out, torch.float64, "module.to(torch.float64) takes the table along")
 assert all(b.dtype == torch.float64 for b in doubled.buffers()), "module.to(...) converts the table"
+for buffer in doubled.buffers():
+    buffer.zero_()
+assert not torch.allclose(doubled(draw((2, 5, 4))), out), "the rows added are those of the buffer"
 ### END HIDDEN TESTS
 
 # %% test="positional-encoding-dropout" points=1
@@ -483,6 +488,7 @@ assert 0.3 < share < 0.7, "with dropout 0.5 in training about half the entries a
 for axis, claim in (
     (-1, "dropout drops single entries, not whole tokens"),
     (1, "dropout drops single entries, not whole features"),
+    (0, "dropout drops single entries, not the same ones of every sequence"),
 ):
     assert (kept.any(axis) & ~kept.all(axis)).any(), claim
 ### END HIDDEN TESTS
@@ -823,10 +829,10 @@ for t in range(1, 4):
     assert_close(
         out[:, :t], short, "under a causal mask the first outputs do not depend on later tokens"
     )
-lengths = torch.tensor([3, 2])
+lengths = torch.tensor([2, 3])
 valid = (torch.arange(4) < lengths[:, None])[:, None, :].expand(2, 4, 4)  # keys that are no padding
 padded = relative_attention(q, k, v, keys, values, mask=valid)
-for b, length in enumerate((3, 2)):
+for b, length in enumerate((2, 3)):
     alone = relative_attention(q[b, :length], k[b, :length], v[b, :length], keys, values)
     assert_close(
         padded[b, :length], alone, "with padded keys masked a sequence is treated as if alone"

@@ -541,9 +541,15 @@ output, weights = scaled_dot_product_attention(*(t * 1 for t in inputs), mask=ma
 assert torch.isfinite(weights).all(), "queries that may see no key should have finite weights"
 wanted, _ = scaled_dot_product_attention(*(t[:1] * 1 for t in inputs))
 assert_close(output[:1], wanted, "an empty sentence should not change the others in its batch")
-gradients = torch.autograd.grad(output.sum(), inputs, allow_unused=True)
+gradients = torch.autograd.grad(output.sum(), inputs, allow_unused=True, retain_graph=True)
 assert all(gradient is None or torch.isfinite(gradient).all() for gradient in gradients), (
     "the gradients of q, k and v should be finite when a query may see no key"
+)
+assert_gradients(
+    output[:1],
+    wanted,
+    dict(zip("qkv", inputs, strict=True)),
+    "an empty sentence should not change the gradients of the others in its batch",
 )
 ### END HIDDEN TESTS
 

@@ -595,7 +595,7 @@ def keys_reshaped(q, k, v, mask=None):
 @misconception(
     "scaled-dot-product",
     id="ATT14",
-    fails=["scaled-dot-product-values"],
+    fails=["scaled-dot-product-values", "scaled-dot-product-empty-rows"],
     read="03_attention#queries-keys-values",
 )
 def keys_for_values(q, k, v, mask=None):
@@ -612,7 +612,7 @@ def keys_for_values(q, k, v, mask=None):
 @misconception(
     "scaled-dot-product",
     id="ATT17",
-    fails=["scaled-dot-product-values"],
+    fails=["scaled-dot-product-values", "scaled-dot-product-empty-rows"],
     read="03_attention#attention-is-an-average",
 )
 def only_the_best_key(q, k, v, mask=None):
@@ -629,7 +629,7 @@ def only_the_best_key(q, k, v, mask=None):
 @misconception(
     "scaled-dot-product",
     id="ATT18",
-    fails=["scaled-dot-product-values"],
+    fails=["scaled-dot-product-values", "scaled-dot-product-empty-rows"],
     read="03_attention#why-scale",
 )
 def weights_without_gradient(q, k, v, mask=None):

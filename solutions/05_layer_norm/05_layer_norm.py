@@ -231,6 +231,8 @@ for b in range(3):
             output[b : b + 1, i : i + 1],
             "a token alone should give the same output as inside its batch",
         )
+norm(3.0 * x + 1.0)
+assert_close(norm.eval()(x), output, "a call should look at its own x alone, in evaluation too")
 ### END HIDDEN TESTS
 
 # %% test="layer-norm-gradients" points=1
@@ -562,8 +564,11 @@ for norm_first, wanted, claim in (
     assert len(norms) == 1, "in either order the norm should be called exactly once"
 leaf = x.clone().requires_grad_()
 output = sublayer_connection(leaf, silent, lambda t: F.layer_norm(t, (5,)), norm_first=True)
-(gradient,) = torch.autograd.grad(output.sum(), leaf)
-assert_close(gradient, 1, "pre-norm: past a silent sub-layer the gradient should arrive untouched")
+claim = "pre-norm: past a silent sub-layer the gradient should arrive untouched"
+assert_gradients(output, leaf, {"x": leaf}, claim)
+for norm_first in (False, True):
+    sublayer_connection(x, nn.Identity(), lambda t: F.layer_norm(t, (5,)), norm_first)
+    assert torch.equal(x, before), "x stays as it is even where the sub-layer returns x itself"
 for norm_first, wanted in (
     (False, torch.sin(leaf + leaf**2)),
     (True, leaf + torch.sin(leaf) ** 2),

@@ -19,6 +19,7 @@
 # broadcasts to (B, queries, keys); a padding mask is $(B, 1, N)$.
 
 # %% setup
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -283,26 +284,33 @@ assert_close(layer(x), in_evaluation, "in evaluation nothing should be dropped")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 torch.manual_seed(12)
-x = torch.ones(40, 5, 8, dtype=torch.float64)
-for norm_first in (True, False):
+row = torch.arange(1, 9, dtype=torch.float64) / 4
+factors = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 8)  # of a row
+norm = nn.LayerNorm(8, elementwise_affine=False)
+for part, norm_first in itertools.product(("attention", "feed-forward"), (True, False)):
     layer = EncoderLayer(8, 2, 20, dropout=0.5, norm_first=norm_first).double()
-    with torch.no_grad():  # both sub-layers make ones of ones
+    one = 1.0 if part == "attention" else 0.0
+    with torch.no_grad():  # attention returns what it is given, or zeros; the network zeros or ones
         layer.self_attention.w_v.weight.copy_(torch.eye(8))
-        layer.self_attention.w_o.weight.copy_(torch.eye(8))
-        layer.feed_forward.outer.weight.zero_()
-        layer.feed_forward.outer.bias.fill_(1)
-        layer.norm1.gain.zero_()
-        layer.norm1.bias.fill_(1)
-    if not norm_first:  # no norm then, so that the sums can be seen
-        layer.norm1, layer.norm2 = nn.Identity(), nn.Identity()
-    added = layer(x) - x
+        layer.self_attention.w_o.weight.copy_(one * torch.eye(8))
+        layer.feed_forward.inner.weight.zero_()
+        layer.feed_forward.inner.bias.fill_(1)
+        layer.feed_forward.outer.weight.fill_((1 - one) / 20)
+        layer.feed_forward.outer.bias.zero_()
+        if norm_first:
+            possible = row + factors * (norm(row) if one else 1)
+        else:
+            possible = norm(norm(row + factors * row) if one else norm(row) + factors)
+        given = layer(row.expand(40, 5, 8)).reshape(-1, 1, 8)
+    off, which = (given - possible).abs().amax(-1).min(1)
     assert_close(
-        added * (added - 2) * (added - 4),
+        off,
         0,
         "with dropout 0.5, each number that a sub-layer returns should be dropped or doubled, then "
         "added; what goes into a sub-layer should stay",
+        atol=1e-5,
     )
-    assert 1.8 < added.mean() < 2.2 and 0.19 < (added == 0).double().mean() < 0.31, (
+    assert 0.44 < (factors[which] == 0).double().mean() < 0.56, (
         "dropout 0.5 should drop about half of what each of the two sub-layers returns"
     )
 ### END HIDDEN TESTS
@@ -815,6 +823,10 @@ for sign in (1, -1):
     assert is_the_largest(leak), (
         f"the difference should be absolute, whatever its sign\nYours finds {leak}."
     )
+spoilt = padding_leak(
+    lambda x, mask: pre_norm(x, mask).masked_fill(~mask.transpose(1, 2), torch.nan), x, lengths
+)
+assert spoilt < 1e-5, f"outputs at the padding should not count, even if NaN\nYours finds {spoilt}."
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -1071,7 +1071,7 @@ def fills_with_nan(encode, x, lengths):
 @misconception(
     "padding-leak",
     id="LEAK6",
-    fails=["padding-leak-sound"],
+    fails=["padding-leak-sound", "padding-leak-found"],
     read="06_encoder#encoder-padding",
 )
 def changes_the_real_tokens(encode, x, lengths):
@@ -1086,7 +1086,7 @@ def changes_the_real_tokens(encode, x, lengths):
 @misconception(
     "padding-leak",
     id="LEAK7",
-    fails=["padding-leak-sound"],
+    fails=["padding-leak-sound", "padding-leak-found"],
     read="06_encoder#encoder-padding",
 )
 def mask_of_what_is_hidden(encode, x, lengths):
@@ -1177,7 +1177,7 @@ def mask_left_out(encode, x, lengths):
 @misconception(
     "padding-leak",
     id="LEAK13",
-    fails=["padding-leak-sound"],
+    fails=["padding-leak-sound", "padding-leak-found"],
     read="06_encoder#encoder-padding",
 )
 def mask_along_the_queries(encode, x, lengths):

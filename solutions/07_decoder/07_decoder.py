@@ -20,6 +20,7 @@
 # means: may attend**. It broadcasts to (B, queries, keys).
 
 # %% setup
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -436,27 +437,40 @@ assert_close(layer.eval()(x, memory), twin(x, memory), "in evaluation nothing sh
 visible_passed()
 ### BEGIN HIDDEN TESTS
 torch.manual_seed(0)
-x, memory = (torch.ones(40, n, 8, dtype=torch.float64) for n in (5, 3))
-for norm_first in (True, False):
+row, other = (
+    torch.arange(1, 9, dtype=torch.float64) / 4,
+    torch.arange(8, 0, -1, dtype=torch.float64),
+)
+factors = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 8)  # of a row
+norm = nn.LayerNorm(8, elementwise_affine=False)
+for part, norm_first in itertools.product(("self", "cross", "feed-forward"), (True, False)):
     layer = DecoderLayer(8, 2, 20, dropout=0.5, norm_first=norm_first).double()
-    with torch.no_grad():  # all three sub-layers make ones of ones
-        for attention in (layer.self_attention, layer.cross_attention):
+    with torch.no_grad():  # one sub-layer returns what it is given, or ones; the others zeros
+        for name, attention in (("self", layer.self_attention), ("cross", layer.cross_attention)):
             attention.w_v.weight.copy_(torch.eye(8))
-            attention.w_o.weight.copy_(torch.eye(8))
-        layer.feed_forward.outer.weight.zero_()
-        layer.feed_forward.outer.bias.fill_(1)
-        layer.norm1.gain.zero_()
-        layer.norm1.bias.fill_(1)
-    if not norm_first:  # no norm then, so that the sums can be seen
-        layer.norm1, layer.norm2, layer.norm3 = nn.Identity(), nn.Identity(), nn.Identity()
-    added = layer(x, memory) - x
+            attention.w_o.weight.copy_(float(name == part) * torch.eye(8))
+        layer.feed_forward.inner.weight.zero_()
+        layer.feed_forward.inner.bias.fill_(1)
+        layer.feed_forward.outer.weight.fill_(float(part == "feed-forward") / 20)
+        layer.feed_forward.outer.bias.zero_()
+        if norm_first:
+            possible = row + factors * {"self": norm(row), "cross": other}.get(part, 1)
+        elif part == "self":
+            possible = norm(norm(norm(row + factors * row)))
+        elif part == "cross":
+            possible = norm(norm(norm(row) + factors * other))
+        else:
+            possible = norm(norm(norm(row)) + factors)
+        given = layer(row.expand(40, 5, 8), other.expand(40, 3, 8)).reshape(-1, 1, 8)
+    off, which = (given - possible).abs().amax(-1).min(1)
     assert_close(
-        added * (added - 2) * (added - 4) * (added - 6),
+        off,
         0,
         "with dropout 0.5, each number that a sub-layer returns should be dropped or doubled, then "
         "added; what goes into a sub-layer, memory too, should stay",
+        atol=1e-5,
     )
-    assert 0.08 < (added == 0).double().mean() < 0.17, (
+    assert 0.44 < (factors[which] == 0).double().mean() < 0.56, (
         "dropout 0.5 should drop about half of what each of the three sub-layers returns"
     )
 ### END HIDDEN TESTS
@@ -777,7 +791,7 @@ other = Generator(4, 9)
 assert other.weight is not generator.weight, (
     "generators that were not tied have weights of their own"
 )
-for shape in ((4, 9), (9, 5)):
+for shape in ((4, 9), (9, 5), (8, 4)):
     assert_raises(
         ValueError,
         lambda shape=shape: other.tie(nn.Parameter(torch.zeros(shape))),
@@ -913,6 +927,12 @@ for first, last in ((0, 0), (1, 1), (2, 2)):
         f"where row {first} of 4 sees one token ahead, the error should be the largest "
         "entry of the token that it sees",
     )
+back = torch.tensor([[[1.0], [5.0], [1.0]]], dtype=torch.float64)
+assert_close(
+    float(incremental_error(lambda x: torch.cat([x[:, -1:], x[:, 1:]], 1), back)),
+    4.0,
+    "where the first row shows the last token, 1 5 1 differ at that row for length 2 only: all rows count",
+)
 quiet = torch.zeros(3, 4, 2, dtype=torch.float64)
 quiet[2, 3, 1] = -5.0
 assert_close(

@@ -152,6 +152,9 @@ for b in range(3):
         assert labels[b, t] == decoder_input[b, t + 1], (
             "the label at place t should be the decoder input at place t + 1, in every row"
         )
+assert not decoder_input.is_floating_point() and not labels.is_floating_point(), (
+    "ids should remain whole numbers"
+)
 ### END HIDDEN TESTS
 
 # %% test="teacher-forcing-pair-ends" points=1
@@ -1014,6 +1017,18 @@ for pieces, largest in {1: 5, 5: 1}.items():
     assert_close(
         exact(loss), wanted, f"the loss returned with {pieces} pieces should be the whole batch's"
     )
+model, reached = ToyModel(9), []
+
+
+def loss_that_looks(logits, labels, pad_id):
+    reached.append(model.out_weight.grad is not None)
+    return toy_loss(logits, labels, pad_id)
+
+
+backward_in_pieces(model, source, target, 0, loss_that_looks, pieces=3)
+assert not reached[0] and all(reached[1:]), (
+    "backward should be called for each group before the next"
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]

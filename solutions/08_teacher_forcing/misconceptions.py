@@ -836,7 +836,7 @@ def weighed_by_sentences(model, source, target, pad_id, loss_function, pieces):
 @misconception(
     "backward-in-pieces",
     id="TRN36",
-    fails=["backward-in-pieces-gradient"],
+    fails=["backward-in-pieces-gradient", "backward-in-pieces-passes"],
     read="08_teacher_forcing#tf-pieces",
 )
 def only_the_last_counts(model, source, target, pad_id, loss_function, pieces):

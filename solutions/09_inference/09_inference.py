@@ -564,6 +564,12 @@ for seed in range(10):
     )
     assert_close(score, value, "the score should be that of the sentence returned", atol=1e-5)
     assert isinstance(score, float), "the score should be a float, finished or not"
+after = {(3,): [0.3, 0.4, 0.29, 0.01], (3, 1): [0.34, 0.35, 0.3, 0.01]}
+after |= {(3, 1, 1): [0.01, 0.98, 0.005, 0.005], (3, 1, 1, 1): [0.98, 0.01, 0.005, 0.005]}
+ids, _ = beam_search(Scripted(toy), torch.tensor([[5]]), 3, 0, 6, 2, length_penalty=3.0)
+assert ids == [1, 1, 1], (
+    "the search goes on as long as a live hypothesis is left, however many have finished"
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -731,6 +737,11 @@ with torch.no_grad():
 wanted, _ = attention(x[:, :1], x[:, :1], x[:, :1])
 output, _ = cached(x[:, :1], x[:, :1], x[:, :1])
 assert_close(output, wanted, "a changed weight should change the cached attention: they are shared")
+values, cached = draw((2, 3, 20), seed=6), CachedAttention(attention, grows=True)
+cached(x[:, :2], x[:, :2], values[:, :2])
+output, _ = cached(x[:, 2:], x[:, 2:], values[:, 2:])
+wanted, _ = attention(x[:, 2:], x, values)
+assert_close(output, wanted, "values should be made of `value`, where it is not `key`, too")
 ### END HIDDEN TESTS
 
 # %% test="cached-attention-prefill" points=1
@@ -1028,6 +1039,17 @@ for top_k in (0, -1):
         "a top_k below 1 should raise a ValueError",
         mentions=["top_k"],
     )
+low_and_high = torch.stack([logits[0], logits[0] + 100]).repeat(5000, 1)
+ids = sample(low_and_high, 1.0, 2, torch.Generator().manual_seed(6))
+assert set(ids.tolist()) == set(logits[0].topk(2).indices.tolist()), (
+    "the top_k largest logits should be those of each row, however large those of another are"
+)
+assert_raises(
+    ValueError,
+    lambda: sample(logits, 0.0, 0),
+    "a top_k below 1 should raise a ValueError at temperature 0, too",
+    mentions=["top_k"],
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -1151,6 +1173,11 @@ assert_raises(
     lambda: bleu([["a"], ["b"]], [["a"]]),
     "two hypotheses and one reference should raise a ValueError",
 )
+assert_raises(
+    ValueError,
+    lambda: bleu([["a"]], [["a"], ["b"]]),
+    "one hypothesis and two references should raise a ValueError",
+)
 ### END HIDDEN TESTS
 
 # %% test="bleu-clipping" points=1
@@ -1185,6 +1212,12 @@ assert bleu([list("abc")], [list("abc")]) == 0, (
     "three words have no four-gram, so BLEU of order 4 should be 0"
 )
 assert bleu([[]], [["a"]]) == 0, "an empty translation should have 0, and no error"
+assert_close(
+    float(bleu([["a"], list("abcd")], [["a"], list("abcd")], 2)),
+    100.0,
+    "a translation of one word has no pair: it should add none to the number of pairs",
+    atol=1e-3,
+)
 ### END HIDDEN TESTS
 
 # %% test="bleu-brevity" points=1

@@ -1157,7 +1157,7 @@ def generator_ignored(logits, temperature=1.0, top_k=None, generator=None):
 @misconception(
     "bleu",
     id="INF19",
-    fails=["bleu-corpus", "bleu-brevity"],
+    fails=["bleu-corpus", "bleu-brevity", "bleu-clipping"],
     read="09_inference#bleu",
 )
 def mean_of_sentences(hypotheses, references, max_order=4):

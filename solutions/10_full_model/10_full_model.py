@@ -590,6 +590,11 @@ assert_close(
     atol=0.02,
 )
 assert embedding.weight is shared, "initialise should keep the Parameter and change its numbers"
+ordinary = nn.Embedding(400, 16)
+initialise(ordinary)
+assert ordinary.weight.abs().max() <= math.sqrt(6 / 416), (
+    "only a TokenEmbedding is drawn as an embedding; any other matrix by Xavier's rule"
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -811,6 +816,10 @@ for wrong, what in (
     assert_raises(
         ValueError, lambda wrong=wrong: average_checkpoints(wrong), f"{what}: raise a ValueError"
     )
+for dtype in (torch.float16, torch.bfloat16):
+    halves = average_checkpoints([{"w": torch.tensor([a], dtype=dtype)} for a in (1.0, 3.0)])
+    assert halves["w"].tolist() == [2.0], "numbers in half precision are floating-point, too"
+    assert_dtype(halves["w"], dtype, "the mean of half-precision numbers should keep its dtype")
 ### END HIDDEN TESTS
 
 # %% test="average-checkpoints-copies" points=1
@@ -956,19 +965,25 @@ visible_passed()
 
 
 class Watched(Toy):
-    """Notes at each call whether the gradients of the call before are there already."""
+    """Notes at each call how many backward passes there have been."""
 
-    seen: list[bool]
+    seen: list[int]
+    passed: int
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """As in Toy."""
-        gradients = [p.grad for p in self.parameters() if p.grad is not None]
-        self.seen.append(any(bool(g.abs().sum() > 0) for g in gradients))
-        return super().forward(source, target)
+        self.seen.append(self.passed)
+        logits = super().forward(source, target)
+        logits.register_hook(self.count)
+        return logits
+
+    def count(self, gradient: Tensor) -> None:
+        """Called when a gradient comes back."""
+        self.passed += 1
 
 
 model = Watched(vocab_size=9).double()
-model.seen = []
+model.seen, model.passed = [], 0
 source = torch.tensor([[3, 8], [5, 0], [1, 2], [7, 7]])
 target = torch.tensor([[1, 0, 6, 5, 2], [1, 4, 2, 5, 5], [1, 8, 8, 5, 5], [1, 2, 5, 5, 5]])
 loss = F.cross_entropy(
@@ -976,16 +991,23 @@ loss = F.cross_entropy(
 )
 loss.backward()
 wanted = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
-model.seen = []
+model.seen, model.passed = [], 0
 parts = [(source[:1], target[:1]), (source[1:3], target[1:3, :3]), (source[3:], target[3:])]
 mean = accumulate_gradients(model, parts, 5)
-assert model.seen == [False, True, True], (
-    "old gradients go first, and backward should be called before the next micro-batch is fed in"
-)
+assert model.seen == [0, 1, 2], "backward should be called before the next micro-batch is fed in"
 assert len(parts) == 3, "accumulate_gradients should leave the list of micro-batches unchanged"
 assert_close(float(mean), loss.item(), "pad_id=5, three micro-batches: the mean loss is wrong")
 for name, parameter in model.named_parameters():
     assert_close(parameter.grad, wanted[name], f"pad_id=5, three micro-batches: wrong for {name}")
+with torch.no_grad():
+    model.output.weight.mul_(30)  # a steep loss: its gradients are long
+loss = F.cross_entropy(
+    model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=5
+)
+long = torch.autograd.grad(loss, list(model.parameters()))
+accumulate_gradients(model, parts, 5)
+for parameter, gradient in zip(model.parameters(), long, strict=True):
+    assert_close(parameter.grad, gradient, "long gradients should stay so: nothing is clipped here")
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -598,7 +598,10 @@ def biases_and_gains_zeroed(model):
 
 
 @misconception(
-    "initialise", id="TRN8c", fails=["initialise-values"], read="10_full_model#first-numbers"
+    "initialise",
+    id="TRN8c",
+    fails=["initialise-values", "initialise-tied"],
+    read="10_full_model#first-numbers",
 )
 def xavier_normal(model):
     """You draw the matrices from a normal distribution; Xavier uniform is asked for."""
