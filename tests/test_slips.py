@@ -5,9 +5,10 @@ import re
 
 import pytest
 
+from autograder.assignment import visible_part
 from autograder.course import Course
 from autograder.mutants import alone, run_tests
-from autograder.source import Cell, Source, read_source, visible_part
+from autograder.source import BEGIN_HIDDEN, END_HIDDEN, Cell, Source, read_source
 from tests.slipping import KINDS, ROUNDED, rounding, slipped, spots
 
 # Chapter and definition, by kind: what a question's text leaves open, and why.
@@ -68,7 +69,8 @@ def test_hidden_tests_use_no_name_of_an_argument_that_visible_ones_do_not(
         }
         own = source.tests_of(cell.id)
         tests = [test.source for test in source.of_kind("test") if test.id in own]
-        seen = set().union(*(keywords(visible_part(test)) for test in tests)) & arguments
+        shown = [visible_part(test, (BEGIN_HIDDEN, END_HIDDEN)) for test in tests]
+        seen = set().union(*map(keywords, shown)) & arguments
         used = set().union(*map(keywords, tests)) & arguments
         assert used <= seen, f"{cell.id}: {', '.join(used - seen)}"
 

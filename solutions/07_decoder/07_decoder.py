@@ -787,7 +787,7 @@ optimiser.step()
 assert torch.equal(embedding.weight, generator.weight), (
     "after tie, one step of the optimiser should leave embedding and generator equal"
 )
-other = Generator(4, 9)
+other: Any = Generator(4, 9)
 assert other.weight is not generator.weight, (
     "generators that were not tied have weights of their own"
 )
