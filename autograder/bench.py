@@ -47,7 +47,6 @@ class Used:
     """What all processes of a command have used."""
 
     seconds: float  # on the wall
-    cpu: float = 0.0  # seconds of processor time
     peak_mb: float = 0.0  # memory at a time; 0 if the system does not tell
 
 
@@ -119,15 +118,12 @@ def bench_chapters(
             make_class(course, chapter, students, _folder(course))
             runs[chapter].append(run_ours(course, chapter, students, jobs))
             say(f"{chapter}: {_line(runs[chapter][-1])}")
-    print(
-        f"{'chapter':<24} {'per minute':>10} {'CPU each':>9} {'tests':>9} {'answers':>9} "
-        f"{'others':>9} {'messages':>9}"
-    )
+    print(f"{'chapter':<24} {'per minute':>10} {'tests':>9} {'answers':>9} {'messages':>9}")
     for chapter, found in runs.items():
         print(_chapter_line(chapter, sorted(found, key=lambda run: run.per_minute)[rounds // 2]))
     print(
-        "CPU: processor time per submission, of all processes; of it, that where tests run, that\n"
-        "where answers run, and the rest: start, forks, files. Messages: from tests to answers."
+        "tests, answers: processor time per submission where tests run, and where answers run;\n"
+        "start, forks and files are not in it. Messages: from tests to answers."
     )
     print(
         f"slowest: {min(median(r.per_minute for r in one) for one in runs.values()):.0f} a minute"
@@ -135,10 +131,9 @@ def bench_chapters(
 
 
 def _chapter_line(chapter: str, run: Run) -> str:
-    each = 1000 * run.used.cpu / run.students
     tests = 1000 * sum(cost.judge for cost in run.costs) / run.students
     answers = 1000 * sum(cost.answers for cost in run.costs) / run.students
-    milliseconds = (f"{one:.0f} ms" for one in (each, tests, answers, each - tests - answers))
+    milliseconds = (f"{one:.0f} ms" for one in (tests, answers))
     words = " ".join(f"{one:>9}" for one in milliseconds)
     calls = mean(cost.calls for cost in run.costs)
     return f"{chapter:<24} {run.per_minute:>10.0f} {words} {calls:>9.0f}"
@@ -239,24 +234,18 @@ def _command(
     if hasattr(os, "sync"):
         os.sync()  # neither waits for the disk to take what the run before it has written
     with log_path.open("wb") as log:
-        before, began = _children(), time.monotonic()
+        began = time.monotonic()
         process = subprocess.Popen(
             command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment
         )
         watch = _Watch(process.pid)
         status = process.wait()
-        seconds, cpu = time.monotonic() - began, _children() - before
+        seconds = time.monotonic() - began
     peak = watch.stop()
     if status and must_succeed:
         said = log_path.read_text(encoding="utf-8", errors="replace")
         raise CourseError(f"{' '.join(command)} failed: {said.strip()[-500:]}")
-    return Used(seconds, cpu, peak)
-
-
-def _children() -> float:
-    """Seconds of processor time of all processes below this one that have ended."""
-    times = os.times()
-    return times.children_user + times.children_system
+    return Used(seconds, peak)
 
 
 class _Watch:
