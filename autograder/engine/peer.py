@@ -436,7 +436,7 @@ class Peer:
             self.raised.clear()
         if not self.is_free:  # an answer does not choose the numbers that a test draws
             tree["rng"] = self.random.leave(message.frame)
-            libraries = LIBRARIES.intersection(sys.modules)
+            libraries = frozenset(filter(sys.modules.__contains__, LIBRARIES))
             if libraries != self.told:
                 tree["has"], self.told = sorted(libraries), libraries
         tree["drop"] = self._unused()

@@ -7,6 +7,7 @@ they change is changed by the answer: it is told as if the object had crossed by
 import copy
 import sys
 import types
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -41,17 +42,24 @@ def kind_of(value: Any) -> str:
 
 def _is_librarys(kind: type) -> bool:
     """Whether this is a class of modules or optimisers."""
-    return not hasattr(kind, "requires_grad") and any(
-        one.__module__.startswith(LIBRARYS) for one in kind.__mro__
-    )
+    known = _LIBRARYS.get(kind)
+    if known is None:
+        known = _LIBRARYS[kind] = not hasattr(kind, "requires_grad") and any(
+            one.__module__.startswith(LIBRARYS) for one in kind.__mro__
+        )
+    return known
+
+
+_LIBRARYS: "weakref.WeakKeyDictionary[type, bool]" = weakref.WeakKeyDictionary()
 
 
 def _is_object(value: Any) -> bool:
     """Whether this is an object of a class of the instructor's, or a module or optimiser."""
     kind = type(value)
-    if remote_of(value) is not None or issubclass(kind, type | types.FunctionType):
+    if kind in HOLDERS or issubclass(kind, type | types.FunctionType):
         return False
-    return is_one(value) or kind.__module__ == HOME or _is_librarys(kind)
+    found = is_one(value) or kind.__module__ == HOME or _is_librarys(kind)
+    return found and remote_of(value) is None
 
 
 class Before:
@@ -93,6 +101,21 @@ class _Part:
     def undo(self) -> None:
         """Have it hold again what it did."""
         put_in(self.value, self.copy)
+
+
+class _Empty(_Part):
+    """A list, a table or the like that holds nothing, as most of a module do."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def differs(self) -> bool:
+        """Whether it holds something now."""
+        return len(self.value) > 0
+
+    def undo(self) -> None:
+        """Have it hold nothing again."""
+        self.value.clear()
 
 
 class _Object(_Part):
@@ -155,7 +178,7 @@ class _Tensor(_Array):
 def _looked_at(value: Any) -> _Part | None:
     """How a part is now; None if it cannot change, or is too large to look at."""
     if type(value) in HOLDERS:
-        return _Part(value)
+        return _Part(value) if len(value) else _Empty(value)
     if _is_object(value):
         return _Object(value)
     views = sys.modules.get("autograder.engine.views")
@@ -171,16 +194,30 @@ def _looked_at(value: Any) -> _Part | None:
 def _attributes(value: Any) -> dict[str, Any]:
     """What an object holds, by the names of its attributes; none of its code runs."""
     found = {}
-    for kind in type(value).__mro__:
-        for name, slot in vars(kind).items():
-            if type(slot) is types.MemberDescriptorType:
-                try:
-                    found[name] = slot.__get__(value)
-                except AttributeError:  # nothing stands there
-                    continue
+    for name, slot in _slots(type(value)):
+        try:
+            found[name] = slot.__get__(value)
+        except AttributeError:  # nothing stands there
+            continue
     if type(value).__dictoffset__:
         found |= object.__getattribute__(value, "__dict__")
     return found
+
+
+def _slots(kind: type) -> list[tuple[str, Any]]:
+    """The slots of a class and its bases, by name; looked up once, as no class gets more."""
+    known = _SLOTS.get(kind)
+    if known is None:
+        known = _SLOTS[kind] = [
+            (name, slot)
+            for one in kind.__mro__
+            for name, slot in vars(one).items()
+            if type(slot) is types.MemberDescriptorType
+        ]
+    return known
+
+
+_SLOTS: "weakref.WeakKeyDictionary[type, list[tuple[str, Any]]]" = weakref.WeakKeyDictionary()
 
 
 def _is_cached(value: Any, name: str) -> bool:
