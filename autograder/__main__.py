@@ -280,9 +280,16 @@ def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> int:
     from autograder import warm
 
     complaints = warm.rehearse(course, chapters)
-    for complaint in complaints[:MOST_COMPLAINTS]:
+    for complaint in [*complaints, *_asked_here(course, chapters)][:MOST_COMPLAINTS]:
         say(f"note: {complaint}", sys.stderr)
     return len(complaints)
+
+
+def _asked_here(course: Course, chapters: Sequence[str]) -> list[str]:
+    from autograder import warm
+    from autograder.asked_here import asked_here
+
+    return [one for name in chapters for one in asked_here(warm.read(course, name))]
 
 
 def _rehearse(course: Course, chapters: Sequence[str]) -> None:
@@ -292,6 +299,8 @@ def _rehearse(course: Course, chapters: Sequence[str]) -> None:
     complaints = warm.rehearse(course, chapters)
     if complaints:
         raise CourseError("\n".join(complaints))
+    for note in _asked_here(course, chapters):
+        say(f"note: {note}", sys.stderr)
     for chapter in chapters:
         for line in costly(chapter, warm.costs(course, chapter)):
             say(line)

@@ -1,0 +1,48 @@
+"""An instructor hears of a claim about the process that a test runs in: no answer can break it."""
+
+from pathlib import Path
+
+import pytest
+
+from autograder import __main__ as command
+from autograder import warm
+from autograder.asked_here import asked_here
+from autograder.course import Course
+from tests.test_assignment import answer, cell, check, make
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("import contextlib\nwith contextlib.redirect_stdout(None):\n    f()", "redirect_stdout"),
+        ("import warnings\nwarnings.simplefilter('error')\nf()", "simplefilter"),
+        ("import numpy as np\nwith np.errstate(over='raise'):\n    f()", "errstate"),
+        ("import os\nbefore = os.getcwd()\nf()\nassert before == os.getcwd()", "getcwd"),
+        ("from unittest import mock\nwith mock.patch('a.b'):\n    f()", "mock"),
+        ("import tracemalloc\ntracemalloc.start()\nf()", "tracemalloc"),
+        ("import weakref\nkept = weakref.ref(f())\nassert kept() is None", "weakref"),
+        (
+            "import threading\nfor _ in '12':\n    assert not threading.active_count()",
+            "active_count",
+        ),
+    ],
+)
+def test_what_a_test_asks_of_its_own_process_is_told(tmp_path: Path, source: str, name: str):
+    (told,) = asked_here(make(tmp_path / "week", answer("def f(): pass"), check(source)))
+    assert told.startswith(f"week/a, test t uses {name}. Answers run in a process of their own")
+
+
+def test_what_an_answer_is_given_to_call_may_ask(tmp_path: Path):
+    given = "seen = []\ndef g(x):\n    seen.append(os.getcwd())\nf(g)\nassert not any(seen)"
+    cells = [cell("import warnings, os\nwarnings.simplefilter('ignore')"), answer("def f(g): g(1)")]
+    assert asked_here(make(tmp_path / "week", *cells, check(given))) == []
+
+
+def test_the_instructor_hears_of_it_whenever_a_class_is_graded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    made = make(tmp_path / "week", answer("def f(): pass"), check("import weakref\nf()"))
+    monkeypatch.setattr(warm, "rehearse", lambda course, chapters: [])
+    monkeypatch.setattr(warm, "read", lambda course, chapter: made)
+    assert command._rehearse_as_it_is(Course(tmp_path), ["week"]) == 0
+    assert "note: week/a, test t uses weakref." in capsys.readouterr().err
