@@ -2194,3 +2194,16 @@ def test_an_answer_does_not_choose_by_its_draws_what_a_test_draws(task: Any) -> 
     assert made.scores() == {"t_plain": 1, "t_noisy": 1}
     draws = "def plain(x):\n    if random.random() < 0.5: random.random()\n    return x"
     assert made.scores(plain=draws, noisy="def noisy(x):\n    return x") == made.scores()
+
+
+ROOT = "def root(x):\n    if x < 0: raise ValueError(x)\n    return x ** 0.5"
+CATCHES_ALL = "try:\n    root(-1)\n    raised = False\nexcept:\n    raised = True\nassert raised"
+STAYS_OUT = {"died": "os._exit(3)", "timeout": "\n        while True: pass"}
+
+
+@pytest.mark.parametrize("end", STAYS_OUT)
+def test_a_process_that_is_lost_passes_no_test_that_catches_everything(task: Any, end: str) -> None:
+    made = task([("root", ROOT), ("t_root", CATCHES_ALL, 1)], 2.0)
+    verdict = made.verdicts(root=f"import os\ndef root(x):\n    if x < 0: {STAYS_OUT[end]}")["t_root"]
+    assert (verdict.status, verdict.score) == (end, 0)
+    assert made.scores() == {"t_root": 1}

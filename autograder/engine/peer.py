@@ -71,7 +71,10 @@ TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Co
 
 
 class Gone(BaseException):
-    """The other process hung, died or talked nonsense. No test can catch it by accident."""
+    """The other process hung, died or talked nonsense.
+
+    A test that catches everything catches it as well, so the peer remembers it: see `Peer.gone`.
+    """
 
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(words)
@@ -292,7 +295,7 @@ class Peer:
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.is_busy = False  # with a message, and running nobody's code
-        self.gone = False  # whether an answer stayed out: what comes now may belong to it
+        self.gone: Gone | None = None  # an answer stayed out: what comes now may belong to it
         self.shared = Shared(self.is_free)  # values of ours that the other end has copies of
         self.records = Records(self)  # objects that it has as well
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
@@ -400,6 +403,9 @@ class Peer:
         before, self.is_busy = self.is_busy, True
         try:
             return self._request_now(op, plain, values, label, origin, due)
+        except Gone as gone:
+            self.gone = self.gone or gone
+            raise
         finally:
             self.is_busy = before
 
@@ -447,9 +453,6 @@ class Peer:
         self.open.append(message)
         try:
             reply = self._answer_until_reply()
-        except Gone:
-            self.gone = True
-            raise
         finally:
             self.open.pop()
         if not self.is_free:
@@ -525,8 +528,8 @@ class Peer:
         self.open.append(message)
         try:
             reply = self._answer_until_reply()
-        except Gone:
-            self.gone = True
+        except Gone as gone:
+            self.gone = self.gone or gone
             raise
         finally:
             self.open.pop()

@@ -470,7 +470,14 @@ def looks_for_claims(source: str) -> bool:
 
 
 def _tell_kept(student: Student, may_fail: bool) -> None:
-    """Raise the claim that did not hold, and that the answer which met it has kept to itself."""
+    """Raise what ended the process though the test has caught it, as a bare `except` does.
+
+    And the claim that did not hold, and that the answer which met it has kept to itself.
+    """
+    if student.peer.gone is not None:
+        raise student.peer.gone
+    if student.peer.clock is not None and student.peer.clock.is_over:
+        raise Gone("timeout", "it took too long")
     if student.peer.failed is not None and not may_fail:
         raise student.peer.failed
 
