@@ -2204,6 +2204,27 @@ STAYS_OUT = {"died": "os._exit(3)", "timeout": "\n        while True: pass"}
 @pytest.mark.parametrize("end", STAYS_OUT)
 def test_a_process_that_is_lost_passes_no_test_that_catches_everything(task: Any, end: str) -> None:
     made = task([("root", ROOT), ("t_root", CATCHES_ALL, 1)], 2.0)
-    verdict = made.verdicts(root=f"import os\ndef root(x):\n    if x < 0: {STAYS_OUT[end]}")["t_root"]
+    verdict = made.verdicts(root=f"import os\ndef root(x):\n    if x < 0: {STAYS_OUT[end]}")[
+        "t_root"
+    ]
     assert (verdict.status, verdict.score) == (end, 0)
     assert made.scores() == {"t_root": 1}
+
+
+RANDOM_STATES = {
+    "random.getstate()": "random.random()",
+    "np.random.get_state()[2]": "np.random.random()",
+    "torch.get_rng_state().tolist()": "torch.rand(())",
+}
+
+
+@pytest.mark.parametrize("state", RANDOM_STATES)
+def test_an_answer_that_draws_leaves_no_state_that_a_test_looks_at(task: Any, state: str) -> None:
+    same = f"before = {state}\nassert plain(1) == plain(1)\nassert {state} == before"
+    made = task([("plain", "def plain(x):\n    return x"), ("t_plain", same, 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_plain": 1}
+    draws = f"def plain(x):\n    {RANDOM_STATES[state]}\n    return x"
+    assert made.scores(plain=draws) == {"t_plain": 0}
+    own = "def plain(x):\n    random.Random(1).random(); torch.rand((), generator=G)\n    return x"
+    assert made.scores(plain=f"G = torch.Generator()\n{own}") == {"t_plain": 1}

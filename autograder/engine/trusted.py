@@ -43,6 +43,7 @@ TEXT_SECONDS = 3.0
 MAX_MESSAGE = 20_000
 FUTURE = sum(getattr(__future__, one).compiler_flag for one in __future__.all_feature_names)
 HOLDERS = (list, dict, set, collections.deque, collections.Counter)
+STATES = frozenset(("getstate", "get_state", "get_rng_state"))  # what tells of random numbers
 TEXTS = (str, bytes, int, float, tuple, frozenset)  # whose methods change nothing
 
 
@@ -467,6 +468,15 @@ def looks_for_claims(source: str) -> bool:
             places += [node.left, *node.comparators]
     parts = [part for one in places if one for part in getattr(one, "elts", [one])]
     return any(isinstance(one, ast.Name) and one.id == "AssertionError" for one in parts)
+
+
+@functools.lru_cache(maxsize=2000)
+def looks_at_random(source: str) -> bool:
+    """Whether a test's text asks for the state of random numbers."""
+    return any(
+        (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)) in STATES
+        for node in ast.walk(parse(source) or ast.Module([], []))
+    )
 
 
 def _tell_kept(student: Student, may_fail: bool) -> None:

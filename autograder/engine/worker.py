@@ -44,6 +44,7 @@ from autograder.engine.trusted import (
     catches_claims,
     compiled,
     compiled_cell,
+    looks_at_random,
     looks_for_claims,
     run_test,
 )
@@ -955,6 +956,7 @@ class Work:
                 self.met_hidden.add(test)
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
             may_fail = looks_for_claims(cell.source)
+            student.peer.random.is_looked_at = looks_at_random(cell.source)
             seconds = self._limit(group)
             with self.budget.parts.under_way(self._part(test), seconds):
                 run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
