@@ -2213,6 +2213,7 @@ def test_a_process_that_is_lost_passes_no_test_that_catches_everything(task: Any
 
 RANDOM_STATES = {
     "random.getstate()": "random.random()",
+    "random.getstate()[1]": "random.seed(0)",
     "np.random.get_state()[2]": "np.random.random()",
     "torch.get_rng_state().tolist()": "torch.rand(())",
 }
@@ -2220,7 +2221,7 @@ RANDOM_STATES = {
 
 @pytest.mark.parametrize("state", RANDOM_STATES)
 def test_an_answer_that_draws_leaves_no_state_that_a_test_looks_at(task: Any, state: str) -> None:
-    same = f"before = {state}\nassert plain(1) == plain(1)\nassert {state} == before"
+    same = f"plain(1)\nbefore = {state}\nassert plain(1) == plain(1)\nassert {state} == before"
     made = task([("plain", "def plain(x):\n    return x"), ("t_plain", same, 1)])
     made.known = Transcripts(made)
     assert made.scores() == {"t_plain": 1}

@@ -55,7 +55,8 @@ class Follower:
         if due:
             for name in sorted(due):
                 _step(name)
-            self.seen = _states()
+            if not self.is_looked_at:  # else the next call is told, and one that seeds shows
+                self.seen = _states()
 
     def arrive(self, frame: Frame, news: Any) -> None:
         """Take over the states of a request."""
