@@ -406,3 +406,35 @@ def test_torch_in_a_course_without_it() -> None:
         "n('total')([1, 2])": "3",
     }
     alone(source, uses, due=("due",))
+
+
+VIEWS = """
+import collections
+shown = {"a": [1], "b": {2}}
+def views(part): return getattr(shown, part)(), getattr(collections.OrderedDict(shown), part)()
+"""
+
+
+@pytest.mark.parametrize("part", ["keys", "values", "items"])
+def test_a_view_of_a_table_arrives_as_one(answer: Any, part: str) -> None:
+    names, shown = answer(VIEWS), {"a": [1], "b": {2}}
+    own = getattr(shown, part)(), getattr(collections.OrderedDict(shown), part)()
+    names._peer.expected = [("views", "value")]
+    with names._peer.recording() as crossings:
+        got = names.views(part)
+    for view, mine in zip(got, own, strict=True):
+        assert type(view) is type(mine)
+        assert list(view) == list(mine)
+        assert view != list(mine)
+        assert (view == mine) is (part != "values")
+    assert crossings[0].outcome == tuple(map(list, own))
+
+
+def test_a_view_with_an_object_in_it_is_no_value(answer: Any) -> None:
+    names = answer("class Fake: pass\ndef shown(): return {1: Fake()}.values()")
+    names._peer.expected = [("shown", "value")]
+    with names._peer.recording(), pytest.raises(TypeError, match="gave a Fake where a value"):
+        names.shown()
+    for node in (["V", "dict_keys", ["L", 1]], ["V", "dict_items"], ["V", "odict_keys", ["D"]]):
+        with pytest.raises(WireError):
+            raise outcome(replying({"r": node}))

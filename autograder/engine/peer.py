@@ -295,6 +295,7 @@ class Peer:
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.is_busy = False  # with a message, and running nobody's code
+        self.runs_test = False  # whether what an answer raises may be no `Exception`
         self.gone: Gone | None = None  # an answer stayed out: what comes now may belong to it
         self.shared = Shared(self.is_free)  # values of ours that the other end has copies of
         self.records = Records(self)  # objects that it has as well
@@ -583,6 +584,8 @@ class Peer:
             return tuple(self._copied(part, depth + 1) for part in value)
         if MADE and isinstance(value, dict | set | frozenset) and any(map(is_one, value)):
             return Opaque("object", type(value).__name__)
+        if library.is_view(value):
+            return self._copied(list(value), depth)
         if depth < 20 and isinstance(value, dict):
             return {key: self._copied(part, depth + 1) for key, part in value.items()}
         if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
@@ -935,7 +938,8 @@ class Peer:
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
         raised = Raised(name, text, small(told.get("line")), str(told.get("cell"))[:100], kinds)
-        error: Any = self.errors.make(told, errors.read_arguments(told["args"], text), text)
+        args = errors.read_arguments(told["args"], text)
+        error: Any = self.errors.make(told, args, text, is_tame=not self.runs_test)
         errors.carry(error, told.get("carries"))
         error.__dict__.update(raised=raised, through=told["id"])
         return error
@@ -985,9 +989,10 @@ class Peer:
                 piece = piece[self.line.send(piece) :]
 
     @contextmanager
-    def recording(self) -> Iterator[list[Crossing]]:
-        """Keep what crosses."""
+    def recording(self, *, runs_test: bool = False) -> Iterator[list[Crossing]]:
+        """Keep what crosses; whoever runs a test catches all that an answer may raise."""
         before, self.transcript = self.transcript, []
+        self.runs_test = runs_test
         self.received = self.kept_bytes = 0
         self.allows, self.expects = Allowed(self.allowed), Expected(self.expected)
         self.failed = None
@@ -997,7 +1002,7 @@ class Peer:
         try:
             yield self.transcript
         finally:
-            self.transcript = before
+            self.transcript, self.runs_test = before, False
             self.shared.begin()
             self.records.begin()
 
@@ -1391,8 +1396,8 @@ class _Encoder(Encoder):
         taken = _is_taken(value) and not self.peer.lacks(value) if self.peer.is_free else True
         if name is not None and taken:
             return ["PUB", name]
-        if kind in VIEWS and self.peer.is_free:
-            return self.node(list(value))
+        if library.is_view(value) and self.peer.is_free:
+            return library.view_node(self, value)
         if self.message.is_plain and (bare := library.bare(value)) is not None:
             return self.node(bare)
         for base in (*based.FIXED, list, dict, set):
@@ -1434,13 +1439,6 @@ class _PlainEncoder(_Encoder):
         if node is None:
             raise WireError("what was changed holds an object")
         return node
-
-
-VIEWS = tuple(
-    type(getattr(made, part)())
-    for made in ({}, collections.OrderedDict())
-    for part in ("keys", "values", "items")
-)
 
 
 def _refusal(value: Any) -> str:
@@ -1768,7 +1766,7 @@ def _find(module: str, path: str) -> Any:
 
 def _no_end(error: BaseException) -> BaseException:
     """An exception as it leaves a call that is no step of an iterator: it ends no loop outside."""
-    if not isinstance(error, StopIteration | StopAsyncIteration | GeneratorExit):
+    if not isinstance(error, StopIteration | StopAsyncIteration):
         return error
     made: Any = RuntimeError(f"a call raised {type(error).__name__}")
     for name in ("raised", "through"):

@@ -422,7 +422,7 @@ def run_test(
     error: BaseException | None = None
     score, visible = float(cell.points), None
     student.peer.asked = asked
-    with student.peer.recording() as crossings, _silence():
+    with student.peer.recording(runs_test=True) as crossings, _silence():
         try:
             with student.clock(seconds) as clock, alarm(clock):
                 exec(seen, space, space)
@@ -434,7 +434,7 @@ def run_test(
             score, work = partial(value, cell.points), clock.worked()
         except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
             error = caught
-    if isinstance(error, KeyboardInterrupt) and getattr(error, "raised", None) is None:
+    if type(error) is KeyboardInterrupt and getattr(error, "raised", None) is None:
         raise error
     return TestRun(
         test=cell.grade_id,
