@@ -295,6 +295,8 @@ class Peer:
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.is_busy = False  # with a message, and running nobody's code
+        # raises what there is to say against a value that a test is given under a label
+        self.look: Callable[[str, Any], None] | None = None
         self.runs_test = False  # whether what an answer raises may be no `Exception`
         self.gone: Gone | None = None  # an answer stayed out: what comes now may belong to it
         self.shared = Shared(self.is_free)  # values of ours that the other end has copies of
@@ -501,6 +503,8 @@ class Peer:
             method = (message.frame.tree.get("p") or [None])[-1]
             raise error if method == "__next__" else _no_end(error)
         self._record(label, value, changed)
+        if self.runs_test and self.look is not None and not is_quiet(label):
+            self.look(label, value)
         if message.expects:
             is_call = not label.startswith("get ")
             _look_for_objects(self, value, is_call, message.expects == KNOWN)

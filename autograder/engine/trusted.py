@@ -224,8 +224,8 @@ class Space(dict):
             value = student.name(name)
         except NameError as error:
             raise KeyError(name) from error
-        if (broad := catches_claims(value)) and not self.may_catch(name):
-            raise TypeError(f"your {name} is {broad}; define a class of its own for it")
+        if catches_claims(value) and not self.may_catch(name):
+            refuse_broad(name, value)
         if not remotes_in(value, all_of_them=True) or not self.is_value(name):
             return value
         value = as_plain(value)
@@ -343,6 +343,28 @@ def catches_claims(value: Any) -> str:
     kinds = [part for part in parts_of(value) if isinstance(part, type)]
     broad = [kind for kind in kinds if kind in AssertionError.__mro__ and kind is not object]
     return broad[0].__name__ if broad else ""
+
+
+def refuse_broad(name: str, value: Any) -> None:
+    """Raise TypeError if a value of an answer's would catch what a test claims."""
+    if broad := catches_claims(value):
+        raise TypeError(f"your {name} is {broad}; define a class of its own for it")
+
+
+@functools.lru_cache(maxsize=2000)
+def catches_by_value(source: str) -> bool:
+    """Whether a test's text has an `except` that names anything but Python's own exceptions."""
+    handlers = (n for n in ast.walk(parse(source) or ast.Module([], [])) if _catches(n))
+    return any(
+        isinstance(part, ast.Attribute | ast.Call)
+        or (isinstance(part, ast.Name) and not hasattr(builtins, part.id))
+        for one in handlers
+        for part in ast.walk(one.type)  # type: ignore[attr-defined]
+    )
+
+
+def _catches(node: ast.AST) -> bool:
+    return isinstance(node, ast.ExceptHandler) and node.type is not None
 
 
 def remotes_in(value: Any, all_of_them: bool = False) -> list[str]:

@@ -29,7 +29,15 @@ from autograder.engine import library
 from autograder.engine.clock import doubt
 from autograder.engine.errors import said
 from autograder.engine.parts import Parts
-from autograder.engine.peer import Allowed, Gone, expectations, is_data, open_packages, steps
+from autograder.engine.peer import (
+    Allowed,
+    Gone,
+    expectations,
+    is_data,
+    open_packages,
+    parts_of,
+    steps,
+)
 from autograder.engine.pool import Unwell
 from autograder.engine.reach import may_change
 from autograder.engine.session import CellRun, Student
@@ -41,11 +49,13 @@ from autograder.engine.trusted import (
     NoNumber,
     Prepared,
     Space,
+    catches_by_value,
     catches_claims,
     compiled,
     compiled_cell,
     looks_at_random,
     looks_for_claims,
+    refuse_broad,
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
@@ -956,6 +966,7 @@ class Work:
                 self.met_hidden.add(test)
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
             may_fail = looks_for_claims(cell.source)
+            student.peer.look = self._look(group, test)
             student.peer.random.is_looked_at = looks_at_random(cell.source)
             seconds = self._limit(group)
             with self.budget.parts.under_way(self._part(test), seconds):
@@ -1108,6 +1119,22 @@ class Work:
             run = self.references[group].get(test)
             return run.transcript if run is not None else ()
         return reference
+
+    def _look(self, group: Group, test: str) -> Callable[[str, Any], None] | None:
+        """What refuses a class by which a test would catch its own claims, as an attribute or so.
+
+        Unless the reference has such a one there.
+        """
+        if self.own or not catches_by_value(self.notebook.cell(test).source):
+            return None
+        calls = self._of_reference(group, test)  # now: it may have to be run
+        broad = {call.what for call in calls if _is_broad(call.outcome)}
+
+        def look(label: str, value: Any) -> None:
+            if label not in broad:
+                refuse_broad(label.removeprefix("get "), value)
+
+        return look
 
     def _guarded(self, group: Group, test: str) -> frozenset[str]:
         """Classes of the instructor's whose objects the reference changes in a test."""
@@ -1654,6 +1681,14 @@ def _texts(notebooks: Sequence[Notebook]) -> frozenset[str]:
     """The texts that stand in the instructor's cells."""
     given = [cell for one in notebooks for cell in one.of_kind("readonly", "code", "test")]
     return frozenset(text for cell in given for text in _constants(cell.source))
+
+
+def _is_broad(outcome: Any) -> bool:
+    """Whether an outcome of the reference's, as it is kept, is a class that catches claims."""
+    kinds = AssertionError.__mro__[:-1]
+    parts = list(parts_of(outcome))
+    told = [part.kind for part in parts if isinstance(part, Opaque)]
+    return any(any(part is kind for part in parts) or repr(kind) in told for kind in kinds)
 
 
 def _changes(transcript: Transcript) -> list[tuple[str, tuple[str, ...]]]:
