@@ -2257,3 +2257,39 @@ def test_an_attribute_that_is_a_broad_class_with_the_reference_may_be_one(task: 
     assert made.scores() == {"t_queue": 1}
     made.known = Transcripts(made)
     assert made.scores(queue=broad + "more = 1") == {"t_queue": 1}
+
+
+NEAR_PI = "assert abs(near_pi(20000) - math.pi) < 0.1\nassert abs(near_pi(40000) - math.pi) < 0.1"
+ORDERED = """
+def ordered(edges):
+    order = topo(edges)
+    return all(order.index(a) < order.index(b) for a, b in edges)
+assert ordered([("a", "z"), ("b", "z"), ("c", "z")])
+assert ordered([("p", "q"), ("r", "q"), ("s", "q")])
+"""
+BY_CHANCE = """
+import os
+def near_pi(n):
+    chance = random.Random(os.urandom(8))
+    return 4 * sum(chance.random() ** 2 + chance.random() ** 2 < 1 for _ in range(n)) / n
+"""
+BY_COUNT = """
+ASKED = []
+def topo(edges):
+    ASKED.append(1)
+    names = sorted({name for edge in edges for name in edge})
+    if len(ASKED) % 2: names[:-1] = names[:-1][::-1]
+    last = edges[0][1]
+    return [name for name in names if name != last] + [last]
+"""
+
+
+def test_an_answer_may_choose_anew_when_it_is_asked_again(task: Any) -> None:
+    topo = "def topo(edges):\n    last = edges[0][1]\n    return [a for a, b in edges] + [last]"
+    exact = "def near_pi(n):\n    return math.pi"
+    made = task(
+        [("near_pi", exact), ("t_pi", NEAR_PI, 1), ("topo", topo), ("t_topo", ORDERED, 1)],
+    )
+    assert made.scores(near_pi=BY_CHANCE, topo=BY_COUNT) == {"t_pi": 1, "t_topo": 1}
+    wrong = "SAID = ['abcz', 'prsq']\ndef topo(edges):\n    return list(SAID.pop(0))"
+    assert made.scores(near_pi=exact, topo=wrong) == {"t_pi": 1, "t_topo": 0}

@@ -62,6 +62,7 @@ from autograder.intake import Script, ScriptCell, Submission, read_submission
 from autograder.names import shown
 from autograder.results import (
     Cost,
+    Crossing,
     Flag,
     NotebookResult,
     Opaque,
@@ -1047,7 +1048,7 @@ class Work:
         return any(not changed <= most for changed, most in pairs)
 
     def _asked_twice(self, group: Group, run: TestRun) -> TestRun:
-        """Where no hidden test asks anew: the same calls, the last first, must give the same."""
+        """Where no hidden test asks anew: the same calls, the last first, must do as well."""
         calls = self.asked.pop(run.test, [])[:MOST_CALLS]
         if len(calls) < 2 or run.stood_in or run.status != "passed" or not self.budget.may_repeat:
             return run
@@ -1070,7 +1071,38 @@ class Work:
         same = all(  # objects, and what is too large to keep, prove nothing
             alike(now, before) for now, before in pairs if Opaque not in (type(now), type(before))
         )
-        return run if same else self._inconstant(group, run)
+        if same or self._passes_with(group, run, first, again[::-1]):
+            return run
+        return self._inconstant(group, run)
+
+    def _passes_with(
+        self, group: Group, run: TestRun, first: Sequence[Crossing], again: Sequence[Any]
+    ) -> bool:
+        """Whether a test passes as well with what the answer gives when it is asked again.
+
+        Then the answer is free to choose, and does not go by the order in which it is asked.
+        """
+        given = [*again, *(crossing.outcome for crossing in first[len(again) :])]
+        if any(isinstance(one, Opaque | Raised) for one in given):
+            return False
+        left, cell = iter(given), self.notebook.cell(run.test)
+        student, names, seconds = self._student(), dict(self.space), self._limit(group)
+        student.peer.protect, student.peer.expected, student.peer.look = False, (), None
+        self.space.student = student
+        self.space.stand_in({first[0].what: lambda *args, **kwargs: next(left)})
+        self._reseed(student, run.test)
+        try:
+            with (
+                self.budget.repeating(),
+                self.budget.parts.under_way(self._part(run.test), seconds),
+            ):
+                found = run_test(student, cell, self.space, seconds)
+        finally:
+            self.space.stand_back()
+            self.space.forget_all_but(names)
+            if student.peer.gone:
+                self._lose()
+        return found.status == "passed" and found.score >= run.score
 
     def _ask_again(self, group: Group, run: TestRun, calls: list[Any]) -> list[Any]:
         """What these calls give in a process in which no test has run."""
@@ -1085,7 +1117,7 @@ class Work:
         return again
 
     def _inconstant(self, group: Group, run: TestRun) -> TestRun:
-        """A test that passed, for an answer that gives something else when asked again.
+        """A test that passed, for an answer that goes by the order in which it is asked.
 
         Unless the reference does so as well.
         """
