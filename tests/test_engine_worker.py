@@ -2293,3 +2293,38 @@ def test_an_answer_may_choose_anew_when_it_is_asked_again(task: Any) -> None:
     assert made.scores(near_pi=BY_CHANCE, topo=BY_COUNT) == {"t_pi": 1, "t_topo": 1}
     wrong = "SAID = ['abcz', 'prsq']\ndef topo(edges):\n    return list(SAID.pop(0))"
     assert made.scores(near_pi=exact, topo=wrong) == {"t_pi": 1, "t_topo": 0}
+
+
+BAG = """
+class Bag:
+    def __init__(self, items=()): self.items = [*items]
+    def append(self, x): self.items.append(x)
+    def __len__(self): return len(self.items)
+    def __contains__(self, x): return x in self.items
+    def __add__(self, other): return Bag(self.items + other.items)
+"""
+FROZEN = "import dataclasses\n@dataclasses.dataclass(frozen=True, order=True)\nclass Point:\n"
+FROZEN += "    x: int\n    y: int"
+POINTS = (
+    "assert len({Point(1, 2), Point(1, 2), Point(2, 1)}) == 2\nassert Point(1, 2) < Point(1, 3)"
+)
+BAGS = "b, c = Bag(), Bag()\nb.append('a')\nc.append('b')\nassert len(b + c) == 2\n"
+BAGS += "assert 'a' in b and 'z' not in b"
+POINT = "import collections, typing\n"
+INHERIT = {
+    "class Bag(list): pass": (BAG, BAGS),
+    "import collections\nclass Bag(collections.UserList): pass": (BAG, BAGS),
+    f"{POINT}Point = collections.namedtuple('Point', 'x y')": (FROZEN, POINTS),
+    f"{POINT}class Point(typing.NamedTuple):\n    x: int\n    y: int": (FROZEN, POINTS),
+    f"{POINT}class Point(collections.namedtuple('Both', 'x y')): pass": (FROZEN, POINTS),
+}
+
+
+@pytest.mark.parametrize("reference", INHERIT)
+def test_operators_that_the_references_class_inherits_are_its_own(
+    task: Any, reference: str
+) -> None:
+    answer, test = INHERIT[reference]
+    made = task([("made", reference), ("t_made", test, 1)])
+    assert made.scores() == {"t_made": 1}
+    assert made.scores(made=answer) == {"t_made": 1}

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import collections.abc
 import importlib
 import math
 import os
@@ -41,7 +42,7 @@ from autograder.engine.peer import (
 from autograder.engine.pool import Unwell
 from autograder.engine.reach import may_change
 from autograder.engine.session import CellRun, Student
-from autograder.engine.stand_ins import BINARY
+from autograder.engine.stand_ins import BINARY, FORWARDED
 from autograder.engine.texts import run_no_texts
 from autograder.engine.trusted import (
     BrokenCell,
@@ -86,6 +87,7 @@ from autograder.syntax import acts, altered, facts, parse, touched
 
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
 ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+OPERATORS = FORWARDED | {"__hash__"}
 INSTEAD = dict(zip(ORDER, ORDER[2:] + ORDER[:2], strict=True))
 INSTEAD |= {f"__{name}__": f"__i{name}__" for name in BINARY}
 INSTEAD |= {f"__i{name}__": f"__{name}__" for name in BINARY}
@@ -1802,14 +1804,42 @@ def _methods(sources: tuple[str, ...], others: tuple[str, ...]) -> frozenset[str
     made = {kind.name: kind for source in others for kind in _classes(source)}
     found = {name for source in sources for name in METHOD.findall(source)}
     todo, seen = [kind for source in sources for kind in _classes(source)], set()
+    for source in sources:
+        if re.search(r"\bnamedtuple\(", source):
+            found |= _operators_of(tuple)
     while todo:
         kind = todo.pop()
         found |= {*METHOD.findall(ast.unparse(kind))} | _decorated(kind)
         for base in kind.bases:
-            if isinstance(base, ast.Name) and base.id in made and base.id not in seen:
-                seen.add(base.id)
-                todo.append(made[base.id])
+            name = _last_name(base)
+            if name not in made:
+                found |= _operators_of(_pythons(name))
+            elif name not in seen:
+                seen.add(name)
+                todo.append(made[name])
     return frozenset(found | {INSTEAD[name] for name in found if name in INSTEAD})
+
+
+def _last_name(base: ast.expr) -> str:
+    """The name of a base of a class: "Sequence" of `collections.abc.Sequence[int]`."""
+    while isinstance(base, ast.Subscript | ast.Call):
+        base = base.value if isinstance(base, ast.Subscript) else base.func
+    return base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+
+
+def _pythons(name: str) -> type:
+    """A class of Python's own that holds values; `object` if there is none of this name."""
+    if name in ("NamedTuple", "namedtuple"):
+        return tuple
+    homes = (builtins, collections, collections.abc)
+    found = next((vars(home)[name] for home in homes if name in vars(home)), object)
+    return found if isinstance(found, type) else object
+
+
+def _operators_of(kind: type) -> set[str]:
+    """Special methods that a class of Python's own has, but for those of every object."""
+    named = {name: getattr(kind, name) for one in kind.__mro__[:-1] for name in vars(one)}
+    return {name for name, made in named.items() if name in OPERATORS and made is not None}
 
 
 def _classes(source: str) -> list[ast.ClassDef]:
