@@ -1954,3 +1954,22 @@ def test_requests_within_requests_come_to_an_end() -> None:
         tests["peer"] = peer
         with pytest.raises((Exception, Gone)):
             peer.ask("name", tests["f"])
+
+
+def test_an_answer_copies_objects_of_a_tests_class_and_names_its_functions(answer: Any) -> None:
+    names = answer(
+        "import copy\ndef twice(x): return copy.deepcopy(x)\n"
+        "def called(f): return f.__name__, f.__qualname__\n"
+    )
+    made = of_tests(
+        "class Item:\n    def __init__(self): self.parts = [1]\n    def method(self): pass\n"
+        "def function(): pass\nitem = Item()"
+    )
+    copied = names.twice(made["item"])
+    assert type(copied) is made["Item"]
+    assert copied is not made["item"]
+    assert copied.parts == [1] and copied.parts is not made["item"].parts
+    assert names.called(made["function"]) == ("function", "function")
+    assert names.called(made["item"].method) == ("method", "Item.method")
+    with pytest.raises(Exception, match="may not"):
+        names.twice(iter([1]))

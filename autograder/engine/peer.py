@@ -1476,7 +1476,8 @@ def describe(peer: Peer, encoder: _Encoder, value: Any, base: type | None = None
         twin = public_name(value) or peer.records.path_of(value)
         told |= {"named": library.fields_of(value), "twin": twin}
     elif isinstance(value, types.FunctionType | types.MethodType | types.BuiltinFunctionType):
-        told |= {"k": "function", "name": getattr(value, "__name__", "")}
+        names = {part: getattr(value, f"__{part}__", "") for part in ("name", "qualname")}
+        told |= {"k": "function", "name": names["name"], "qualified": names["qualname"]}
     else:
         told |= {"k": "object", "name": getattr(value, "__name__", None)}
     kinds = type.mro(type(value))

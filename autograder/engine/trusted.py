@@ -39,6 +39,7 @@ FUNCTIONS += (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
 SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
 ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
+COPIED = FORWARDED | {"__deepcopy__"}  # a copy stays here, as what it is of
 TEXT_SECONDS = 3.0
 MAX_MESSAGE = 20_000
 FUTURE = sum(getattr(__future__, one).compiler_flag for one in __future__.all_feature_names)
@@ -85,7 +86,7 @@ class Guard(Policy):
             told = tensors.may_use(value, name)
             if told is not None:
                 return told
-        return name is None or name in FORWARDED or not name.startswith("_")
+        return name is None or name in COPIED or not name.startswith("_")
 
 
 def _tensors_allow(question: str, value: Any) -> bool:
