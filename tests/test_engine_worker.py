@@ -2231,7 +2231,7 @@ def test_an_answer_that_draws_leaves_no_state_that_a_test_looks_at(task: Any, st
     assert made.scores(plain=f"G = torch.Generator()\n{own}") == {"t_plain": 1}
 
 
-QUEUE = """
+WAITING = """
 class Queue:
     {}
     def get(self):
@@ -2239,20 +2239,20 @@ class Queue:
 def queue_of(kind): return kind.Empty
 """
 NEVER_EMPTY = "try:\n    Queue().get()\n    assert False, 'nothing raised'\nexcept {}:\n    pass"
-OWN_EMPTY = QUEUE.format("class Empty(Exception): pass", "raise Queue.Empty(1)")
+OWN_EMPTY = WAITING.format("class Empty(Exception): pass", "raise Queue.Empty(1)")
 
 
 @pytest.mark.parametrize("caught", ["Queue.Empty", "(OSError, Queue().Empty)", "queue_of(Queue)"])
 def test_an_attribute_of_an_answers_catches_no_claim_of_the_test(task: Any, caught: str) -> None:
     made = task([("queue", OWN_EMPTY), ("t_queue", NEVER_EMPTY.format(caught), 1)])
     assert made.scores() == {"t_queue": 1}
-    assert made.scores(queue=QUEUE.format("Empty = IndexError", "return [][0]")) == {"t_queue": 1}
-    assert made.scores(queue=QUEUE.format("Empty = AssertionError", "pass")) == {"t_queue": 0}
-    assert made.scores(queue=QUEUE.format("Empty = OSError, Exception", "pass")) == {"t_queue": 0}
+    assert made.scores(queue=WAITING.format("Empty = IndexError", "return [][0]")) == {"t_queue": 1}
+    assert made.scores(queue=WAITING.format("Empty = AssertionError", "pass")) == {"t_queue": 0}
+    assert made.scores(queue=WAITING.format("Empty = OSError, Exception", "pass")) == {"t_queue": 0}
 
 
 def test_an_attribute_that_is_a_broad_class_with_the_reference_may_be_one(task: Any) -> None:
-    broad = QUEUE.format("Empty = Exception", "raise Queue.Empty(1)")
+    broad = WAITING.format("Empty = Exception", "raise Queue.Empty(1)")
     made = task([("queue", broad), ("t_queue", NEVER_EMPTY.format("Queue.Empty"), 1)])
     assert made.scores() == {"t_queue": 1}
     made.known = Transcripts(made)
