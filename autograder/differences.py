@@ -299,7 +299,9 @@ def _numbers(value: Any) -> Any:
         return array.astype("int64")
     if array.dtype.kind not in "biufc":
         return [_Keeper().kept(array.tolist(), 0)]
-    return array.astype(numpy.float64) if array.dtype.kind == "f" else array
+    if array.dtype.kind == "f":
+        return array.astype(numpy.float64)
+    return array.astype(numpy.complex128) if array.dtype.kind == "c" else array
 
 
 def _form(value: Kept) -> tuple:

@@ -250,3 +250,28 @@ def test_no_answer_raises_what_the_reference_could_not(task: Any) -> None:
         for name in ("Private", "Unused"):
             wrong = FILL.replace("raise TooBig(n, 9)", f"raise globals().get('{name}', OSError)()")
             assert made.scores(fill=lie + "\n" + wrong) == {"t_fill": 2}, (lie, name)
+
+
+UNLIKE = ["SystemExit", "KeyboardInterrupt", "GeneratorExit", "BaseException", "Halt", "Halt()"]
+HALT = "class Halt(BaseException):\n    pass\n"
+
+
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_what_is_no_exception_is_caught_by_no_except_exception(task: Any, kind: str) -> None:
+    raises = "    if x < 0: raise {}\n    return x"
+    right = f"{HALT}def root(x):\n{raises.format('ValueError(x)')}"
+    test = "try:\n    root(-1)\n    raised = False\nexcept Exception: raised = True\nassert raised"
+    made = task([("root", right), ("t_root", test, 1), ("one", "one = 1"), ("t_one", "one", 1)])
+    assert made.scores() == {"t_root": 1, "t_one": 1}
+    verdicts = made.verdicts(root=f"{HALT}def root(x):\n{raises.format(kind)}")
+    assert (verdicts["t_root"].status, verdicts["t_root"].score) == ("error", 0)
+    assert verdicts["t_one"].score == 1
+
+
+@pytest.mark.parametrize("kind", ["SystemExit", "Halt"])
+def test_what_is_no_exception_is_caught_by_its_class(task: Any, kind: str) -> None:
+    right = f"{HALT}def halt(x):\n    raise {kind}(x)"
+    test = f"try:\n    halt(3)\nexcept {kind} as error:\n    assert error.args == (3,)"
+    made = task([("halt", right), ("t_halt", f"{test}\nelse: assert False", 1)])
+    assert made.scores() == {"t_halt": 1}
+    assert made.scores(halt=f"{HALT}def halt(x):\n    raise ValueError(x)") == {"t_halt": 0}

@@ -124,14 +124,69 @@ def test_an_array_of_any_plain_kind_is_equal_on_both_sides(made: Any, text: str)
         np.testing.assert_array_equal(got, value)
 
 
-def test_numbers_that_are_longer_than_others_arrive_as_doubles(answer: Any) -> None:
+def test_numbers_that_are_longer_than_others_arrive_as_they_are(answer: Any) -> None:
     names = answer(
-        "import numpy as np\nlong = np.longdouble(1.5)\nmany = np.ones(2, np.longdouble)\n"
-        "pair = np.ones(2, np.clongdouble)\n"
+        "import numpy as np\nlong = np.longdouble(1) / 3\nmany = np.ones(2, np.longdouble) / 3\n"
+        "pair = np.ones(2, np.clongdouble)\ndef same(x): return [x]\n"
     )
-    assert names.long == 1.5
-    assert names.many.dtype == np.float64
-    assert names.pair.dtype == np.complex128
+    assert type(names.long) is np.longdouble
+    assert names.long == np.longdouble(1) / 3
+    assert (names.many == names.long).all()
+    assert names.pair.dtype == np.clongdouble
+    assert names.same(np.dtype("longdouble")) == [np.dtype("longdouble")]
+
+
+LAID = {
+    "np.arange(4).reshape(2, 2).view(np.matrix)": np.arange(4).reshape(2, 2).view(np.matrix),
+    "np.arange(6).reshape(2, 3).T": np.arange(6).reshape(2, 3).T,
+    "np.asfortranarray(np.ones((2, 3, 4)) * [1, 2, 3, 4])": np.asfortranarray(
+        np.ones((2, 3, 4)) * [1, 2, 3, 4]
+    ),
+    "np.broadcast_to(np.arange(3.0), (2, 3))": np.broadcast_to(np.arange(3.0), (2, 3)),
+    "np.lib.stride_tricks.sliding_window_view(np.arange(4), 2)": (
+        np.lib.stride_tricks.sliding_window_view(np.arange(4), 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", LAID)
+def test_an_array_keeps_its_class_and_order_and_stays_read_only(answer: Any, text: str) -> None:
+    names = answer(f"import numpy as np\ndef make(): return {text}\ndef same(x): return [x * 1, x]")
+    value = LAID[text]
+    for got in (names.make(), names.same(value)[0]):
+        assert type(got) is type(value)
+        by_columns = value.flags.f_contiguous and not value.flags.c_contiguous
+        assert (got.flags.f_contiguous and not got.flags.c_contiguous) == by_columns
+        np.testing.assert_array_equal(got, value)
+    assert names.same(value)[1] is value
+    assert names.make().flags.writeable is value.flags.writeable
+
+
+def test_a_read_only_array_of_an_answers_shows_what_the_answer_changes(answer: Any) -> None:
+    names = answer(
+        "import numpy as np\nnumbers = np.zeros(2)\nshown = np.broadcast_to(numbers, (3, 2))\n"
+        "def show(): return shown\ndef change(): numbers[:] = 7\n"
+    )
+    with names._peer.recording():
+        shown = names.show()
+        names.change()
+        assert (shown == 7).all() or (shown == 0).all()
+        assert not shown.flags.writeable
+
+
+def test_a_masked_array_is_refused_in_words(answer: Any) -> None:
+    names = answer("import numpy as np\ndef mask(x): return np.ma.masked_equal(x, 1)")
+    with pytest.raises(TypeError, match="its mask would be lost"):
+        names.mask(np.arange(3))
+
+
+def test_lies_about_what_an_array_is_are_refused() -> None:
+    for more in ([5], ["F", "R"], [["L"]]):
+        node = ["A", "int8", [2, 2], 0, *more]
+        assert isinstance(outcome(replying({"r": node}, b"1234")), WireError)
+    got = outcome(replying({"r": ["A", "int8", [4], 0, "FRMx"]}, b"1234"))
+    assert type(got) is np.ndarray
+    assert got.tolist() == [49, 50, 51, 52]
 
 
 def test_a_record_array_keeps_its_attributes(answer: Any) -> None:
@@ -406,3 +461,35 @@ def test_torch_in_a_course_without_it() -> None:
         "n('total')([1, 2])": "3",
     }
     alone(source, uses, due=("due",))
+
+
+VIEWS = """
+import collections
+shown = {"a": [1], "b": {2}}
+def views(part): return getattr(shown, part)(), getattr(collections.OrderedDict(shown), part)()
+"""
+
+
+@pytest.mark.parametrize("part", ["keys", "values", "items"])
+def test_a_view_of_a_table_arrives_as_one(answer: Any, part: str) -> None:
+    names, shown = answer(VIEWS), {"a": [1], "b": {2}}
+    own = getattr(shown, part)(), getattr(collections.OrderedDict(shown), part)()
+    names._peer.expected = [("views", "value")]
+    with names._peer.recording() as crossings:
+        got = names.views(part)
+    for view, mine in zip(got, own, strict=True):
+        assert type(view) is type(mine)
+        assert list(view) == list(mine)
+        assert view != list(mine)
+        assert (view == mine) is (part != "values")
+    assert crossings[0].outcome == tuple(map(list, own))
+
+
+def test_a_view_with_an_object_in_it_is_no_value(answer: Any) -> None:
+    names = answer("class Fake: pass\ndef shown(): return {1: Fake()}.values()")
+    names._peer.expected = [("shown", "value")]
+    with names._peer.recording(), pytest.raises(TypeError, match="gave a Fake where a value"):
+        names.shown()
+    for node in (["V", "dict_keys", ["L", 1]], ["V", "dict_items"], ["V", "odict_keys", ["D"]]):
+        with pytest.raises(WireError):
+            raise outcome(replying({"r": node}))

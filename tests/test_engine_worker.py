@@ -2194,3 +2194,137 @@ def test_an_answer_does_not_choose_by_its_draws_what_a_test_draws(task: Any) -> 
     assert made.scores() == {"t_plain": 1, "t_noisy": 1}
     draws = "def plain(x):\n    if random.random() < 0.5: random.random()\n    return x"
     assert made.scores(plain=draws, noisy="def noisy(x):\n    return x") == made.scores()
+
+
+ROOT = "def root(x):\n    if x < 0: raise ValueError(x)\n    return x ** 0.5"
+CATCHES_ALL = "try:\n    root(-1)\n    raised = False\nexcept:\n    raised = True\nassert raised"
+STAYS_OUT = {"died": "os._exit(3)", "timeout": "\n        while True: pass"}
+
+
+@pytest.mark.parametrize("end", STAYS_OUT)
+def test_a_process_that_is_lost_passes_no_test_that_catches_everything(task: Any, end: str) -> None:
+    made = task([("root", ROOT), ("t_root", CATCHES_ALL, 1)], 2.0)
+    verdict = made.verdicts(root=f"import os\ndef root(x):\n    if x < 0: {STAYS_OUT[end]}")[
+        "t_root"
+    ]
+    assert (verdict.status, verdict.score) == (end, 0)
+    assert made.scores() == {"t_root": 1}
+
+
+RANDOM_STATES = {
+    "random.getstate()": "random.random()",
+    "random.getstate()[1]": "random.seed(0)",
+    "np.random.get_state()[2]": "np.random.random()",
+    "torch.get_rng_state().tolist()": "torch.rand(())",
+}
+
+
+@pytest.mark.parametrize("state", RANDOM_STATES)
+def test_an_answer_that_draws_leaves_no_state_that_a_test_looks_at(task: Any, state: str) -> None:
+    same = f"plain(1)\nbefore = {state}\nassert plain(1) == plain(1)\nassert {state} == before"
+    made = task([("plain", "def plain(x):\n    return x"), ("t_plain", same, 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t_plain": 1}
+    draws = f"def plain(x):\n    {RANDOM_STATES[state]}\n    return x"
+    assert made.scores(plain=draws) == {"t_plain": 0}
+    own = "def plain(x):\n    random.Random(1).random(); torch.rand((), generator=G)\n    return x"
+    assert made.scores(plain=f"G = torch.Generator()\n{own}") == {"t_plain": 1}
+
+
+WAITING = """
+class Queue:
+    {}
+    def get(self):
+        {}
+def queue_of(kind): return kind.Empty
+"""
+NEVER_EMPTY = "try:\n    Queue().get()\n    assert False, 'nothing raised'\nexcept {}:\n    pass"
+OWN_EMPTY = WAITING.format("class Empty(Exception): pass", "raise Queue.Empty(1)")
+
+
+@pytest.mark.parametrize("caught", ["Queue.Empty", "(OSError, Queue().Empty)", "queue_of(Queue)"])
+def test_an_attribute_of_an_answers_catches_no_claim_of_the_test(task: Any, caught: str) -> None:
+    made = task([("queue", OWN_EMPTY), ("t_queue", NEVER_EMPTY.format(caught), 1)])
+    assert made.scores() == {"t_queue": 1}
+    assert made.scores(queue=WAITING.format("Empty = IndexError", "return [][0]")) == {"t_queue": 1}
+    assert made.scores(queue=WAITING.format("Empty = AssertionError", "pass")) == {"t_queue": 0}
+    assert made.scores(queue=WAITING.format("Empty = OSError, Exception", "pass")) == {"t_queue": 0}
+
+
+def test_an_attribute_that_is_a_broad_class_with_the_reference_may_be_one(task: Any) -> None:
+    broad = WAITING.format("Empty = Exception", "raise Queue.Empty(1)")
+    made = task([("queue", broad), ("t_queue", NEVER_EMPTY.format("Queue.Empty"), 1)])
+    assert made.scores() == {"t_queue": 1}
+    made.known = Transcripts(made)
+    assert made.scores(queue=broad + "more = 1") == {"t_queue": 1}
+
+
+NEAR_PI = "assert abs(near_pi(20000) - math.pi) < 0.1\nassert abs(near_pi(40000) - math.pi) < 0.1"
+ORDERED = """
+def ordered(edges):
+    order = topo(edges)
+    return all(order.index(a) < order.index(b) for a, b in edges)
+assert ordered([("a", "z"), ("b", "z"), ("c", "z")])
+assert ordered([("p", "q"), ("r", "q"), ("s", "q")])
+"""
+BY_CHANCE = """
+import os
+def near_pi(n):
+    chance = random.Random(os.urandom(8))
+    return 4 * sum(chance.random() ** 2 + chance.random() ** 2 < 1 for _ in range(n)) / n
+"""
+BY_COUNT = """
+ASKED = []
+def topo(edges):
+    ASKED.append(1)
+    names = sorted({name for edge in edges for name in edge})
+    if len(ASKED) % 2: names[:-1] = names[:-1][::-1]
+    last = edges[0][1]
+    return [name for name in names if name != last] + [last]
+"""
+
+
+def test_an_answer_may_choose_anew_when_it_is_asked_again(task: Any) -> None:
+    topo = "def topo(edges):\n    last = edges[0][1]\n    return [a for a, b in edges] + [last]"
+    exact = "def near_pi(n):\n    return math.pi"
+    made = task(
+        [("near_pi", exact), ("t_pi", NEAR_PI, 1), ("topo", topo), ("t_topo", ORDERED, 1)],
+    )
+    assert made.scores(near_pi=BY_CHANCE, topo=BY_COUNT) == {"t_pi": 1, "t_topo": 1}
+    wrong = "SAID = ['abcz', 'prsq']\ndef topo(edges):\n    return list(SAID.pop(0))"
+    assert made.scores(near_pi=exact, topo=wrong) == {"t_pi": 1, "t_topo": 0}
+
+
+BAG = """
+class Bag:
+    def __init__(self, items=()): self.items = [*items]
+    def append(self, x): self.items.append(x)
+    def __len__(self): return len(self.items)
+    def __contains__(self, x): return x in self.items
+    def __add__(self, other): return Bag(self.items + other.items)
+"""
+FROZEN = "import dataclasses\n@dataclasses.dataclass(frozen=True, order=True)\nclass Point:\n"
+FROZEN += "    x: int\n    y: int"
+POINTS = (
+    "assert len({Point(1, 2), Point(1, 2), Point(2, 1)}) == 2\nassert Point(1, 2) < Point(1, 3)"
+)
+BAGS = "b, c = Bag(), Bag()\nb.append('a')\nc.append('b')\nassert len(b + c) == 2\n"
+BAGS += "assert 'a' in b and 'z' not in b"
+POINT = "import collections, typing\n"
+INHERIT = {
+    "class Bag(list): pass": (BAG, BAGS),
+    "import collections\nclass Bag(collections.UserList): pass": (BAG, BAGS),
+    f"{POINT}Point = collections.namedtuple('Point', 'x y')": (FROZEN, POINTS),
+    f"{POINT}class Point(typing.NamedTuple):\n    x: int\n    y: int": (FROZEN, POINTS),
+    f"{POINT}class Point(collections.namedtuple('Both', 'x y')): pass": (FROZEN, POINTS),
+}
+
+
+@pytest.mark.parametrize("reference", INHERIT)
+def test_operators_that_the_references_class_inherits_are_its_own(
+    task: Any, reference: str
+) -> None:
+    answer, test = INHERIT[reference]
+    made = task([("made", reference), ("t_made", test, 1)])
+    assert made.scores() == {"t_made": 1}
+    assert made.scores(made=answer) == {"t_made": 1}

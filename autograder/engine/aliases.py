@@ -294,7 +294,7 @@ def _overwrite(value: Any, parts: Any, fresh: Any) -> bool:
     elif (value.dtype, value.shape) != (fresh.dtype, fresh.shape):
         return False
     else:
-        value[...] = fresh
+        return arrays.write(value, fresh)
     return True
 
 

@@ -14,6 +14,8 @@ MAX_LETTER = 0x10FFFF
 SIZES = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64)}
 SIZES["complex"] = (64, 128)
 KINDS = {"bool", *(f"{kind}{size}" for kind, sizes in SIZES.items() for size in sizes)}
+KINDS |= {"longdouble", "clongdouble"}  # both ends are of one machine
+FORTRAN, FIXED, MATRIX = "FRM"  # by columns, read-only, a matrix: what an array may be besides
 _UNITS = "Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as"
 _PLAIN = re.compile(rf"[US][1-9][0-9]{{0,7}}|[Mm]8(\[([1-9][0-9]{{0,5}})?({_UNITS})\])?")
 
@@ -37,22 +39,37 @@ def node(encoder: Encoder, value: Any) -> Any:
         told = _kind_of(value.dtype)
         if told is None:
             return None
+        if isinstance(value, numpy.ma.MaskedArray):
+            raise WireError("a masked array does not cross: its mask would be lost; fill it first")
         encoder.keep(value)
-        return ["A", told, list(value.shape), encoder.frame.add(_packed(value, told))]
+        more = _more(value)
+        data = encoder.frame.add(_packed(value, told, "F" if FORTRAN in more else "C"))
+        return ["A", told, list(value.shape), data, *([more] if more else [])]
     if isinstance(value, numpy.generic) and value.dtype.kind not in "SU":  # those are plain texts
         told = _kind_of(value.dtype)
         return None if told is None else ["AS", told, _packed(value, told).hex()]
-    if isinstance(value, numpy.dtype) and value.name in KINDS:
-        return ["DT", value.name]
+    if isinstance(value, numpy.dtype) and _kind_of(value) in (*KINDS,):
+        return ["DT", _kind_of(value)]
     return None
+
+
+def _more(value: Any) -> str:
+    """What an array is besides its entries, in letters."""
+    flags = value.flags
+    found = {
+        FORTRAN: flags.f_contiguous and not flags.c_contiguous,
+        FIXED: not flags.writeable,
+        MATRIX: isinstance(value, _numpy().matrix) and value.ndim == 2,
+    }
+    return "".join(letter for letter, holds in found.items() if holds)
 
 
 def _kind_of(kind: Any) -> Any:
     """What tells the other end of a dtype; None for one that does not cross."""
     if kind.name in KINDS:
         return kind.name
-    if kind.kind in "fc" and kind.isnative:  # longer than others have
-        return "float64" if kind.kind == "f" else "complex128"
+    if kind.kind in "fc" and kind.isnative:  # its name tells its size, which machines differ in
+        return "longdouble" if kind.kind == "f" else "clongdouble"
     if kind.names is None:
         return kind.str[1:] if _PLAIN.fullmatch(kind.str[1:]) else None
     fields = [kind[name] for name in kind.names]
@@ -64,9 +81,9 @@ def _kind_of(kind: Any) -> Any:
     return told if _are_fields(parts) else None
 
 
-def _packed(value: Any, told: Any) -> bytes:
+def _packed(value: Any, told: Any, order: Any = "C") -> bytes:
     """The bytes of an array or number, as the other end's dtype has them."""
-    return _numpy().asarray(value).astype(_dtype(told), copy=False).tobytes()
+    return _numpy().asarray(value).astype(_dtype(told), copy=False).tobytes(order)
 
 
 def _are_fields(parts: list[Any]) -> bool:
@@ -104,12 +121,17 @@ def _dtype(told: Any) -> Any:
 
 def read(decoder: Decoder, parts: list[Any]) -> Any:
     """An array from its node's parts, checked against its buffer."""
-    told, shape, place = parts
-    kind = _dtype(told)
-    if not is_shape(shape):
+    told, shape, place, *rest = parts
+    kind, more = _dtype(told), rest[0] if rest else ""
+    if not is_shape(shape) or type(more) is not str or len(rest) > 1:
         raise WireError("a message holds an array of unknown kind")
-    made = _made(kind, shape, decoder.buffer(place))
-    return made.view(_numpy().recarray) if kind.type is _numpy().record else made
+    made = _made(kind, shape, decoder.buffer(place), "F" if FORTRAN in more else "C")
+    if kind.type is _numpy().record:
+        made = made.view(_numpy().recarray)
+    elif MATRIX in more and len(shape) == 2:
+        made = made.view(_numpy().matrix)
+    made.flags.writeable = FIXED not in more
+    return made
 
 
 def view_node(value: Any, whole: Any) -> list[Any] | None:
@@ -122,6 +144,8 @@ def part_of(value: Any, whole: Any) -> list[Any] | None:
     if not value.size or value.size > whole.size:
         return None
     if value.dtype != whole.dtype or not whole.flags.c_contiguous or whole.dtype.names:
+        return None
+    if value.flags.writeable != whole.flags.writeable:
         return None
     start, first = (one.__array_interface__["data"][0] for one in (whole, value))
     steps = [first - start, *value.strides]
@@ -165,11 +189,11 @@ def read_number(parts: list[Any]) -> Any:
     return _made(_dtype(told), [], bytes.fromhex(text))[()]
 
 
-def _made(kind: Any, shape: list[int], data: bytes | memoryview) -> Any:
+def _made(kind: Any, shape: list[int], data: bytes | memoryview, order: Any = "C") -> Any:
     numpy = _numpy()
     if prod(shape) * kind.itemsize != len(data):
         raise WireError("a message holds an array that does not fit its shape")
-    made = numpy.frombuffer(data, kind).reshape(shape).copy()
+    made = numpy.frombuffer(data, kind).reshape(shape, order=order).copy(order)
     for part in [made] if kind.names is None else [made[name] for name in kind.names]:
         _check_entries(part)
     return made
@@ -233,7 +257,7 @@ def bits(value: Any) -> Any:
 
 def overwrite(ours: Any, fresh: Any) -> None:
     """Make an array of ours in place what an answer made of its copy: values, shape, dtype."""
-    if type(fresh) not in (_numpy().ndarray, _numpy().recarray):
+    if type(fresh) not in (_numpy().ndarray, _numpy().recarray, _numpy().matrix):
         raise WireError("a message puts something else in the place of an array")
     if not ours.flags.writeable:
         raise WireError("the answer changed an array in place that is read-only")
@@ -247,6 +271,18 @@ def overwrite(ours: Any, fresh: Any) -> None:
         if ours.shape != fresh.shape:
             ours.shape = fresh.shape
     ours[...] = fresh
+
+
+def write(ours: Any, fresh: Any) -> bool:
+    """Give an array other entries, in place, though nobody else may; whether that can be done."""
+    was = ours.flags.writeable
+    try:
+        ours.flags.writeable = True
+    except ValueError:  # its memory is not its own
+        return False
+    ours[...] = fresh
+    ours.flags.writeable = was
+    return True
 
 
 def snapshot(value: Any) -> Any:

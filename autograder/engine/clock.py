@@ -135,6 +135,7 @@ class Clock:
         self._start = time.monotonic()
         self._look_at = self._start + seconds
         self._worked = 0.0
+        self.is_over = False  # whether it has told that the time is over
 
     def left(self) -> float:
         """Seconds on the wall until somebody should ask again; raises Over."""
@@ -143,6 +144,7 @@ class Clock:
             used, most = self.used(), self._start + HANGS * self.seconds
             if used >= self.seconds or now >= most:
                 doubt(is_certain=self._worked >= self.seconds)
+                self.is_over = True
                 raise Over
             self._look_at = min(now + max(SOON, self.seconds - used), most)
         return self._look_at - now

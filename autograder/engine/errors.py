@@ -2,8 +2,8 @@
 
 The other end tells of each class of its own its name and its bases; Python's own classes, and those
 of libraries that are loaded here, go by their names, and so do those of the instructor's cells
-that both ends have. What else is made here is empty. Those by which what runs tests says "skipped",
-"stop" or "quit" are no answer's to raise.
+that both ends have. What else is made here is empty. Those by which what runs tests says "skipped"
+or "stop" are no answer's to raise, and what is no `Exception` is raised only where a test runs.
 """
 
 import builtins
@@ -70,17 +70,17 @@ def _known(name: Any) -> Any:
     if not (is_python or module in NUMERIC) or path[:1] == "_":
         return None
     found = vars(sys.modules[module]).get(path) if module in sys.modules else None
-    return found if isinstance(found, type) and issubclass(found, Exception) else None
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None
 
 
 class Classes:
     """The classes made here for those of the other end."""
 
     def __init__(self) -> None:
-        self.made: dict[tuple[Any, ...], type[Exception]] = {}
+        self.made: dict[tuple[Any, ...], type[BaseException]] = {}
         self.given: Callable[[str], Any] = lambda name: None  # the instructor's, by their names
 
-    def of(self, told: Any) -> type[Exception]:
+    def of(self, told: Any) -> type[BaseException]:
         """The class for one of the other end's, of whose name, kinds, home and family it tells."""
         name, kinds = str(told["type"])[:MAX_NAME], [k for k in told["kinds"] if type(k) is str]
         try:
@@ -93,9 +93,14 @@ class Classes:
         base = _builtin(kinds) or Exception
         return base if base.__name__ == name else self._class(name.replace("\0", ""), (base,))
 
-    def make(self, told: Any, args: list[Any], text: str) -> Exception:
-        """An exception of such a class, with this text; alone, if it wants other arguments."""
+    def make(self, told: Any, args: list[Any], text: str, *, is_tame: bool = True) -> BaseException:
+        """An exception of such a class, with this text; alone, if it wants other arguments.
+
+        It is an `Exception`, whatever its class, if it has to be `is_tame`.
+        """
         kind = self.of(told)
+        if is_tame and not issubclass(kind, Exception):
+            kind = self._class(kind.__name__, (Exception,))
         if self.is_given(kind):
             with contextlib.suppress(Exception):
                 return self._bare(kind, args, text)
@@ -104,13 +109,14 @@ class Classes:
             return made if str(made) == text else self._saying(kind, args, text, _SAYS)
         with contextlib.suppress(Exception):
             return self._saying(kind, [text], text, _SAYS | _WANTS)
-        return self._class(kind.__name__, (Exception,))(text)
+        base = Exception if issubclass(kind, Exception) else BaseException
+        return self._class(kind.__name__, (base,))(text)
 
     def is_given(self, kind: type) -> bool:
         """Whether a class is one of the instructor's that both ends have, or made of one."""
         return any(self.given(one.__name__) is one for one in kind.__mro__)
 
-    def _bare(self, kind: type[Exception], args: list[Any], text: str) -> Exception:
+    def _bare(self, kind: type[BaseException], args: list[Any], text: str) -> BaseException:
         """One of a class of the instructor's, whose own code is not run with what is told."""
         base = next(one for one in kind.__mro__ if name_of(one))
         made = base.__new__(kind, *args)
@@ -121,15 +127,15 @@ class Classes:
         return made
 
     def _saying(
-        self, kind: type[Exception], args: list[Any], text: str, body: dict[str, Any]
-    ) -> Exception:
+        self, kind: type[BaseException], args: list[Any], text: str, body: dict[str, Any]
+    ) -> BaseException:
         """One whose class has a text of its own making at the other end."""
         made = self._class(kind.__name__, (kind,), body)(*args)
         made.__dict__["_said"] = text
         return made
 
-    def _of_family(self, told: list[Any]) -> type[Exception]:
-        found: dict[int, type[Exception]] = {}
+    def _of_family(self, told: list[Any]) -> type[BaseException]:
+        found: dict[int, type[BaseException]] = {}
         if len(told) > MAX_FAMILY:
             raise ValueError
         for place in reversed(range(len(told))):
@@ -144,7 +150,7 @@ class Classes:
 
     def _class(
         self, name: str, bases: tuple[type, ...], body: dict[str, Any] | None = None
-    ) -> type[Exception]:
+    ) -> type[BaseException]:
         key = (name, bases, *(body or ()))
         if key not in self.made:
             if len(self.made) >= MAX_CLASSES:
@@ -158,11 +164,11 @@ _SAYS: dict[str, Any] = {"__str__": lambda self: self.__dict__.get("_said", "")}
 _WANTS: dict[str, Any] = {"__init__": lambda self, text: None}
 
 
-def _builtin(kinds: Iterable[str]) -> type[Exception] | None:
+def _builtin(kinds: Iterable[str]) -> type[BaseException] | None:
     """The first of these names that is an exception of Python's own."""
     for kind in kinds:
         found = getattr(builtins, kind, None)
-        if isinstance(found, type) and issubclass(found, Exception):
+        if isinstance(found, type) and issubclass(found, BaseException):
             return found
     return None
 

@@ -27,6 +27,32 @@ HOLDERS = (
     *(collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap),
     *(types.MappingProxyType, types.SimpleNamespace, array.array, memoryview),
 )
+_LOOKED_AT: dict[str, Callable[[Any], Any]] = {  # a table of what a view of one shows
+    "keys": lambda view: dict.fromkeys(view),
+    "values": lambda view: dict(enumerate(view)),
+    "items": lambda view: dict(view),
+}
+_VIEWS = {
+    type(getattr(kind(), part)()): (part, kind)
+    for kind in (dict, collections.OrderedDict)
+    for part in _LOOKED_AT
+}
+
+
+def is_view(value: Any) -> bool:
+    """Whether this is a table's own view of its keys, values or pairs."""
+    return type(value) in _VIEWS
+
+
+def view_node(encoder: Encoder, value: Any) -> Any:
+    """The node of such a view, as it is now."""
+    part, kind = _VIEWS[type(value)]
+    return ["V", type(value).__name__, encoder.node(kind(_LOOKED_AT[part](value)))]
+
+
+def _viewer(part: str, kind: type) -> Callable[[Decoder, list[Any]], Any]:
+    """What reads a view of a table's."""
+    return lambda decoder, parts: getattr(_of(decoder, kind, *parts), part)()
 
 
 def node(encoder: Encoder, value: Any) -> Any:
@@ -75,6 +101,7 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     collections.ChainMap: lambda v: v.maps,
     types.MappingProxyType: lambda v: [*v.keys(), *v.values()],
     types.SimpleNamespace: lambda v: vars(v).values(),
+    **dict.fromkeys(_VIEWS, list),
 }
 
 
@@ -332,4 +359,5 @@ _READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
     "SimpleNamespace": _read_namespace,
     "array": _read_numbers,
     "memoryview": _read_view,
+    **{kind.__name__: _viewer(*of) for kind, of in _VIEWS.items()},
 }

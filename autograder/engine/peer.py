@@ -71,7 +71,10 @@ TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Co
 
 
 class Gone(BaseException):
-    """The other process hung, died or talked nonsense. No test can catch it by accident."""
+    """The other process hung, died or talked nonsense.
+
+    A test that catches everything catches it as well, so the peer remembers it: see `Peer.gone`.
+    """
 
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(words)
@@ -292,7 +295,10 @@ class Peer:
         self.changed_ours = False  # whether the other end changed any of our values
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.is_busy = False  # with a message, and running nobody's code
-        self.gone = False  # whether an answer stayed out: what comes now may belong to it
+        # raises what there is to say against a value that a test is given under a label
+        self.look: Callable[[str, Any], None] | None = None
+        self.runs_test = False  # whether what an answer raises may be no `Exception`
+        self.gone: Gone | None = None  # an answer stayed out: what comes now may belong to it
         self.shared = Shared(self.is_free)  # values of ours that the other end has copies of
         self.records = Records(self)  # objects that it has as well
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
@@ -400,6 +406,9 @@ class Peer:
         before, self.is_busy = self.is_busy, True
         try:
             return self._request_now(op, plain, values, label, origin, due)
+        except Gone as gone:
+            self.gone = self.gone or gone
+            raise
         finally:
             self.is_busy = before
 
@@ -447,9 +456,6 @@ class Peer:
         self.open.append(message)
         try:
             reply = self._answer_until_reply()
-        except Gone:
-            self.gone = True
-            raise
         finally:
             self.open.pop()
         if not self.is_free:
@@ -497,6 +503,8 @@ class Peer:
             method = (message.frame.tree.get("p") or [None])[-1]
             raise error if method == "__next__" else _no_end(error)
         self._record(label, value, changed)
+        if self.runs_test and self.look is not None and not is_quiet(label):
+            self.look(label, value)
         if message.expects:
             is_call = not label.startswith("get ")
             _look_for_objects(self, value, is_call, message.expects == KNOWN)
@@ -525,8 +533,8 @@ class Peer:
         self.open.append(message)
         try:
             reply = self._answer_until_reply()
-        except Gone:
-            self.gone = True
+        except Gone as gone:
+            self.gone = self.gone or gone
             raise
         finally:
             self.open.pop()
@@ -580,6 +588,8 @@ class Peer:
             return tuple(self._copied(part, depth + 1) for part in value)
         if MADE and isinstance(value, dict | set | frozenset) and any(map(is_one, value)):
             return Opaque("object", type(value).__name__)
+        if library.is_view(value):
+            return self._copied(list(value), depth)
         if depth < 20 and isinstance(value, dict):
             return {key: self._copied(part, depth + 1) for key, part in value.items()}
         if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
@@ -932,7 +942,8 @@ class Peer:
         kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
         name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
         raised = Raised(name, text, small(told.get("line")), str(told.get("cell"))[:100], kinds)
-        error: Any = self.errors.make(told, errors.read_arguments(told["args"], text), text)
+        args = errors.read_arguments(told["args"], text)
+        error: Any = self.errors.make(told, args, text, is_tame=not self.runs_test)
         errors.carry(error, told.get("carries"))
         error.__dict__.update(raised=raised, through=told["id"])
         return error
@@ -982,9 +993,10 @@ class Peer:
                 piece = piece[self.line.send(piece) :]
 
     @contextmanager
-    def recording(self) -> Iterator[list[Crossing]]:
-        """Keep what crosses."""
+    def recording(self, *, runs_test: bool = False) -> Iterator[list[Crossing]]:
+        """Keep what crosses; whoever runs a test catches all that an answer may raise."""
         before, self.transcript = self.transcript, []
+        self.runs_test = runs_test
         self.received = self.kept_bytes = 0
         self.allows, self.expects = Allowed(self.allowed), Expected(self.expected)
         self.failed = None
@@ -994,7 +1006,7 @@ class Peer:
         try:
             yield self.transcript
         finally:
-            self.transcript = before
+            self.transcript, self.runs_test = before, False
             self.shared.begin()
             self.records.begin()
 
@@ -1388,8 +1400,8 @@ class _Encoder(Encoder):
         taken = _is_taken(value) and not self.peer.lacks(value) if self.peer.is_free else True
         if name is not None and taken:
             return ["PUB", name]
-        if kind in VIEWS and self.peer.is_free:
-            return self.node(list(value))
+        if library.is_view(value) and self.peer.is_free:
+            return library.view_node(self, value)
         if self.message.is_plain and (bare := library.bare(value)) is not None:
             return self.node(bare)
         for base in (*based.FIXED, list, dict, set):
@@ -1433,13 +1445,6 @@ class _PlainEncoder(_Encoder):
         return node
 
 
-VIEWS = tuple(
-    type(getattr(made, part)())
-    for made in ({}, collections.OrderedDict())
-    for part in ("keys", "values", "items")
-)
-
-
 def _refusal(value: Any) -> str:
     """Why a value of the test's is not handed over."""
     if _is_exception(value):
@@ -1471,7 +1476,8 @@ def describe(peer: Peer, encoder: _Encoder, value: Any, base: type | None = None
         twin = public_name(value) or peer.records.path_of(value)
         told |= {"named": library.fields_of(value), "twin": twin}
     elif isinstance(value, types.FunctionType | types.MethodType | types.BuiltinFunctionType):
-        told |= {"k": "function", "name": getattr(value, "__name__", "")}
+        names = {part: getattr(value, f"__{part}__", "") for part in ("name", "qualname")}
+        told |= {"k": "function", "name": names["name"], "qualified": names["qualname"]}
     else:
         told |= {"k": "object", "name": getattr(value, "__name__", None)}
     kinds = type.mro(type(value))
@@ -1765,7 +1771,7 @@ def _find(module: str, path: str) -> Any:
 
 def _no_end(error: BaseException) -> BaseException:
     """An exception as it leaves a call that is no step of an iterator: it ends no loop outside."""
-    if not isinstance(error, StopIteration | StopAsyncIteration | GeneratorExit):
+    if not isinstance(error, StopIteration | StopAsyncIteration):
         return error
     made: Any = RuntimeError(f"a call raised {type(error).__name__}")
     for name in ("raised", "through"):

@@ -41,6 +41,7 @@ class Remote:
         self.kind = str(told["k"])[:20]
         self.type_name = str(told["type"])[:100]
         self.name = str(told.get("name") or self.type_name)[:100]
+        self.qualified = str(told.get("qualified") or "")[:100]  # its name with where it is defined
         self.classes = tuple(n for n in told.get("classes") or () if type(n) is int)[:50]
         self.parents = tuple(n for n in told.get("parents") or () if type(n) is int)[:50]
         self.bases: tuple[type, ...] = ()  # public classes of which its own is made, if it is one
@@ -112,6 +113,8 @@ class StandIn:
         remote = object.__getattribute__(self, "_remote")
         if name == "__name__":
             return remote.name
+        if name == "__qualname__" and remote.qualified:
+            return remote.qualified
         if remote.is_bare or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
         return remote.peer.get(remote.number, name, remote.use(name))

@@ -39,10 +39,12 @@ FUNCTIONS += (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
 SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
 ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
+COPIED = FORWARDED | {"__deepcopy__"}  # a copy stays here, as what it is of
 TEXT_SECONDS = 3.0
 MAX_MESSAGE = 20_000
 FUTURE = sum(getattr(__future__, one).compiler_flag for one in __future__.all_feature_names)
 HOLDERS = (list, dict, set, collections.deque, collections.Counter)
+STATES = frozenset(("getstate", "get_state", "get_rng_state"))  # what tells of random numbers
 TEXTS = (str, bytes, int, float, tuple, frozenset)  # whose methods change nothing
 
 
@@ -84,7 +86,7 @@ class Guard(Policy):
             told = tensors.may_use(value, name)
             if told is not None:
                 return told
-        return name is None or name in FORWARDED or not name.startswith("_")
+        return name is None or name in COPIED or not name.startswith("_")
 
 
 def _tensors_allow(question: str, value: Any) -> bool:
@@ -223,8 +225,8 @@ class Space(dict):
             value = student.name(name)
         except NameError as error:
             raise KeyError(name) from error
-        if (broad := catches_claims(value)) and not self.may_catch(name):
-            raise TypeError(f"your {name} is {broad}; define a class of its own for it")
+        if catches_claims(value) and not self.may_catch(name):
+            refuse_broad(name, value)
         if not remotes_in(value, all_of_them=True) or not self.is_value(name):
             return value
         value = as_plain(value)
@@ -344,6 +346,28 @@ def catches_claims(value: Any) -> str:
     return broad[0].__name__ if broad else ""
 
 
+def refuse_broad(name: str, value: Any) -> None:
+    """Raise TypeError if a value of an answer's would catch what a test claims."""
+    if broad := catches_claims(value):
+        raise TypeError(f"your {name} is {broad}; define a class of its own for it")
+
+
+@functools.lru_cache(maxsize=2000)
+def catches_by_value(source: str) -> bool:
+    """Whether a test's text has an `except` that names anything but Python's own exceptions."""
+    handlers = (n for n in ast.walk(parse(source) or ast.Module([], [])) if _catches(n))
+    return any(
+        isinstance(part, ast.Attribute | ast.Call)
+        or (isinstance(part, ast.Name) and not hasattr(builtins, part.id))
+        for one in handlers
+        for part in ast.walk(one.type)  # type: ignore[attr-defined]
+    )
+
+
+def _catches(node: ast.AST) -> bool:
+    return isinstance(node, ast.ExceptHandler) and node.type is not None
+
+
 def remotes_in(value: Any, all_of_them: bool = False) -> list[str]:
     """The classes of an answer's own objects in a value, but for those that are only iterated."""
     parts = [part for part in parts_of(value) if all_of_them or not is_iterator(part)]
@@ -421,7 +445,7 @@ def run_test(
     error: BaseException | None = None
     score, visible = float(cell.points), None
     student.peer.asked = asked
-    with student.peer.recording() as crossings, _silence():
+    with student.peer.recording(runs_test=True) as crossings, _silence():
         try:
             with student.clock(seconds) as clock, alarm(clock):
                 exec(seen, space, space)
@@ -433,7 +457,7 @@ def run_test(
             score, work = partial(value, cell.points), clock.worked()
         except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
             error = caught
-    if isinstance(error, KeyboardInterrupt) and getattr(error, "raised", None) is None:
+    if type(error) is KeyboardInterrupt and getattr(error, "raised", None) is None:
         raise error
     return TestRun(
         test=cell.grade_id,
@@ -469,8 +493,24 @@ def looks_for_claims(source: str) -> bool:
     return any(isinstance(one, ast.Name) and one.id == "AssertionError" for one in parts)
 
 
+@functools.lru_cache(maxsize=2000)
+def looks_at_random(source: str) -> bool:
+    """Whether a test's text asks for the state of random numbers."""
+    return any(
+        (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)) in STATES
+        for node in ast.walk(parse(source) or ast.Module([], []))
+    )
+
+
 def _tell_kept(student: Student, may_fail: bool) -> None:
-    """Raise the claim that did not hold, and that the answer which met it has kept to itself."""
+    """Raise what ended the process though the test has caught it, as a bare `except` does.
+
+    And the claim that did not hold, and that the answer which met it has kept to itself.
+    """
+    if student.peer.gone is not None:
+        raise student.peer.gone
+    if student.peer.clock is not None and student.peer.clock.is_over:
+        raise Gone("timeout", "it took too long")
     if student.peer.failed is not None and not may_fail:
         raise student.peer.failed
 

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import collections.abc
 import importlib
 import math
 import os
@@ -29,11 +30,19 @@ from autograder.engine import library
 from autograder.engine.clock import doubt
 from autograder.engine.errors import said
 from autograder.engine.parts import Parts
-from autograder.engine.peer import Allowed, Gone, expectations, is_data, open_packages, steps
+from autograder.engine.peer import (
+    Allowed,
+    Gone,
+    expectations,
+    is_data,
+    open_packages,
+    parts_of,
+    steps,
+)
 from autograder.engine.pool import Unwell
 from autograder.engine.reach import may_change
 from autograder.engine.session import CellRun, Student
-from autograder.engine.stand_ins import BINARY
+from autograder.engine.stand_ins import BINARY, FORWARDED
 from autograder.engine.texts import run_no_texts
 from autograder.engine.trusted import (
     BrokenCell,
@@ -41,16 +50,20 @@ from autograder.engine.trusted import (
     NoNumber,
     Prepared,
     Space,
+    catches_by_value,
     catches_claims,
     compiled,
     compiled_cell,
+    looks_at_random,
     looks_for_claims,
+    refuse_broad,
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
 from autograder.names import shown
 from autograder.results import (
     Cost,
+    Crossing,
     Flag,
     NotebookResult,
     Opaque,
@@ -74,6 +87,7 @@ from autograder.syntax import acts, altered, facts, parse, touched
 
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
 ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
+OPERATORS = FORWARDED | {"__hash__"}
 INSTEAD = dict(zip(ORDER, ORDER[2:] + ORDER[:2], strict=True))
 INSTEAD |= {f"__{name}__": f"__i{name}__" for name in BINARY}
 INSTEAD |= {f"__i{name}__": f"__{name}__" for name in BINARY}
@@ -955,6 +969,8 @@ class Work:
                 self.met_hidden.add(test)
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
             may_fail = looks_for_claims(cell.source)
+            student.peer.look = self._look(group, test)
+            student.peer.random.is_looked_at = looks_at_random(cell.source)
             seconds = self._limit(group)
             with self.budget.parts.under_way(self._part(test), seconds):
                 run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
@@ -1034,7 +1050,7 @@ class Work:
         return any(not changed <= most for changed, most in pairs)
 
     def _asked_twice(self, group: Group, run: TestRun) -> TestRun:
-        """Where no hidden test asks anew: the same calls, the last first, must give the same."""
+        """Where no hidden test asks anew: the same calls, the last first, must do as well."""
         calls = self.asked.pop(run.test, [])[:MOST_CALLS]
         if len(calls) < 2 or run.stood_in or run.status != "passed" or not self.budget.may_repeat:
             return run
@@ -1057,7 +1073,38 @@ class Work:
         same = all(  # objects, and what is too large to keep, prove nothing
             alike(now, before) for now, before in pairs if Opaque not in (type(now), type(before))
         )
-        return run if same else self._inconstant(group, run)
+        if same or self._passes_with(group, run, first, again[::-1]):
+            return run
+        return self._inconstant(group, run)
+
+    def _passes_with(
+        self, group: Group, run: TestRun, first: Sequence[Crossing], again: Sequence[Any]
+    ) -> bool:
+        """Whether a test passes as well with what the answer gives when it is asked again.
+
+        Then the answer is free to choose, and does not go by the order in which it is asked.
+        """
+        given = [*again, *(crossing.outcome for crossing in first[len(again) :])]
+        if any(isinstance(one, Opaque | Raised) for one in given):
+            return False
+        left, cell = iter(given), self.notebook.cell(run.test)
+        student, names, seconds = self._student(), dict(self.space), self._limit(group)
+        student.peer.protect, student.peer.expected, student.peer.look = False, (), None
+        self.space.student = student
+        self.space.stand_in({first[0].what: lambda *args, **kwargs: next(left)})
+        self._reseed(student, run.test)
+        try:
+            with (
+                self.budget.repeating(),
+                self.budget.parts.under_way(self._part(run.test), seconds),
+            ):
+                found = run_test(student, cell, self.space, seconds)
+        finally:
+            self.space.stand_back()
+            self.space.forget_all_but(names)
+            if student.peer.gone:
+                self._lose()
+        return found.status == "passed" and found.score >= run.score
 
     def _ask_again(self, group: Group, run: TestRun, calls: list[Any]) -> list[Any]:
         """What these calls give in a process in which no test has run."""
@@ -1072,7 +1119,7 @@ class Work:
         return again
 
     def _inconstant(self, group: Group, run: TestRun) -> TestRun:
-        """A test that passed, for an answer that gives something else when asked again.
+        """A test that passed, for an answer that goes by the order in which it is asked.
 
         Unless the reference does so as well.
         """
@@ -1106,6 +1153,22 @@ class Work:
             run = self.references[group].get(test)
             return run.transcript if run is not None else ()
         return reference
+
+    def _look(self, group: Group, test: str) -> Callable[[str, Any], None] | None:
+        """What refuses a class by which a test would catch its own claims, as an attribute or so.
+
+        Unless the reference has such a one there.
+        """
+        if self.own or not catches_by_value(self.notebook.cell(test).source):
+            return None
+        calls = self._of_reference(group, test)  # now: it may have to be run
+        broad = {call.what for call in calls if _is_broad(call.outcome)}
+
+        def look(label: str, value: Any) -> None:
+            if label not in broad:
+                refuse_broad(label.removeprefix("get "), value)
+
+        return look
 
     def _guarded(self, group: Group, test: str) -> frozenset[str]:
         """Classes of the instructor's whose objects the reference changes in a test."""
@@ -1654,6 +1717,14 @@ def _texts(notebooks: Sequence[Notebook]) -> frozenset[str]:
     return frozenset(text for cell in given for text in _constants(cell.source))
 
 
+def _is_broad(outcome: Any) -> bool:
+    """Whether an outcome of the reference's, as it is kept, is a class that catches claims."""
+    kinds = AssertionError.__mro__[:-1]
+    parts = list(parts_of(outcome))
+    told = [part.kind for part in parts if isinstance(part, Opaque)]
+    return any(any(part is kind for part in parts) or repr(kind) in told for kind in kinds)
+
+
 def _changes(transcript: Transcript) -> list[tuple[str, tuple[str, ...]]]:
     """What each call of a transcript changes."""
     return [(crossing.what, crossing.changed) for crossing in transcript]
@@ -1733,14 +1804,42 @@ def _methods(sources: tuple[str, ...], others: tuple[str, ...]) -> frozenset[str
     made = {kind.name: kind for source in others for kind in _classes(source)}
     found = {name for source in sources for name in METHOD.findall(source)}
     todo, seen = [kind for source in sources for kind in _classes(source)], set()
+    for source in sources:
+        if re.search(r"\bnamedtuple\(", source):
+            found |= _operators_of(tuple)
     while todo:
         kind = todo.pop()
         found |= {*METHOD.findall(ast.unparse(kind))} | _decorated(kind)
         for base in kind.bases:
-            if isinstance(base, ast.Name) and base.id in made and base.id not in seen:
-                seen.add(base.id)
-                todo.append(made[base.id])
+            name = _last_name(base)
+            if name not in made:
+                found |= _operators_of(_pythons(name))
+            elif name not in seen:
+                seen.add(name)
+                todo.append(made[name])
     return frozenset(found | {INSTEAD[name] for name in found if name in INSTEAD})
+
+
+def _last_name(base: ast.expr) -> str:
+    """The name of a base of a class: "Sequence" of `collections.abc.Sequence[int]`."""
+    while isinstance(base, ast.Subscript | ast.Call):
+        base = base.value if isinstance(base, ast.Subscript) else base.func
+    return base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+
+
+def _pythons(name: str) -> type:
+    """A class of Python's own that holds values; `object` if there is none of this name."""
+    if name in ("NamedTuple", "namedtuple"):
+        return tuple
+    homes = (builtins, collections, collections.abc)
+    found = next((vars(home)[name] for home in homes if name in vars(home)), object)
+    return found if isinstance(found, type) else object
+
+
+def _operators_of(kind: type) -> set[str]:
+    """Special methods that a class of Python's own has, but for those of every object."""
+    named = {name: getattr(kind, name) for one in kind.__mro__[:-1] for name in vars(one)}
+    return {name for name, made in named.items() if name in OPERATORS and made is not None}
 
 
 def _classes(source: str) -> list[ast.ClassDef]:
