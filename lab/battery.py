@@ -39,8 +39,7 @@ def shaken(module: nn.Module, seed: int = 0) -> Any:
     """
     module.double()
     with torch.no_grad():
-        parameters = {id(one): (name, one) for name, one in reversed([*parameters_of(module)])}
-        for name, parameter in parameters.values():  # a shared one goes by its first name
+        for name, parameter in parameters_of(module):
             own = zlib.crc32(f"{name} {seed}".encode())
             start = parameter.mean().round() if parameter.ndim == 1 else 0  # 1 where a gain is
             parameter.copy_(start + 0.4 * draw(tuple(parameter.shape), seed=own))

@@ -182,10 +182,10 @@ def unchanged(
         claim: one sentence that says what should hold; first line of the message.
     """
     __tracebackhide__ = True
-    kept = {name: parameter.detach().clone() for name, parameter in parameters_of(module, claim)}
+    kept = {name: parameter.detach().clone() for name, parameter in _parameters(module, claim)}
     inputs = [tensor.detach().clone() for tensor in tensors]
     yield
-    now = dict(parameters_of(module, claim))
+    now = dict(_parameters(module, claim))
     for name, old in kept.items():
         if name not in now or not _same(now[name], old):
             _fail(claim, f"{name} was changed by the call.")
@@ -195,8 +195,23 @@ def unchanged(
 
 
 def parameters_of(
-    module: Any, claim: str = "an nn.Module should be made", prefix: str = ""
+    module: Any, claim: str = "an nn.Module should be made"
 ) -> Iterator[tuple[str, Tensor]]:
+    """All parameters, each once, with their names; methods of the module's own are not asked."""
+    __tracebackhide__ = True
+    seen: set[int] = set()
+    for name, parameter in _parameters(module, claim):
+        if id(parameter) not in seen:
+            seen.add(id(parameter))
+            yield name, parameter
+
+
+def visible_passed() -> None:
+    """Say that the visible tests passed; hidden ones run when the notebook is graded."""
+    print("Visible tests passed. Hidden tests run when your notebook is graded.")
+
+
+def _parameters(module: Any, claim: str, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
     """All parameters with their names; read where PyTorch keeps them: methods can say anything."""
     __tracebackhide__ = True
     if not issubclass(type(module), nn.Module):
@@ -206,12 +221,7 @@ def parameters_of(
             yield prefix + name, parameter
     for name, child in module._modules.items():
         if child is not None:
-            yield from parameters_of(child, claim, f"{prefix}{name}.")
-
-
-def visible_passed() -> None:
-    """Say that the visible tests passed; hidden ones run when the notebook is graded."""
-    print("Visible tests passed. Hidden tests run when your notebook is graded.")
+            yield from _parameters(child, claim, f"{prefix}{name}.")
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

@@ -313,7 +313,9 @@ def test_what_fails_inside_is_told_as_it_is():
 
 
 def test_parameters_are_found_whatever_the_module_says_of_them():
-    assert [name for name, _ in parameters_of(Fickle())] == ["inner.weight", "inner.bias"]
+    module = Fickle()
+    module.gain = module.inner.bias  # one parameter, by its first name
+    assert [name for name, _ in parameters_of(module)] == ["gain", "inner.weight"]
 
 
 def test_only_a_module_has_parameters():
