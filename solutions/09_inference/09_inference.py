@@ -606,8 +606,8 @@ assert ids == [1, 1, 1], (
 # - `reset()` forgets everything: the next call is the first of a new sentence.
 #
 # `use_cache(model)` puts a `CachedAttention` in the place of `self_attention` and `cross_attention` of every
-# `DecoderLayer` in the model, and returns them all in a list. Where one is in place already, it is
-# reset and not wrapped again. The names of the model's parameters do not change. From then on,
+# `DecoderLayer` in the model (ask with `isinstance`), and returns them all in a list. Where one is in
+# place already, it is reset and not wrapped again. The names of the model's parameters do not change. From then on,
 # `model.decode(new, memory, memory_mask, offset=t)` gets the ids of the new tokens only, and `t`, the position of the
 # first of them.
 #

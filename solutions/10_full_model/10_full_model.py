@@ -456,8 +456,8 @@ assert_close(
 #
 # `initialise(model)` gets any `nn.Module`, changes it in place, and returns nothing:
 #
-# - the `weight` $(V, d_\text{model})$ of every `TokenEmbedding`: normal, mean 0, standard deviation
-#   $1 / \sqrt{d_\text{model}}$;
+# - the `weight` $(V, d_\text{model})$ of every `TokenEmbedding` (ask with `isinstance`): normal, mean 0,
+#   standard deviation $1 / \sqrt{d_\text{model}}$;
 # - every other parameter with two axes: Xavier uniform, that is uniform between $-a$ and $a$ with
 #   $a = \sqrt{6 / (\text{rows} + \text{columns})}$;
 # - parameters with one axis (biases, the norms' gains): left as they are.
