@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lab.check import TOLERANCE, assert_close, assert_dtype, assert_shape, draw
+from lab.check import TOLERANCE, assert_close, assert_dtype, assert_shape, draw, parameters_of
 
 STEP = 1e-4  # how far inputs are moved to see what the output does
 SLACK = 0.03  # what the gradient may be off then, as a part of its size
@@ -39,7 +39,7 @@ def shaken(module: nn.Module, seed: int = 0) -> Any:
     """
     module.double()
     with torch.no_grad():
-        for name, parameter in module.named_parameters():
+        for name, parameter in parameters_of(module):
             own = zlib.crc32(f"{name} {seed}".encode())
             start = parameter.mean().round() if parameter.ndim == 1 else 0  # 1 where a gain is
             parameter.copy_(start + 0.4 * draw(tuple(parameter.shape), seed=own))

@@ -194,6 +194,18 @@ def unchanged(
             _fail(claim, f"Tensor {i} of those that were handed in was changed by the call.")
 
 
+def parameters_of(
+    module: Any, claim: str = "an nn.Module should be made"
+) -> Iterator[tuple[str, Tensor]]:
+    """All parameters, each once, with their names; methods of the module's own are not asked."""
+    __tracebackhide__ = True
+    seen: set[int] = set()
+    for name, parameter in _parameters(module, claim):
+        if id(parameter) not in seen:
+            seen.add(id(parameter))
+            yield name, parameter
+
+
 def visible_passed() -> None:
     """Say that the visible tests passed; hidden ones run when the notebook is graded."""
     print("Visible tests passed. Hidden tests run when your notebook is graded.")

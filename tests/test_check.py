@@ -16,6 +16,7 @@ from lab.check import (
     assert_whole,
     draw,
     expect_no_error,
+    parameters_of,
     unchanged,
     visible_passed,
 )
@@ -309,6 +310,12 @@ def test_a_call_that_changes_something_is_told(change: str):
 def test_what_fails_inside_is_told_as_it_is():
     with pytest.raises(ZeroDivisionError), unchanged(Fickle("weight")):
         raise ZeroDivisionError
+
+
+def test_parameters_are_found_whatever_the_module_says_of_them():
+    module = Fickle()
+    module.gain = module.inner.bias  # one parameter, by its first name
+    assert [name for name, _ in parameters_of(module)] == ["gain", "inner.weight"]
 
 
 def test_only_a_module_has_parameters():

@@ -224,6 +224,18 @@ def test_one_way_of_two_that_is_cut_off_is_told(told: bool):
     assert ("the gradient of Input 0" in said) == told
 
 
+def test_a_module_that_names_no_parameters_is_shaken_like_any_other():
+    class Silent(nn.Linear):
+        """Says that it has none."""
+
+        def named_parameters(self, *given: object, **named: object) -> Any:
+            """Nothing."""
+            return iter(())
+
+    assert shaken(Silent(2, 2)).bias.abs().min() > 0
+    assert torch.equal(shaken(Silent(2, 2)).weight, shaken(nn.Linear(2, 2)).weight)
+
+
 def test_shaken_numbers_depend_on_names_alone():
     class Turned(nn.Module):
         def __init__(self, names: str):

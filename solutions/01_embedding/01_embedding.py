@@ -39,6 +39,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    parameters_of,
     visible_passed,
 )
 from lab.corpus import sentence_pairs, split_pairs
@@ -67,7 +68,8 @@ print(f"{len(training)} training pairs, {len(held_out)} held out")
 # Write `build_vocabulary(sentences, specials, min_freq)`. It returns a dictionary from token to
 # id; the ids are 0, 1, 2, ... without a gap.
 #
-# * A word is what stands between blanks, as it is written: `The` and `the` are two words.
+# * A word is what stands between blanks, one or several, as it is written: `The` and `the` are two
+#   words.
 # * The special tokens come first, in the order in which they are given.
 # * Then come the words of the sentences, the most frequent first. Words that occur equally often
 #   stand in alphabetical order (Python's order of strings).
@@ -169,6 +171,11 @@ assert written == {"<unk>": 0, "<3": 1, "Paris": 2, "b.": 3, "paris": 4}, (
     "words stay as they are written, capitals too, and words that occur equally often stand in "
     "Python's order of strings\n"
     f"For ['Paris b. paris <3'] yours is {written}."
+)
+spaced = build_vocabulary(["a   b", "b"], ("<unk>",))
+assert spaced == {"<unk>": 0, "b": 1, "a": 2}, (
+    "several blanks separate words as one does, and there is no empty word\n"
+    f"For ['a   b', 'b'] yours is {spaced}."
 )
 assert build_vocabulary([], SPECIALS) == {"<pad>": 0, "<unk>": 1, "<bos>": 2, "<eos>": 3}, (
     "without any sentence the vocabulary holds just the special tokens"
@@ -338,6 +345,12 @@ assert_raises(
     lambda: encode(long, other, max_len=0),
     "max_len = 0 is a limit too, and too small: a ValueError that names max_len and its value",
     mentions=["max_len", "0"],
+)
+assert_raises(
+    ValueError,
+    lambda: encode(long, other, max_len=-1),
+    "a negative max_len is below 2: a ValueError that names max_len and its value",
+    mentions=["max_len", "-1"],
 )
 ### END HIDDEN TESTS
 
@@ -592,12 +605,12 @@ class TokenEmbedding(nn.Module):
 # %% test="token-embedding-parameters" points=1
 torch.manual_seed(0)
 embedding = TokenEmbedding(2000, 16)
-names = [name for name, _ in embedding.named_parameters()]
+names = [name for name, _ in parameters_of(embedding)]
 assert "weight" in names, (
     f"weight is a parameter of the module (nn.Parameter)\nIts parameters are {names}."
 )
 assert_shape(embedding.weight, (2000, 16), "weight is (vocab_size, d_model): one row for each id")
-count = sum(parameter.numel() for parameter in embedding.parameters())
+count = sum(parameter.numel() for _, parameter in parameters_of(embedding))
 assert count == 2000 * 16, (
     f"the module has vocab_size * d_model = 32000 numbers to learn\nYours has {count}."
 )

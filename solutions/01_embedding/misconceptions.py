@@ -118,6 +118,21 @@ def words_in_lower_case(sentences, specials, min_freq=1):
 
 
 @misconception(
+    "build-vocabulary",
+    id="TOK48",
+    fails=["build-vocabulary-order"],
+    read="01_embedding#building-the-vocabulary",
+)
+def split_at_every_blank(sentences, specials, min_freq=1):
+    """Two blanks in a row make an empty word in your vocabulary; split() takes any number of them
+    as one."""
+    counts = Counter(word for sentence in sentences for word in sentence.split(" "))
+    words = [word for word, n in counts.items() if n >= min_freq and word not in specials]
+    words.sort(key=lambda word: (-counts[word], word))
+    return {token: i for i, token in enumerate([*specials, *words])}
+
+
+@misconception(
     "encode", id="TOK8", fails=["encode-words"], read="01_embedding#building-the-vocabulary"
 )
 def unknown_word_raises(sentence, vocabulary, max_len=None):

@@ -190,7 +190,7 @@ assert_shape(sinusoidal_encoding(3, 14), (3, 14), "an even d_model is accepted")
 # of $\omega_i p$ in column $2i$ and the cosine of the same angle in column $2i + 1$, with the
 # frequency $\omega_i = b^{-2i/d_\text{model}}$. So $R$ is d_model by d_model. It may depend on $k$, d_model and
 # the base, not on $p$. The shift $k$ is an integer, and it may be negative or 0. Write the matrix
-# down; do not fit it to a table.
+# down; do not fit it to a table: `lstsq`, `pinv` and `solve` are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

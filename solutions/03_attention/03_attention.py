@@ -274,9 +274,14 @@ for shape in ((4, 7), (2, 3, 5), (2, 3, 4, 5)):
         "without a mask the weights should be the softmax of each row, whatever the leading axes",
     )
 scores = draw((3, 4), seed=2, dtype=torch.float32)
-assert_dtype(masked_softmax(scores), torch.float32, "float32 scores should give float32 weights")
+weights = masked_softmax(scores)
+assert_dtype(weights, torch.float32, "float32 scores should give float32 weights")
 wanted = torch.softmax(scores, -1)
-assert_close(masked_softmax(scores), wanted, "the weights should be right in float32 too")
+assert_close(weights, wanted, "the weights should be right in float32 too")
+half = "the weights should be right in half precision (float16) without a mask too"
+with expect_no_error(half):
+    weights = masked_softmax(scores.half())
+assert_close(weights.float(), wanted, half, atol=2e-3)
 ### END HIDDEN TESTS
 
 # %% test="masked-softmax-mask" points=1

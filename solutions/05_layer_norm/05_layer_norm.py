@@ -36,6 +36,8 @@ from lab.check import (
     assert_shape,
     assert_whole,
     draw,
+    expect_no_error,
+    parameters_of,
     unchanged,
     visible_passed,
 )
@@ -56,7 +58,7 @@ from lab.check import (
 #   `gain` and `bias`. At the start they change nothing.
 # - `eps` is $\varepsilon$; keep it as an attribute of that name. It stands *inside* the root.
 # - The variance divides by $d$, not by $d - 1$.
-# - `x` may have any number of leading axes. Leave it as it is.
+# - `x` may have any number of leading axes, or none. Leave it as it is.
 # - Training and evaluation make no difference: every call looks at its own `x` alone.
 #
 # Write the formula out. Ready norms are not allowed here: `F.layer_norm`, `nn.LayerNorm`, the same
@@ -121,7 +123,7 @@ class LayerNorm(nn.Module):
 
 # %% test="layer-norm-parameters" points=1
 norm = LayerNorm(6)
-names = sorted(name for name, _ in norm.named_parameters())
+names = sorted(name for name, _ in parameters_of(norm))
 assert names == ["bias", "gain"], (
     f"the module has two parameters, gain and bias (nn.Parameter)\nYours has {names}."
 )
@@ -134,7 +136,7 @@ norm = LayerNorm(9, eps=0.25)
 assert norm.eps == 0.25, f"the eps handed in is kept as the attribute eps\nYours is {norm.eps}."
 visible_passed()
 ### BEGIN HIDDEN TESTS
-count = sum(parameter.numel() for parameter in norm.parameters())
+count = sum(parameter.numel() for _, parameter in parameters_of(norm))
 assert count == 18, f"LayerNorm(9) has 2 * 9 = 18 numbers to learn\nYours has {count}."
 ### END HIDDEN TESTS
 
@@ -170,6 +172,10 @@ for shape in ((3, 7), (2, 3, 5), (2, 3, 4, 6)):
     )
     assert torch.equal(x, before), "LayerNorm should leave the tensor handed to it unchanged"
     assert_close(norm(x + 3.0), norm(x), "a level added to all features should change nothing")
+single = "one token without any leading axis should be normalised too"
+with expect_no_error(single):
+    output = norm(x[0, 0, 0])
+assert_close(output, F.layer_norm(x[0, 0, 0], (6,), gain, bias), single, atol=1e-4)
 x = draw((2, 8, 5), seed=2, dtype=torch.float32).transpose(1, 2)  # (2, 5, 8), not contiguous
 output = LayerNorm(8)(x)
 assert_dtype(output, torch.float32, "float32 in gives float32 out")
@@ -739,7 +745,7 @@ for i in range(5):
 # 1. the numbers to learn in `FeedForward(d_model, d_ff)`, biases included;
 # 2. the multiplications in its matrix products (adding, the biases and the ReLU do not count).
 #
-# No module is needed; the test's sizes would make a large one.
+# Make no module: the tests ask for sizes, too, of which none can be made.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -785,6 +791,10 @@ for n, d_model, d_ff in ((1, 3, 5), (7, 6, 4), (50, 1024, 4096)):
     parameters, _ = feed_forward_cost(n, d_model, d_ff)
     claim = "the numbers to learn are those of two matrices and two biases, whatever n is"
     assert_whole(parameters, count, claim)
+large = "the numbers should follow from the sizes, also from those of which no module can be made"
+with expect_no_error(large):
+    parameters, _ = feed_forward_cost(1, 8, 3 * 10**17)
+assert_close(parameters / 5.1e18, 1.0, large)
 ### END HIDDEN TESTS
 
 # %% test="feed-forward-cost-multiplications" points=1

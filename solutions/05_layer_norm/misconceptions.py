@@ -797,6 +797,20 @@ def cost_as_floats(n, d_model, d_ff):
 
 @misconception(
     "feed-forward-cost",
+    id="COS9",
+    fails=["feed-forward-cost-parameters"],
+    read="05_layer_norm#feed-forward-cost",
+)
+def made_and_counted(n, d_model, d_ff):
+    """You make the module in order to count it; the counts follow from the sizes alone."""
+    with torch.device("meta"):
+        maps = [nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)]
+    parameters = sum(parameter.numel() for linear in maps for parameter in linear.parameters())
+    return parameters, sum(n * linear.weight.numel() for linear in maps)
+
+
+@misconception(
+    "feed-forward-cost",
     id="COS1",
     fails=["feed-forward-cost-parameters"],
     read="05_layer_norm#feed-forward-cost",

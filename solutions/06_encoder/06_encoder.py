@@ -36,6 +36,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    expect_no_error,
     unchanged,
     visible_passed,
 )
@@ -84,8 +85,9 @@ def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.Trans
 # `attention(query, key, value, mask)`, returns a **pair**, the output and the weights;
 # `LayerNorm(d_model)`; `FeedForward(d_model, d_ff)`. The tests look for these attributes:
 # `self_attention`, `feed_forward`, `norm1`, `norm2` (in the order of the sub-layers) and
-# `dropout`, one `nn.Dropout` that serves both sub-layers. The mask may be None, and goes on to the
-# attention just as it comes.
+# `dropout`, one `nn.Dropout` that serves both sub-layers and drops single numbers of what each
+# returns, chosen anew for every token. The mask may be None, and goes on to the attention just as it
+# comes.
 #
 # The ready layers, `EncoderLayer` of `lab.blocks` and `nn.TransformerEncoderLayer`, are not allowed
 # here.
@@ -310,8 +312,12 @@ for part, norm_first in itertools.product(("attention", "feed-forward"), (True, 
         "added; what goes into a sub-layer should stay",
         atol=1e-5,
     )
-    assert 0.44 < (factors[which] == 0).double().mean() < 0.56, (
+    dropped = (factors[which] == 0).reshape(40, 5, 8)
+    assert 0.44 < dropped.double().mean() < 0.56, (
         "dropout 0.5 should drop about half of what each of the two sub-layers returns"
+    )
+    assert all((dropped.any(axis) & ~dropped.all(axis)).any() for axis in (0, 1)), (
+        "dropout should drop single numbers, not the same ones of every token or sentence"
     )
 ### END HIDDEN TESTS
 
@@ -466,7 +472,8 @@ assert_sound(
 # %% [markdown]
 # ## 6.3 How many numbers does it learn?   (3 points, about 15 minutes, difficulty 2 of 5)
 #
-# **Objective.** Count the parameters of an encoder without building it.
+# **Objective.** Count the parameters of an encoder without building it: the tests ask for sizes, too,
+# of which nothing can be built.
 #
 # The stack has `num_layers` layers as in 6.1, no final norm and no embedding. The attention has
 # four matrices without biases; both linear maps of the feed-forward network have biases; a layer
@@ -537,6 +544,10 @@ for d_model, num_heads, d_ff, num_layers in ((24, 3, 10, 2), (24, 1, 10, 2), (8,
         f"num_layers={num_layers} is counted wrongly; the number of heads changes nothing"
         f"\nYours has {count:,}."
     )
+large = "an encoder should be counted without building it, so also one that is far too large"
+with expect_no_error(large):
+    count = encoder_parameters(8, 2, 3 * 10**17, 1)
+assert_close(count / 5.1e18, 1.0, large)
 ### END HIDDEN TESTS
 
 # %% test="encoder-parameters-refused" points=1

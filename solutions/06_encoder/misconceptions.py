@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from lab.answers import misconception
-from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
+from lab.blocks import EncoderLayer, FeedForward, LayerNorm, MultiHeadAttention
 
 # 6.1 An encoder layer
 
@@ -347,6 +347,29 @@ def dropout_twice(self, x, mask=None):
         return x + self.dropout(self.dropout(self.feed_forward(self.norm2(x))))
     x = self.norm1(x + self.dropout(self.self_attention(x, x, x, mask)[0]))
     return self.norm2(x + self.dropout(self.dropout(self.feed_forward(x))))
+
+
+@misconception(
+    "encoder-layer",
+    target="EncoderLayer.forward",
+    id="RES6k",
+    fails=["encoder-layer-dropout"],
+    read="06_encoder#encoder-dropout",
+)
+def one_choice_for_all_tokens(self, x, mask=None):
+    """You drop the same features of every token of a sentence; dropout chooses anew for each
+    token.
+    """
+
+    def drop(output):
+        return output * self.dropout(torch.ones_like(output[:, :1]))
+
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + drop(self.self_attention(own, own, own, mask)[0])
+        return x + drop(self.feed_forward(self.norm2(x)))
+    x = self.norm1(x + drop(self.self_attention(x, x, x, mask)[0]))
+    return self.norm2(x + drop(self.feed_forward(x)))
 
 
 @misconception(
@@ -855,6 +878,19 @@ def divides_the_wrong_way(d_model, num_heads, d_ff, num_layers):
     if num_heads % d_model:
         raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
     return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + d_ff + 5 * d_model)
+
+
+@misconception(
+    "encoder-parameters",
+    id="ENP11",
+    fails=["encoder-parameters-count"],
+    read="06_encoder#encoder-parameters",
+)
+def built_and_counted(d_model, num_heads, d_ff, num_layers):
+    """You make the encoder in order to count it; the count follows from the sizes alone."""
+    with torch.device("meta"):
+        layers = [EncoderLayer(d_model, num_heads, d_ff) for _ in range(num_layers)]
+    return sum(parameter.numel() for layer in layers for parameter in layer.parameters())
 
 
 # 6.4 One vector per sentence

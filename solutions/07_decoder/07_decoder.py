@@ -38,6 +38,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    parameters_of,
     unchanged,
     visible_passed,
 )
@@ -211,8 +212,9 @@ assert memory_mask.tolist() == wanted, (
 # `attention(query, key, value, mask)`, returns a **pair**, the output and the weights;
 # `LayerNorm(d_model)`; `FeedForward(d_model, d_ff)`. The tests look for these attributes:
 # `self_attention`, `cross_attention`, `feed_forward`, `norm1`, `norm2`, `norm3` (in the order of the
-# sub-layers) and `dropout`, one `nn.Dropout` that serves all three. Both masks may be None, and
-# both go on to the attentions just as they come.
+# sub-layers) and `dropout`, one `nn.Dropout` that serves all three and drops single numbers of what
+# each returns, chosen anew for every token. Both masks may be None, and both go on to the attentions
+# just as they come.
 #
 # The ready layers, `DecoderLayer` of `lab.blocks` and `nn.TransformerDecoderLayer`, are not allowed
 # here.
@@ -470,8 +472,12 @@ for part, norm_first in itertools.product(("self", "cross", "feed-forward"), (Tr
         "added; what goes into a sub-layer, memory too, should stay",
         atol=1e-5,
     )
-    assert 0.44 < (factors[which] == 0).double().mean() < 0.56, (
+    dropped = (factors[which] == 0).reshape(40, 5, 8)
+    assert 0.44 < dropped.double().mean() < 0.56, (
         "dropout 0.5 should drop about half of what each of the three sub-layers returns"
+    )
+    assert all((dropped.any(axis) & ~dropped.all(axis)).any() for axis in (0, 1)), (
+        "dropout should drop single numbers, not the same ones of every token or sentence"
     )
 ### END HIDDEN TESTS
 
@@ -721,7 +727,7 @@ class Generator(nn.Module):
 
 # %% test="generator-logits" points=2
 generator: Any = Generator(6, 11)
-names = [name for name, _ in generator.named_parameters()]
+names = [name for name, _ in parameters_of(generator)]
 assert names == ["weight"], f"the generator has one parameter, weight, and no bias; yours: {names}"
 assert_shape(generator.weight, (11, 6), "weight has one row for each token: (vocab_size, d_model)")
 assert_sound(

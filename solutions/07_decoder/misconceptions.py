@@ -763,6 +763,31 @@ def drops_in_evaluation_too(self, x, memory, target_mask=None, memory_mask=None)
 @misconception(
     "decoder-layer",
     target="DecoderLayer.forward",
+    id="RES6d",
+    fails=["decoder-layer-dropout"],
+    read="07_decoder#three-sub-layers",
+)
+def one_choice_for_all_tokens(self, x, memory, target_mask=None, memory_mask=None):
+    """You drop the same features of every token of a sentence; dropout chooses anew for each
+    token.
+    """
+
+    def drop(output):
+        return output * self.dropout(torch.ones_like(output[:, :1]))
+
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + drop(self.self_attention(own, own, own, target_mask)[0])
+        x = x + drop(self.cross_attention(self.norm2(x), memory, memory, memory_mask)[0])
+        return x + drop(self.feed_forward(self.norm3(x)))
+    x = self.norm1(x + drop(self.self_attention(x, x, x, target_mask)[0]))
+    x = self.norm2(x + drop(self.cross_attention(x, memory, memory, memory_mask)[0]))
+    return self.norm3(x + drop(self.feed_forward(x)))
+
+
+@misconception(
+    "decoder-layer",
+    target="DecoderLayer.forward",
     id="RES7",
     fails=["decoder-layer-post-norm", "decoder-layer-pre-norm", "decoder-layer-dropout"],
     read="07_decoder#three-sub-layers",

@@ -1048,6 +1048,28 @@ def temperature_after_the_softmax(logits, temperature=1.0, top_k=None, generator
 
 @misconception(
     "sample",
+    id="INF53",
+    fails=["sample-temperature"],
+    read="09_inference#temperature",
+)
+def never_below_a_minimum(logits, temperature=1.0, top_k=None, generator=None):
+    """You raise small probabilities to a minimum; a token that the softmax all but excludes should
+    all but never be drawn.
+    """
+    if temperature < 0:
+        raise ValueError(f"temperature ({temperature}) must not be negative")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k ({top_k}) must be at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    probabilities = (kept / temperature).softmax(-1).clamp(min=0.003)
+    drawn = torch.multinomial(probabilities, 1, generator=generator)
+    return ids.gather(-1, drawn).squeeze(-1)
+
+
+@misconception(
+    "sample",
     id="INF39",
     fails=["sample-top-k"],
     read="09_inference#temperature",

@@ -51,6 +51,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    expect_no_error,
     unchanged,
     visible_passed,
 )
@@ -455,8 +456,8 @@ assert_close(
 #
 # `initialise(model)` gets any `nn.Module`, changes it in place, and returns nothing:
 #
-# - the `weight` $(V, d_\text{model})$ of every `TokenEmbedding`: normal, mean 0, standard deviation
-#   $1 / \sqrt{d_\text{model}}$;
+# - the `weight` $(V, d_\text{model})$ of every `TokenEmbedding` (ask with `isinstance`): normal, mean 0,
+#   standard deviation $1 / \sqrt{d_\text{model}}$;
 # - every other parameter with two axes: Xavier uniform, that is uniform between $-a$ and $a$ with
 #   $a = \sqrt{6 / (\text{rows} + \text{columns})}$;
 # - parameters with one axis (biases, the norms' gains): left as they are.
@@ -603,7 +604,8 @@ assert ordinary.weight.abs().max() <= math.sqrt(6 / 416), (
 # **Objective.** Count what the whole model learns, by arithmetic.
 #
 # `count_parameters(source_vocab, target_vocab, d_model, num_layers, d_ff, norm_first, tied)` returns a
-# whole number, without making a model. The parts, as in this course:
+# whole number, without making a model: the tests ask for sizes, too, of which no matrix can be made.
+# The parts, as in this course:
 #
 # - attention: four matrices $(d_\text{model}, d_\text{model})$, no biases; an encoder layer has one
 #   attention, a decoder layer two;
@@ -680,6 +682,10 @@ assert count == 214_171_648, (
 )
 two_more = count_parameters(9, 9, 512, 8, 2048) - count_parameters(9, 9, 512, 6, 2048)
 assert two_more == 14_700_544, "two more layers a side should add 14,700,544 numbers"
+large = "the count should follow from the sizes, also from those of which no matrix can be made"
+with expect_no_error(large):
+    count = count_parameters(3 * 10**17, 3 * 10**17, 8, 1, 20)
+assert_close(count / 2.4e18, 1.0, large)
 ### END HIDDEN TESTS
 
 # %% test="count-parameters-options" points=1

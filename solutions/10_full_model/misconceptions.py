@@ -713,6 +713,28 @@ def final_norms_forgotten(
     return stacks + (source_vocab + target_vocab) * d_model
 
 
+@misconception(
+    "count-parameters",
+    id="FUL13",
+    fails=["count-parameters-base"],
+    read="10_full_model#counting",
+)
+def made_and_counted(
+    source_vocab, target_vocab, d_model, num_layers, d_ff, norm_first=False, tied=True
+):
+    """You make the parts in order to count them; the count follows from the sizes alone."""
+    with torch.device("meta"):
+        stacks = [layer(d_model, 1, d_ff) for layer in (EncoderLayer, DecoderLayer)]
+        norms = [LayerNorm(d_model) for _ in range(2 * norm_first)]
+        matrices = [nn.Embedding(target_vocab, d_model)]
+        if not tied:
+            matrices.append(nn.Embedding(target_vocab, d_model))
+        if not tied or source_vocab != target_vocab:
+            matrices.append(nn.Embedding(source_vocab, d_model))
+    parts = nn.ModuleList(num_layers * stacks + norms + matrices)
+    return sum(num.numel() for part in parts for num in part.parameters())
+
+
 # 10.4 The average of checkpoints
 
 

@@ -221,11 +221,3 @@ def from_the_shapes(n, d_model, d_ff):
     shapes = [(d_model, d_ff), (d_ff, d_model)]
     parameters = sum((rows + 1) * columns for rows, columns in shapes)
     return parameters, sum(n * rows * columns for rows, columns in shapes)
-
-
-@variant("feed-forward-cost")
-def counted_on_a_module(n, d_model, d_ff):
-    with torch.device("meta"):
-        maps = [nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)]
-    parameters = sum(p.numel() for linear in maps for p in linear.parameters())
-    return parameters, sum(n * linear.weight.numel() for linear in maps)

@@ -126,17 +126,6 @@ def from_a_list_of_shapes(d_model, num_heads, d_ff, num_layers):
     return sum(rows * columns for rows, columns in shapes for _ in range(num_layers))
 
 
-@variant("encoder-parameters")
-def counted_on_the_meta_device(d_model, num_heads, d_ff, num_layers):
-    if d_model % num_heads:
-        raise ValueError(f"d_model={d_model} is not divisible by num_heads={num_heads}")
-    with torch.device("meta"):
-        parts = [nn.Linear(d_model, d_model, bias=False) for _ in range(4)]
-        parts += [nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)]
-        parts += [nn.LayerNorm(d_model), nn.LayerNorm(d_model)]
-    return num_layers * sum(p.numel() for part in parts for p in part.parameters())
-
-
 # 6.4 One vector per sentence
 
 

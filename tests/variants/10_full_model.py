@@ -205,26 +205,6 @@ def by_shapes(source_vocab, target_vocab, d_model, num_layers, d_ff, norm_first=
     return sum(math.prod(shape) for shape in shapes + tables)
 
 
-@variant("count-parameters")
-def by_counting_torchs_own(
-    source_vocab, target_vocab, d_model, num_layers, d_ff, norm_first=False, tied=True
-):
-    def size(module):
-        return sum(parameter.numel() for parameter in module.parameters())
-
-    with torch.device("meta"):
-        stacks = size(nn.TransformerEncoderLayer(d_model, 1, d_ff))
-        stacks += size(nn.TransformerDecoderLayer(d_model, 1, d_ff))
-    stacks -= 3 * 4 * d_model  # the biases of three attentions
-    matrices = {"source": source_vocab, "target": target_vocab, "output": target_vocab}
-    if tied:
-        del matrices["output"]
-        if source_vocab == target_vocab:
-            del matrices["source"]
-    final = 2 * (d_model + d_model) if norm_first else 0
-    return num_layers * stacks + final + sum(matrices.values()) * d_model
-
-
 # 10.4 The average of checkpoints
 
 
