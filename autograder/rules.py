@@ -32,6 +32,8 @@ What `forbid` may hold:
     "sorted"          a builtin: that builtin, and no method
     ".sort"           the method only
 
+A field or method of the student's own classes is none of these.
+
 Where something is forbidden, ways to reach a name by its text (`eval`, `getattr` with a computed
 name, `globals()`, ...), to compile code out of sight and to start another program or process are
 forbidden too, unless `allow` names them. Searched are the answer and, of the student's other cells
@@ -81,7 +83,7 @@ from typing import Any
 
 from autograder import walked
 from autograder.course import CourseError
-from autograder.engine.watch import WAYS_ROUND, is_seen
+from autograder.engine.watch import WAYS_ROUND, is_method, is_module, is_seen, is_stopped
 from autograder.names import plain, readable, shown
 from autograder.syntax import parse, read
 from autograder.walked import Bindings, Dotted, Import, Statement
@@ -147,6 +149,7 @@ COMPUTED = "getattr with a computed name"
 ENCODING = re.compile(r"\A((?:.*\n)?[ \t\f]*)#.*coding[:=].*")  # what names a module's
 DAY = 86400
 NAMED = 5  # students in one sentence
+MOST_ABOVE = 10  # classes of which one is made, one by another
 MOST_WAYS = 50_000  # of an answer to what it uses, at the times at which it may be used
 MAX_READ = 400_000  # characters of one student's code that are searched
 POLICIES = ("none", "zero", "per-day")
@@ -623,7 +626,9 @@ class _Read:
         """A search in these statements."""
         held = [part.holds for part in parts]
         names = frozenset().union(*(one.own for one in held))
-        own = _Own(names, frozenset().union(*(one.members for one in held)), self._classes)
+        members = frozenset().union(*(one.members for one in held))
+        fields = frozenset().union(*(one.fields for one in held))
+        own = _Own(names, members, fields, self._classes, self._givens)
         return _Search(forbid, allow, _aliases(self.given, parts), own)
 
     def mine(self, part: _Part) -> "_Mine":
@@ -673,10 +678,32 @@ class _Read:
 
     @cached_property
     def _classes(self) -> dict[str, frozenset[str]]:
-        """Functions of the student's own classes, whose names stand for nothing else."""
+        """Members of the student's own classes, whose names stand for nothing else."""
         count = Counter(name for part in self.everything for name in part.holds.names)
         held = [(name, part.holds) for part in self.everything for name in part.holds.binds]
-        return {name: one.plain_class for name, one in held if count[name] == 1 and one.plain_class}
+        once = {name: one for name, one in held if count[name] == 1}
+        found = {name: one.tuple_class for name, one in once.items() if one.tuple_class}
+        for _ in range(MOST_ABOVE):
+            before = len(found)
+            for name, one in once.items():
+                node = one.plain_class
+                above = [ast.unparse(base) for base in node.bases] if node else []
+                if node and all(
+                    b.rpartition(".")[2] in walked.HARMLESS or b in found for b in above
+                ):
+                    found[name] = one.members.union(*(found.get(base, ()) for base in above))
+            if len(found) == before:
+                break
+        return found
+
+    @cached_property
+    def _givens(self) -> dict[str, list[ast.expr | None]]:
+        """What the student's names are set to."""
+        found: dict[str, list[ast.expr | None]] = {}
+        for part in self.everything:
+            for name, values in part.holds.givens.items():
+                found.setdefault(name, []).extend(values)
+        return found
 
 
 @lru_cache(maxsize=2)  # the two searches in an answer begin with the same
@@ -946,7 +973,9 @@ class _Own:
 
     names: frozenset[str]  # at their top level, if they are no builtin's
     members: frozenset[str]  # methods and attributes of the student's own classes
-    classes: Mapping[str, frozenset[str]]  # classes that are only that, and their methods
+    fields: frozenset[str]  # these, and other names under which objects hold something
+    classes: Mapping[str, frozenset[str]]  # classes that are only that, and their members
+    givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
 
 
 @dataclass(frozen=True)
@@ -1080,21 +1109,49 @@ class _Search:
 
     def _method(self, node: ast.Attribute, holds: Statement) -> bool:
         """Whether this is a forbidden method of some value, not one of the student's own."""
-        value = node.value.func if isinstance(node.value, ast.Call) else node.value
-        name = value.id if isinstance(value, ast.Name) else ""
-        mine = value is node.value and name in ("self", "cls") and node.attr in self.own.members
-        mine |= id(value) in holds.free and node.attr in self.own.classes.get(name, ())
-        return not mine and self._method_name(node.attr)
+        return self._method_name(node.attr) and not self._is_mine(node.value, node.attr, holds)
+
+    def _is_mine(self, value: ast.expr, name: str, holds: Statement) -> bool:
+        """Whether a value is surely an object or class of the student's own that has this name."""
+        if not isinstance(value, ast.Name):
+            return self._makes(value, name, holds)
+        if value.id in ("self", "cls") and name in self.own.members:
+            return True
+        free = id(value) in holds.free
+        if free and name in self.own.classes.get(value.id, ()):
+            return True
+        given = (self.own.givens if free else holds.givens).get(value.id, ())
+        return bool(given) and all(one and self._makes(one, name, holds) for one in given)
+
+    def _makes(self, value: ast.expr, name: str, holds: Statement) -> bool:
+        """Whether this makes an object of a class of the student's own, or a namespace."""
+        if not isinstance(value, ast.Call):
+            return False
+        called = getattr(value.func, "id", "")
+        (top,) = holds.tree.body
+        if called == "super" and not value.args:
+            called = getattr(top, "name", "")
+        if "types.SimpleNamespace" in _origins(value.func, self.aliases):
+            return name in {word.arg for word in value.keywords}
+        once = len(self.own.givens.get(called, ())) == 1
+        return once and name in self.own.classes.get(called, ())
 
     def _method_name(self, name: str) -> bool:
+        """Whether a value's attribute of this name may be something forbidden."""
         bare = name.strip("_") or name
         if {f".{name}", f".{bare}", name, bare} & set(self.allow):
             return False
-        for entry in self.forbid:
-            last = entry.rpartition(".")[2]
-            if last == bare and ("." in entry or not hasattr(builtins, entry)):
-                return True
-        return False
+        return any(
+            last == bare
+            and ("." in entry or not hasattr(builtins, entry))
+            and not _is_stopped_alone(entry, bare, name in self.own.fields)
+            for entry, last in self._lasts
+        )
+
+    @cached_property
+    def _lasts(self) -> list[tuple[str, str]]:
+        """What is forbidden, with the last part of its name."""
+        return [(entry, entry.rpartition(".")[2]) for entry in self.forbid]
 
     def _forbidden(self, origin: str) -> bool:
         """Whether the rules forbid this full dotted name."""
@@ -1133,6 +1190,17 @@ def _covers(entry: str, origin: str) -> bool:
     if origin == entry or origin.startswith(f"{entry}."):
         return True
     return "." not in entry and not hasattr(builtins, entry) and origin.endswith(f".{entry}")
+
+
+def _is_stopped_alone(entry: str, bare: str, own: bool) -> bool:
+    """Whether an attribute of this name is no sign that an answer uses what is forbidden.
+
+    The stops stand behind it: so a module's name is none, nor is one that no library's values have
+    and that the student gives to something else.
+    """
+    if entry.startswith(".") or not (is_module(entry) or (own and not is_method(bare))):
+        return False
+    return is_stopped(entry)
 
 
 @lru_cache(maxsize=1000)

@@ -332,6 +332,75 @@ def test_a_method_of_what_may_be_another_is_found(use: str):
     assert "softmax" in " ".join(broken(use))
 
 
+COURSE = QuestionRules(
+    forbid=(
+        "lab.training",
+        "lab.blocks.causal_mask",
+        "lab.blocks.FeedForward",
+        "torch.softmax",
+        "softmax",
+        "torch.nn.functional.cross_entropy",
+        "torch.nn.utils.clip_grad_norm_",
+    )
+)
+DATA = "from dataclasses import dataclass\n@dataclass\nclass Parts:\n    {0}: int\n"
+TUPLE = "from typing import NamedTuple\nclass Parts(NamedTuple):\n    {0}: int\n"
+PAIR = "from collections import namedtuple\nParts = namedtuple('Parts', 'other, {0}')\n"
+PARTS = "def f(x):\n    p = Parts({0}=x)\n    return p.{0}"
+SPACE = "from types import SimpleNamespace\n"
+
+
+def caught(answer: str) -> bool:
+    """Whether some rule of the course's is broken."""
+    return bool(broken_rules(answer, COURSE, (), (SETUP, "from lab import blocks, training")))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def f(model):\n    return model.training",
+        "def f(model):\n    return getattr(model, 'training')",
+        *((kind + PARTS).format("softmax") for kind in (DATA, TUPLE, PAIR)),
+        *((kind + PARTS).format("causal_mask") for kind in (DATA, TUPLE, PAIR)),
+        DATA.format("cross_entropy") + "def f(many):\n    return [p.cross_entropy for p in many]",
+        TUPLE.format("clip_grad_norm_") + "def f(r):\n    return r.clip_grad_norm_",
+        f"{SPACE}def f(x):\n    p = SimpleNamespace(softmax=x)\n    return p.softmax",
+        f"{SPACE}def f(x):\n    return SimpleNamespace(softmax=x).softmax",
+        f"{OPS}own = Ops()\ndef f(x): return own.softmax(x)",
+        f"{OPS}class Kid(Ops):\n    def softmax(self, x): return super().softmax(x)\n"
+        "def f(x): return Kid().softmax(x)",
+        f"{OPS}    __call__ = softmax\ndef f(x): return Ops()(x)",
+        "class Parts:\n    class FeedForward:\n        pass\nFeedForward = Parts.FeedForward",
+    ],
+)
+def test_a_field_of_the_students_own_is_nothing_forbidden(answer: str):
+    import lab.training  # noqa: F401  (as in the process that reads answers)
+
+    assert not caught(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def f(x): return training.train_step(x)",
+        "def f(x): return [blocks][0].causal_mask(x)",
+        TUPLE.format("softmax") + "def f(x):\n    g = x.softmax\n    return g(-1)",
+        TUPLE.format("softmax") + "def f(p, x):\n    p = Parts(1)\n    return p.softmax(-1)",
+        TUPLE.format("softmax") + "def f(x):\n    p = Parts(1)\n    p = x\n    return p.softmax",
+        TUPLE.format("softmax") + "def f(x):\n    for p in x: p.softmax(-1)\n    p = Parts(1)",
+        TUPLE.format("softmax") + "def f(Parts):\n    return Parts(1).softmax(-1)",
+        f"{SPACE}def f(x):\n    p = SimpleNamespace(other=x)\n    return p.softmax",
+        f"{OPS}class Kid(torch.Tensor):\n    def g(s, x): return super().softmax(x)",
+        f"{OPS}class Kid(torch.Tensor):\n    pass\ndef f(x): return Kid(x).softmax(-1)",
+        f"{OPS}own = Ops()\nown = x\ndef f(x): return own.softmax(-1)",
+        f"{OPS}def f(x):\n    match x:\n        case own: return own.softmax(-1)\nown = Ops()",
+        "class A:\n    call = softmax\n    def softmax(self): pass",
+    ],
+)
+def test_what_may_be_the_librarys_is_found_beside_fields_of_that_name(answer: str):
+    assert caught(answer)
+
+
 # --- files --------------------------------------------------------------------------------------
 
 TEXT = "import torch\ndef ready(s): return torch.softmax(s, -1)\n"

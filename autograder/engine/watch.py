@@ -295,6 +295,31 @@ def is_seen(name: str) -> bool:
     return first == "torch" or not isinstance(found, types.BuiltinFunctionType)
 
 
+def is_stopped(name: str) -> bool:
+    """Whether the watch stops a thing of a library in use by whatever name it goes."""
+    found = _find(name)
+    if not isinstance(found, types.ModuleType):
+        torchs = name.startswith("torch.") and found is not None and not isinstance(found, type)
+        return torchs or any(True for _ in _functions(name))
+    in_c = (part for part in vars(found).values() if isinstance(part, types.BuiltinFunctionType))
+    package = name.partition(".")[0]
+    if any(f"{part.__module__ or package}".partition(".")[0] == package for part in in_c):
+        return False
+    return any(True for _ in _functions(name))
+
+
+def is_module(name: str) -> bool:
+    """Whether this is a module of a library in use."""
+    return isinstance(_find(name), types.ModuleType)
+
+
+def is_method(name: str) -> bool:
+    """Whether values of libraries may have a method of this name; all, if none is in use."""
+    holders = (("torch", "Tensor"), ("torch.nn", "Module"), ("numpy", "ndarray"))
+    kinds = [getattr(sys.modules[m], kind) for m, kind in holders if m in sys.modules]
+    return not kinds or any(hasattr(kind, name) for kind in (*kinds, str, list, dict, set))
+
+
 def _find(name: str) -> Any:
     """What a dotted name stands for in a library in use, its module imported if need be."""
     parts = name.split(".")
