@@ -124,6 +124,8 @@ BY_TEXT_FUNCTIONS = (
     "numpy.testing.measure", "numpy.testing._private", "numpy.ma.core._frommethod",
     "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server", *PROGRAMS,
 )
+BY_NAME = frozenset({"operator.attrgetter", "operator.methodcaller"})
+PLAIN = frozenset({"gc.collect", "gc.enable", "gc.disable"})  # of such modules, and harmless
 IN_TERMS_OF = {  # parts of Python's library that call C functions, which are not seen to run
     "heapq": ("queue.PriorityQueue", "asyncio.PriorityQueue", "sched.scheduler"),
 }
@@ -141,6 +143,8 @@ BY_TEXT_ATTRIBUTES = frozenset({
 SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
 # fmt: on
 WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
+WORDS = frozenset({*BY_TEXT, *BY_TEXT_ATTRIBUTES, "getattr"})
+WORDS |= {part for way in WAYS for part in way.split(".")}
 LONGEST_WAY = max(way.count(".") + 1 for way in WAYS)
 ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries plain functions
 ALL = -1  # statements of a cell
@@ -1004,7 +1008,7 @@ class _Search:
             return []
         taken = {True: mine.now, False: mine.later}
         # nodes inside a dotted name that is judged as a whole; and of a call that is
-        judged = {id(call.func) for call in holds.getattrs}
+        judged = {id(call.func) for call in holds.getattrs} | set(self._plain_calls(holds))
         found = []
         for node in holds.nodes:
             chain = isinstance(node, ast.Attribute)
@@ -1049,7 +1053,9 @@ class _Search:
                     yield from ((one, node.lineno) for one in origins if self._forbidden(one))
 
     def _allowed(self, node: ast.Attribute) -> bool:
-        origins = _origins(node, self.aliases) if self.allow else ()
+        origins = _origins(node, self.aliases)
+        if origins and origins <= PLAIN:
+            return True
         return any(_covers(entry, origin) for entry in self.allow for origin in origins)
 
     def _mentions(
@@ -1057,7 +1063,7 @@ class _Search:
     ) -> Iterator[str]:
         if isinstance(node, ast.Call):
             if not self._is_taken(node.func, holds, taken):
-                yield from self._by_text(node)
+                yield from self._by_text(node, holds)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             yield from self._attribute(node, holds)
         elif isinstance(node, ast.Attribute):  # set to something else, or deleted
@@ -1163,19 +1169,66 @@ class _Search:
             return True
         return any(_covers(entry, origin) or _same(entry, origin) for entry in self.forbid)
 
-    def _by_text(self, node: ast.Call) -> Iterator[str]:
+    def _by_text(self, node: ast.Call, holds: Statement) -> Iterator[str]:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
+        if self._is_by_name(node):
+            yield from (text for text in _named(node) or () if self._is_word(text))
         if not walked.is_getattr(node):
             return
-        text = walked.text(node.args[1]) if len(node.args) > 1 else None
-        if text is None:
-            if "getattr" not in self.allow:
+        texts = self._spelt(node.args[1], holds) if len(node.args) > 1 else None
+        first = node.args[0] if node.args else node
+        if texts is None:
+            begun = not isinstance(first, ast.Starred) and not _origins(first, self.aliases)
+            begun = (
+                begun and len(node.args) > 1 and self._leads_nowhere(walked.prefix(node.args[1]))
+            )
+            if "getattr" not in self.allow and not begun:
                 yield COMPUTED
             return
-        origins = {f"{origin}.{text}" for origin in _origins(node.args[0], self.aliases)}
-        yield from sorted(origin for origin in origins if self._forbidden(origin))
-        if (not origins and self._method_name(text)) or text in BY_TEXT_ATTRIBUTES:
-            yield text
+        for text in texts:
+            origins = {f"{origin}.{text}" for origin in _origins(first, self.aliases)}
+            yield from sorted(origin for origin in origins if self._forbidden(origin))
+            method = self._method_name(text) and not self._is_mine(first, text, holds)
+            if (not origins and method) or text in BY_TEXT_ATTRIBUTES:
+                yield text
+
+    def _spelt(self, node: ast.expr, holds: Statement) -> list[str] | None:
+        """The names that a text may be; None if it is computed."""
+        given: Sequence[ast.expr | None] = [node]
+        if isinstance(node, ast.Name):
+            if not self.own.givens.keys().isdisjoint(("zip", "enumerate")):
+                return None
+            given = (self.own.givens if id(node) in holds.free else holds.givens).get(node.id, ())
+        texts = [one and walked.text(one) for one in given]
+        found = [text for text in texts if isinstance(text, str)]
+        return found if found and len(found) == len(texts) else None
+
+    def _leads_nowhere(self, begun: str) -> bool:
+        """Whether nothing that is forbidden has a name that begins so."""
+        bare = begun.lstrip("_")
+        words = {*WORDS, *(part for entry in self.forbid for part in entry.split("."))}
+        return bool(bare) and not any(word.lstrip("_").startswith(bare) for word in words)
+
+    def _is_word(self, text: str) -> bool:
+        """Whether this name reaches something forbidden of whatever has it."""
+        ways = text.lstrip("_") in WORDS or text in WORDS
+        return (ways and text not in self.allow) or self._method_name(text)
+
+    def _is_by_name(self, node: ast.Call) -> bool:
+        """Whether this makes a function that gets or calls what has a name that is spelt out."""
+        origins = _origins(node.func, self.aliases)
+        return bool(origins) and origins <= BY_NAME and _named(node) is not None
+
+    def _plain_calls(self, holds: Statement) -> Iterator[int]:
+        """Nodes that lead to names by their text, where they are used and do no harm."""
+        for call in holds.of_kind(ast.Call):
+            if self._is_by_name(call):
+                yield id(call.func)
+            elif walked.called(call) == "update" and isinstance(call.func, ast.Attribute):
+                holder = call.func.value
+                of: Any = getattr(holder, "value", None) or [*getattr(holder, "args", ()), None][0]
+                if _is_namespace(holder) and getattr(of, "id", "") == "self":  # that sets it
+                    yield id(getattr(holder, "func", holder))
 
     def _item(self, node: ast.Subscript) -> Iterator[str]:
         """Something["name"] on the dictionary of a module."""
@@ -1203,9 +1256,20 @@ def _is_stopped_alone(entry: str, bare: str, own: bool) -> bool:
     return is_stopped(entry)
 
 
+def _named(node: ast.Call) -> list[str] | None:
+    """The names that `attrgetter` or `methodcaller` are given; None if they do not show."""
+    texts = [walked.text(given) for given in node.args]
+    if walked.called(node) == "methodcaller":
+        texts = texts[:1]
+    shown = [part for text in texts if text is not None for part in text.split(".")]
+    return shown if texts and None not in texts else None
+
+
 @lru_cache(maxsize=1000)
 def _is_way_round(origin: str) -> bool:
     """Whether this is a way to reach names by text, also as another module holds it."""
+    if origin in PLAIN:
+        return False
     parts = origin.split(".")
     ordinary = () if parts[0] in sys.stdlib_module_names else ORDINARY
     for start, first in enumerate(parts):

@@ -200,15 +200,19 @@ class Statement:
     @cached_property
     def givens(self) -> dict[str, list[ast.expr | None]]:
         """What names are set to, in any function of it; None for what does not show."""
-        targets = {
-            id(target): node.value
-            for node in self.of_kind(ast.Assign, ast.AnnAssign, ast.NamedExpr)
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        }
+        shown: dict[int, list[ast.expr]] = {}
+        for node in self.of_kind(ast.Assign, ast.AnnAssign, ast.NamedExpr):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            pairs = (pair for target in targets for pair in _pairs(target, node.value))
+            for name, value in pairs:
+                shown.setdefault(id(name), []).append(value)
+        for node in self.of_kind(ast.For, ast.comprehension):
+            for name, value in _each(node.target, node.iter):
+                shown.setdefault(id(name), []).append(value)
         found: dict[str, list[ast.expr | None]] = {}
         for node in self.of_kind(ast.Name):
             if not isinstance(node.ctx, ast.Load):
-                found.setdefault(node.id, []).append(targets.get(id(node)))
+                found.setdefault(node.id, []).extend(shown.get(id(node), [None]))
         for name in self._bound_otherwise:
             found.setdefault(name, []).append(None)
         return found
@@ -557,6 +561,42 @@ def text(node: ast.expr, depth: int = 50) -> str | None:
         parts = [value.value if isinstance(value, ast.Constant) else None for value in node.values]
         return None if None in parts else "".join(map(str, parts))
     return None
+
+
+def prefix(node: ast.expr) -> str:
+    """The constant that a computed text begins with; or empty."""
+    if isinstance(node, ast.JoinedStr) and node.values:
+        return text(node.values[0]) or ""
+    return text(node.left) or "" if isinstance(node, ast.BinOp) else ""
+
+
+def _pairs(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.Name, ast.expr]]:
+    """The names in a target, each with what it is given; none of those where it does not show."""
+    if value is None:
+        return []
+    if isinstance(target, ast.Name):
+        return [(target, value)]
+    parts, values = getattr(target, "elts", []), getattr(value, "elts", [])
+    starred = any(isinstance(part, ast.Starred) for part in (*parts, *values))
+    if starred or len(parts) != len(values) or isinstance(value, ast.Set):
+        return []
+    return [pair for two in zip(parts, values, strict=True) for pair in _pairs(*two)]
+
+
+def _each(target: ast.expr, given: ast.expr) -> list[tuple[ast.Name, ast.expr]]:
+    """The same for a loop over what is written out, also through `zip` and `enumerate`."""
+    parts = getattr(target, "elts", [])
+    if isinstance(given, ast.Tuple | ast.List | ast.Set):
+        found = [_pairs(target, value) for value in given.elts]
+        starred = any(isinstance(value, ast.Starred) for value in given.elts)
+        return [] if starred or not all(found) else [pair for one in found for pair in one]
+    if not isinstance(given, ast.Call) or isinstance(given.func, ast.Attribute):
+        return []
+    if called(given) == "enumerate" and len(parts) == 2 and given.args:
+        return _each(parts[1], given.args[0])
+    if called(given) == "zip" and len(parts) == len(given.args):
+        return [pair for two in zip(parts, given.args, strict=True) for pair in _each(*two)]
+    return []
 
 
 def _children(node: ast.AST) -> list[ast.AST]:

@@ -520,6 +520,68 @@ def test_what_only_looks_like_such_a_way_is_left_alone(answer: str):
     assert broken(answer) == []
 
 
+CLASS = "class A:\n    def __init__(self, x):\n        {}\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for name in ('w_q', 'w_k'): getattr(self, name)",
+        "x = [getattr(self, name) for name in ['w_q', 'w_k']]",
+        "for name, start in (('bias', 0), ('gain', 1)): getattr(self, name)",
+        "for name, start in zip(('bias', 'gain'), x): getattr(self, name)",
+        "for i, name in enumerate(('bias', 'gain')): getattr(self, name)",
+        "getattr(self, f'norm{x}')",
+        "getattr(self, 'norm' + str(x))",
+        "import operator\n        operator.attrgetter('log_p', 'a.b')(x)",
+        "from operator import methodcaller\n        methodcaller('mean', -1, keepdim=True)(x)",
+        "vars(self).update(eps=x)",
+        "self.__dict__.update(eps=x)",
+        "import gc\n        gc.collect()",
+        "from gc import collect\n        collect()",
+    ],
+)
+def test_a_name_that_is_spelt_out_is_read(line: str):
+    assert broken(CLASS.format(line)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for name in ('exp', 'softmax'): getattr(x, name)",
+        "for name in ('exp', 'prod'): getattr(math, name)",
+        "for name in ('exp', x): getattr(self, name)",
+        "for name in ('exp', *x): getattr(self, name)",
+        "for name in ('exp',):\n            name = x\n            getattr(self, name)",
+        "for name in ('exp',):\n            name += x\n            getattr(self, name)",
+        "for name in x: getattr(self, name)",
+        "for name, y in (('exp', 1), x): getattr(self, name)",
+        "(lambda name: getattr(self, name))(x)\n        name = 'exp'",
+        "getattr(x, f'soft{x}')",
+        "getattr(x, f'_soft{x}')",
+        "getattr(x, f'__{x}')",
+        "getattr(torch, f'norm{x}')",
+        "getattr(x, f'{x}')",
+        "getattr(x, f'mod{x}')",
+        "def zip(*a): return x\n        for name, y in zip(('a',), x): getattr(self, name)",
+        "import operator\n        operator.attrgetter('softmax')(x)",
+        "import operator\n        operator.attrgetter('nn.functional.softmax')(torch)",
+        "import operator, sys\n        operator.attrgetter('modules')(sys)",
+        "import operator\n        operator.attrgetter(x)(x)",
+        "import operator\n        operator.attrgetter(*x)(x)",
+        "import operator\n        map(operator.attrgetter, x)",
+        "from operator import methodcaller\n        methodcaller('softmax', -1)(x)",
+        "vars(x).update(eps=x)",
+        "y = vars(self)",
+        "vars(self).pop('a')",
+        "import gc\n        gc.get_objects()",
+        "import gc\n        gc.collect.__self__",
+    ],
+)
+def test_a_name_that_is_not_spelt_out_or_forbidden_is_found(line: str):
+    assert broken(CLASS.format(line))
+
+
 def test_what_no_stop_is_known_for_is_left_out_of_the_answer():
     def left(cell: str) -> set[tuple[int, int]]:
         return set(unread("def f(x): return k[0](x)", RULES, (cell,), (SETUP,), ["f"]).statements)
