@@ -99,7 +99,7 @@ BY_TEXT_MODULES = (
     "inspect", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile", "profile",
     "trace", "bdb", "pdb", "unittest.mock", "autograder", "IPython", "ipykernel", "pydoc",
     "doctest", "rlcompleter", "shelve", "joblib", "logging.config", "_string", "sympy",
-    "numexpr", "jinja2", "bltns",
+    "numexpr", "jinja2", "bltns", "jaxtyping",
     "numba", "jax", "tensorflow", *WAYS_ROUND,
 )
 PROGRAMS = (  # another process, which nothing watches
@@ -149,6 +149,7 @@ LONGEST_WAY = max(way.count(".") + 1 for way in WAYS)
 ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries plain functions
 ALL = -1  # statements of a cell
 UNKNOWN = "*"  # the name of a module whose text is written to a file of any name
+SHAPE = re.compile(r"(?:\.\.\.|[\w\s*#?+/=-])*")  # of an array, in which no code is hidden
 COMPUTED = "getattr with a computed name"
 ENCODING = re.compile(r"\A((?:.*\n)?[ \t\f]*)#.*coding[:=].*")  # what names a module's
 DAY = 86400
@@ -1221,6 +1222,12 @@ class _Search:
 
     def _plain_calls(self, holds: Statement) -> Iterator[int]:
         """Nodes that lead to names by their text, where they are used and do no harm."""
+        for part in holds.of_kind(ast.Subscript):  # a type with a shape that is written out
+            shape = walked.text(getattr(part.slice, "elts", [part.slice])[-1])
+            if shape is not None and SHAPE.fullmatch(shape):
+                origins = _origins(part.value, self.aliases)
+                if origins and all(origin.startswith("jaxtyping.") for origin in origins):
+                    yield id(part.value)
         for call in holds.of_kind(ast.Call):
             if self._is_by_name(call):
                 yield id(call.func)

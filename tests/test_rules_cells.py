@@ -582,6 +582,40 @@ def test_a_name_that_is_not_spelt_out_or_forbidden_is_found(line: str):
     assert broken(CLASS.format(line))
 
 
+TYPED = "from jaxtyping import Float\nimport jaxtyping as jt\nfrom torch import Tensor\n"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "def f(x: Float[Tensor, '... d_model']) -> Float[Tensor, 'n #d 2*k+1'] | None: return x",
+        "def f(x: jt.Float[Tensor, '']): return isinstance(x, Float[Tensor, '*b n-1'])",
+        "Row = Float[Tensor, 'b _ ?n d=4 k//2']\ndef f(x: Row): return x",
+    ],
+)
+def test_a_shape_is_no_code(use: str):
+    assert broken(TYPED + use) == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "isinstance(x, Float[Tensor, '(k.append(1)or(1))'])",
+        "isinstance(x, Float[Tensor, '{k.append(1)}'])",
+        "isinstance(x, Float[Tensor, 'a.b'])",
+        "isinstance(x, Float[Tensor, text])",
+        "isinstance(x, Float[Tensor, '[a]'.replace('a', 'b')])",
+        "isinstance(x, jt.Float[Tensor, '(1)'])",
+        "K = Float\nisinstance(x, K[Tensor, '(1)'])",
+        "isinstance(x, [Float][0][Tensor, '(1)'])",
+        "isinstance(x, [jt][0].Float[Tensor, '(1)'])",
+        "isinstance(x, Float.__getitem__((Tensor, '(1)')))",
+    ],
+)
+def test_a_shape_in_which_code_may_be_is_evaluation(use: str):
+    assert "jaxtyping" in " ".join(broken(TYPED + use))
+
+
 def test_what_no_stop_is_known_for_is_left_out_of_the_answer():
     def left(cell: str) -> set[tuple[int, int]]:
         return set(unread("def f(x): return k[0](x)", RULES, (cell,), (SETUP,), ["f"]).statements)
