@@ -122,7 +122,8 @@ BY_TEXT_FUNCTIONS = (
     "pandas.eval", "pandas.read_pickle", "numpy.f2py", "dataclasses._create_fn",
     "dataclasses._FuncBuilder", "numpy.testing.runstring", "numpy.testing.rundocs",
     "numpy.testing.measure", "numpy.testing._private", "numpy.ma.core._frommethod",
-    "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server", *PROGRAMS,
+    "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server",
+    "pytest.importorskip", "pytest.MonkeyPatch", "_pytest", "matplotlib.backends", *PROGRAMS,
 )
 BY_NAME = frozenset({"operator.attrgetter", "operator.methodcaller"})
 PLAIN = frozenset({"gc.collect", "gc.enable", "gc.disable"})  # of such modules, and harmless
@@ -150,6 +151,9 @@ ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries 
 ALL = -1  # statements of a cell
 UNKNOWN = "*"  # the name of a module whose text is written to a file of any name
 SHAPE = re.compile(r"(?:\.\.\.|[\w\s*#?+/=-])*")  # of an array, in which no code is hidden
+MODULE = re.compile(
+    r"(?:\w+://)?([^\W\d]\w*(?:\.\w+)*)"
+)  # a module's name, as some loaders take it
 COMPUTED = "getattr with a computed name"
 ENCODING = re.compile(r"\A((?:.*\n)?[ \t\f]*)#.*coding[:=].*")  # what names a module's
 DAY = 86400
@@ -1029,6 +1033,7 @@ class _Search:
             or not holds.sets.isdisjoint(SET_BY_TEXT)
             or any(map(self._method_name, holds.attributes))
             or any(self._leads_to_forbidden(name) for name in holds.dotted)
+            or any(next(self._modules_in(call), None) for call in holds.of_kind(ast.Call))
             or any(map(self._star_hit, holds.read) if "*" in self.aliases else ())
         )
 
@@ -1065,6 +1070,7 @@ class _Search:
         if isinstance(node, ast.Call):
             if not self._is_taken(node.func, holds, taken):
                 yield from self._by_text(node, holds)
+                yield from self._modules_in(node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             yield from self._attribute(node, holds)
         elif isinstance(node, ast.Attribute):  # set to something else, or deleted
@@ -1192,6 +1198,20 @@ class _Search:
             method = self._method_name(text) and not self._is_mine(first, text, holds)
             if (not origins and method) or text in BY_TEXT_ATTRIBUTES:
                 yield text
+
+    def _modules_in(self, node: ast.Call) -> Iterator[str]:
+        """Modules that may not be used, and that a call may load by the texts it is handed."""
+        given = [] if getattr(node.func, "id", "") == "print" else node.args
+        for text in filter(None, map(walked.text, (*given, *(w.value for w in node.keywords)))):
+            if match := MODULE.fullmatch(text):
+                named = match[1]
+                first, dot, _ = named.partition(".")
+                covered = [
+                    one for one in self.forbid if named == one or named.startswith(f"{one}.")
+                ]
+                loads = any("." in one or _is_installed(one) for one in covered)
+                if loads or (dot and first in BY_TEXT_MODULES and first not in ORDINARY):
+                    yield named
 
     def _spelt(self, node: ast.expr, holds: Statement) -> list[str] | None:
         """The names that a text may be; None if it is computed."""

@@ -616,6 +616,38 @@ def test_a_shape_in_which_code_may_be_is_evaluation(use: str):
     assert "jaxtyping" in " ".join(broken(TYPED + use))
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "load('lab.decoding').greedy_decode",
+        "load('lab.' + 'decoding.x')",
+        "load(name='module://lab.decoding')",
+        "load('math.prod')",
+        "load('importlib.util')",
+        "import pytest\npytest.importorskip(x)",
+        "from pytest import importorskip as load\nload(x)",
+        "from matplotlib.backends.registry import backend_registry as b\nb.load_backend_module(x)",
+    ],
+)
+def test_a_module_that_is_loaded_by_its_names_text_is_found(use: str):
+    assert broken(use)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "print('lab.decoding')",
+        "raise ValueError('lab.decoding is not there')",
+        "x.get('sorted')",
+        "x.get('code.0')",
+        "x.load('decoding', 'lab', 'encoder.lab.decoding')",
+        "import pytest\npytest.approx(1)",
+    ],
+)
+def test_a_text_that_is_no_modules_name_is_left_alone(use: str):
+    assert broken(use) == []
+
+
 def test_what_no_stop_is_known_for_is_left_out_of_the_answer():
     def left(cell: str) -> set[tuple[int, int]]:
         return set(unread("def f(x): return k[0](x)", RULES, (cell,), (SETUP,), ["f"]).statements)
