@@ -453,6 +453,13 @@ def test_a_layer_that_normalizes_within_is_no_layer_norm(answer: str):
     assert broken(answer, rules.for_question("layer-norm"))
 
 
+@pytest.mark.parametrize("answer", ["F.nll_loss(x, y)", "torch.nn.NLLLoss()(x, y)"])
+def test_a_loss_that_chooses_and_averages_is_no_loss_of_ones_own(answer: str):
+    path = Path(__file__).parents[1] / "solutions/08_teacher_forcing/rules.toml"
+    questions = ["label-smoothed-loss", "clip-gradients", "train-step"]
+    assert broken(answer, read_rules(path, path.parent.name, questions).for_question(questions[0]))
+
+
 def write(folder: Path, text: str) -> Path:
     """A rules.toml with this text."""
     path = folder / "rules.toml"
