@@ -32,6 +32,8 @@ What `forbid` may hold:
     "sorted"          a builtin: that builtin, and no method
     ".sort"           the method only
 
+A field or method of the student's own classes is none of these.
+
 Where something is forbidden, ways to reach a name by its text (`eval`, `getattr` with a computed
 name, `globals()`, ...), to compile code out of sight and to start another program or process are
 forbidden too, unless `allow` names them. Searched are the answer and, of the student's other cells
@@ -81,7 +83,7 @@ from typing import Any
 
 from autograder import walked
 from autograder.course import CourseError
-from autograder.engine.watch import WAYS_ROUND, is_seen
+from autograder.engine.watch import WAYS_ROUND, is_method, is_module, is_seen, is_stopped
 from autograder.names import plain, readable, shown
 from autograder.syntax import parse, read
 from autograder.walked import Bindings, Dotted, Import, Statement
@@ -97,7 +99,7 @@ BY_TEXT_MODULES = (
     "inspect", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile", "profile",
     "trace", "bdb", "pdb", "unittest.mock", "autograder", "IPython", "ipykernel", "pydoc",
     "doctest", "rlcompleter", "shelve", "joblib", "logging.config", "_string", "sympy",
-    "numexpr", "jinja2", "bltns",
+    "numexpr", "jinja2", "bltns", "jaxtyping",
     "numba", "jax", "tensorflow", *WAYS_ROUND,
 )
 PROGRAMS = (  # another process, which nothing watches
@@ -120,8 +122,11 @@ BY_TEXT_FUNCTIONS = (
     "pandas.eval", "pandas.read_pickle", "numpy.f2py", "dataclasses._create_fn",
     "dataclasses._FuncBuilder", "numpy.testing.runstring", "numpy.testing.rundocs",
     "numpy.testing.measure", "numpy.testing._private", "numpy.ma.core._frommethod",
-    "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server", *PROGRAMS,
+    "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server",
+    "pytest.importorskip", "pytest.MonkeyPatch", "_pytest", "matplotlib.backends", *PROGRAMS,
 )
+BY_NAME = frozenset({"operator.attrgetter", "operator.methodcaller"})
+PLAIN = frozenset({"gc.collect", "gc.enable", "gc.disable"})  # of such modules, and harmless
 IN_TERMS_OF = {  # parts of Python's library that call C functions, which are not seen to run
     "heapq": ("queue.PriorityQueue", "asyncio.PriorityQueue", "sched.scheduler"),
 }
@@ -139,14 +144,21 @@ BY_TEXT_ATTRIBUTES = frozenset({
 SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
 # fmt: on
 WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
+WORDS = frozenset({*BY_TEXT, *BY_TEXT_ATTRIBUTES, "getattr"})
+WORDS |= {part for way in WAYS for part in way.split(".")}
 LONGEST_WAY = max(way.count(".") + 1 for way in WAYS)
 ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries plain functions
 ALL = -1  # statements of a cell
 UNKNOWN = "*"  # the name of a module whose text is written to a file of any name
+SHAPE = re.compile(r"(?:\.\.\.|[\w\s*#?+/=-])*")  # of an array, in which no code is hidden
+MODULE = re.compile(
+    r"(?:\w+://)?([^\W\d]\w*(?:\.\w+)*)"
+)  # a module's name, as some loaders take it
 COMPUTED = "getattr with a computed name"
 ENCODING = re.compile(r"\A((?:.*\n)?[ \t\f]*)#.*coding[:=].*")  # what names a module's
 DAY = 86400
 NAMED = 5  # students in one sentence
+MOST_ABOVE = 10  # classes of which one is made, one by another
 MOST_WAYS = 50_000  # of an answer to what it uses, at the times at which it may be used
 MAX_READ = 400_000  # characters of one student's code that are searched
 POLICIES = ("none", "zero", "per-day")
@@ -623,7 +635,9 @@ class _Read:
         """A search in these statements."""
         held = [part.holds for part in parts]
         names = frozenset().union(*(one.own for one in held))
-        own = _Own(names, frozenset().union(*(one.members for one in held)), self._classes)
+        members = frozenset().union(*(one.members for one in held))
+        fields = frozenset().union(*(one.fields for one in held))
+        own = _Own(names, members, fields, self._classes, self._givens)
         return _Search(forbid, allow, _aliases(self.given, parts), own)
 
     def mine(self, part: _Part) -> "_Mine":
@@ -673,10 +687,32 @@ class _Read:
 
     @cached_property
     def _classes(self) -> dict[str, frozenset[str]]:
-        """Functions of the student's own classes, whose names stand for nothing else."""
+        """Members of the student's own classes, whose names stand for nothing else."""
         count = Counter(name for part in self.everything for name in part.holds.names)
         held = [(name, part.holds) for part in self.everything for name in part.holds.binds]
-        return {name: one.plain_class for name, one in held if count[name] == 1 and one.plain_class}
+        once = {name: one for name, one in held if count[name] == 1}
+        found = {name: one.tuple_class for name, one in once.items() if one.tuple_class}
+        for _ in range(MOST_ABOVE):
+            before = len(found)
+            for name, one in once.items():
+                node = one.plain_class
+                above = [ast.unparse(base) for base in node.bases] if node else []
+                if node and all(
+                    b.rpartition(".")[2] in walked.HARMLESS or b in found for b in above
+                ):
+                    found[name] = one.members.union(*(found.get(base, ()) for base in above))
+            if len(found) == before:
+                break
+        return found
+
+    @cached_property
+    def _givens(self) -> dict[str, list[ast.expr | None]]:
+        """What the student's names are set to."""
+        found: dict[str, list[ast.expr | None]] = {}
+        for part in self.everything:
+            for name, values in part.holds.givens.items():
+                found.setdefault(name, []).extend(values)
+        return found
 
 
 @lru_cache(maxsize=2)  # the two searches in an answer begin with the same
@@ -946,7 +982,9 @@ class _Own:
 
     names: frozenset[str]  # at their top level, if they are no builtin's
     members: frozenset[str]  # methods and attributes of the student's own classes
-    classes: Mapping[str, frozenset[str]]  # classes that are only that, and their methods
+    fields: frozenset[str]  # these, and other names under which objects hold something
+    classes: Mapping[str, frozenset[str]]  # classes that are only that, and their members
+    givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
 
 
 @dataclass(frozen=True)
@@ -975,7 +1013,7 @@ class _Search:
             return []
         taken = {True: mine.now, False: mine.later}
         # nodes inside a dotted name that is judged as a whole; and of a call that is
-        judged = {id(call.func) for call in holds.getattrs}
+        judged = {id(call.func) for call in holds.getattrs} | set(self._plain_calls(holds))
         found = []
         for node in holds.nodes:
             chain = isinstance(node, ast.Attribute)
@@ -995,6 +1033,7 @@ class _Search:
             or not holds.sets.isdisjoint(SET_BY_TEXT)
             or any(map(self._method_name, holds.attributes))
             or any(self._leads_to_forbidden(name) for name in holds.dotted)
+            or any(next(self._modules_in(call), None) for call in holds.of_kind(ast.Call))
             or any(map(self._star_hit, holds.read) if "*" in self.aliases else ())
         )
 
@@ -1020,7 +1059,9 @@ class _Search:
                     yield from ((one, node.lineno) for one in origins if self._forbidden(one))
 
     def _allowed(self, node: ast.Attribute) -> bool:
-        origins = _origins(node, self.aliases) if self.allow else ()
+        origins = _origins(node, self.aliases)
+        if origins and origins <= PLAIN:
+            return True
         return any(_covers(entry, origin) for entry in self.allow for origin in origins)
 
     def _mentions(
@@ -1028,7 +1069,8 @@ class _Search:
     ) -> Iterator[str]:
         if isinstance(node, ast.Call):
             if not self._is_taken(node.func, holds, taken):
-                yield from self._by_text(node)
+                yield from self._by_text(node, holds)
+                yield from self._modules_in(node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             yield from self._attribute(node, holds)
         elif isinstance(node, ast.Attribute):  # set to something else, or deleted
@@ -1080,21 +1122,49 @@ class _Search:
 
     def _method(self, node: ast.Attribute, holds: Statement) -> bool:
         """Whether this is a forbidden method of some value, not one of the student's own."""
-        value = node.value.func if isinstance(node.value, ast.Call) else node.value
-        name = value.id if isinstance(value, ast.Name) else ""
-        mine = value is node.value and name in ("self", "cls") and node.attr in self.own.members
-        mine |= id(value) in holds.free and node.attr in self.own.classes.get(name, ())
-        return not mine and self._method_name(node.attr)
+        return self._method_name(node.attr) and not self._is_mine(node.value, node.attr, holds)
+
+    def _is_mine(self, value: ast.expr, name: str, holds: Statement) -> bool:
+        """Whether a value is surely an object or class of the student's own that has this name."""
+        if not isinstance(value, ast.Name):
+            return self._makes(value, name, holds)
+        if value.id in ("self", "cls") and name in self.own.members:
+            return True
+        free = id(value) in holds.free
+        if free and name in self.own.classes.get(value.id, ()):
+            return True
+        given = (self.own.givens if free else holds.givens).get(value.id, ())
+        return bool(given) and all(one and self._makes(one, name, holds) for one in given)
+
+    def _makes(self, value: ast.expr, name: str, holds: Statement) -> bool:
+        """Whether this makes an object of a class of the student's own, or a namespace."""
+        if not isinstance(value, ast.Call):
+            return False
+        called = getattr(value.func, "id", "")
+        (top,) = holds.tree.body
+        if called == "super" and not value.args:
+            called = getattr(top, "name", "")
+        if "types.SimpleNamespace" in _origins(value.func, self.aliases):
+            return name in {word.arg for word in value.keywords}
+        once = len(self.own.givens.get(called, ())) == 1
+        return once and name in self.own.classes.get(called, ())
 
     def _method_name(self, name: str) -> bool:
+        """Whether a value's attribute of this name may be something forbidden."""
         bare = name.strip("_") or name
         if {f".{name}", f".{bare}", name, bare} & set(self.allow):
             return False
-        for entry in self.forbid:
-            last = entry.rpartition(".")[2]
-            if last == bare and ("." in entry or not hasattr(builtins, entry)):
-                return True
-        return False
+        return any(
+            last == bare
+            and ("." in entry or not hasattr(builtins, entry))
+            and not _is_stopped_alone(entry, bare, name in self.own.fields)
+            for entry, last in self._lasts
+        )
+
+    @cached_property
+    def _lasts(self) -> list[tuple[str, str]]:
+        """What is forbidden, with the last part of its name."""
+        return [(entry, entry.rpartition(".")[2]) for entry in self.forbid]
 
     def _forbidden(self, origin: str) -> bool:
         """Whether the rules forbid this full dotted name."""
@@ -1106,19 +1176,86 @@ class _Search:
             return True
         return any(_covers(entry, origin) or _same(entry, origin) for entry in self.forbid)
 
-    def _by_text(self, node: ast.Call) -> Iterator[str]:
+    def _by_text(self, node: ast.Call, holds: Statement) -> Iterator[str]:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
+        if self._is_by_name(node):
+            yield from (text for text in _named(node) or () if self._is_word(text))
         if not walked.is_getattr(node):
             return
-        text = walked.text(node.args[1]) if len(node.args) > 1 else None
-        if text is None:
-            if "getattr" not in self.allow:
+        texts = self._spelt(node.args[1], holds) if len(node.args) > 1 else None
+        first = node.args[0] if node.args else node
+        if texts is None:
+            begun = not isinstance(first, ast.Starred) and not _origins(first, self.aliases)
+            begun = (
+                begun and len(node.args) > 1 and self._leads_nowhere(walked.prefix(node.args[1]))
+            )
+            if "getattr" not in self.allow and not begun:
                 yield COMPUTED
             return
-        origins = {f"{origin}.{text}" for origin in _origins(node.args[0], self.aliases)}
-        yield from sorted(origin for origin in origins if self._forbidden(origin))
-        if (not origins and self._method_name(text)) or text in BY_TEXT_ATTRIBUTES:
-            yield text
+        for text in texts:
+            origins = {f"{origin}.{text}" for origin in _origins(first, self.aliases)}
+            yield from sorted(origin for origin in origins if self._forbidden(origin))
+            method = self._method_name(text) and not self._is_mine(first, text, holds)
+            if (not origins and method) or text in BY_TEXT_ATTRIBUTES:
+                yield text
+
+    def _modules_in(self, node: ast.Call) -> Iterator[str]:
+        """Modules that may not be used, and that a call may load by the texts it is handed."""
+        given = [] if getattr(node.func, "id", "") == "print" else node.args
+        for text in filter(None, map(walked.text, (*given, *(w.value for w in node.keywords)))):
+            if match := MODULE.fullmatch(text):
+                named = match[1]
+                first, dot, _ = named.partition(".")
+                covered = [
+                    one for one in self.forbid if named == one or named.startswith(f"{one}.")
+                ]
+                loads = any("." in one or _is_installed(one) for one in covered)
+                if loads or (dot and first in BY_TEXT_MODULES and first not in ORDINARY):
+                    yield named
+
+    def _spelt(self, node: ast.expr, holds: Statement) -> list[str] | None:
+        """The names that a text may be; None if it is computed."""
+        given: Sequence[ast.expr | None] = [node]
+        if isinstance(node, ast.Name):
+            if not self.own.givens.keys().isdisjoint(("zip", "enumerate")):
+                return None
+            given = (self.own.givens if id(node) in holds.free else holds.givens).get(node.id, ())
+        texts = [one and walked.text(one) for one in given]
+        found = [text for text in texts if isinstance(text, str)]
+        return found if found and len(found) == len(texts) else None
+
+    def _leads_nowhere(self, begun: str) -> bool:
+        """Whether nothing that is forbidden has a name that begins so."""
+        bare = begun.lstrip("_")
+        words = {*WORDS, *(part for entry in self.forbid for part in entry.split("."))}
+        return bool(bare) and not any(word.lstrip("_").startswith(bare) for word in words)
+
+    def _is_word(self, text: str) -> bool:
+        """Whether this name reaches something forbidden of whatever has it."""
+        ways = text.lstrip("_") in WORDS or text in WORDS
+        return (ways and text not in self.allow) or self._method_name(text)
+
+    def _is_by_name(self, node: ast.Call) -> bool:
+        """Whether this makes a function that gets or calls what has a name that is spelt out."""
+        origins = _origins(node.func, self.aliases)
+        return bool(origins) and origins <= BY_NAME and _named(node) is not None
+
+    def _plain_calls(self, holds: Statement) -> Iterator[int]:
+        """Nodes that lead to names by their text, where they are used and do no harm."""
+        for part in holds.of_kind(ast.Subscript):  # a type with a shape that is written out
+            shape = walked.text(getattr(part.slice, "elts", [part.slice])[-1])
+            if shape is not None and SHAPE.fullmatch(shape):
+                origins = _origins(part.value, self.aliases)
+                if origins and all(origin.startswith("jaxtyping.") for origin in origins):
+                    yield id(part.value)
+        for call in holds.of_kind(ast.Call):
+            if self._is_by_name(call):
+                yield id(call.func)
+            elif walked.called(call) == "update" and isinstance(call.func, ast.Attribute):
+                holder = call.func.value
+                of: Any = getattr(holder, "value", None) or [*getattr(holder, "args", ()), None][0]
+                if _is_namespace(holder) and getattr(of, "id", "") == "self":  # that sets it
+                    yield id(getattr(holder, "func", holder))
 
     def _item(self, node: ast.Subscript) -> Iterator[str]:
         """Something["name"] on the dictionary of a module."""
@@ -1135,9 +1272,31 @@ def _covers(entry: str, origin: str) -> bool:
     return "." not in entry and not hasattr(builtins, entry) and origin.endswith(f".{entry}")
 
 
+def _is_stopped_alone(entry: str, bare: str, own: bool) -> bool:
+    """Whether an attribute of this name is no sign that an answer uses what is forbidden.
+
+    The stops stand behind it: so a module's name is none, nor is one that no library's values have
+    and that the student gives to something else.
+    """
+    if entry.startswith(".") or not (is_module(entry) or (own and not is_method(bare))):
+        return False
+    return is_stopped(entry)
+
+
+def _named(node: ast.Call) -> list[str] | None:
+    """The names that `attrgetter` or `methodcaller` are given; None if they do not show."""
+    texts = [walked.text(given) for given in node.args]
+    if walked.called(node) == "methodcaller":
+        texts = texts[:1]
+    shown = [part for text in texts if text is not None for part in text.split(".")]
+    return shown if texts and None not in texts else None
+
+
 @lru_cache(maxsize=1000)
 def _is_way_round(origin: str) -> bool:
     """Whether this is a way to reach names by text, also as another module holds it."""
+    if origin in PLAIN:
+        return False
     parts = origin.split(".")
     ordinary = () if parts[0] in sys.stdlib_module_names else ORDINARY
     for start, first in enumerate(parts):

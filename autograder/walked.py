@@ -32,7 +32,8 @@ MOST_DOTS = 20  # of a dotted name that is followed
 MOST_ORIGINS = 100  # things that one name is taken to stand for
 MOST_FOLLOWED = 100_000  # characters of what names are found to stand for, besides imports
 MOST_KEPT = 500_000  # characters of texts whose statements are kept: a notebook that is read
-HARMLESS = ("object", "Module", "ABC")  # as the base of a class: nobody forbids their methods
+# as the base of a class: nobody forbids their methods
+HARMLESS = ("object", "Module", "ABC", "NamedTuple", "Protocol")
 EACH = 50  # characters that a text counts for, however short it is
 Import = ast.Import | ast.ImportFrom
 
@@ -174,14 +175,58 @@ class Statement:
         return frozenset((*names, *(node.name or "" for node in self.of_kind(ast.ExceptHandler))))
 
     @cached_property
-    def plain_class(self) -> frozenset[str]:
-        """The functions in a class that can get them, and nothing in their place, from nowhere."""
+    def plain_class(self) -> ast.ClassDef | None:
+        """The class that it is, if nothing but its bases can give it what it does not show."""
         (node,) = self.tree.body
-        if not isinstance(node, ast.ClassDef) or node.keywords or node.decorator_list:
-            return frozenset()
-        if not all(ast.unparse(base).rpartition(".")[2] in HARMLESS for base in node.bases):
-            return frozenset()
-        return frozenset(part.name for part in node.body if isinstance(part, FUNCTIONS))
+        if not isinstance(node, ast.ClassDef) or node.keywords:
+            return None
+        makers = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
+        return node if all(_last(maker) == "dataclass" for maker in makers) else None
+
+    @cached_property
+    def tuple_class(self) -> frozenset[str]:
+        """The fields of the tuples whose class it makes by `namedtuple`."""
+        (node,) = self.tree.body
+        value = node.value if isinstance(node, ast.Assign) else None
+        return _fields(value) if isinstance(value, ast.Call) else frozenset()
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """Members of classes, of named tuples, and what calls are handed by a name."""
+        calls = self.of_kind(ast.Call)
+        handed = {word.arg for call in calls for word in call.keywords if word.arg}
+        return self.members.union(handed, *map(_fields, calls))
+
+    @cached_property
+    def givens(self) -> dict[str, list[ast.expr | None]]:
+        """What names are set to, in any function of it; None for what does not show."""
+        shown: dict[int, list[ast.expr]] = {}
+        for node in self.of_kind(ast.Assign, ast.AnnAssign, ast.NamedExpr):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            pairs = (pair for target in targets for pair in _pairs(target, node.value))
+            for name, value in pairs:
+                shown.setdefault(id(name), []).append(value)
+        for node in self.of_kind(ast.For, ast.comprehension):
+            for name, value in _each(node.target, node.iter):
+                shown.setdefault(id(name), []).append(value)
+        found: dict[str, list[ast.expr | None]] = {}
+        for node in self.of_kind(ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                found.setdefault(node.id, []).extend(shown.get(id(node), [None]))
+        for name in self._bound_otherwise:
+            found.setdefault(name, []).append(None)
+        return found
+
+    @property
+    def _bound_otherwise(self) -> Iterator[str]:
+        """Names that something else than a node for a name binds."""
+        yield from (node.arg for node in self.of_kind(ast.arg))
+        yield from (node.name for node in self.of_kind(*FUNCTIONS, *CLASSES))
+        for node in self.of_kind(ast.alias):
+            yield node.asname or node.name.partition(".")[0]
+        named = self.of_kind(ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
+        yield from (node.name for node in named if node.name)
+        yield from (node.rest for node in self.of_kind(ast.MatchMapping) if node.rest)
 
     @cached_property
     def members(self) -> frozenset[str]:
@@ -473,6 +518,21 @@ def dotted(node: ast.AST) -> Dotted | None:
     return Dotted(node.id, ".".join(reversed(parts)))
 
 
+def _last(node: ast.AST) -> str:
+    """The last part of a dotted name."""
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def _fields(node: ast.Call) -> frozenset[str]:
+    """The fields that a call of `namedtuple` names."""
+    if called(node) != "namedtuple" or len(node.args) < 2:
+        return frozenset()
+    spelt = text(node.args[1])
+    parts = getattr(node.args[1], "elts", [])
+    names = (text(part) or "" for part in parts) if spelt is None else re.split(r"[\s,]+", spelt)
+    return frozenset(names)
+
+
 def begin(node: ast.AST) -> ast.Name | None:
     """The name that an attribute or entry belongs to."""
     while isinstance(node, ast.Attribute | ast.Subscript):
@@ -503,6 +563,42 @@ def text(node: ast.expr, depth: int = 50) -> str | None:
     return None
 
 
+def prefix(node: ast.expr) -> str:
+    """The constant that a computed text begins with; or empty."""
+    if isinstance(node, ast.JoinedStr) and node.values:
+        return text(node.values[0]) or ""
+    return text(node.left) or "" if isinstance(node, ast.BinOp) else ""
+
+
+def _pairs(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.Name, ast.expr]]:
+    """The names in a target, each with what it is given; none of those where it does not show."""
+    if value is None:
+        return []
+    if isinstance(target, ast.Name):
+        return [(target, value)]
+    parts, values = getattr(target, "elts", []), getattr(value, "elts", [])
+    starred = any(isinstance(part, ast.Starred) for part in (*parts, *values))
+    if starred or len(parts) != len(values) or isinstance(value, ast.Set):
+        return []
+    return [pair for two in zip(parts, values, strict=True) for pair in _pairs(*two)]
+
+
+def _each(target: ast.expr, given: ast.expr) -> list[tuple[ast.Name, ast.expr]]:
+    """The same for a loop over what is written out, also through `zip` and `enumerate`."""
+    parts = getattr(target, "elts", [])
+    if isinstance(given, ast.Tuple | ast.List | ast.Set):
+        found = [_pairs(target, value) for value in given.elts]
+        starred = any(isinstance(value, ast.Starred) for value in given.elts)
+        return [] if starred or not all(found) else [pair for one in found for pair in one]
+    if not isinstance(given, ast.Call) or isinstance(given.func, ast.Attribute):
+        return []
+    if called(given) == "enumerate" and len(parts) == 2 and given.args:
+        return _each(parts[1], given.args[0])
+    if called(given) == "zip" and len(parts) == len(given.args):
+        return [pair for two in zip(parts, given.args, strict=True) for pair in _each(*two)]
+    return []
+
+
 def _children(node: ast.AST) -> list[ast.AST]:
     """The parts of a node; not whether it reads or sets something."""
     found: list[ast.AST] = []
@@ -527,7 +623,8 @@ def _free(tree: ast.Module, shares: bool) -> dict[int, bool]:
             continue
         children = _children(node)
         if not isinstance(node, INNER):
-            todo += [(part, local, now) for part in children]
+            own = _handed_on(node) if isinstance(node, ast.ClassDef) else ()
+            todo += [(part, local, now) for part in children if id(part) not in own]
             continue
         if isinstance(node, COMPREHENSIONS):
             first = node.generators[0]
@@ -542,6 +639,18 @@ def _free(tree: ast.Module, shares: bool) -> dict[int, bool]:
             now = False
         todo += [(part, local | bound, now) for part in inside]
     return found
+
+
+def _handed_on(node: ast.ClassDef) -> frozenset[int]:
+    """Statements of a class that give a function of its own, written above, another name."""
+    found: set[int] = set()
+    defined: set[str] = set()
+    for part in node.body:
+        if isinstance(part, FUNCTIONS):
+            defined.add(part.name)
+        elif isinstance(part, ast.Assign) and isinstance(part.value, ast.Name):
+            found |= {id(part)} if part.value.id in defined else set()
+    return frozenset(found)
 
 
 def _scope(

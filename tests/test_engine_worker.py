@@ -351,6 +351,29 @@ def test_an_answer_that_needs_what_nobody_can_read_has_no_points(task: Any, cell
     assert made.scores(look=cell) == ALL, "who does not need it loses nothing"
 
 
+PLUS = "def total(xs):\n    return xs[0] + xs[1] + xs[2]\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import timeit\nprint(timeit.timeit(lambda: total([1, 2, 3]), number=2))",
+        "import inspect\nprint(inspect.signature(total))",
+        "import gc\ngc.collect()",
+        "print('total' in globals(), total.__code__.co_name)",
+        "import doctest\ndoctest.run_docstring_examples(total, globals())",
+        "if __name__ == '__main__':\n    import inspect\n    print(inspect.getsource(total))",
+    ],
+)
+def test_a_line_beside_the_answer_costs_nothing_unless_the_answer_needs_it(
+    task: Any, line: str
+) -> None:
+    made = task([("look", "1"), *CHAIN])
+    assert made.scores(total=f"{PLUS}{line}\n") == ALL
+    needs = f"exec('ready = su' + 'm')\n{NEEDED}\n{line}\n"
+    assert made.verdicts(total=needs)["t_total"].status == "forbidden"
+
+
 LOOKED = [
     ("look", "1"),
     ("double", "def double(x):\n    return x * 2"),

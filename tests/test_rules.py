@@ -67,7 +67,8 @@ def broken(answer: str, rules: QuestionRules = RULES, others: tuple[str, ...] = 
         ("import sys\nsys.meta_path[2].find_spec('torch')", "sys.meta_path"),
         ("exit._ip.ex('1')", "_ip"),
         ("import sys\nsys.modules['torch']", "sys.modules"),
-        ("import operator\noperator.attrgetter('softmax')(torch)", "operator.attrgetter"),
+        ("import operator\noperator.attrgetter('softmax')(torch)", "softmax"),
+        ("import operator\noperator.attrgetter(name)(torch)", "operator.attrgetter"),
         ("get_ipython().run_cell('1')", "get_ipython"),
         ("import glob\nglob.os.sys.modules['builtins'].sorted", "glob.os.sys.modules"),
         ("from glob import os\nos.popen('x')", "glob.os.popen"),
@@ -450,6 +451,13 @@ def test_a_layer_that_normalizes_within_is_no_layer_norm(answer: str):
     path = Path(__file__).parents[1] / "solutions/05_layer_norm/rules.toml"
     rules = read_rules(path, "05_layer_norm", ["layer-norm", "feed-forward"])
     assert broken(answer, rules.for_question("layer-norm"))
+
+
+@pytest.mark.parametrize("answer", ["F.nll_loss(x, y)", "torch.nn.NLLLoss()(x, y)"])
+def test_a_loss_that_chooses_and_averages_is_no_loss_of_ones_own(answer: str):
+    path = Path(__file__).parents[1] / "solutions/08_teacher_forcing/rules.toml"
+    questions = ["label-smoothed-loss", "clip-gradients", "train-step"]
+    assert broken(answer, read_rules(path, path.parent.name, questions).for_question(questions[0]))
 
 
 def write(folder: Path, text: str) -> Path:

@@ -332,6 +332,75 @@ def test_a_method_of_what_may_be_another_is_found(use: str):
     assert "softmax" in " ".join(broken(use))
 
 
+COURSE = QuestionRules(
+    forbid=(
+        "lab.training",
+        "lab.blocks.causal_mask",
+        "lab.blocks.FeedForward",
+        "torch.softmax",
+        "softmax",
+        "torch.nn.functional.cross_entropy",
+        "torch.nn.utils.clip_grad_norm_",
+    )
+)
+DATA = "from dataclasses import dataclass\n@dataclass\nclass Parts:\n    {0}: int\n"
+TUPLE = "from typing import NamedTuple\nclass Parts(NamedTuple):\n    {0}: int\n"
+PAIR = "from collections import namedtuple\nParts = namedtuple('Parts', 'other, {0}')\n"
+PARTS = "def f(x):\n    p = Parts({0}=x)\n    return p.{0}"
+SPACE = "from types import SimpleNamespace\n"
+
+
+def caught(answer: str) -> bool:
+    """Whether some rule of the course's is broken."""
+    return bool(broken_rules(answer, COURSE, (), (SETUP, "from lab import blocks, training")))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def f(model):\n    return model.training",
+        "def f(model):\n    return getattr(model, 'training')",
+        *((kind + PARTS).format("softmax") for kind in (DATA, TUPLE, PAIR)),
+        *((kind + PARTS).format("causal_mask") for kind in (DATA, TUPLE, PAIR)),
+        DATA.format("cross_entropy") + "def f(many):\n    return [p.cross_entropy for p in many]",
+        TUPLE.format("clip_grad_norm_") + "def f(r):\n    return r.clip_grad_norm_",
+        f"{SPACE}def f(x):\n    p = SimpleNamespace(softmax=x)\n    return p.softmax",
+        f"{SPACE}def f(x):\n    return SimpleNamespace(softmax=x).softmax",
+        f"{OPS}own = Ops()\ndef f(x): return own.softmax(x)",
+        f"{OPS}class Kid(Ops):\n    def softmax(self, x): return super().softmax(x)\n"
+        "def f(x): return Kid().softmax(x)",
+        f"{OPS}    __call__ = softmax\ndef f(x): return Ops()(x)",
+        "class Parts:\n    class FeedForward:\n        pass\nFeedForward = Parts.FeedForward",
+    ],
+)
+def test_a_field_of_the_students_own_is_nothing_forbidden(answer: str):
+    import lab.training  # noqa: F401  (as in the process that reads answers)
+
+    assert not caught(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "def f(x): return training.train_step(x)",
+        "def f(x): return [blocks][0].causal_mask(x)",
+        TUPLE.format("softmax") + "def f(x):\n    g = x.softmax\n    return g(-1)",
+        TUPLE.format("softmax") + "def f(p, x):\n    p = Parts(1)\n    return p.softmax(-1)",
+        TUPLE.format("softmax") + "def f(x):\n    p = Parts(1)\n    p = x\n    return p.softmax",
+        TUPLE.format("softmax") + "def f(x):\n    for p in x: p.softmax(-1)\n    p = Parts(1)",
+        TUPLE.format("softmax") + "def f(Parts):\n    return Parts(1).softmax(-1)",
+        f"{SPACE}def f(x):\n    p = SimpleNamespace(other=x)\n    return p.softmax",
+        f"{OPS}class Kid(torch.Tensor):\n    def g(s, x): return super().softmax(x)",
+        f"{OPS}class Kid(torch.Tensor):\n    pass\ndef f(x): return Kid(x).softmax(-1)",
+        f"{OPS}own = Ops()\nown = x\ndef f(x): return own.softmax(-1)",
+        f"{OPS}def f(x):\n    match x:\n        case own: return own.softmax(-1)\nown = Ops()",
+        "class A:\n    call = softmax\n    def softmax(self): pass",
+    ],
+)
+def test_what_may_be_the_librarys_is_found_beside_fields_of_that_name(answer: str):
+    assert caught(answer)
+
+
 # --- files --------------------------------------------------------------------------------------
 
 TEXT = "import torch\ndef ready(s): return torch.softmax(s, -1)\n"
@@ -449,6 +518,134 @@ def test_a_way_to_code_by_its_text_is_found(answer: str, name: str):
 )
 def test_what_only_looks_like_such_a_way_is_left_alone(answer: str):
     assert broken(answer) == []
+
+
+CLASS = "class A:\n    def __init__(self, x):\n        {}\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for name in ('w_q', 'w_k'): getattr(self, name)",
+        "x = [getattr(self, name) for name in ['w_q', 'w_k']]",
+        "for name, start in (('bias', 0), ('gain', 1)): getattr(self, name)",
+        "for name, start in zip(('bias', 'gain'), x): getattr(self, name)",
+        "for i, name in enumerate(('bias', 'gain')): getattr(self, name)",
+        "getattr(self, f'norm{x}')",
+        "getattr(self, 'norm' + str(x))",
+        "import operator\n        operator.attrgetter('log_p', 'a.b')(x)",
+        "from operator import methodcaller\n        methodcaller('mean', -1, keepdim=True)(x)",
+        "vars(self).update(eps=x)",
+        "self.__dict__.update(eps=x)",
+        "import gc\n        gc.collect()",
+        "from gc import collect\n        collect()",
+    ],
+)
+def test_a_name_that_is_spelt_out_is_read(line: str):
+    assert broken(CLASS.format(line)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for name in ('exp', 'softmax'): getattr(x, name)",
+        "for name in ('exp', 'prod'): getattr(math, name)",
+        "for name in ('exp', x): getattr(self, name)",
+        "for name in ('exp', *x): getattr(self, name)",
+        "for name in ('exp',):\n            name = x\n            getattr(self, name)",
+        "for name in ('exp',):\n            name += x\n            getattr(self, name)",
+        "for name in x: getattr(self, name)",
+        "for name, y in (('exp', 1), x): getattr(self, name)",
+        "(lambda name: getattr(self, name))(x)\n        name = 'exp'",
+        "getattr(x, f'soft{x}')",
+        "getattr(x, f'_soft{x}')",
+        "getattr(x, f'__{x}')",
+        "getattr(torch, f'norm{x}')",
+        "getattr(x, f'{x}')",
+        "getattr(x, f'mod{x}')",
+        "def zip(*a): return x\n        for name, y in zip(('a',), x): getattr(self, name)",
+        "import operator\n        operator.attrgetter('softmax')(x)",
+        "import operator\n        operator.attrgetter('nn.functional.softmax')(torch)",
+        "import operator, sys\n        operator.attrgetter('modules')(sys)",
+        "import operator\n        operator.attrgetter(x)(x)",
+        "import operator\n        operator.attrgetter(*x)(x)",
+        "import operator\n        map(operator.attrgetter, x)",
+        "from operator import methodcaller\n        methodcaller('softmax', -1)(x)",
+        "vars(x).update(eps=x)",
+        "y = vars(self)",
+        "vars(self).pop('a')",
+        "import gc\n        gc.get_objects()",
+        "import gc\n        gc.collect.__self__",
+    ],
+)
+def test_a_name_that_is_not_spelt_out_or_forbidden_is_found(line: str):
+    assert broken(CLASS.format(line))
+
+
+TYPED = "from jaxtyping import Float\nimport jaxtyping as jt\nfrom torch import Tensor\n"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "def f(x: Float[Tensor, '... d_model']) -> Float[Tensor, 'n #d 2*k+1'] | None: return x",
+        "def f(x: jt.Float[Tensor, '']): return isinstance(x, Float[Tensor, '*b n-1'])",
+        "Row = Float[Tensor, 'b _ ?n d=4 k//2']\ndef f(x: Row): return x",
+    ],
+)
+def test_a_shape_is_no_code(use: str):
+    assert broken(TYPED + use) == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "isinstance(x, Float[Tensor, '(k.append(1)or(1))'])",
+        "isinstance(x, Float[Tensor, '{k.append(1)}'])",
+        "isinstance(x, Float[Tensor, 'a.b'])",
+        "isinstance(x, Float[Tensor, text])",
+        "isinstance(x, Float[Tensor, '[a]'.replace('a', 'b')])",
+        "isinstance(x, jt.Float[Tensor, '(1)'])",
+        "K = Float\nisinstance(x, K[Tensor, '(1)'])",
+        "isinstance(x, [Float][0][Tensor, '(1)'])",
+        "isinstance(x, [jt][0].Float[Tensor, '(1)'])",
+        "isinstance(x, Float.__getitem__((Tensor, '(1)')))",
+    ],
+)
+def test_a_shape_in_which_code_may_be_is_evaluation(use: str):
+    assert "jaxtyping" in " ".join(broken(TYPED + use))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "load('lab.decoding').greedy_decode",
+        "load('lab.' + 'decoding.x')",
+        "load(name='module://lab.decoding')",
+        "load('math.prod')",
+        "load('importlib.util')",
+        "import pytest\npytest.importorskip(x)",
+        "from pytest import importorskip as load\nload(x)",
+        "from matplotlib.backends.registry import backend_registry as b\nb.load_backend_module(x)",
+    ],
+)
+def test_a_module_that_is_loaded_by_its_names_text_is_found(use: str):
+    assert broken(use)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "print('lab.decoding')",
+        "raise ValueError('lab.decoding is not there')",
+        "x.get('sorted')",
+        "x.get('code.0')",
+        "x.load('decoding', 'lab', 'encoder.lab.decoding')",
+        "import pytest\npytest.approx(1)",
+    ],
+)
+def test_a_text_that_is_no_modules_name_is_left_alone(use: str):
+    assert broken(use) == []
 
 
 def test_what_no_stop_is_known_for_is_left_out_of_the_answer():

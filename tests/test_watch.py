@@ -175,6 +175,19 @@ def test_trying_the_stops_out_leaves_no_note(inference: bool):
     assert not watch.seen
 
 
+def test_of_a_package_the_functions_of_its_loaded_modules_are_stopped_too():
+    from sacrebleu.metrics.helpers import extract_all_word_ngrams
+
+    watched = Watch(["sacrebleu"])
+    try:
+        with pytest.raises(Forbidden):
+            extract_all_word_ngrams("a b", 1, 2)
+    finally:
+        watched.end()
+    assert watched.seen == {"sacrebleu"}
+    assert extract_all_word_ngrams("a b", 1, 1)[1] == 2
+
+
 def test_a_forbidden_module_cannot_be_imported_meanwhile():
     before = sys.modules.pop("lab.scoring", None)
     watch = Watch(["lab.scoring"])

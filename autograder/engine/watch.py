@@ -89,7 +89,7 @@ class Watch:
     def __init__(self, names: Sequence[str]) -> None:
         """Watch these names; as rules write them, `torch.softmax` or `softmax` or `.softmax`."""
         self.seen: set[str] = set()
-        self._codes: list[tuple[types.FunctionType, types.CodeType]] = []
+        self._codes: dict[int, tuple[types.FunctionType, types.CodeType]] = {}
         self._library: Any = None
         self._modules: list[str] = []
         self._things: list[tuple[Any, str]] = []
@@ -112,7 +112,7 @@ class Watch:
 
     def end(self) -> None:
         """Let everything be as it was."""
-        for function, code in self._codes:
+        for function, code in self._codes.values():
             function.__code__ = code
         self._codes.clear()
         for name in self._modules:
@@ -132,8 +132,7 @@ class Watch:
     def _replace(self, function: types.FunctionType, stop: Callable[..., NoReturn]) -> None:
         """Give a function other code: whoever holds the function has that as well."""
         code = function.__code__
-        if all(function is not other for other, _ in self._codes):
-            self._codes.append((function, code))
+        self._codes.setdefault(id(function), (function, code))
         new = _call_it.__code__
         consts = tuple(stop if const == "stop" else const for const in new.co_consts)
         # as many names of functions around it as before, or Python refuses
@@ -266,13 +265,20 @@ def _functions(name: str) -> Iterator[types.FunctionType]:
     """The Python functions that a full dotted name stands for."""
     found = _find(name)
     if isinstance(found, types.ModuleType):
-        parts = [part for part in vars(found).values() if _is_of(part, name)]
+        parts = [part for part in _offered(name) if _is_of(part, name)]
     else:
         parts = [] if found is None else [found]
     package = name.partition(".")[0]
     for part in parts:
         values = list(vars(part).values()) if isinstance(part, type) else [part]
         yield from _own_functions(values, package)
+
+
+def _offered(name: str) -> Iterator[Any]:
+    """What a module and those of it that are loaded hold."""
+    for one, module in list(sys.modules.items()):
+        if f"{one}.".startswith(f"{name}.") and isinstance(module, types.ModuleType):
+            yield from list(vars(module).values())
 
 
 def _is_unloaded(name: str) -> bool:
@@ -293,6 +299,31 @@ def is_seen(name: str) -> bool:
     for part in rest:
         found = getattr(found, part, None)
     return first == "torch" or not isinstance(found, types.BuiltinFunctionType)
+
+
+def is_stopped(name: str) -> bool:
+    """Whether the watch stops a thing of a library in use by whatever name it goes."""
+    found = _find(name)
+    if not isinstance(found, types.ModuleType):
+        torchs = name.startswith("torch.") and found is not None and not isinstance(found, type)
+        return torchs or any(True for _ in _functions(name))
+    in_c = (part for part in vars(found).values() if isinstance(part, types.BuiltinFunctionType))
+    package = name.partition(".")[0]
+    if any(f"{part.__module__ or package}".partition(".")[0] == package for part in in_c):
+        return False
+    return any(True for _ in _functions(name))
+
+
+def is_module(name: str) -> bool:
+    """Whether this is a module of a library in use."""
+    return isinstance(_find(name), types.ModuleType)
+
+
+def is_method(name: str) -> bool:
+    """Whether values of libraries may have a method of this name; all, if none is in use."""
+    holders = (("torch", "Tensor"), ("torch.nn", "Module"), ("numpy", "ndarray"))
+    kinds = [getattr(sys.modules[m], kind) for m, kind in holders if m in sys.modules]
+    return not kinds or any(hasattr(kind, name) for kind in (*kinds, str, list, dict, set))
 
 
 def _find(name: str) -> Any:

@@ -197,7 +197,7 @@ assert labels[1].tolist() == [4, 6, 8, 0, 0], (
 #
 # You may use `F.log_softmax`; write the rest yourself. The tests compare with `F.cross_entropy`,
 # which has all of this built in (but gives NaN on a batch without real tokens). It is not allowed
-# here, nor is `nn.CrossEntropyLoss`.
+# here, nor are `F.nll_loss`, which has half of it, `nn.CrossEntropyLoss` and `nn.NLLLoss`.
 #
 # <details><summary>Hint 1: a question</summary>
 #

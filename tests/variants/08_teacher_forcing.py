@@ -38,15 +38,6 @@ def rolled_then_cut(target):
 
 
 @variant("label-smoothed-loss")
-def on_torchs_nll_loss(logits, labels, pad_id, smoothing=0.1):
-    log_p = F.log_softmax(logits, dim=-1).flatten(0, 1)
-    summed = F.nll_loss(log_p, labels.flatten(), ignore_index=pad_id, reduction="sum")
-    real = labels.flatten() != pad_id
-    evenly = -log_p.mean(-1).where(real, 0.0).sum()
-    return torch.lerp(summed, evenly, smoothing) / max(int(real.sum()), 1)
-
-
-@variant("label-smoothed-loss")
 def with_a_dense_target(logits, labels, pad_id, smoothing=0.1):
     vocab = logits.shape[-1]
     real = labels != pad_id
