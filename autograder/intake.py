@@ -20,7 +20,7 @@ from autograder.assignment import IMPORTS, Assignment, Cell, Notebook
 from autograder.names import shown
 from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
 from autograder.results import Flag
-from autograder.syntax import parse, top_level_names
+from autograder.syntax import facts, parse, top_level_names
 
 MAX_DEPTH = 100  # of lists and objects in a notebook's JSON
 MAX_CONTAINERS = 1_000_000  # of those together
@@ -490,7 +490,22 @@ class _Match:
         """Whether a copy is no other answer, but scratch work or the other half of this one."""
         wanted = set(self._wanted(cell))
         mine, others = (wanted & (self._names_in(n) or set()) for n in (index, best))
-        return cell.answerable and not mine & others
+        return cell.answerable and (not mine & others or self._is_half(index, best, wanted))
+
+    def _is_half(self, index: int, best: int, wanted: set[str]) -> bool:
+        """Whether two copies are one answer that was split, and each needs the other.
+
+        Both may bind a name then, as in two steps to one value.
+        """
+        above, below = sorted((index, best))
+        own = self.cells[index].grade_id
+        between = [raw for raw in self.cells[above + 1 : below] if raw.grade_id != own]
+        if any(raw.source.strip() for raw in between) or self.cells[index].damage:
+            return False
+        first, second = (self._names_in(n) or set() for n in (above, below))
+        if facts(self.cells[below].source).needed & first:
+            return True
+        return bool(wanted & first - second) and bool(wanted - first)
 
     def _put_right(self, solutions: list[tuple[int, Cell]]) -> None:
         """Answers under each other's grade_id go where the names that they define belong."""

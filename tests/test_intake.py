@@ -271,6 +271,44 @@ def test_of_several_copies_the_last_that_is_an_answer_counts(
     assert all("padding_mask" not in c.source for c in found.cells if c.kind == "extra")
 
 
+ROOT = "def causal_mask(n): return 1"
+BOTH = f"{ROOT}\ndef padding_mask(a, b): return 2"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (BOTH, "padding_mask = print(padding_mask)"),  # a step further
+        (f"{ROOT}\nk = 1", f"{BOTH}\nk += 1"),
+        ("SIZE = 3\n" + BOTH, f"{ROOT}\ndef padding_mask(a, b): return SIZE"),
+        ("def padding_mask(a, b): return causal_mask(0)\nk = 1", ROOT),
+    ],
+)
+def test_both_halves_of_a_split_cell_run_in_order(
+    box: Path, assignment: Assignment, week: Notebook, first: str, second: str
+):
+    content = solved(week)
+    cells = content["cells"]
+    place = next(n for n, cell in enumerate(cells) if id_of(cell) == "masks")
+    cells[place : place + 1] = [cells[place] | {"source": half} for half in (first, second)]
+    found = script(box, assignment, content)
+    ran = [c.source for c in found.cells]
+    assert ran.index(first) + 1 == ran.index(second)
+    assert found.answers["masks"] in (first, second)
+
+
+@pytest.mark.parametrize(
+    "second", [BOTH.replace("2", "3"), BOTH.replace("2", "padding_mask(b, a)")]
+)
+def test_a_second_answer_is_no_half(box: Path, assignment: Assignment, week: Notebook, second: str):
+    content = solved(week)
+    cells = content["cells"]
+    place = next(n for n, cell in enumerate(cells) if id_of(cell) == "masks")
+    cells[place : place + 1] = [cells[place] | {"source": half} for half in (BOTH, second)]
+    found = script(box, assignment, content)
+    assert found.answers["masks"] == second and BOTH not in [c.source for c in found.cells]
+
+
 def test_an_answer_in_a_cell_of_its_own_is_found(box: Path, assignment: Assignment, week: Notebook):
     content = released()
     source = week.cell("masked-softmax").source
