@@ -31,6 +31,7 @@ MAX_PARSED = 400_000  # characters of a notebook that are read as Python to matc
 MAX_BESIDE = 10_000_000  # bytes of all files beside the notebooks that an answer may read
 MAX_NOTES = 50
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+DATA = re.compile(r"(data:[\w/+.;=-]{0,100},)[\w/+%=-]{1000,}+")  # such as a pasted photo
 SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -190,6 +191,7 @@ class _Raw(NamedTuple):
     marks: dict
     tags: tuple[str, ...]
     damage: str  # why its source cannot be used
+    cut: str = ""  # what of it was left out
 
 
 def _script(box: _Box, notebook: Notebook, assignment: Assignment) -> Script:
@@ -333,7 +335,7 @@ def _raw_cell(cell: dict) -> _Raw:
     marks = metadata.get("nbgrader")
     marks = marks if isinstance(marks, dict) else {}
     tags = metadata.get("tags")
-    source, damage = _source(cell)
+    source, damage, cut = _source(cell)
     return _Raw(
         source=source,
         cell_type=_string(cell.get("cell_type")) or "code",
@@ -342,18 +344,24 @@ def _raw_cell(cell: dict) -> _Raw:
         marks=marks,
         tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
         damage=damage,
+        cut=cut,
     )
 
 
-def _source(cell: dict) -> tuple[str, str]:
+def _source(cell: dict) -> tuple[str, str, str]:
+    """A cell's text, why it cannot be used, and what of it was left out."""
     source = cell.get("source", cell.get("input"))
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        return "", "its text is damaged (it is neither a text nor a list of lines)"
-    if len(source) > MAX_SOURCE:
-        return "", f"it is longer than {MAX_SOURCE:,} characters"
-    return source, ""
+        return "", "its text is damaged (it is neither a text nor a list of lines)", ""
+    if len(source) <= MAX_SOURCE:
+        return source, "", ""
+    too_long = f"it is longer than {MAX_SOURCE:,} characters"
+    without = DATA.sub(r"\1", source) if cell.get("cell_type") != "code" else source
+    if len(without) > MAX_SOURCE:
+        return "", too_long, ""
+    return without, "", f"its pictures were left out: with them {too_long}"
 
 
 def _string(value: object) -> str:
@@ -430,8 +438,8 @@ class _Match:
                 f"Locked cells were missing and were put back: {first.grade_id}{others}."
             )
         for index, raw in enumerate(self.cells):
-            if raw.damage and index not in self.taken:
-                self.notes.append(f"Cell {index + 1} was left out: {raw.damage}.")
+            if index not in self.taken:
+                self.notes += _left_out(f"Cell {index + 1}", raw)
         stripped = [
             cell for place, cell in known if place in self.place and not self._marked(place)
         ]
@@ -595,6 +603,9 @@ class _Match:
                 self.deleted.append(cell)
             return
         raw = self.cells[index]
+        for words in _left_out(f"The cell {cell.grade_id}", raw) if cell.answerable else ():
+            self.notes.append(words)
+            self.flags.append(Flag("file", f"{self.notebook.name}/{cell.grade_id}", words))
         if not cell.answerable and not _same(raw.source, cell.stub):
             what = "test" if cell.kind == "test" else "locked cell"
             self._flag(cell, f"The {what} {cell.grade_id} was changed.")
@@ -705,6 +716,13 @@ class _Match:
             above = bisect.bisect_left(rows, index)
             found.setdefault(order[above - 1][1] if above else -1, []).append(index)
         return found
+
+
+def _left_out(name: str, raw: _Raw) -> list[str]:
+    """What a student and the person who grades should know of a cell, in a sentence."""
+    if raw.damage:
+        return [f"{name} was left out: {raw.damage}."]
+    return [f"{name}: {raw.cut}."] if raw.cut else []
 
 
 def _forged(marks: dict, true: dict) -> bool:

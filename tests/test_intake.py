@@ -340,6 +340,34 @@ def test_an_unreadable_cell_costs_only_itself(
     assert found.answers["scores"] == week.cell("scores").source
 
 
+@pytest.mark.parametrize(
+    ("picture", "kept"),
+    [
+        (
+            "data:image/png;base64," + "iVBO/+" * 50_000,
+            "See\n![p](data:image/png;base64,) Because.",
+        ),
+        ("word " * 60_000, ""),
+    ],
+)
+def test_a_written_answer_that_is_too_long_is_said_to_be_and_loses_its_pictures_first(
+    box: Path, tmp_path: Path, picture: str, kept: str
+):
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    marks = {"grade": True, "locked": False, "solution": True, "schema_version": 3, "points": 2}
+    metadata = {"nbgrader": marks | {"grade_id": "why"}}
+    cells = [{"cell_type": "markdown", "metadata": metadata, "source": "YOUR ANSWER HERE"}]
+    content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 0}
+    (folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    assignment = read_assignment(folder)
+    cells[0] = cells[0] | {"source": f"See\n![p]({picture}) Because."}
+    found = script(box, assignment, content)
+    assert found.answers["why"] == kept
+    (note,), (flag,) = found.notes, found.flags
+    assert flag.words == note and "The cell why" in note and "longer than 200,000" in note
+
+
 def test_ordinary_cells_are_the_students(box: Path, tmp_path: Path):
     folder = tmp_path / "source" / CHAPTER
     folder.mkdir(parents=True)
