@@ -24,6 +24,7 @@ from autograder.syntax import facts, parse, top_level_names
 
 MAX_DEPTH = 100  # of lists and objects in a notebook's JSON
 MAX_CONTAINERS = 1_000_000  # of those together
+MAX_PRINTED = 2_000_000  # of those in outputs, which are not read
 MAX_CELLS = 2000
 MAX_SOURCE = 200_000  # characters of one cell
 MAX_TEXT = 2_000_000  # characters of all cells of a notebook
@@ -31,6 +32,7 @@ MAX_PARSED = 400_000  # characters of a notebook that are read as Python to matc
 MAX_BESIDE = 10_000_000  # bytes of all files beside the notebooks that an answer may read
 MAX_NOTES = 50
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+OUTPUTS = re.compile(r'"outputs"\s*:\s*(?=\[)')
 DATA = re.compile(r"(data:[\w/+.;=-]{0,100},)[\w/+%=-]{1000,}+")  # such as a pasted photo
 SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -297,19 +299,38 @@ def _decode(content: bytes) -> tuple[str, list[str]]:
 
 
 def _json(text: str, name: str) -> Any:
-    depth = count = 0
-    for token in TOKENS.finditer(text):
-        sign = text[token.start()]
-        if sign in "[{":
-            depth, count = depth + 1, count + 1
-        elif sign in "]}":
-            depth -= 1
-        if depth > MAX_DEPTH or count > MAX_CONTAINERS:
-            raise Unreadable(f"{name} is not a notebook (its JSON is nested too deep or too large)")
     try:
-        return json.loads(text, parse_int=_number, strict=False)
+        return json.loads(_bounded(text, name), parse_int=_number, strict=False)
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(f"{name} is not a notebook (it is no JSON text)") from error
+
+
+def _bounded(text: str, name: str) -> str:
+    """The text without what is in cells' outputs, if the rest is neither too deep nor too large."""
+    kept: list[str] = []
+    depth = count = printed = done = 0  # the text is kept, or left out, up to `done`
+    outputs = -1  # where a list of outputs begins
+    outside: int | None = None  # the depth around it, while in one
+    for token in TOKENS.finditer(text):
+        at, sign = token.start(), text[token.start()]
+        if sign in "[{":
+            if at == outputs:
+                kept.append(text[done:at])
+                outside = depth
+            depth += 1
+            printed += outside is not None
+            count += outside is None
+        elif sign in "]}":
+            depth -= 1
+            if depth == outside:
+                done, outside = token.end(), None
+                kept.append("[]")
+        elif outside is None and (found := OUTPUTS.match(text, at)):
+            outputs = found.end()
+        too_deep = depth > MAX_DEPTH and outside is None
+        if too_deep or count > MAX_CONTAINERS or printed > MAX_PRINTED:
+            raise Unreadable(f"{name} is not a notebook (its JSON is nested too deep or too large)")
+    return "".join([*kept, text[done:]])
 
 
 def _number(digits: str) -> int:

@@ -368,6 +368,25 @@ def test_a_written_answer_that_is_too_long_is_said_to_be_and_loses_its_pictures_
     assert flag.words == note and "The cell why" in note and "longer than 200,000" in note
 
 
+@pytest.mark.parametrize(
+    "outputs",
+    ["[" * 5000 + "]" * 5000, "[" + "[]," * 1_100_000 + "{}]", '[{"]": "\\"]", "outputs": []}]'],
+)
+def test_outputs_decide_nothing(box: Path, assignment: Assignment, week: Notebook, outputs: str):
+    content = solved(week)
+    for cell in content["cells"][:12]:
+        cell["outputs"] = ["?"] if cell is content["cells"][9] else []
+    text = json.dumps(content).replace('"outputs": ["?"]', f'"outputs" : {outputs}')
+    found = script(box, assignment, text.encode())
+    assert len(text) > 1 and right(found, week) and not found.notes
+
+
+@pytest.mark.parametrize("torn", ['"outputs": [', '"outputs": [}', '"outputs": ["'])
+def test_outputs_without_an_end_are_no_notebook(box: Path, assignment: Assignment, torn: str):
+    put(box, b'{"cells": [{' + torn.encode())
+    assert "no JSON text" in read(box, assignment).reason
+
+
 def test_ordinary_cells_are_the_students(box: Path, tmp_path: Path):
     folder = tmp_path / "source" / CHAPTER
     folder.mkdir(parents=True)
