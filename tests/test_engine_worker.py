@@ -913,6 +913,27 @@ def f(of, x):
 """
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("where", ["seen", "hidden"])
+def test_a_test_that_takes_names_from_one_with_a_hidden_part_accuses_nobody(
+    task: Any, where: str, shared: bool
+) -> None:
+    seen, hidden = ("cc = 3", "pass") if where == "seen" else ("pass", "cc = 3")
+    second = [("g", "def g(x):\n    return x")] if shared else []
+    made = task(
+        [
+            ("f", "def f(x):\n    return x + 1"),
+            ("t_one", f"{seen}\nassert f(1) == 2" + HIDDEN_PART.format(hidden), 1),
+            *second,
+            ("t_two", "assert f(cc) == 4, 'f(3) is 4'", 1),
+        ]
+    )
+    assert made.scores() == {"t_one": 1, "t_two": 1}
+    told = made.verdicts(f="def f(x):\n    return 2 if x == 1 else 7")["t_two"]
+    assert told.score == 0 and "NameError" not in told.told + told.said
+    assert ("f(3) is 4" in told.told) == (where == "seen"), told
+
+
 def test_a_claim_of_the_visible_part_that_is_met_in_the_hidden_one_is_hidden(task: Any) -> None:
     made = task([("f", "def f(of, x):\n    return of(x)"), ("t_f", CALLS_BACK, 1)])
     assert made.scores() == {"t_f": 1}

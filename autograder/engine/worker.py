@@ -512,16 +512,41 @@ class Work:
 
     def run_visible(self, wanted: Collection[str]) -> list[TestRun]:
         """Run all cells, and the visible part of some tests under the same conditions."""
+        before = {test: self._visible_before(test) for test in wanted}
+        told = {test for test, earlier in before.items() if earlier is not None}
+        needed = told.union(*(before[test] or () for test in told))
 
         def tests(batch: Sequence[str]) -> list[TestRun]:
             found: list[TestRun] = []
-            for test in [test for test in batch if test in wanted]:
-                group = next(g for g in self.notebook.groups if test in g.tests)
+            for group in self.notebook.groups:
+                here = [test for test in group.tests if test in batch and test in needed]
+                if not here:
+                    continue
                 with suppress(Gone, Exception):  # what cannot be told in private is not told
-                    found += [self._explained(group, run) for run in self._group(group, [test], {})]
+                    runs = self._group(group, here, {})
+                    found += [self._explained(group, run) for run in runs if run.test in told]
             return found
 
         return self._in_order(tests)
+
+    def _visible_before(self, test: str) -> list[str] | None:
+        """Tests whose visible parts give names to this one's; None if a hidden part gives one."""
+        order = [cell.grade_id for cell in self.notebook.of_kind("test")]
+        group = next(g for g in self.notebook.groups if test in g.tests)
+        shared = set(self.notebook.shared_names.get(test, ()))
+        needed = facts(self._test_cell(test, visible=True).source).needed
+        found: list[str] = []
+        for earlier in reversed(order[: order.index(test)]):
+            wanted = needed if earlier in group.tests else needed & shared
+            given = wanted & facts(self.notebook.cell(earlier).source).bound
+            seen = facts(self._test_cell(earlier, visible=True).source)
+            if given - seen.bound:
+                return None
+            if given:
+                found.append(earlier)
+                needed = (needed - given) | seen.needed
+                shared |= set(self.notebook.shared_names.get(earlier, ()))
+        return found
 
     def _in_order(self, tests: Callable[[Sequence[str]], list[TestRun]]) -> list[TestRun]:
         """Run the cells, and after them, batch by batch, the tests that follow them."""
