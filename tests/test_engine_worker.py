@@ -140,6 +140,27 @@ def test_the_reference_gets_everything(task: Any) -> None:
     assert worker.rehearse(made.assignment, made.zygote).complaints == []
 
 
+def test_two_notebooks_may_have_cells_of_one_name(task: Any) -> None:
+    made = task(CHAIN[:2])
+    (one,) = made.assignment.notebooks
+    text = (made.assignment.folder / "small.ipynb").read_text(encoding="utf-8")
+    other = made.assignment.folder / "other.ipynb"
+    other.write_text(text.replace("square(", "cube(").replace("x * x", "x * x * x"))
+    assignment = read_assignment(made.assignment.folder)
+    assert [notebook.name for notebook in assignment.notebooks] == ["other", one.name]
+    (complaint,) = worker.rehearse(assignment, made.zygote).complaints
+    assert complaint.startswith("small/other, test t_square")
+    other.write_text(text.replace('"t_square"', '"t_other"'))
+    assignment = read_assignment(made.assignment.folder)
+    assert worker.rehearse(assignment, made.zygote).complaints == []
+
+
+def test_a_test_that_gives_the_reference_a_part_of_its_points_is_named(task: Any) -> None:
+    made = task([*CHAIN[:1], ("t_square", "square(1) / 2", 2)])
+    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
+    assert complaint == "small/small, test t_square: the reference gets 0.5 of 2 points."
+
+
 def test_a_rehearsal_tells_what_each_test_costs(task: Any) -> None:
     many = "for k in range(40): assert square(k) == k * k"
     made = task([*CHAIN[:1], ("t_many", many, 1), *CHAIN[4:]])

@@ -182,7 +182,11 @@ def prepare(assignment: Assignment) -> None:
 
 
 def runs(
-    assignment: Assignment, answers: Mapping[str, str], zygote: Zygote, questions: Sequence[str]
+    assignment: Assignment,
+    answers: Mapping[str, str],
+    zygote: Zygote,
+    questions: Sequence[str],
+    only: Notebook | None = None,
 ) -> dict[str, TestRun]:
     """How the tests of some questions go with these answers, the reference elsewhere.
 
@@ -191,9 +195,10 @@ def runs(
         answers: source by grade_id of a solution cell.
         zygote: where processes come from.
         questions: grade_ids of solution cells whose tests are run.
+        only: the notebook they are in; another one may have cells of the same grade_ids.
     """
     found: dict[str, TestRun] = {}
-    for notebook in assignment.notebooks:
+    for notebook in assignment.notebooks if only is None else (only,):
         wanted = {t for g in notebook.groups if set(g.solutions) & set(questions) for t in g.tests}
         if not wanted:
             continue
@@ -217,14 +222,15 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> Rehearsal:
     complaints = found.complaints
     for notebook in assignment.notebooks:
         solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
-        for run in runs(assignment, {}, zygote, solutions).values():
+        for run in runs(assignment, {}, zygote, solutions, notebook).values():
             found.costs[run.test] = run.calls, run.work
             if _is_no_number(run):
                 continue  # nbgrader gives full points then, and so do we
-            if run.status != "passed" or run.score != notebook.cell(run.test).points:
-                complaints.append(f"{assignment.name}/{notebook.name}, {_complaint(run)}")
+            points = notebook.cell(run.test).points
+            if run.status != "passed" or run.score != points:
+                complaints.append(f"{assignment.name}/{notebook.name}, {_complaint(run, points)}")
         stubs = {id: notebook.cell(id).stub for id in solutions}
-        for run in runs(assignment, stubs, zygote, solutions).values():
+        for run in runs(assignment, stubs, zygote, solutions, notebook).values():
             if run.score:
                 complaints.append(
                     f"{assignment.name}/{notebook.name}, test {run.test}: the untouched release "
@@ -233,8 +239,10 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> Rehearsal:
     return found
 
 
-def _complaint(run: TestRun) -> str:
+def _complaint(run: TestRun, points: float) -> str:
     """Why a test cannot be used, for the instructor."""
+    if run.status == "passed":
+        return f"test {run.test}: the reference gets {run.score:g} of {points:g} points."
     first = run.message.partition("\n")[0] or run.error
     if run.error == BrokenCell.__name__:
         return f"test {run.test}: {first}; tests run in a process of their own, so mend the cell."
@@ -1109,11 +1117,15 @@ class Work:
         """A test whose last line is no number with the reference either counts as nbgrader does."""
         if self.own or not _is_no_number(run):
             return run
-        reference = runs(self.assignment, {}, self.zygote, group.solutions).get(run.test)
+        reference = self._own_runs(group).get(run.test)
         if reference is None or not _is_no_number(reference):
             return run
         points = float(self.notebook.cell(run.test).points)
         return replace(run, status="passed", score=points, error="", message="")
+
+    def _own_runs(self, group: Group) -> dict[str, TestRun]:
+        """How a question's tests go with the reference."""
+        return runs(self.assignment, {}, self.zygote, group.solutions, self.notebook)
 
     def _reference_is_steady(self, group: Group, test: str) -> bool:
         """Whether the reference gives the same when it is asked in another order."""
@@ -1126,8 +1138,7 @@ class Work:
         reference = self._known_reference(test)
         if reference is None:
             if group not in self.references:
-                own = runs(self.assignment, {}, self.zygote, group.solutions)
-                self.references[group] = own
+                self.references[group] = self._own_runs(group)
             run = self.references[group].get(test)
             return run.transcript if run is not None else ()
         return reference
