@@ -34,6 +34,7 @@ MAX_NOTES = 50
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 OUTPUTS = re.compile(r'"outputs"\s*:\s*(?=\[)')
 DATA = re.compile(r"(data:[\w/+.;=-]{0,100},)[\w/+%=-]{1000,}+")  # such as a pasted photo
+PROMPT = re.compile(r"\n*+(.*\n)?In \[\d+\]: ")  # on one of the first two lines, as IPython looks
 SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -357,9 +358,10 @@ def _raw_cell(cell: dict) -> _Raw:
     marks = marks if isinstance(marks, dict) else {}
     tags = metadata.get("tags")
     source, damage, cut = _source(cell)
+    cell_type = _string(cell.get("cell_type")) or "code"
     return _Raw(
-        source=source,
-        cell_type=_string(cell.get("cell_type")) or "code",
+        source=_without_prompts(source) if cell_type == "code" else source,
+        cell_type=cell_type,
         grade_id=_string(marks.get("grade_id")),
         id=_string(cell.get("id")),
         marks=marks,
@@ -383,6 +385,17 @@ def _source(cell: dict) -> tuple[str, str, str]:
     if len(without) > MAX_SOURCE:
         return "", too_long, ""
     return without, "", f"its pictures were left out: with them {too_long}"
+
+
+def _without_prompts(source: str) -> str:
+    """A cell without the prompts that were pasted with it: with them it may be Python, too."""
+    if not PROMPT.match(source):
+        return source
+    from IPython.core.inputtransformer2 import ipython_prompt  # which takes its time
+
+    text = source.lstrip("\n")
+    lines = text.splitlines(keepends=True)
+    return "\n" * (len(source) - len(text)) + "".join(ipython_prompt(lines))
 
 
 def _string(value: object) -> str:

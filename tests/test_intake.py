@@ -387,6 +387,24 @@ def test_outputs_without_an_end_are_no_notebook(box: Path, assignment: Assignmen
     assert "no JSON text" in read(box, assignment).reason
 
 
+@pytest.mark.parametrize(
+    ("pasted", "meant"),
+    [
+        ("In [3]: k = [2, 4]", "k = [2, 4]"),
+        ("\n\nIn [3]: k = 2\nIn [4]: m = 3\n", "\n\nk = 2\nm = 3\n"),
+        ("# pasted\nIn [12]: k = 2", "# pasted\nk = 2"),
+        ("In [1]: def f():\n   ...:     return 1\n", "def f():\n    return 1\n"),
+        ("In = [0]\nx = In[0]", "In = [0]\nx = In[0]"),
+    ],
+)
+def test_prompts_that_were_pasted_are_left_out_as_jupyter_does(
+    box: Path, assignment: Assignment, week: Notebook, pasted: str, meant: str
+):
+    content = solved(week)
+    next(cell for cell in content["cells"] if id_of(cell) == "masks")["source"] = pasted
+    assert script(box, assignment, content).answers["masks"] == meant
+
+
 def test_ordinary_cells_are_the_students(box: Path, tmp_path: Path):
     folder = tmp_path / "source" / CHAPTER
     folder.mkdir(parents=True)
