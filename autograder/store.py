@@ -205,7 +205,10 @@ class Store:
         query = select(*named, SUBMISSION.c.timestamp, *scores).select_from(rows).where(wanted)
         with self._writing() as db:
             found = db.execute(query.group_by(*named, SUBMISSION.c.timestamp)).all()
-        return {(student, notebook): Held(*rest) for student, notebook, *rest in found}
+        return {
+            (student, notebook): Held(when, count, score)
+            for student, notebook, when, count, score in found
+        }
 
     def settle(self) -> None:
         """See that what was saved is on the disk, where a power cut cannot lose it."""
