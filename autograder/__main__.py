@@ -175,7 +175,7 @@ def demo(options: argparse.Namespace) -> int:
     from autograder import release as releasing
 
     course = Course.find()
-    chapters = course.select(options.chapters)
+    chapters = _of_text_sources(course, options.chapters)
     for chapter in chapters:
         releasing.require_fresh(course, chapter)
     taught = demo_class.make_class(course, chapters, course.root / "build" / "demo")
@@ -209,7 +209,7 @@ def bench(options: argparse.Namespace) -> int:
     from autograder import release as releasing
 
     course = Course.find()
-    chapter = course.select([options.chapter] if options.chapter else [])[0]
+    chapter = _of_text_sources(course, [options.chapter] if options.chapter else [])[0]
     chapters = course.chapters() if options.every_chapter else [chapter]
     for one in chapters:
         releasing.require_fresh(course, one)
@@ -222,6 +222,17 @@ def bench(options: argparse.Namespace) -> int:
         students = (options.students or [100])[0]
         timing.bench(course, chapter, students, options.rounds, options.jobs)
     return 0
+
+
+def _of_text_sources(course: Course, names: Sequence[str]) -> list[str]:
+    """These chapters, or all; a course without any is an error."""
+    chapters = course.select(names)
+    if not chapters:
+        raise CourseError(
+            "This command makes a class from the chapters in solutions/, and there are none; "
+            "grade what was handed in with: python -m autograder grade"
+        )
+    return chapters
 
 
 def _taught(options: argparse.Namespace) -> "Class":

@@ -201,9 +201,9 @@ def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
         for cell in notebook.of_kind("solution", "manual")
         if cell.cell_type == "code"
     ]
-    files = tuple(_other_files(folder))
-    digest = _digest(markers, folder, [*paths, *_around(markers), *files], rules)
     read = read_rules(rules, folder.name, questions)
+    files = tuple(_other_files(folder, read.late.listed))
+    digest = _digest(markers, folder, [*paths, *_around(markers), *files], rules)
     return Assignment(folder.name, notebooks, digest, read, files, folder, markers.stand_in)
 
 
@@ -264,11 +264,14 @@ def _around(markers: Markers) -> list[Path]:
     return [path for path in (markers.header, markers.footer) if path is not None]
 
 
-def _other_files(folder: Path) -> Iterator[Path]:
+def _other_files(folder: Path, times: Path | None) -> Iterator[Path]:
+    """What lies beside the notebooks when they run; the list of who handed in when does not."""
+    listed = times and times.resolve()
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         private = any(part.startswith((".", "__pycache__")) for part in inside.parts)
         notebook = path.suffix == ".ipynb" and len(inside.parts) == 1
+        private = private or path.resolve() == listed
         if path.is_file() and not (private or notebook or path.name in NOT_FILES):
             yield path
 

@@ -457,6 +457,8 @@ def _scores(grades: Grades, person: Person) -> Iterable[str]:
 
 
 def _open_and_write(path: Path, writer: Any, grades: Grades) -> None:
+    if path.is_dir():
+        raise CourseError(f"{path} is a folder; name a file, such as {path / 'export.csv'}.")
     text = io.StringIO(newline="")
     writer(grades, text)
     with in_words(path):

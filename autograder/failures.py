@@ -33,12 +33,17 @@ def in_words(where: object) -> Iterator[None]:
 def write_whole(path: Path, text: str) -> None:
     """Write a file beside its place and rename it into it: a whole file or none. May raise OSError.
 
-    A sign that UTF-8 does not have is written as an escape.
+    A sign that UTF-8 does not have is written as an escape. A pipe or a device stays what it is,
+    and is written into.
     """
+    content = text.encode("utf-8", "backslashreplace")
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        path.write_bytes(content)
+        return
     partial = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(text.encode("utf-8", "backslashreplace"))
+        partial.write_bytes(content)
         partial.replace(path)
     except OSError:
         with suppress(OSError):

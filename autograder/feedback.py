@@ -151,12 +151,16 @@ def _heading(cell: PageCell) -> str:
 
 def _answer(cell: PageCell, result: NotebookResult) -> dict[str, Any]:
     source = result.answers.get(cell.grade_id)
+    if source is None and cell.kind == "task":  # a locked one: the answer stands below it
+        below = [text for follows, _, text in result.extra if follows == cell.grade_id]
+        source = "\n\n".join(below) or None
     return {
         "kind": "answer",
         "id": cell.grade_id,
         "by_hand": cell.kind != "solution",
         "points": cell.points,
         "missing": source is None,
+        "task": cell.kind == "task",
         "source": _source(cut(source or "", LONGEST_SOURCE), is_code=cell.cell_type == "code"),
     }
 

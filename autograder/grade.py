@@ -27,7 +27,7 @@ from autograder.warm import Warm
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
     from autograder.engine.pool import Lost
-    from autograder.store import Store
+    from autograder.store import Held, Store
 
 UNTIMED = "timestamp.txt is missing or says no time: this counts as handed in in time"
 MOST_NAMED = 20  # things of one kind on the terminal
@@ -43,6 +43,7 @@ class Summary:
     kept: int = 0  # graded earlier, and nothing has changed since
     zero: int = 0  # of those graded: 0 as a whole, with a reason
     finished: int = 0  # graded by an interrupted run, stored by this one
+    restored: int = 0  # of those kept: the gradebook did not hold them
     untimed: tuple[str, ...] = ()  # of which assignments nobody knows who is late
     strays: tuple[str, ...] = ()  # what was handed in and belongs to no assignment
     troubles: tuple[str, ...] = ()  # what could not be written of single submissions
@@ -53,7 +54,13 @@ class Summary:
         parts += [f"{self.kept} unchanged"] if self.kept else []
         parts += [f"{self.finished} finished from an interrupted run"] if self.finished else []
         parts += [f"{self.zero} of them 0 as a whole, with the reason"] if self.zero else []
-        lines = [", ".join(parts), *_few("not graded", self.strays)]
+        lines = [", ".join(parts)]
+        if self.restored:
+            lines.append(
+                f"{self.restored} of the results were not in the gradebook (was an older one put "
+                "back?); they were stored there again from the journal."
+            )
+        lines += _few("not graded", self.strays)
         lines += _few("lateness not known", self.untimed)
         return "\n".join([*lines, *_few("not written", self.troubles)])
 
@@ -123,6 +130,7 @@ def grade(
             summary.zero += bool(result.reason)
             bar.update()
         summary.finished = grader.finished
+        summary.restored = grader.restored
         summary.troubles = tuple(grader.troubles)
     return summary
 
@@ -145,7 +153,9 @@ class Grader:
         self._store: Store | None = None
         self._saved: list[Result] = []  # in the gradebook, but perhaps not yet safe on the disk
         self._settled = time.monotonic()
+        self._kept: list[tuple[str, str]] = []  # student and assignment of what is unchanged
         self.finished = 0  # results that an interrupted run had left, stored by this one
+        self.restored = 0  # unchanged ones that the gradebook did not hold, stored again
 
     def __enter__(self) -> "Grader":
         return self
@@ -193,6 +203,7 @@ class Grader:
             if again or key != self._journal.key(student, chapter):
                 yield Task(student, chapter, parcel, key)
             else:
+                self._kept.append((student, chapter))
                 kept()
 
     def grade(self, tasks: Iterator[Task]) -> Iterator[Result]:
@@ -208,6 +219,7 @@ class Grader:
             if time.monotonic() > self._settled + SETTLE_SECONDS:
                 self._settle()
             yield graded.result
+        self._restore(store)
         self._settle()
 
     def _key(self, student: str, chapter: str, parcel: Parcel) -> str:
@@ -248,6 +260,22 @@ class Grader:
                 self._journal.stored(result)
             self._saved.clear()
         self._settled = time.monotonic()
+
+    def _restore(self, store: "Store") -> None:
+        """Store again what is unchanged, but not in the gradebook: it was lost or put back."""
+        names = {chapter for _, chapter in self._kept}
+        held = {name: store.held(name) for name in names}
+        for student, chapter in self._kept:
+            graded = self._journal.last(student, chapter)
+            if not self._holds(held[chapter], graded):
+                self._keep(store, graded)
+                self.restored += 1
+        self._kept.clear()
+
+    def _holds(self, held: "Mapping[tuple[str, str], Held]", graded: Graded) -> bool:
+        from autograder.store import holds
+
+        return holds(held, graded, self._assignments[graded.result.assignment])
 
     def _finish(self, store: "Store") -> int:
         """Store what an interrupted run had graded; returns how many."""

@@ -20,10 +20,11 @@ from autograder.assignment import IMPORTS, Assignment, Cell, Notebook
 from autograder.names import shown
 from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
 from autograder.results import Flag
-from autograder.syntax import parse, top_level_names
+from autograder.syntax import facts, parse, top_level_names
 
 MAX_DEPTH = 100  # of lists and objects in a notebook's JSON
 MAX_CONTAINERS = 1_000_000  # of those together
+MAX_PRINTED = 2_000_000  # of those in outputs, which are not read
 MAX_CELLS = 2000
 MAX_SOURCE = 200_000  # characters of one cell
 MAX_TEXT = 2_000_000  # characters of all cells of a notebook
@@ -31,6 +32,9 @@ MAX_PARSED = 400_000  # characters of a notebook that are read as Python to matc
 MAX_BESIDE = 10_000_000  # bytes of all files beside the notebooks that an answer may read
 MAX_NOTES = 50
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+OUTPUTS = re.compile(r'"outputs"\s*:\s*(?=\[)')
+DATA = re.compile(r"(data:[\w/+.;=-]{0,100},)[\w/+%=-]{1000,}+")  # such as a pasted photo
+PROMPT = re.compile(r"\n*+(.*\n)?In \[\d+\]: ")  # on one of the first two lines, as IPython looks
 SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -190,6 +194,7 @@ class _Raw(NamedTuple):
     marks: dict
     tags: tuple[str, ...]
     damage: str  # why its source cannot be used
+    cut: str = ""  # what of it was left out
 
 
 def _script(box: _Box, notebook: Notebook, assignment: Assignment) -> Script:
@@ -295,19 +300,38 @@ def _decode(content: bytes) -> tuple[str, list[str]]:
 
 
 def _json(text: str, name: str) -> Any:
-    depth = count = 0
-    for token in TOKENS.finditer(text):
-        sign = text[token.start()]
-        if sign in "[{":
-            depth, count = depth + 1, count + 1
-        elif sign in "]}":
-            depth -= 1
-        if depth > MAX_DEPTH or count > MAX_CONTAINERS:
-            raise Unreadable(f"{name} is not a notebook (its JSON is nested too deep or too large)")
     try:
-        return json.loads(text, parse_int=_number, strict=False)
+        return json.loads(_bounded(text, name), parse_int=_number, strict=False)
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(f"{name} is not a notebook (it is no JSON text)") from error
+
+
+def _bounded(text: str, name: str) -> str:
+    """The text without what is in cells' outputs, if the rest is neither too deep nor too large."""
+    kept: list[str] = []
+    depth = count = printed = done = 0  # the text is kept, or left out, up to `done`
+    outputs = -1  # where a list of outputs begins
+    outside: int | None = None  # the depth around it, while in one
+    for token in TOKENS.finditer(text):
+        at, sign = token.start(), text[token.start()]
+        if sign in "[{":
+            if at == outputs:
+                kept.append(text[done:at])
+                outside = depth
+            depth += 1
+            printed += outside is not None
+            count += outside is None
+        elif sign in "]}":
+            depth -= 1
+            if depth == outside:
+                done, outside = token.end(), None
+                kept.append("[]")
+        elif outside is None and (found := OUTPUTS.match(text, at)):
+            outputs = found.end()
+        too_deep = depth > MAX_DEPTH and outside is None
+        if too_deep or count > MAX_CONTAINERS or printed > MAX_PRINTED:
+            raise Unreadable(f"{name} is not a notebook (its JSON is nested too deep or too large)")
+    return "".join([*kept, text[done:]])
 
 
 def _number(digits: str) -> int:
@@ -333,27 +357,45 @@ def _raw_cell(cell: dict) -> _Raw:
     marks = metadata.get("nbgrader")
     marks = marks if isinstance(marks, dict) else {}
     tags = metadata.get("tags")
-    source, damage = _source(cell)
+    source, damage, cut = _source(cell)
+    cell_type = _string(cell.get("cell_type")) or "code"
     return _Raw(
-        source=source,
-        cell_type=_string(cell.get("cell_type")) or "code",
+        source=_without_prompts(source) if cell_type == "code" else source,
+        cell_type=cell_type,
         grade_id=_string(marks.get("grade_id")),
         id=_string(cell.get("id")),
         marks=marks,
         tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
         damage=damage,
+        cut=cut,
     )
 
 
-def _source(cell: dict) -> tuple[str, str]:
+def _source(cell: dict) -> tuple[str, str, str]:
+    """A cell's text, why it cannot be used, and what of it was left out."""
     source = cell.get("source", cell.get("input"))
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
-        return "", "its text is damaged (it is neither a text nor a list of lines)"
-    if len(source) > MAX_SOURCE:
-        return "", f"it is longer than {MAX_SOURCE:,} characters"
-    return source, ""
+        return "", "its text is damaged (it is neither a text nor a list of lines)", ""
+    if len(source) <= MAX_SOURCE:
+        return source, "", ""
+    too_long = f"it is longer than {MAX_SOURCE:,} characters"
+    without = DATA.sub(r"\1", source) if cell.get("cell_type") != "code" else source
+    if len(without) > MAX_SOURCE:
+        return "", too_long, ""
+    return without, "", f"its pictures were left out: with them {too_long}"
+
+
+def _without_prompts(source: str) -> str:
+    """A cell without the prompts that were pasted with it: with them it may be Python, too."""
+    if not PROMPT.match(source):
+        return source
+    from IPython.core.inputtransformer2 import ipython_prompt  # which takes its time
+
+    text = source.lstrip("\n")
+    lines = text.splitlines(keepends=True)
+    return "\n" * (len(source) - len(text)) + "".join(ipython_prompt(lines))
 
 
 def _string(value: object) -> str:
@@ -430,8 +472,8 @@ class _Match:
                 f"Locked cells were missing and were put back: {first.grade_id}{others}."
             )
         for index, raw in enumerate(self.cells):
-            if raw.damage and index not in self.taken:
-                self.notes.append(f"Cell {index + 1} was left out: {raw.damage}.")
+            if index not in self.taken:
+                self.notes += _left_out(f"Cell {index + 1}", raw)
         stripped = [
             cell for place, cell in known if place in self.place and not self._marked(place)
         ]
@@ -490,7 +532,22 @@ class _Match:
         """Whether a copy is no other answer, but scratch work or the other half of this one."""
         wanted = set(self._wanted(cell))
         mine, others = (wanted & (self._names_in(n) or set()) for n in (index, best))
-        return cell.answerable and not mine & others
+        return cell.answerable and (not mine & others or self._is_half(index, best, wanted))
+
+    def _is_half(self, index: int, best: int, wanted: set[str]) -> bool:
+        """Whether two copies are one answer that was split, and each needs the other.
+
+        Both may bind a name then, as in two steps to one value.
+        """
+        above, below = sorted((index, best))
+        own = self.cells[index].grade_id
+        between = [raw for raw in self.cells[above + 1 : below] if raw.grade_id != own]
+        if any(raw.source.strip() for raw in between) or self.cells[index].damage:
+            return False
+        first, second = (self._names_in(n) or set() for n in (above, below))
+        if facts(self.cells[below].source).needed & first:
+            return True
+        return bool(wanted & first - second) and bool(wanted - first)
 
     def _put_right(self, solutions: list[tuple[int, Cell]]) -> None:
         """Answers under each other's grade_id go where the names that they define belong."""
@@ -580,6 +637,9 @@ class _Match:
                 self.deleted.append(cell)
             return
         raw = self.cells[index]
+        for words in _left_out(f"The cell {cell.grade_id}", raw) if cell.answerable else ():
+            self.notes.append(words)
+            self.flags.append(Flag("file", f"{self.notebook.name}/{cell.grade_id}", words))
         if not cell.answerable and not _same(raw.source, cell.stub):
             what = "test" if cell.kind == "test" else "locked cell"
             self._flag(cell, f"The {what} {cell.grade_id} was changed.")
@@ -690,6 +750,13 @@ class _Match:
             above = bisect.bisect_left(rows, index)
             found.setdefault(order[above - 1][1] if above else -1, []).append(index)
         return found
+
+
+def _left_out(name: str, raw: _Raw) -> list[str]:
+    """What a student and the person who grades should know of a cell, in a sentence."""
+    if raw.damage:
+        return [f"{name} was left out: {raw.damage}."]
+    return [f"{name}: {raw.cut}."] if raw.cut else []
 
 
 def _forged(marks: dict, true: dict) -> bool:

@@ -115,6 +115,12 @@ class Journal:
                 file.seek(offset)
                 yield _of_line(file.readline())
 
+    def last(self, student: str, assignment: str) -> Graded:
+        """The newest result of a submission that was graded."""
+        with self._path.open("rb") as file:
+            file.seek(self._index[student, assignment].offset)
+            return _of_line(file.readline())
+
     def _append(self, content: dict[str, Any]) -> None:
         """Write a whole line or, where there is no room for it, nothing."""
         end, rest = self._file.tell(), memoryview(_line(content))

@@ -200,6 +200,7 @@ class Late:
     grace_hours: float = 0.0
     trust_timestamp: bool = False
     times: Mapping[str, float] = field(default_factory=dict)  # student -> when, by the LMS
+    listed: Path | None = None  # in which those stand: nothing for students to read
 
     def handed_in(self, student: str, collected: float | None) -> float | None:
         """When a student handed in, if something says so that is trusted.
@@ -541,7 +542,8 @@ def _late(path: Path, assignment: str, table: dict) -> Late:
         if needed and key not in found:
             raise CourseError(f"{path}: [late] has policy {policy} but no {key}; add {key} = ....")
     if "times" in found:
-        found["times"] = _times(path.parent / found["times"], assignment)
+        found["listed"] = path.parent / found["times"]
+        found["times"] = _times(found["listed"], assignment)
     return Late(**found)
 
 
@@ -554,6 +556,8 @@ def _times(path: Path, assignment: str) -> dict[str, float]:
         if row.get("assignment", assignment) != assignment:
             continue
         try:
+            if not (row["submitted"] or "").strip():
+                continue  # who handed nothing in: nothing is known of when
             when = moment(row["submitted"])
             times[row["student"]] = max(when, times.get(row["student"], when))
         except (KeyError, TypeError, ValueError) as error:

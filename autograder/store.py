@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table, bindparam, event, select
+from sqlalchemy import Connection, Table, bindparam, event, func, select
 from sqlalchemy.engine import Row
 
 from autograder.assignment import Assignment, Cell, Notebook
@@ -41,6 +41,8 @@ _alembics_answer = api.get_alembic_version
 NO_RESPONSE = "No response."  # nbgrader's words
 # Times that every database, time zone and extension can take; what is beyond them counts as them.
 EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1900, 9000))
+
+NEAR = 1e-6  # sums of the same scores may differ by so much
 
 
 def _table(model: Any) -> Table:
@@ -181,19 +183,32 @@ class Store:
     def _enter_result(self, graded: Graded, assignment: Assignment) -> None:
         """Put one result into the gradebook, all of it or nothing."""
         result = graded.result
-        found = {notebook.name: notebook for notebook in result.notebooks}
         late = assignment.rules.late
         with self._writing() as db:
             submission = self._submission(db, graded, late)
             extension = (submission.extension or timedelta()).total_seconds()
             seconds = late.seconds_late(result.student, graded.collected, extension)
-            for notebook in assignment.notebooks:
-                outcome = found.get(notebook.name) or NotebookResult(notebook.name, reason="none")
-                rows = _rows(notebook, outcome, result.reason or outcome.reason)
-                known = self._known[assignment.name, notebook.name]
+            for name, rows in _all_rows(result, assignment):
+                known = self._known[assignment.name, name]
                 id, score = _save_notebook(db, submission.id, known, rows)
                 penalty = min(late.penalty(score, seconds), score) if score > 0 else 0.0
                 _update(db, SUBMITTED, [{"id": id, "late_submission_penalty": penalty or None}])
+
+    def held(self, assignment: str) -> dict[tuple[str, str], "Held"]:
+        """What the gradebook says of an assignment, by student and notebook."""
+        scores = func.count(GRADE.c.auto_score), func.coalesce(func.sum(GRADE.c.auto_score), 0.0)
+        named = SUBMISSION.c.student_id, NOTEBOOK.c.name
+        rows = SUBMITTED.join(NOTEBOOK, SUBMITTED.c.notebook_id == NOTEBOOK.c.id)
+        rows = rows.join(SUBMISSION, SUBMITTED.c.assignment_id == SUBMISSION.c.id)
+        rows = rows.outerjoin(GRADE, GRADE.c.notebook_id == SUBMITTED.c.id)
+        wanted = SUBMISSION.c.assignment_id == self._ids[assignment]
+        query = select(*named, SUBMISSION.c.timestamp, *scores).select_from(rows).where(wanted)
+        with self._writing() as db:
+            found = db.execute(query.group_by(*named, SUBMISSION.c.timestamp)).all()
+        return {
+            (student, notebook): Held(when, count, score)
+            for student, notebook, when, count, score in found
+        }
 
     def settle(self) -> None:
         """See that what was saved is on the disk, where a power cut cannot lose it."""
@@ -215,10 +230,32 @@ class Store:
             _add_student(db, student, earlier(result.student))
         keys = {"assignment_id": self._ids[result.assignment], "student_id": student}
         id = _one(db, SUBMISSION, **keys) or _add(db, SUBMISSION, **keys)
-        when = late.handed_in(result.student, graded.collected)
-        if (when := graded.collected if when is None else when) is not None:
-            _update(db, SUBMISSION, [{"id": id, "timestamp": moment(when)}])
+        if when := _when(graded, late):
+            _update(db, SUBMISSION, [{"id": id, "timestamp": when}])
         return db.execute(select(SUBMISSION).where(SUBMISSION.c.id == id)).one()
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the gradebook says of one notebook that was handed in."""
+
+    when: datetime | None
+    count: int  # of scores that the grader gave
+    score: float  # those together
+
+
+def holds(held: Mapping[tuple[str, str], Held], graded: Graded, assignment: Assignment) -> bool:
+    """Whether a gradebook says what this result does; it may be an older one that was put back."""
+    result = graded.result
+    when = _when(graded, assignment.rules.late)
+    for name, rows in _all_rows(result, assignment):
+        scores = [score for score in rows.scores.values() if score is not None]
+        found = held.get((plain(result.student), name))
+        if not found or found.count != len(scores) or abs(found.score - sum(scores)) > NEAR:
+            return False
+        if when and (not found.when or abs((found.when - when).total_seconds()) > 1):
+            return False
+    return True
 
 
 def open_book(taught: "Class") -> api.Gradebook:
@@ -239,6 +276,13 @@ def moment(seconds: float) -> datetime | None:
         return None
     within = min(max(seconds, EARLIEST), LATEST)
     return datetime.fromtimestamp(within, UTC).replace(tzinfo=None)
+
+
+def _when(graded: Graded, late: Late) -> datetime | None:
+    """When it was handed in, as the gradebook is to say it; None if nothing says so."""
+    when = late.handed_in(graded.result.student, graded.collected)
+    when = graded.collected if when is None else when
+    return None if when is None else moment(when)
 
 
 def write_files(taught: "Class", graded: Graded, assignment: Assignment) -> None:
@@ -300,6 +344,14 @@ class _Rows:
 
     scores: Mapping[str, float | None]  # None: to be graded by hand
     comments: Mapping[str, str | None]
+
+
+def _all_rows(result: Result, assignment: Assignment) -> Iterator[tuple[str, _Rows]]:
+    """The same of every notebook of the assignment, by name, also if it was not handed in."""
+    found = {notebook.name: notebook for notebook in result.notebooks}
+    for notebook in assignment.notebooks:
+        outcome = found.get(notebook.name) or NotebookResult(notebook.name, reason="none")
+        yield notebook.name, _rows(notebook, outcome, result.reason or outcome.reason)
 
 
 def _rows(notebook: Notebook, outcome: NotebookResult, reason: str) -> _Rows:

@@ -47,6 +47,7 @@ MIN_SECONDS, SLOWEST = 20, 10_000_000  # of processor time for an archive; bytes
 MAX_NESTED = 50_000_000  # bytes of an archive in an archive
 MAX_INNER = 5000  # archives in an archive
 INNER = ".unpacked"  # ends the name of a folder that was an archive in an archive
+BLACKBOARD = re.compile(r"(?P<day>\d{4}-\d\d?-\d\d?)[- ](?P<time>\d\d?-\d\d?(-\d\d?)?)", re.ASCII)
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, gzip.BadGzipFile)
 
 
@@ -415,9 +416,10 @@ class SafeCollector(FileNameCollectorPlugin):
             whose = f"comes from {owner.student!r}" if owner.student else whose
             self.log.error("%s was left out: it names %r, but %s", submitted_file, student, whose)
             return None
-        found["timestamp"] = owner.time
-        if not _is_a_time(owner.time):
-            del found["timestamp"]
+        found.pop("timestamp", None)
+        if time := _time(owner.time):
+            found["timestamp"] = time
+        else:
             self._untimed.add(student)
         seen = self._seen.setdefault(student, _Collected())
         # without times nothing says which is the newer one
@@ -552,10 +554,16 @@ def _stays_inside(student: str, notebook: str) -> bool:
     return not odd and "/" not in student and not any(name.endswith(".ipynb") for name in folders)
 
 
-def _is_a_time(text: object) -> bool:
+def _time(text: str | None) -> str:
+    """A time as nbgrader reads it rightly; empty if it is none.
+
+    What Blackboard writes, it takes for a day and an offset.
+    """
+    if text and (found := BLACKBOARD.fullmatch(text)):
+        text = f"{found['day']} {found['time'].replace('-', ':')}"
     with suppress(ValueError, OverflowError, TypeError):
-        return isinstance(text, str) and bool(text) and parse_utc(text) is not None
-    return False
+        return text if text and parse_utc(text) is not None else ""
+    return ""
 
 
 def _stem(path: Path) -> Path:

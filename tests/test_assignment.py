@@ -50,6 +50,20 @@ def check(source: str, id: str = "t", points: object = 1) -> dict:
     return cell(source, id, grade=True, points=points)
 
 
+def test_the_list_of_times_lies_in_no_sandbox(tmp_path: Path):
+    folder = tmp_path / "a"
+    folder.mkdir()
+    (folder / "data.csv").write_text("1\n")
+    (folder / "times.csv").write_text("student,submitted\nada,2026-03-01T12:00:00Z\n")
+    (folder / "rules.toml").write_text('[late]\ntimes = "./times.csv"\n')
+    before = make(folder, answer("f = 1"))
+    assert [path.name for path in before.files] == ["data.csv"]
+    (folder / "times.csv").write_text("student,submitted\nada,2026-03-02T12:00:00Z\n")
+    after = make(folder, answer("f = 1"))
+    assert after.digest == before.digest  # a grade depends on its own student's time alone
+    assert after.rules.late.times != before.rules.late.times
+
+
 @pytest.mark.parametrize(
     "odd",
     ["x", {"source": None}, {"source": [1]}, {"metadata": []}, {"cell_type": 1}]

@@ -140,6 +140,27 @@ def test_the_reference_gets_everything(task: Any) -> None:
     assert worker.rehearse(made.assignment, made.zygote).complaints == []
 
 
+def test_two_notebooks_may_have_cells_of_one_name(task: Any) -> None:
+    made = task(CHAIN[:2])
+    (one,) = made.assignment.notebooks
+    text = (made.assignment.folder / "small.ipynb").read_text(encoding="utf-8")
+    other = made.assignment.folder / "other.ipynb"
+    other.write_text(text.replace("square(", "cube(").replace("x * x", "x * x * x"))
+    assignment = read_assignment(made.assignment.folder)
+    assert [notebook.name for notebook in assignment.notebooks] == ["other", one.name]
+    (complaint,) = worker.rehearse(assignment, made.zygote).complaints
+    assert complaint.startswith("small/other, test t_square")
+    other.write_text(text.replace('"t_square"', '"t_other"'))
+    assignment = read_assignment(made.assignment.folder)
+    assert worker.rehearse(assignment, made.zygote).complaints == []
+
+
+def test_a_test_that_gives_the_reference_a_part_of_its_points_is_named(task: Any) -> None:
+    made = task([*CHAIN[:1], ("t_square", "square(1) / 2", 2)])
+    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
+    assert complaint == "small/small, test t_square: the reference gets 0.5 of 2 points."
+
+
 def test_a_rehearsal_tells_what_each_test_costs(task: Any) -> None:
     many = "for k in range(40): assert square(k) == k * k"
     made = task([*CHAIN[:1], ("t_many", many, 1), *CHAIN[4:]])
@@ -934,6 +955,27 @@ def f(of, x):
         pass
     return of(x)
 """
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("where", ["seen", "hidden"])
+def test_a_test_that_takes_names_from_one_with_a_hidden_part_accuses_nobody(
+    task: Any, where: str, shared: bool
+) -> None:
+    seen, hidden = ("cc = 3", "pass") if where == "seen" else ("pass", "cc = 3")
+    second = [("g", "def g(x):\n    return x")] if shared else []
+    made = task(
+        [
+            ("f", "def f(x):\n    return x + 1"),
+            ("t_one", f"{seen}\nassert f(1) == 2" + HIDDEN_PART.format(hidden), 1),
+            *second,
+            ("t_two", "assert f(cc) == 4, 'f(3) is 4'", 1),
+        ]
+    )
+    assert made.scores() == {"t_one": 1, "t_two": 1}
+    told = made.verdicts(f="def f(x):\n    return 2 if x == 1 else 7")["t_two"]
+    assert told.score == 0 and "NameError" not in told.told + told.said
+    assert ("f(3) is 4" in told.told) == (where == "seen"), told
 
 
 def test_a_claim_of_the_visible_part_that_is_met_in_the_hidden_one_is_hidden(task: Any) -> None:

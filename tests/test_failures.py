@@ -203,3 +203,32 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path):
     with pytest.raises(OSError):
         write_whole(tmp_path / "c", "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are POSIX's")
+def test_a_device_or_a_pipe_is_written_into_and_stays(tmp_path: Path):
+    link, pipe = tmp_path / "null", tmp_path / "pipe"
+    link.symlink_to(os.devnull)
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(link, "text")
+    write_whole(pipe, "text")
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+    assert link.is_symlink() and pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["null", "pipe"]
+
+
+@pytest.mark.parametrize("out", [".", "", "submitted"])
+def test_an_export_to_a_folder_is_one_sentence(taught: Class, out: str):
+    Gradebook(taught.database).close()
+    status, said = run(taught, "export", "canvas", "--out", out)
+    assert status == 2 and said.startswith("error: ") and "is a folder; name a file" in said
+
+
+@pytest.mark.parametrize("command", ["demo", "bench"])
+def test_a_command_for_text_sources_is_one_sentence_elsewhere(made: Class, command: str):
+    words = [sys.executable, "-m", "autograder", command]
+    done = subprocess.run(words, cwd=made.course.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert "there are none" in done.stderr

@@ -262,6 +262,17 @@ def test_an_answer_that_is_missing_is_said_to_be():
     assert "There is none in your notebook" in text_of(replace(RESULT, answers={}))
 
 
+def test_what_was_written_below_a_locked_task_is_shown_and_not_said_to_be_missing():
+    task = Cell("draw", "task", "Draw a picture.", "markdown", 5.0)
+    notebook = Notebook((*NOTEBOOK.cells, task))
+    extra = (("draw", "markdown", "My picture: below"), ("why", "markdown", "not this one"))
+    html = page(replace(RESULT, extra=extra), notebook, "lena")
+    assert "My picture: below" in html and "not this one" not in html
+    assert "There is none" not in html
+    html = page(RESULT, notebook, "lena")
+    assert "none right below the task" in html and "none in your notebook" not in html
+
+
 def test_a_notebook_that_could_not_be_graded_gets_the_reason():
     html = page(replace(RESULT, reason="it is not a notebook."), NOTEBOOK, "lena")
     assert "could not be run: it is not a notebook.</p>" in html and "1.1 Totals" not in html

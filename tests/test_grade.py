@@ -59,6 +59,26 @@ def test_only_what_is_new_or_changed_is_graded(taught: Class):
 
 
 @linux
+def test_what_the_gradebook_lost_is_stored_again(taught: Class):
+    root = taught.course.root
+    who = ["ada", "bela", "dana"]
+    grade(taught, [NAME], students=who, progress=False)
+    gradebook = taught.folder / "gradebook.db"
+    backup = gradebook.read_bytes()
+    hand_in(root, "dana", RIGHT)
+    hand_in(root, "bela", {"third": RIGHT["third"], "why": "So."})  # which is worth less
+    grade(taught, [NAME], progress=False)
+    whole = scores(taught)
+    for lost in (lambda: gradebook.write_bytes(backup), gradebook.unlink):
+        lost()
+        summary = grade(taught, [NAME], progress=False)
+        assert (summary.graded, summary.kept) == (0, 5) and scores(taught) == whole
+        assert "not in the gradebook" in summary.words()
+        again = grade(taught, [NAME], progress=False)
+        assert again.restored == 0 and "gradebook" not in again.words()
+
+
+@linux
 def test_a_changed_test_is_enough_to_grade_again(taught: Class):
     grade(taught, [NAME], students=["ada"], progress=False)
     path = taught.course.root / "source" / NAME / "numbers.ipynb"

@@ -271,6 +271,44 @@ def test_of_several_copies_the_last_that_is_an_answer_counts(
     assert all("padding_mask" not in c.source for c in found.cells if c.kind == "extra")
 
 
+ROOT = "def causal_mask(n): return 1"
+BOTH = f"{ROOT}\ndef padding_mask(a, b): return 2"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (BOTH, "padding_mask = print(padding_mask)"),  # a step further
+        (f"{ROOT}\nk = 1", f"{BOTH}\nk += 1"),
+        ("SIZE = 3\n" + BOTH, f"{ROOT}\ndef padding_mask(a, b): return SIZE"),
+        ("def padding_mask(a, b): return causal_mask(0)\nk = 1", ROOT),
+    ],
+)
+def test_both_halves_of_a_split_cell_run_in_order(
+    box: Path, assignment: Assignment, week: Notebook, first: str, second: str
+):
+    content = solved(week)
+    cells = content["cells"]
+    place = next(n for n, cell in enumerate(cells) if id_of(cell) == "masks")
+    cells[place : place + 1] = [cells[place] | {"source": half} for half in (first, second)]
+    found = script(box, assignment, content)
+    ran = [c.source for c in found.cells]
+    assert ran.index(first) + 1 == ran.index(second)
+    assert found.answers["masks"] in (first, second)
+
+
+@pytest.mark.parametrize(
+    "second", [BOTH.replace("2", "3"), BOTH.replace("2", "padding_mask(b, a)")]
+)
+def test_a_second_answer_is_no_half(box: Path, assignment: Assignment, week: Notebook, second: str):
+    content = solved(week)
+    cells = content["cells"]
+    place = next(n for n, cell in enumerate(cells) if id_of(cell) == "masks")
+    cells[place : place + 1] = [cells[place] | {"source": half} for half in (BOTH, second)]
+    found = script(box, assignment, content)
+    assert found.answers["masks"] == second and BOTH not in [c.source for c in found.cells]
+
+
 def test_an_answer_in_a_cell_of_its_own_is_found(box: Path, assignment: Assignment, week: Notebook):
     content = released()
     source = week.cell("masked-softmax").source
@@ -300,6 +338,71 @@ def test_an_unreadable_cell_costs_only_itself(
     found = script(box, assignment, content)
     assert list(found.damaged) == ["masks"] and "cannot be read" in found.damaged["masks"]
     assert found.answers["scores"] == week.cell("scores").source
+
+
+@pytest.mark.parametrize(
+    ("picture", "kept"),
+    [
+        (
+            "data:image/png;base64," + "iVBO/+" * 50_000,
+            "See\n![p](data:image/png;base64,) Because.",
+        ),
+        ("word " * 60_000, ""),
+    ],
+)
+def test_a_written_answer_that_is_too_long_is_said_to_be_and_loses_its_pictures_first(
+    box: Path, tmp_path: Path, picture: str, kept: str
+):
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    marks = {"grade": True, "locked": False, "solution": True, "schema_version": 3, "points": 2}
+    metadata = {"nbgrader": marks | {"grade_id": "why"}}
+    cells = [{"cell_type": "markdown", "metadata": metadata, "source": "YOUR ANSWER HERE"}]
+    content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 0}
+    (folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    assignment = read_assignment(folder)
+    cells[0] = cells[0] | {"source": f"See\n![p]({picture}) Because."}
+    found = script(box, assignment, content)
+    assert found.answers["why"] == kept
+    (note,), (flag,) = found.notes, found.flags
+    assert flag.words == note and "The cell why" in note and "longer than 200,000" in note
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    ["[" * 5000 + "]" * 5000, "[" + "[]," * 1_100_000 + "{}]", '[{"]": "\\"]", "outputs": []}]'],
+)
+def test_outputs_decide_nothing(box: Path, assignment: Assignment, week: Notebook, outputs: str):
+    content = solved(week)
+    for cell in content["cells"][:12]:
+        cell["outputs"] = ["?"] if cell is content["cells"][9] else []
+    text = json.dumps(content).replace('"outputs": ["?"]', f'"outputs" : {outputs}')
+    found = script(box, assignment, text.encode())
+    assert len(text) > 1 and right(found, week) and not found.notes
+
+
+@pytest.mark.parametrize("torn", ['"outputs": [', '"outputs": [}', '"outputs": ["'])
+def test_outputs_without_an_end_are_no_notebook(box: Path, assignment: Assignment, torn: str):
+    put(box, b'{"cells": [{' + torn.encode())
+    assert "no JSON text" in read(box, assignment).reason
+
+
+@pytest.mark.parametrize(
+    ("pasted", "meant"),
+    [
+        ("In [3]: k = [2, 4]", "k = [2, 4]"),
+        ("\n\nIn [3]: k = 2\nIn [4]: m = 3\n", "\n\nk = 2\nm = 3\n"),
+        ("# pasted\nIn [12]: k = 2", "# pasted\nk = 2"),
+        ("In [1]: def f():\n   ...:     return 1\n", "def f():\n    return 1\n"),
+        ("In = [0]\nx = In[0]", "In = [0]\nx = In[0]"),
+    ],
+)
+def test_prompts_that_were_pasted_are_left_out_as_jupyter_does(
+    box: Path, assignment: Assignment, week: Notebook, pasted: str, meant: str
+):
+    content = solved(week)
+    next(cell for cell in content["cells"] if id_of(cell) == "masks")["source"] = pasted
+    assert script(box, assignment, content).answers["masks"] == meant
 
 
 def test_ordinary_cells_are_the_students(box: Path, tmp_path: Path):

@@ -553,6 +553,15 @@ def test_the_lms_knows_better_than_the_folder(tmp_path: Path):
             read_rules(tmp_path / "rules.toml", "week", [])
 
 
+@pytest.mark.parametrize("line", ["zoe", "zoe,week", "zoe,week, "])
+def test_who_has_no_time_in_the_list_is_named_and_the_others_are_graded(tmp_path: Path, line: str):
+    rows = f"student,assignment,submitted\n{line}\nada,week,2026-03-02T12:00:00+00:00\n"
+    (tmp_path / "times.csv").write_text(rows, encoding="utf-8")
+    text = '[late]\npolicy = "zero"\ndue = 2026-03-01T12:00:00Z\ntimes = "times.csv"\n'
+    late = read_rules(write(tmp_path, text), "week", []).late
+    assert set(late.times) == {"ada"} and "(zoe)" in late.unknown(["ada", "zoe"])
+
+
 def test_a_list_of_times_has_names_as_they_are_or_as_people_read_them():
     times = {"DOM\\user": 1.0, "M\\xfcller": 2.0}
     late = Late("zero", datetime(2026, 3, 1, tzinfo=UTC), times=times)

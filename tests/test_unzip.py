@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nbgrader.utils import parse_utc
 
 from autograder import unzip
 from autograder.course import CourseError
@@ -470,7 +471,28 @@ def test_the_system_and_not_the_student_says_when_it_was(work: str, ending: str)
         names = [f"ps1_eve_attempt_{LATER}_{mine}", f"ps1_eve_attempt_{LATER}_w/{mine}"]
     for name in names:
         found = collector.collect(f"/my_x/{name}")
-        assert found and (found["student_id"], found["timestamp"]) == ("eve", LATER), name
+        assert found and (found["student_id"], found["timestamp"]) == (
+            "eve",
+            "2027-01-01 00:00:00",
+        ), name
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("2016-01-30-15-30-10", "2016-01-30 15:30:10"),  # the documented example
+        ("2026-02-28-23-59", "2026-02-28 23:59:00"),
+        ("2016-01-30", "2016-01-30 00:00:00"),
+        ("2016-01-30-25-30-10", None),
+        ("2016-13-30-15-30-10", None),
+    ],
+)
+def test_a_time_in_a_files_name_is_read_as_blackboard_means_it(text: str, meant: str | None):
+    collector = SafeCollector(named_regexp=MANUAL)
+    found = collector.collect(f"/x/ps1_ada_attempt_{text}_ps1.ipynb")
+    assert found
+    time = found.get("timestamp")
+    assert (time and str(parse_utc(time))) == meant
 
 
 def test_an_archives_name_hands_in_nothing_for_somebody_else():

@@ -196,7 +196,11 @@ def prepare(assignment: Assignment) -> None:
 
 
 def runs(
-    assignment: Assignment, answers: Mapping[str, str], zygote: Zygote, questions: Sequence[str]
+    assignment: Assignment,
+    answers: Mapping[str, str],
+    zygote: Zygote,
+    questions: Sequence[str],
+    only: Notebook | None = None,
 ) -> dict[str, TestRun]:
     """How the tests of some questions go with these answers, the reference elsewhere.
 
@@ -205,9 +209,10 @@ def runs(
         answers: source by grade_id of a solution cell.
         zygote: where processes come from.
         questions: grade_ids of solution cells whose tests are run.
+        only: the notebook they are in; another one may have cells of the same grade_ids.
     """
     found: dict[str, TestRun] = {}
-    for notebook in assignment.notebooks:
+    for notebook in assignment.notebooks if only is None else (only,):
         wanted = {t for g in notebook.groups if set(g.solutions) & set(questions) for t in g.tests}
         if not wanted:
             continue
@@ -231,14 +236,15 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> Rehearsal:
     complaints = found.complaints
     for notebook in assignment.notebooks:
         solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
-        for run in runs(assignment, {}, zygote, solutions).values():
+        for run in runs(assignment, {}, zygote, solutions, notebook).values():
             found.costs[run.test] = run.calls, run.work
             if _is_no_number(run):
                 continue  # nbgrader gives full points then, and so do we
-            if run.status != "passed" or run.score != notebook.cell(run.test).points:
-                complaints.append(f"{assignment.name}/{notebook.name}, {_complaint(run)}")
+            points = notebook.cell(run.test).points
+            if run.status != "passed" or run.score != points:
+                complaints.append(f"{assignment.name}/{notebook.name}, {_complaint(run, points)}")
         stubs = {id: notebook.cell(id).stub for id in solutions}
-        for run in runs(assignment, stubs, zygote, solutions).values():
+        for run in runs(assignment, stubs, zygote, solutions, notebook).values():
             if run.score:
                 complaints.append(
                     f"{assignment.name}/{notebook.name}, test {run.test}: the untouched release "
@@ -247,8 +253,10 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> Rehearsal:
     return found
 
 
-def _complaint(run: TestRun) -> str:
+def _complaint(run: TestRun, points: float) -> str:
     """Why a test cannot be used, for the instructor."""
+    if run.status == "passed":
+        return f"test {run.test}: the reference gets {run.score:g} of {points:g} points."
     first = run.message.partition("\n")[0] or run.error
     if run.error == BrokenCell.__name__:
         return f"test {run.test}: {first}; tests run in a process of their own, so mend the cell."
@@ -526,16 +534,41 @@ class Work:
 
     def run_visible(self, wanted: Collection[str]) -> list[TestRun]:
         """Run all cells, and the visible part of some tests under the same conditions."""
+        before = {test: self._visible_before(test) for test in wanted}
+        told = {test for test, earlier in before.items() if earlier is not None}
+        needed = told.union(*(before[test] or () for test in told))
 
         def tests(batch: Sequence[str]) -> list[TestRun]:
             found: list[TestRun] = []
-            for test in [test for test in batch if test in wanted]:
-                group = next(g for g in self.notebook.groups if test in g.tests)
+            for group in self.notebook.groups:
+                here = [test for test in group.tests if test in batch and test in needed]
+                if not here:
+                    continue
                 with suppress(Gone, Exception):  # what cannot be told in private is not told
-                    found += [self._explained(group, run) for run in self._group(group, [test], {})]
+                    runs = self._group(group, here, {})
+                    found += [self._explained(group, run) for run in runs if run.test in told]
             return found
 
         return self._in_order(tests)
+
+    def _visible_before(self, test: str) -> list[str] | None:
+        """Tests whose visible parts give names to this one's; None if a hidden part gives one."""
+        order = [cell.grade_id for cell in self.notebook.of_kind("test")]
+        group = next(g for g in self.notebook.groups if test in g.tests)
+        shared = set(self.notebook.shared_names.get(test, ()))
+        needed = facts(self._test_cell(test, visible=True).source).needed
+        found: list[str] = []
+        for earlier in reversed(order[: order.index(test)]):
+            wanted = needed if earlier in group.tests else needed & shared
+            given = wanted & facts(self.notebook.cell(earlier).source).bound
+            seen = facts(self._test_cell(earlier, visible=True).source)
+            if given - seen.bound:
+                return None
+            if given:
+                found.append(earlier)
+                needed = (needed - given) | seen.needed
+                shared |= set(self.notebook.shared_names.get(earlier, ()))
+        return found
 
     def _in_order(self, tests: Callable[[Sequence[str]], list[TestRun]]) -> list[TestRun]:
         """Run the cells, and after them, batch by batch, the tests that follow them."""
@@ -1131,11 +1164,15 @@ class Work:
         """A test whose last line is no number with the reference either counts as nbgrader does."""
         if self.own or not _is_no_number(run):
             return run
-        reference = runs(self.assignment, {}, self.zygote, group.solutions).get(run.test)
+        reference = self._own_runs(group).get(run.test)
         if reference is None or not _is_no_number(reference):
             return run
         points = float(self.notebook.cell(run.test).points)
         return replace(run, status="passed", score=points, error="", message="")
+
+    def _own_runs(self, group: Group) -> dict[str, TestRun]:
+        """How a question's tests go with the reference."""
+        return runs(self.assignment, {}, self.zygote, group.solutions, self.notebook)
 
     def _reference_is_steady(self, group: Group, test: str) -> bool:
         """Whether the reference gives the same when it is asked in another order."""
@@ -1148,8 +1185,7 @@ class Work:
         reference = self._known_reference(test)
         if reference is None:
             if group not in self.references:
-                own = runs(self.assignment, {}, self.zygote, group.solutions)
-                self.references[group] = own
+                self.references[group] = self._own_runs(group)
             run = self.references[group].get(test)
             return run.transcript if run is not None else ()
         return reference
