@@ -221,3 +221,12 @@ def from_the_shapes(n, d_model, d_ff):
     shapes = [(d_model, d_ff), (d_ff, d_model)]
     parameters = sum((rows + 1) * columns for rows, columns in shapes)
     return parameters, sum(n * rows * columns for rows, columns in shapes)
+
+
+@variant("feed-forward-cost")
+def map_by_map(n, d_model, d_ff):
+    def linear(inputs, outputs):
+        return outputs * (inputs + 1), n * inputs * outputs
+
+    (first, work), (second, more) = linear(d_model, d_ff), linear(d_ff, d_model)
+    return first + second, work + more

@@ -205,6 +205,23 @@ def by_shapes(source_vocab, target_vocab, d_model, num_layers, d_ff, norm_first=
     return sum(math.prod(shape) for shape in shapes + tables)
 
 
+@variant("count-parameters")
+def part_by_part(
+    source_vocab, target_vocab, d_model, num_layers, d_ff, norm_first=False, tied=True
+):
+    def linear(inputs, outputs, bias):
+        return inputs * outputs + (outputs if bias else 0)
+
+    norm = d_model + d_model
+    attention = sum(linear(d_model, d_model, bias=False) for _ in "qkvo")
+    network = linear(d_model, d_ff, bias=True) + linear(d_ff, d_model, bias=True)
+    total = num_layers * ((attention + norm) + (network + norm))  # the encoder
+    total += num_layers * (2 * (attention + norm) + (network + norm))  # the decoder
+    total += 2 * norm * bool(norm_first)
+    total += target_vocab * d_model * (1 if tied else 2)
+    return total if tied and source_vocab == target_vocab else total + source_vocab * d_model
+
+
 # 10.4 The average of checkpoints
 
 
