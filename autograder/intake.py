@@ -313,10 +313,11 @@ def _bounded(text: str, name: str) -> str:
     outputs = -1  # where a list of outputs begins
     outside: int | None = None  # the depth around it, while in one
     for token in TOKENS.finditer(text):
-        at, sign = token.start(), text[token.start()]
+        start = token.start()
+        sign = text[start]
         if sign in "[{":
-            if at == outputs:
-                kept.append(text[done:at])
+            if start == outputs:
+                kept.append(text[done:start])
                 outside = depth
             depth += 1
             printed += outside is not None
@@ -326,7 +327,7 @@ def _bounded(text: str, name: str) -> str:
             if depth == outside:
                 done, outside = token.end(), None
                 kept.append("[]")
-        elif outside is None and (found := OUTPUTS.match(text, at)):
+        elif outside is None and (found := OUTPUTS.match(text, start)):
             outputs = found.end()
         too_deep = depth > MAX_DEPTH and outside is None
         if too_deep or count > MAX_CONTAINERS or printed > MAX_PRINTED:

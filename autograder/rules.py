@@ -18,7 +18,8 @@ nbgrader alone manages, in source/<assignment>/rules.toml. All of it is optional
     due = 2026-03-01T23:59:00+01:00
     rate = 0.1                    # of the score, for each day begun after the due time
     grace_hours = 2               # this late is not late
-    times = "times.csv"           # from the LMS: columns student and submitted, perhaps assignment
+    times = "../times.csv"        # from the LMS: columns student and submitted, perhaps assignment;
+                                  # not in the assignment's folder, which nbgrader hands out
     trust_timestamp = false       # true: believe timestamp.txt; safe after zip_collect alone
 
     [files]
@@ -151,9 +152,8 @@ ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries 
 ALL = -1  # statements of a cell
 UNKNOWN = "*"  # the name of a module whose text is written to a file of any name
 SHAPE = re.compile(r"(?:\.\.\.|[\w\s*#?+/=-])*")  # of an array, in which no code is hidden
-MODULE = re.compile(
-    r"(?:\w+://)?([^\W\d]\w*(?:\.\w+)*)"
-)  # a module's name, as some loaders take it
+# A module's name, as some loaders take it.
+MODULE = re.compile(r"(?:\w+://)?([^\W\d]\w*(?:\.\w+)*)")
 COMPUTED = "getattr with a computed name"
 ENCODING = re.compile(r"\A((?:.*\n)?[ \t\f]*)#.*coding[:=].*")  # what names a module's
 DAY = 86400
@@ -1187,15 +1187,11 @@ class _Search:
         if not walked.is_getattr(node):
             return
         texts = self._spelt(node.args[1], holds) if len(node.args) > 1 else None
-        first = node.args[0] if node.args else node
         if texts is None:
-            begun = not isinstance(first, ast.Starred) and not _origins(first, self.aliases)
-            begun = (
-                begun and len(node.args) > 1 and self._leads_nowhere(walked.prefix(node.args[1]))
-            )
-            if "getattr" not in self.allow and not begun:
+            if "getattr" not in self.allow and not self._is_begun_well(node):
                 yield COMPUTED
             return
+        first = node.args[0]
         for text in texts:
             origins = {f"{origin}.{text}" for origin in _origins(first, self.aliases)}
             yield from sorted(origin for origin in origins if self._forbidden(origin))
@@ -1203,19 +1199,28 @@ class _Search:
             if (not origins and method) or text in BY_TEXT_ATTRIBUTES:
                 yield text
 
+    def _is_begun_well(self, node: ast.Call) -> bool:
+        """Whether a computed name of some value begins as nothing that is forbidden does."""
+        if len(node.args) < 2 or isinstance(node.args[0], ast.Starred):
+            return False
+        if _origins(node.args[0], self.aliases):
+            return False
+        return self._leads_nowhere(walked.prefix(node.args[1]))
+
     def _modules_in(self, node: ast.Call) -> Iterator[str]:
         """Modules that may not be used, and that a call may load by the texts it is handed."""
         given = [] if getattr(node.func, "id", "") == "print" else node.args
-        for text in filter(None, map(walked.text, (*given, *(w.value for w in node.keywords)))):
-            if match := MODULE.fullmatch(text):
-                named = match[1]
-                first, dot, _ = named.partition(".")
-                covered = [
-                    one for one in self.forbid if named == one or named.startswith(f"{one}.")
-                ]
-                loads = any("." in one or _is_installed(one) for one in covered)
-                if loads or (dot and first in BY_TEXT_MODULES and first not in ORDINARY):
-                    yield named
+        texts = map(walked.text, (*given, *(word.value for word in node.keywords)))
+        named = [match[1] for text in texts if text and (match := MODULE.fullmatch(text))]
+        yield from filter(self._may_not_load, named)
+
+    def _may_not_load(self, name: str) -> bool:
+        """Whether this is a module that is forbidden, or one that evaluates texts."""
+        first, dot, _ = name.partition(".")
+        covered = [one for one in self.forbid if name == one or name.startswith(f"{one}.")]
+        if any("." in one or _is_installed(one) for one in covered):
+            return True
+        return bool(dot) and first in BY_TEXT_MODULES and first not in ORDINARY
 
     def _spelt(self, node: ast.expr, holds: Statement) -> list[str] | None:
         """The names that a text may be; None if it is computed."""
