@@ -474,6 +474,65 @@ def test_an_optimiser_of_the_test_trains_the_answers_model(built: Any) -> None:
     both(built, use, tied=True)
 
 
+CLIPS = """
+def _parts(given): return list(given.parameters() if hasattr(given, "parameters") else given)
+def in_place(given, factor):
+    for p in _parts(given): p.grad.mul_(factor)
+def anew(given, factor):
+    for p in _parts(given): p.grad = p.grad * factor
+def by_data(given, factor):
+    for p in _parts(given): p.grad.data = p.grad.data * factor
+class Clipper:
+    def __init__(self, given):
+        self.given, self.held = given, [p.grad for p in _parts(given)]
+    def __call__(self, factor):
+        for gradient in self.held: gradient *= factor
+"""
+
+
+@pytest.mark.parametrize("of_a_model", [False, True], ids=["list", "model"])
+@pytest.mark.parametrize("name", ["in_place", "anew", "by_data"])
+def test_a_gradient_is_changed_in_place_where_the_answer_did_and_only_there(
+    answer: Any, name: str, of_a_model: bool
+) -> None:
+    found = []
+    for clip in answer(CLIPS)(name):
+        given: Any = nn.ModuleList([nn.Linear(2, 2)]) if of_a_model else None
+        given = given or [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(3))]
+        parameters = list(given.parameters() if of_a_model else given)
+        for parameter in parameters:
+            parameter.grad = torch.ones_like(parameter)
+        seen = []
+        for factor in (2, 3):
+            held = [parameter.grad for parameter in parameters]
+            clip(given, factor)
+            for before, parameter in zip(held, parameters, strict=True):
+                now = parameter.grad
+                assert before is not None and now is not None
+                seen.append((before is now, before.sum().item(), now.sum().item()))
+        found.append(seen)
+    assert found[0] == found[1]
+
+
+def test_a_gradient_that_the_test_changes_in_place_is_the_one_that_the_answer_holds(
+    answer: Any,
+) -> None:
+    found = []
+    for clipper in answer(CLIPS)("Clipper"):
+        given = nn.Linear(2, 2)
+        for parameter in given.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        clip, held = clipper(given), given.weight.grad
+        assert held is not None
+        clip(2)
+        assert held is given.weight.grad
+        seen = held.sum()
+        held.fill_(1)
+        clip(3)
+        found.append([seen, held.sum(), held is given.weight.grad])
+    assert found[0] == found[1]
+
+
 def test_an_answer_trains_a_model_of_the_test(built: Any) -> None:
     found = []
     for place in (0, 1):

@@ -76,6 +76,9 @@ class Tensors:
         # what was made here for modules of theirs, and in which memory: by identity, as tables of
         # numbers are what the other end makes of them
         self.made: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        # of each tensor the gradient that the other end knows, and whether it said that this is
+        # the one it knew before, changed in place
+        self.gradients: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
     def mode(self) -> bool:
         """Whether gradients are recorded now."""
@@ -108,7 +111,7 @@ class Tensors:
             ours.copy_(fresh)
         if ours.is_leaf and fresh.is_leaf:
             ours.requires_grad_(fresh.requires_grad)
-            ours.grad = fresh.grad
+            self._pass_gradient(ours, fresh)
 
     def double(self, ours: Any) -> Any:
         """Another tensor or generator like ours, to be overwritten in its place."""
@@ -195,6 +198,9 @@ class Tensors:
         grad = gradient_of(value)
         flags = value.requires_grad + 2 * value.is_leaf + 4 * isinstance(value, Parameter)
         flags += 8 * (self._place(value) is not None)
+        if grad is not None:
+            flags += 16 * (self.gradients.get(value, (None,))[0] is grad)
+            self.gradients[value] = grad, False
         return self._entry(message, value, flags, grad)
 
     def _entry(
@@ -230,7 +236,7 @@ class Tensors:
 
     def _read(self, incoming: "Incoming", entry: Any) -> Tensor:
         *plain, flags, grad = entry
-        if type(flags) is not int or not 0 <= flags < 16:
+        if type(flags) is not int or not 0 <= flags < 32:
             raise WireError("a message holds a tensor of unknown kind")
         made = self._dense(incoming, *plain)
         if flags & 1 and not (made.is_floating_point() or made.is_complex()):
@@ -246,7 +252,21 @@ class Tensors:
             if deeper is not None or not fits or not made.requires_grad:
                 raise WireError("a message holds a gradient that does not fit its tensor")
             made.grad = gradient
+            self.gradients[made] = gradient, bool(flags & 16)
         return made
+
+    def _pass_gradient(self, ours: Tensor, fresh: Tensor) -> None:
+        """Give ours the gradient that came: in place, where it was changed in place over there."""
+        came, kept = self.gradients.get(fresh, (None, False))
+        known, _ = self.gradients.get(ours, (None, False))
+        is_one = kept and known is not None and known is ours.grad
+        if is_one and known.shape == came.shape and not _is_folded(known):
+            with torch.no_grad():
+                known.copy_(came)
+        else:
+            ours.grad = fresh.grad
+        if ours.grad is not None:
+            self.gradients[ours] = ours.grad, False
 
     def _dense(
         self, incoming: "Incoming", name: Any, shape: Any, strides: Any, place: Any
@@ -460,7 +480,7 @@ class Tensors:
             return fresh
         self._fill(old, fresh)
         old.requires_grad_(fresh.requires_grad)
-        old.grad = fresh.grad
+        self._pass_gradient(old, fresh)
         return old
 
     def is_theirs(self, value: Tensor) -> bool:
@@ -759,7 +779,7 @@ class Tensors:
             self._move(old, fresh)
         old.requires_grad_(fresh.requires_grad)
         if old.is_leaf:
-            old.grad = fresh.grad
+            self._pass_gradient(old, fresh)
 
     def _shared(self) -> list[tuple[int, int, Any]]:
         """All modules that both ends know: (0, number, ours) and (1, number, theirs)."""
@@ -910,6 +930,11 @@ def _oddity(value: Tensor) -> str:
 
 def _dispatch_of(kind: Any) -> Any:
     return kind.__torch_dispatch__
+
+
+def _is_folded(value: Tensor) -> bool:
+    """Whether entries of a tensor share memory, so that they cannot be written one by one."""
+    return any(step == 0 for step in value.stride())
 
 
 def gradient_of(value: Tensor) -> Tensor | None:

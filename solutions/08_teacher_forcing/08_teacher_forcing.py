@@ -613,11 +613,13 @@ assert_close(
 first, second = (nn.Parameter(torch.zeros(n, dtype=torch.float64)) for n in (2, 3))
 first.grad = torch.tensor([3.0, 0.0], dtype=torch.float64)
 second.grad = torch.tensor([0.0, 4.0, 0.0], dtype=torch.float64)
+gradient = first.grad
 clip_gradients([first, second], max_norm=1.0)
 wanted = torch.tensor([0.6, 0.0], dtype=torch.float64)
 assert_close(first.grad, wanted, "a total norm of 5 clipped to 1: 3 becomes 0.6", atol=1e-5)
 wanted = torch.tensor([0.0, 0.8, 0.0], dtype=torch.float64)
 assert_close(second.grad, wanted, "a total norm of 5 clipped to 1: 4 becomes 0.8", atol=1e-5)
+assert gradient is first.grad, "the gradients should be scaled in place, not replaced by new ones"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 model = ToyModel(6)

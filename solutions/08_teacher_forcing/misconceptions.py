@@ -506,6 +506,24 @@ def always_to_the_maximum(parameters, max_norm):
 
 @misconception(
     "clip-gradients",
+    id="TRN40",
+    fails=["clip-gradients-large"],
+    read="08_teacher_forcing#tf-clipping",
+)
+def new_gradients(parameters, max_norm):
+    """You put new tensors in the place of the gradients. Scale those that are there, in place, as
+    `mul_` does: others may hold them.
+    """
+    parameters = [p for p in parameters if p.grad is not None]
+    total = math.sqrt(sum(p.grad.square().sum().item() for p in parameters))
+    if total > max_norm:
+        for parameter in parameters:
+            parameter.grad = parameter.grad * (max_norm / total)
+    return total
+
+
+@misconception(
+    "clip-gradients",
     id="TRN27",
     fails=["clip-gradients-large"],
     read="08_teacher_forcing#tf-clipping",
