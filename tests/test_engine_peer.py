@@ -1973,3 +1973,42 @@ def test_an_answer_copies_objects_of_a_tests_class_and_names_its_functions(answe
     assert names.called(made["item"].method) == ("method", "Item.method")
     with pytest.raises(Exception, match="may not"):
         names.twice(iter([1]))
+
+
+MEMO = """
+import functools
+def memo(f):
+    known = {}
+    @functools.wraps(f)
+    def run(n):
+        if n not in known:
+            known[n] = f(n)
+        return known[n]
+    return run
+def endless(f): return f(endless)
+def deeper(n): return 0 if n == 0 else 1 + deeper(n - 1)
+"""
+
+
+def test_a_recursive_function_of_the_test_is_decorated_by_the_answer(answer: Any) -> None:
+    names = answer(MEMO)
+
+    @names.memo
+    def fib(n: int) -> int:
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    before = sys.getrecursionlimit()
+    assert fib(150) == 9969216677189303386214405760200
+    assert sys.getrecursionlimit() == before
+    assert names.deeper(800) == 800
+
+
+def test_calls_into_each_other_without_end_are_an_error_and_nothing_more(answer: Any) -> None:
+    names = answer(MEMO)
+
+    def back(g: Any) -> Any:
+        return g(back)
+
+    with pytest.raises(RecursionError):
+        names.endless(back)
+    assert names.deeper(3) == 3

@@ -60,7 +60,8 @@ from autograder.engine.wire import (
 from autograder.results import INSTANCE, PASSED_ON, Crossing, Opaque, Raised
 
 MAX_TEXT = 4000  # characters of an exception's message
-MAX_NESTED = 60  # calls into each other
+MAX_NESTED = 400  # calls into each other
+FRAMES = 30  # of ours, at most, that one such call puts on the stack
 MAX_RECEIVED = 4_000_000_000  # bytes from an answer during one test
 MAX_TRANSCRIPT = 64_000_000  # bytes of what answers gave that are kept to explain a mistake
 MAX_SNAPSHOT = 100_000  # parts of one such value
@@ -453,17 +454,28 @@ class Peer:
         if self.asked is not None and op == "call" and plain[1] is None:
             self.asked.append(Asked(label, message.frame, self._copies(message.encoder.kept)))
         before = self.changes["Module"]
-        self.open.append(message)
-        try:
+        with self._opened(message):
             reply = self._answer_until_reply()
-        finally:
-            self.open.pop()
         if not self.is_free:
             self.random.back(reply.tree.get("used"), label)
         try:
             return self._reply(message, reply, label, before)
         finally:
             message.let_go()
+
+    @contextmanager
+    def _opened(self, message: "Outgoing | Incoming") -> Iterator[None]:
+        """What one end waits for, on the list; a nested one's frames of ours do not count."""
+        before = sys.getrecursionlimit()
+        wider = before + FRAMES if self.open else before
+        self.open.append(message)
+        sys.setrecursionlimit(wider)
+        try:
+            yield
+        finally:
+            self.open.pop()
+            if sys.getrecursionlimit() == wider:  # else an answer has set it to its own
+                sys.setrecursionlimit(before)
 
     def _origin(self, op: str, plain: list, label: str) -> str:
         """The label of what a request gives: what a class makes goes by the class's."""
@@ -704,15 +716,15 @@ class Peer:
         mode = self.tensors.mode() if self.tensors else None
         if not self.open:
             self.raised.clear()
-        self.open.append(incoming)
         try:
-            if len(self.open) > MAX_NESTED:
-                raise RecursionError("test and answer call each other without end")
-            answer = self._work(incoming, tree)
-            answered: dict[str, Any] = {"r": reply.answer(incoming, answer)}
-            told, results = memory.tell(self, incoming, reply) if self.is_free else (None, [])
-            if told is not None:
-                answered["as"] = told
+            with self._opened(incoming):
+                if len(self.open) > MAX_NESTED:
+                    raise RecursionError("test and answer call each other without end")
+                answer = self._work(incoming, tree)
+                answered: dict[str, Any] = {"r": reply.answer(incoming, answer)}
+                told, results = memory.tell(self, incoming, reply) if self.is_free else (None, [])
+                if told is not None:
+                    answered["as"] = told
         except Gone:
             raise
         except BaseException as error:  # noqa: BLE001  (whatever an answer raises is a result)
@@ -720,7 +732,6 @@ class Peer:
             reply, results = Outgoing(self), []
             answered = {"e": self._describe(error)}
         finally:
-            self.open.pop()
             if mode is not None and self.open:
                 self.tensors.set_mode(mode)
         try:
