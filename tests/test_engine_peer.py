@@ -2012,3 +2012,180 @@ def test_calls_into_each_other_without_end_are_an_error_and_nothing_more(answer:
     with pytest.raises(RecursionError):
         names.endless(back)
     assert names.deeper(3) == 3
+
+
+OWN = """
+import collections, enum, typing
+from enum import IntEnum
+class Row(list):
+    def total(self): return sum(self)
+class Board(list):
+    def width(self): return len(self[0])
+class Bag(dict):
+    def __missing__(self, key): return 0
+    def more(self, key): self[key] += 1
+class Point(typing.NamedTuple):
+    x: int
+    y: int
+    def older(self): return Point(self.x + 1, self.y)
+class Way(str, enum.Enum):
+    NORTH = "N"
+    EAST = "E"
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+class Queue(collections.deque):
+    def waiting(self): return len(self)
+class Seen(set):
+    def has(self, x): return x in self
+HELD = []
+def row(): HELD.append(Row([1, 2])); return HELD[-1]
+def is_held(x): return x is HELD[-1]
+def thrice(): return [Row([0])] * 3
+ONE = Row()
+def same(): return ONE
+def push(x, part): x.append(part)
+def total(x): return x.total()
+def board(): return Board([Row([0] * 2), Row([0] * 2)])
+def width(b): return b.width()
+def put(b, i, j): b[i][j] = 1; return b[i].total()
+def bag(): return Bag()
+def more(b, key): b.more(key); return b[key]
+def queue(): return Queue()
+def join(q, who): q.append(who); return q.waiting()
+def seen(): return Seen()
+def see(s, x): s.add(x); return s.has(x)
+def point(): return Point(1, 2)
+def points(): return [Point(n, n) for n in range(3)]
+def older(p): return p.older()
+def way(): return Way.NORTH
+def turned(w): return Way.EAST if w.name == 'NORTH' else Way.NORTH
+def levels(): return [[Level.LOW, Level.HIGH]]
+def is_low(x): return x is Level.LOW
+def plain(): HELD.append([1, [2]]); return HELD[-1]
+def change_held(): HELD[-1].append(0)
+"""
+
+
+@pytest.fixture(params=[True, False], ids=["value due", "anything"])
+def own(answer: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Functions whose objects are of classes of the answer's own, with and without a value due."""
+    names = answer(OWN)
+    peer = remote_of(names.row).peer  # type: ignore[union-attr]
+    peer.protect = True
+    if request.param:
+        found = (
+            "row",
+            "board",
+            "thrice",
+            "same",
+            "bag",
+            "queue",
+            "seen",
+            "point",
+            "points",
+            "way",
+            "levels",
+            "plain",
+        )
+        more = ("older", "turned")
+        peer.expected = [(one, "value") for one in (*found, *more)]
+    with peer.recording():
+        assert (type(names.row()) is list) is request.param
+        yield names
+
+
+def test_what_an_answers_class_makes_one_object_is_one_where_the_test_runs(own: Any) -> None:
+    rows = own.thrice()
+    rows[0][0] = 1
+    assert rows == [[1], [1], [1]]
+    board = own.same()
+    again = own.same()
+    if type(board) is list:  # else it is an object that is asked
+        assert board is again
+    board.append(1)
+    assert again == [1]
+
+
+def test_an_object_of_an_answers_class_comes_back_to_it_as_that_very_object(own: Any) -> None:
+    row = own.row()
+    assert own.is_held(row)
+    assert own.total(row) == 3
+    own.push(row, 4)
+    assert row == [1, 2, 4]
+    assert own.total(row) == 7
+    row.append(10)
+    assert own.total(row) == 17
+    row[:] = [5]
+    assert own.total(row) == 5
+    assert own.is_held(row)
+
+
+def test_objects_in_each_other_come_back_as_well(own: Any) -> None:
+    board = own.board()
+    assert own.width(board) == 2
+    assert own.put(board, 0, 1) == 1
+    assert board == [[0, 1], [0, 0]]
+    board[1][0] = 5
+    assert own.put(board, 1, 1) == 6
+    assert board == [[0, 1], [5, 1]]
+    assert own.width(board) == 2
+
+
+def test_tables_queues_and_sets_of_an_answers_classes_come_back(own: Any) -> None:
+    bag = own.bag()
+    assert [own.more(bag, "a"), own.more(bag, "a"), own.more(bag, "b")] == [1, 2, 1]
+    assert bag == {"a": 2, "b": 1}
+    bag["b"] = 7
+    del bag["a"]
+    assert [own.more(bag, "b"), own.more(bag, "a")] == [8, 1]
+    queue = own.queue()
+    assert [own.join(queue, "x"), own.join(queue, "y")] == [1, 2]
+    assert list(queue) == ["x", "y"]
+    seen = own.seen()
+    assert own.see(seen, 3)
+    assert seen == {3}
+
+
+def test_values_of_an_answers_classes_come_back_and_are_plain_where_the_test_runs(own: Any) -> None:
+    import copy
+
+    point = own.point()
+    assert point == (1, 2)
+    assert point.x == 1
+    assert own.older(point) == (2, 2)
+    assert own.older(own.older(point)) == (3, 2)
+    assert [own.older(p) for p in own.points()] == [(1, 0), (2, 1), (3, 2)]
+    assert own.way() == "N"
+    assert own.turned(own.way()) == "E"
+    assert own.turned(own.turned(own.way())) == "N"
+    ((low, high),) = own.levels()
+    assert low + high == 3
+    assert own.is_low(low)
+    assert not own.is_low(high)
+    assert copy.deepcopy(own.points()) == own.points()
+
+
+def test_what_an_answer_has_changed_since_does_not_come_back(own: Any) -> None:
+    held = own.plain()
+    assert own.is_held(held)
+    held[1].append(3)
+    assert own.is_held(held)
+    own.change_held()
+    assert held == [1, [2, 3]]
+    assert not own.is_held(held)
+    assert held == [1, [2, 3]]
+
+
+def test_what_an_answer_has_made_it_may_change_and_what_the_test_has_made_it_may_not(
+    own: Any,
+) -> None:
+    ours, theirs = [1], own.plain()
+    own.push(ours, 2)
+    own.push(theirs, 2)
+    own.push(theirs[1], 5)
+    assert ours == [1]
+    assert theirs == [1, [2, 5], 2]
+    mixed = [theirs]
+    own.push(mixed, 3)
+    assert mixed == [theirs]

@@ -6,16 +6,20 @@ which of their values are copies of each other, under numbers that both count al
 request the trusted end sends what has changed in its own. Nothing of this goes the other way, and
 the trusted end needs nothing of what the other one makes of it. That a result is such a value is
 told by the answer's end, see `memory`.
+
+What an answer has made comes back to it as its own, if both are alike still: the list that it gave,
+or the object of its own class whose plain value was given, which is the value's home.
 """
 
 import collections
 import operator
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from autograder.engine import arrays
+from autograder.engine import arrays, based
 from autograder.engine.wire import HOLDERS, WireError
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ MAX_PARTS = 20_000  # of all of them together
 MAX_EDIT = 10_000  # parts that are new to the other end, in one message
 MAX_ARRAY = 8 * MAX_EDIT  # bytes of an array: a changed one is sent in full
 BYTES_OF_PART = 4096  # of a tensor's memory count as one part: no copy is made of it
+NONE: Mapping[int, Any] = MappingProxyType({})
 HELD_HERE = 2  # references to a value that nobody but its pair has: the pair's and one to count
 
 Key = tuple[int, int]  # the number of a request, and a place in it or in its reply
@@ -39,6 +44,7 @@ class Pair:
         self.value = value
         self.parts = parts
         self.owner = 0  # whose memory it uses, at the end that tells of it
+        self.home: Any = None  # of whose class it is the plain value, at the end of the answer
 
 
 class Version:
@@ -62,6 +68,9 @@ class Shared:
         self.pairs: dict[Key, Pair] = {}
         self.tells = tells  # whether this end tells the other of its results, see `memory`
         self.owners: dict[int, Key] = {}  # whose memory they use -> which uses it, last of all
+        self.results: dict[int, Key] = {}  # ids of those that an answer has made, where a test runs
+        self.inner: dict[int, Any] = {}  # what it has put into them later, by id
+        self.homes: dict[int, Key] = {}  # ids of their homes, where an answer runs
         self.parts = 0  # of all of them
         self.serial = 0  # of the last request
         self.first = 0  # of those of this test
@@ -74,13 +83,21 @@ class Shared:
     def _clear(self) -> None:
         self.pairs.clear()
         self.owners.clear()
+        self.results.clear()
+        self.inner.clear()
+        self.homes.clear()
         self.parts = 0
 
-    def keep(self, serial: int, values: Iterable[tuple[int, Any, Any]]) -> None:
+    def keep(
+        self, serial: int, values: Iterable[tuple[int, Any, Any]], homes: Mapping[int, Any] = NONE
+    ) -> None:
         """Remember values by their places, with their parts; too many push out the oldest."""
         for place, value, parts in values:
             pair = self.pairs[serial, place] = Pair(value, parts)
             self.parts += _weight(parts)
+            if id(value) in homes:
+                pair.home = homes[id(value)]
+                self.homes[id(pair.home)] = serial, place
             if self.tells:
                 pair.owner = owner_of(value)
                 self.owners[pair.owner] = serial, place
@@ -92,8 +109,13 @@ class Shared:
         pair = self.pairs.pop(key, None)
         if pair is not None:
             self.parts -= _weight(pair.parts)
-            if self.tells and self.owners.get(pair.owner) == key:
-                del self.owners[pair.owner]
+            for table, one in (
+                (self.owners, pair.owner),
+                (self.results, id(pair.value)),
+                (self.homes, id(pair.home)),
+            ):
+                if table.get(one) == key:
+                    del table[one]
 
     # --- the end that sends changes -------------------------------------------------------------
 
@@ -101,6 +123,10 @@ class Shared:
         """What goes with a request: its number, what has changed, and what nobody here holds."""
         self.serial += 1
         message.serial, message.sent = self.serial, _first(0, message.encoder.kept)
+        for place, value in enumerate(message.encoder.kept):
+            key = self.results.get(id(value))
+            if key is not None and type(value) in HOLDERS:
+                message.returned[place] = key
         gone, edits = [], []
         for key in list(self.pairs):
             pair = self.pairs.get(key)
@@ -114,22 +140,51 @@ class Shared:
                 (gone if edit is None else edits).append(key if edit is None else [*key, *edit])
                 self._renew(key, pair, edit is not None)
                 self.keep(self.serial, new)
-        return {"n": self.serial, "first": self.first, "edits": edits, "gone": gone}
+        own = [[place, *key] for place, key in message.returned.items() if key in self.pairs]
+        return {"n": self.serial, "first": self.first, "edits": edits, "gone": gone, "own": own}
 
     def _renew(self, key: Key, pair: Pair, is_kept: bool) -> None:
+        is_result = id(pair.value) in self.results
         self.forget(key)
         if is_kept:
             self.keep(key[0], [(key[1], pair.value, parts_of(pair.value))])
+            if is_result:
+                self.results[id(pair.value)] = key
 
-    def back(self, message: "Outgoing", results: list[Any]) -> None:
-        """A request was answered: what it handed over and what it gave is shared now."""
+    def back(self, message: "Outgoing", results: list[Any], returned: list[Any]) -> None:
+        """A request was answered: what it handed over and what it gave is shared now.
+
+        Args:
+            message: the request.
+            results: what it gave, None for what is shared already.
+            returned: places of what it handed over that the answer's end has taken for its own.
+        """
         count = len(message.encoder.kept)
+        home = {place for place in returned if type(place) is int and place in message.returned}
         sent = [
             (place, value, parts_of(value) if place in message.moved else parts)
             for place, value, parts in message.sent
-            if place not in message.kept_away
+            if place not in message.kept_away and place not in home
         ]
-        self.keep(message.serial, [*sent, *_first(count, results)])
+        for place in sorted(home):
+            key = message.returned[place]
+            if key in self.pairs:
+                self._renew(key, self.pairs[key], place not in message.kept_away)
+        new = _first(count, results)
+        self.keep(message.serial, [*sent, *new])
+        for place, value, _ in new:
+            if (message.serial, place) in self.pairs:
+                self.results[id(value)] = message.serial, place
+
+    def put_in_later(self, values: list[Any]) -> None:
+        """Remember what an answer has put into a value that it was handed."""
+        for value in values[: MAX_SHARED - len(self.inner)]:
+            if _is_small(value):
+                self.inner[id(value)] = value
+
+    def is_made_there(self, value: Any) -> bool:
+        """Whether an answer has given this value in this test: it may do with it what it likes."""
+        return id(value) in self.results or id(value) in self.inner
 
     # --- the end that takes them ------------------------------------------------------------------
 
@@ -149,7 +204,7 @@ class Shared:
                 continue
             try:
                 if _take(incoming, pair, *edit):
-                    self.keep(serial, [(place, pair.value, parts_of(pair.value))])
+                    self._keep_again((serial, place), pair)
                 if edit[1] is not None:
                     self.keep(told["n"], _first(edit[1], incoming.kept))
             except Exception:  # noqa: BLE001  (what cannot be done to it is left)
@@ -157,12 +212,48 @@ class Shared:
             finally:
                 incoming.rewind(0)
                 incoming.originals.clear()
+        incoming.own = {place: tuple(key) for place, *key in told["own"]}
 
-    def answered(self, told: Any, handed: list[Any], results: list[Any]) -> None:
-        """A request was answered here: remember what it handed over and what it is given."""
-        if isinstance(told, dict):
-            both = [*_first(0, handed), *_first(len(handed), results)]
-            self.keep(told["n"], both)
+    def _keep_again(self, key: Key, pair: Pair) -> None:
+        homes = NONE if pair.home is None else {id(pair.value): pair.home}
+        self.keep(key[0], [(key[1], pair.value, parts_of(pair.value))], homes)
+
+    def plain_of(self, home: Any, plain: Any) -> Any:
+        """The plain value of an object that the other end has already, if it is that still."""
+        pair = self.pairs.get(self.homes.get(id(home), (0, 0)))
+        if pair is None or pair.home is not home or type(pair.value) is not type(plain):
+            return None
+        alike = is_same(pair.value, pair.parts) and is_same(plain, pair.parts)
+        return pair.value if alike else None
+
+    def answered(self, incoming: "Incoming", reply: "Outgoing", results: list[Any]) -> list[int]:
+        """A request was answered here: remember what it handed over and what it is given.
+
+        Args:
+            incoming: the request.
+            reply: what answers it.
+            results: what it gives, None for what is shared already.
+
+        Returns:
+            Places of what it handed over that is this end's own.
+        """
+        told = incoming.frame.tree.get("same")
+        if not isinstance(told, dict):
+            return []
+        handed: list[Any] = [
+            None if place in incoming.taken_home else value
+            for place, value in enumerate(incoming.kept)
+        ]
+        for _, key in sorted(incoming.taken_home.items()):
+            pair = self.pairs.get(key)
+            if pair is not None:
+                self.forget(key)
+                if pair.home is not None:
+                    put_in(pair.value, based.value_of(pair.home))
+                self._keep_again(key, pair)
+        both = [*_first(0, handed), *_first(len(handed), results)]
+        self.keep(told["n"], both, reply.encoder.homes)
+        return list(incoming.taken_home)
 
 
 def _first(start: int, values: list[Any]) -> list[tuple[int, Any, Any]]:
@@ -276,6 +367,8 @@ def _take(incoming: "Incoming", pair: Pair, count: int, _: Any, *now: Any) -> bo
     found = [parts[one] if type(one) is int else incoming.value(one[0]) for one in now]
     if alike:
         _put(value, found)
+        if pair.home is not None and is_same(based.value_of(pair.home), parts):
+            based.put_in(pair.home, value)
     elif isinstance(value, list | collections.deque):
         if list(now[:count]) == list(range(count)):  # it was only appended to
             value.extend(found[count:])

@@ -6,6 +6,7 @@ iterated over. Neither is equal to anything by its own word.
 """
 
 import collections
+import copy
 import operator
 import pathlib
 import sys
@@ -38,6 +39,7 @@ IN_PLACE = tuple(f"__i{name}__" for name in ("add", "mul", "or", "and", "sub", "
 COMPARED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 OTHERS = {"numpy", "torch"} | sys.stdlib_module_names
 MAX_OWN = 500  # names that a class adds
+VALUE = {"bare": True, "own": [], "dunders": []}  # what is told of one that is a value there
 
 
 # --- the end that has the object --------------------------------------------------------------
@@ -122,6 +124,28 @@ def plain(value: Any, base: type) -> Any:
     return bytes(memoryview(value)) if base is bytes else base(base.__iter__(value))
 
 
+def value_of(value: Any) -> Any:
+    """The plain value of an object with contents, as it is now."""
+    base = base_of(type(value))
+    return value if base is None else plain(value, base)
+
+
+def put_in(value: Any, fresh: Any) -> None:
+    """Have an object hold what a plain value of its base does, whatever its class overrides."""
+    base: Any = base_of(type(value))
+    if base is list:
+        list.__setitem__(value, slice(None), fresh)
+        return
+    base.clear(value)
+    if base is collections.deque:
+        base.extend(value, fresh)
+    elif base is set:
+        base.update(value, fresh)
+    else:
+        for key, part in fresh.items():
+            base.__setitem__(value, key, part)
+
+
 # --- the end that has the stand-in ------------------------------------------------------------
 
 
@@ -140,11 +164,12 @@ def stand_in(remote: Remote, told: dict[str, Any], value: Any, classes: dict[Any
     kind: Any = type(value) if base in FIXED else base
     own = tuple(sorted(set(filter(_is_public, told.get("own") or ()))))[:MAX_OWN]
     new = tuple(sorted(FORWARDED.intersection(filter(_is_text, told.get("dunders") or ()))))
-    if len(classes) >= MAX_CLASSES:
+    remote.is_bare = told.get("bare") is True and base in FIXED
+    if len(classes) >= MAX_CLASSES or remote.is_bare:
         own = new = ()
-    key = ("based", kind, own, new, class_name(told, classes))
+    key = ("based", kind, own, new, class_name(told, classes), remote.is_bare)
     if key not in classes:
-        classes[key] = _fixed(*key[1:]) if base in FIXED else _open(*key[1:])
+        classes[key] = _fixed(*key[1:]) if base in FIXED else _open(*key[1:-1])
     remote.base = base
     if base not in FIXED:
         made, remote.body = object.__new__(classes[key]), value
@@ -171,7 +196,19 @@ def _is_public(name: Any) -> bool:
     return type(name) is str and name.isidentifier() and not name.startswith("_")
 
 
-def _fixed(kind: type, own: tuple[str, ...], new: tuple[str, ...], name: str) -> type:
+def is_value(value: Any) -> bool:
+    """Whether this is a value and no more, which goes back to the answer as an object of its."""
+    remote = remote_of(value)
+    return remote is not None and remote.is_bare and remote.base in FIXED
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    return copy.deepcopy(as_plain(value), memo)
+
+
+def _fixed(
+    kind: type, own: tuple[str, ...], new: tuple[str, ...], name: str, is_bare: bool
+) -> type:
     """A class of values that do not change: only what is new in it calls back.
 
     C code goes by the length of a value, and reads its memory; so that is its own.
@@ -179,6 +216,8 @@ def _fixed(kind: type, own: tuple[str, ...], new: tuple[str, ...], name: str) ->
     body: dict[str, Any] = {one: _attribute(one) for one in own}
     for one in {*new} - {"__len__", *COMPARED}:
         body[one] = _believed(one, getattr(kind, one, None))
+    if is_bare:
+        body |= {"__copy__": as_plain, "__deepcopy__": _copied}
     return type(name, (kind, StandIn), body | HOME)
 
 

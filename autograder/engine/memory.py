@@ -146,7 +146,7 @@ def own_or(incoming: "Incoming", value: Any, where: Any, part: Any) -> Any:
     try:
         whole = _found(incoming, *where)
         own = None if whole is None else _of(whole, part, value)
-        return value if own is None or not _is_alike(own, value) else own
+        return value if own is None or not is_alike(own, value) else own
     except (WireError, *MALFORMED):  # it is not as it was told
         return value
 
@@ -188,7 +188,7 @@ def _of(whole: Any, part: Any, value: Any) -> Any:
     return _views().view(whole, part)
 
 
-def _is_alike(own: Any, value: Any) -> bool:
+def is_alike(own: Any, value: Any) -> bool:
     """Whether only by what else changes with it, a value of ours can be told from a result."""
     if type(own) not in HOLDERS:
         return arrays.bits(own) == arrays.bits(value)

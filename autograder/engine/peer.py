@@ -22,8 +22,10 @@ from autograder.engine import arrays, based, errors, library, memory, rng, touch
 from autograder.engine.aliases import (
     MAX_EDIT,
     MAX_OF_ONE,
+    Key,
     Shared,
     exchange,
+    is_same,
     is_tensor,
     other,
     put_in,
@@ -66,6 +68,7 @@ MAX_RECEIVED = 4_000_000_000  # bytes from an answer during one test
 MAX_TRANSCRIPT = 64_000_000  # bytes of what answers gave that are kept to explain a mistake
 MAX_SNAPSHOT = 100_000  # parts of one such value
 MAX_LINEAGE = 10  # public classes of which one of an answer's is made
+MAX_VALUES = 1000  # objects of an answer's classes in a message that come back as they are
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such
 
 TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
@@ -505,7 +508,8 @@ class Peer:
             if message.noted or message.holders:
                 changed = message.once((*changed, *message.noted))
             if message.serial and "c" in frame.tree:
-                self.shared.back(message, incoming.results(len(message.encoder.kept)))
+                results = incoming.results(len(message.encoder.kept))
+                self.shared.back(message, results, frame.tree.get("own") or [])
             for number in frame.tree.get("drop") or []:
                 self._forget(number)
             if "e" in frame.tree:
@@ -590,6 +594,8 @@ class Peer:
         if self.left < 0 or self.kept_bytes > MAX_TRANSCRIPT:
             raise OverflowError
         remote = remote_of(value)
+        if based.is_value(value):
+            return self._copied(based.as_plain(value), depth)
         if remote is not None:
             return Opaque(remote.kind, remote.type_name)
         if is_one(value):
@@ -623,15 +629,17 @@ class Peer:
                 raise Gone("broken", "a reply changed something that was not handed over")
             ours = message.encoder.kept[place]
             message.moved.add(place)
-            names.append(message.named(place))
-            self.note_change(type(ours).__name__)
-            if self.protects(message, names[-1], ours):
+            if not self.shared.is_made_there(ours):
+                names.append(message.named(place))
+                self.note_change(type(ours).__name__)
+            if self.protects(message, message.named(place), ours):
                 # what the call gave may still refer to what it changed
                 incoming.kept[place] = self._double(ours)
                 message.kept_away.add(place)
         for place, node in changes:
             incoming.rewind(count)
             self._change(incoming, incoming.kept[place], node)
+            self.shared.put_in_later(incoming.kept[count:])
         return tuple(names)
 
     def _double(self, ours: Any) -> Any:
@@ -653,7 +661,7 @@ class Peer:
         """
         if not self.policy.may_change(ours):
             return True
-        if not self.protect:
+        if not self.protect or self.shared.is_made_there(ours):
             return False
         if call is not None and is_quiet(call.label) and not call.is_counted:
             call.is_counted, call.allowed = True, self.allows.next(call.label)
@@ -741,7 +749,7 @@ class Peer:
             if self.tensors:
                 answered["t"] = self.tensors.state_out(reply)
             if self.is_free:
-                self.shared.answered(tree.get("same"), incoming.kept, results)
+                answered["own"] = self.shared.answered(incoming, reply, results)
         except Exception as error:  # noqa: BLE001  (something put there that cannot cross)
             reply = Outgoing(self)
             answered = {"e": self._describe(error)}
@@ -901,7 +909,8 @@ class Peer:
         """Objects of the other end that nobody here uses any more."""
         dropped, self.dropped = self.dropped, []
         known = (self.stand_ins, self.remotes)
-        return [number for number in dropped if not any(number in table for table in known)]
+        both = ((number, -number) for number in dropped)
+        return [two[0] for two in both if not any(one in table for table in known for one in two)]
 
     def drop(self, number: int) -> None:
         """Tell the other end, at the next occasion, that nobody here uses this object any more."""
@@ -1057,6 +1066,7 @@ class Outgoing:
         self.serial = 0  # by which both ends know what is shared by it
         self.sent: list[Any] = []  # what may be shared: place, value, parts
         self.moved: set[int] = set()  # places of what the other end has changed
+        self.returned: dict[int, Key] = {}  # places of what the other end itself has made
         self.kept_away: set[int] = set()  # those of them that stay as they are
         self.left = MAX_EDIT  # parts that it may tell of values that were changed
         self.added = -MAX_OF_ONE  # the place of the first that is new among them
@@ -1113,10 +1123,11 @@ class Outgoing:
         """What the call changed in place of what it was handed, as (place, node)."""
         memo = {id(kept): place for place, kept in enumerate(incoming.kept)}
         changes = []
-        for place, kept in enumerate(incoming.kept):
+        for place in range(len(incoming.kept)):
             if incoming.changed(place):
                 self.encoder.memo = dict(memo)
-                changes.append([place, self.encoder.again(kept, incoming.originals[place])])
+                now, before = incoming.value_at(place), incoming.originals[place]
+                changes.append([place, self.encoder.again(now, before)])
         return changes
 
     def send(self, tree: dict[str, Any]) -> None:
@@ -1164,6 +1175,8 @@ class Incoming(Decoder):
         self.call: Outgoing | None = None  # of ours, which it answers or belongs to
         self.origin = ""  # the label of objects that are met in it for the first time
         self.read_once: set[int] = set()  # places of tensors
+        self.own: dict[int, Key] = {}  # places of what this end has made, if it is that still
+        self.taken_home: dict[int, Key] = {}  # those in whose place our own stands
         self.is_wary = not peer.is_free
 
     def mind_the_clock(self) -> None:
@@ -1180,7 +1193,22 @@ class Incoming(Decoder):
     def _tagged(self, node: list[Any]) -> Any:
         if node[0] == "O" and self.is_wary:  # the grader's own records
             raise WireError("an answer gave a record, which cannot be handed to a test")
-        return super()._tagged(node)
+        place = len(self.kept)
+        value = super()._tagged(node)
+        if self.own and place in self.own and self.kept[place] is value:
+            value = self.kept[place] = self._own_or(value, place)
+        return value
+
+    def _own_or(self, value: Any, place: int) -> Any:
+        """What an answer has made, in place of the copy that came back, if they are alike."""
+        key = self.own.pop(place)
+        pair = self.peer.shared.pairs.get(key)
+        if pair is None or not memory.is_alike(pair.value, value):
+            return value
+        if pair.home is not None and not is_same(based.value_of(pair.home), pair.parts):
+            return value
+        self.taken_home[place] = key
+        return pair.value if pair.home is None else pair.home
 
     def fill(self, made: Any, parts: list[Any]) -> Any:
         """Fill, and remember how it was, so that changes are noticed."""
@@ -1192,7 +1220,14 @@ class Incoming(Decoder):
 
     def changed(self, place: int) -> bool:
         """Whether what stands in a place was changed since it came."""
-        return place in self.originals and self.originals[place].differs(self.kept[place])
+        if place not in self.originals:
+            return False
+        return self.originals[place].differs(self.value_at(place))
+
+    def value_at(self, place: int) -> Any:
+        """What stands in a place, without what an answer's class adds to it."""
+        value = self.kept[place]
+        return based.value_of(value) if place in self.taken_home else value
 
     def tensor(self, place: Any) -> Any:
         """The tensor at a place; each stands for one part, so that nothing grows beyond it."""
@@ -1327,6 +1362,9 @@ class _Encoder(Encoder):
         self.answers = False  # whether this is a reply, which refers to its own call by place
         self.handed: list[Any] = []  # what that call was handed
         self.declared: dict[int, Any] = {}  # objects that were told of, as `Records` knows them
+        self.values = 0  # objects in it that are values at the other end
+        self.plains: dict[int, Any] = {}  # of objects with contents their plain values, by id
+        self.homes: dict[int, Any] = {}  # the objects, by the ids of these
 
     def again(self, value: Any, before: Original) -> Any:
         """A changed value in full, though it has a place."""
@@ -1381,17 +1419,36 @@ class _Encoder(Encoder):
         """The node of an object whose class an answer has made of one of Python's own.
 
         A result is one if there is more to it than to a plain value, and no value is due. What
-        stands in a list is plain, but for paths and the members of enumerations.
+        stands in a list is a value, but for paths and the members of enumerations: one that can
+        come back to its own class, and has nothing of it where the test runs.
         """
         base = based.base_of(type(value))
         if base is None:
             return None
-        if self.message.is_plain:
-            return self.node(based.plain(value, base)) if base in based.PATHS else None
-        alone = value is self.message.result or based.is_member(value) or base in based.PATHS
-        if self.peer.knows(value) or (alone and based.has_more(value, base)):
+        if base in based.OPEN and (self.message.is_plain or not self._is_stand_in(value, base)):
+            return self._plain(value, base)
+        if self.message.is_plain and base in based.PATHS:
+            return self.node(based.plain(value, base))
+        if not self.message.is_plain and self._is_stand_in(value, base):
             return ["H", describe(self.peer, self, value, base)]
+        if self.values < MAX_VALUES and based.has_more(value, base):
+            self.values += 1
+            return ["H", describe(self.peer, self, value, base) | based.VALUE]
         return None
+
+    def _is_stand_in(self, value: Any, base: type) -> bool:
+        alone = value is self.message.result or based.is_member(value) or base in based.PATHS
+        return self.peer.knows(value) or (alone and based.has_more(value, base))
+
+    def _plain(self, value: Any, base: type) -> Any:
+        """The node of the plain value of an object with contents: one for each object."""
+        made = self.plains.get(id(value))
+        if made is None:
+            made = based.plain(value, base)
+            known = self.peer.shared.plain_of(value, made)
+            made = self.plains[id(value)] = made if known is None else known
+            self.homes[id(made)] = value
+        return self.node(made)
 
     def _handed_in(self, value: Any) -> tuple[int, int] | None:
         """Where in a call under way the other end gave us this very tensor, unchanged."""
@@ -1561,6 +1618,8 @@ def stand_in(peer: Peer, incoming: Incoming, told: dict[str, Any]) -> Any:
 def _based_stand_in(peer: Peer, incoming: Incoming, told: dict[str, Any]) -> Any:
     """The same for an object whose class is made of one of Python's own."""
     number, value = small(told["n"]), incoming.value(told.get("body"))
+    if told.get("bare") is True:
+        number = -number  # it may be known as more than a value, too
     known = peer.members.get(number)
     if known is None:
         known = peer.stand_ins.get(number)
@@ -1631,6 +1690,8 @@ def _look_for_objects(peer: Peer, value: Any, is_call: bool, may_be_known: bool)
     due = "an object of the course's own class" if may_be_known else "a value"
     for part in parts_of(value):
         remote = remote_of(part)
+        if based.is_value(part):
+            continue
         if MADE and not may_be_known and peer.records.is_made_there(part):
             raise TypeError(f"your code gave a {type(part).__name__} where {due} was expected")
         if issubclass(type(part), type):  # as a part of another value it passes for a method
