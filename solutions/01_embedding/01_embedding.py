@@ -364,7 +364,7 @@ assert_raises(
 # shape $(B,)$, both `torch.int64`.
 #
 # * Without `max_len`, $N$ is the length of the longest sequence. With `max_len`, $N$ = `max_len`
-#   exactly, even if all sequences are shorter.
+#   exactly, even if all sequences are shorter, and even if it is 0.
 # * A short sequence is filled up with `pad_id` at its end; a long one is cut at its end.
 # * `lengths` holds the **valid length** of each row: how many of its entries are real,
 #   $\min(\text{length of the sequence}, N)$, whatever these ids are.
@@ -440,8 +440,11 @@ ids, _ = pad_batch([[1, 2], [], [4, 4, 1]], pad_id=0, max_len=5)
 expected = torch.tensor([[1, 2, 0, 0, 0], [0, 0, 0, 0, 0], [4, 4, 1, 0, 0]])
 assert_close(ids, expected, "with max_len above every length all rows are padded to max_len")
 assert_dtype(ids, torch.int64, "ids are integers (torch.int64), with max_len too")
-ids, _ = pad_batch([[5, 0, 8, 3, 2]], pad_id=9)
+ids, lengths = pad_batch([[5, 0, 8, 3, 2]], pad_id=9)
 assert_close(ids, torch.tensor([[5, 0, 8, 3, 2]]), "a batch of one sequence has no padding")
+assert_shape(lengths, (1,), "a batch of one sequence has one valid length, of shape (1,)")
+ids, _ = pad_batch([[5, 2], [7]], pad_id=9, max_len=0)
+assert_shape(ids, (2, 0), "max_len = 0 is a number of columns too: N is 0, not the longest length")
 ids, _ = pad_batch([[70000], [70000, 300]], pad_id=40000)
 assert_shape(ids, (2, 2), "N is the length of this batch's longest sequence, not of earlier ones")
 expected = torch.tensor([[70000, 40000], [70000, 300]])
@@ -533,13 +536,13 @@ expected = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [1, 1, 1, 1, 0]], dty
 assert_close(mask, expected, "True stands at the first positions of each row, for real tokens")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-lengths = torch.tensor([2, 9, 0, 9, 3, 9])[::2]
-mask = valid_mask(lengths, 3)
-assert_shape(mask, (3, 3), "the mask has as many columns as N says, not always the same")
-expected = torch.tensor([[True, True, False], [False, False, False], [True, True, True]])
+lengths = torch.tensor([1, 9, 0, 9, 1, 9])[::2]
+mask = valid_mask(lengths, 1)
+assert_shape(mask, (3, 1), "the mask has as many columns as N says, a single one too")
+expected = torch.tensor([[True], [False], [True]])
 assert_close(mask, expected, "a row of length 0 is all False, a row of length N is all True")
 assert_dtype(mask, torch.bool, "the mask is boolean (torch.bool) for every batch")
-assert_close(lengths, torch.tensor([2, 0, 3]), "valid_mask leaves the lengths as they were")
+assert_close(lengths, torch.tensor([1, 0, 1]), "valid_mask leaves the lengths as they were")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -577,6 +580,7 @@ assert_close(lengths, torch.tensor([2, 0, 3]), "valid_mask leaves the lengths as
 #
 # * `Everything is 0.25 times what it should be`: the scale is missing (here $d_{model} = 16$).
 # * `weight` is not among the parameters: a plain tensor was stored.
+# * A row starts with zeros: no id is special here; keep padding out by masks.
 # * `does not require grad`: the look-up went through `.data`, `.detach()` or a new tensor.
 # * dtype differs: something was converted with `.float()`.
 #
@@ -637,6 +641,11 @@ assert_close(
     0.1,
     "the standard deviation of weight at the start depends on d_model alone",
     atol=0.004,
+)
+spread = torch.cat([weight.std(0), weight.std(1)])
+assert ((spread > 0.05) & (spread < 0.15)).all(), (
+    "every row and every column of weight starts as normal draws, the row of id 0 too\n"
+    f"The deviations of yours run from {spread.min():.3g} to {spread.max():.3g}; expected about 0.1."
 )
 assert not torch.equal(weight, TokenEmbedding(700, 100).weight), (
     "two embeddings that are made one after the other start with different numbers"

@@ -328,6 +328,17 @@ def max_len_is_only_an_upper_limit(sequences, pad_id, max_len=None):
 
 
 @misconception(
+    "pad-batch", id="TOK49", fails=["pad-batch-ids"], read="01_embedding#padding-and-truncation"
+)
+def longest_length_for_max_len_0(sequences, pad_id, max_len=None):
+    """You ask `if not max_len` or `max_len or ...`, which takes 0 for no max_len at all; ask
+    `is None`."""
+    N = max_len or max(len(sequence) for sequence in sequences)
+    rows = [list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences]
+    return torch.tensor(rows), torch.tensor([min(len(s), N) for s in sequences])
+
+
+@misconception(
     "valid-mask", id="TOK28", fails=["valid-mask-values"], read="01_embedding#valid-lengths"
 )
 def true_means_padding(lengths, N):
@@ -516,6 +527,23 @@ def row_zero_never_learns(self, ids):
     """Row 0 gets no gradient, as if id 0 were padding (padding_idx=0); which id is padding is not
     known here, and every row that is looked up should learn."""
     return nn.functional.embedding(ids, self.weight, padding_idx=0) * math.sqrt(self.d_model)
+
+
+@misconception(
+    "token-embedding",
+    id="TOK50",
+    target="TokenEmbedding.__init__",
+    fails=["token-embedding-parameters"],
+    read="01_embedding#look-up-table",
+)
+def row_zero_starts_at_zero(self, vocab_size, d_model):
+    """Your row 0 starts with zeros, as if id 0 were padding (padding_idx=0); which id is padding is
+    not known here, and every row starts with draws."""
+    super(type(self), self).__init__()
+    self.d_model = d_model
+    self.weight = nn.Parameter(torch.randn(vocab_size, d_model) / math.sqrt(d_model))
+    with torch.no_grad():
+        self.weight[0] = 0
 
 
 @misconception(

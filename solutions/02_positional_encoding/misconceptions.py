@@ -408,6 +408,22 @@ def table_as_plain_attribute(self, encoding, dropout=0.0):
 
 @misconception(
     "positional-encoding",
+    id="PE48",
+    target="PositionalEncoding.__init__",
+    fails=["positional-encoding-values"],
+    read="02_positional_encoding#pe-add",
+)
+def table_in_single_precision(self, encoding, dropout=0.0):
+    """You turn the table into float32, so that one in float64 loses digits; register it in the
+    dtype it has.
+    """
+    super(type(self), self).__init__()
+    self.register_buffer("encoding", encoding.float(), persistent=False)
+    self.dropout = nn.Dropout(dropout)
+
+
+@misconception(
+    "positional-encoding",
     id="PE14",
     target="PositionalEncoding.forward",
     fails=["positional-encoding-dropout"],
@@ -835,3 +851,23 @@ def table_by_key_index(q, k, v, key_table, value_table, mask=None):
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     return torch.softmax(scores, dim=-1) @ (v + value_table[index])
+
+
+@misconception(
+    "relative-attention",
+    id="PE49",
+    fails=["relative-attention-mask"],
+    read="02_positional_encoding#pe-shaw",
+)
+def hidden_scores_are_minus_10000(q, k, v, key_table, value_table, mask=None):
+    """You hide keys with the number -10000, and other scores may be lower than that; take minus
+    infinity.
+    """
+    n, m, far = q.shape[-2], k.shape[-2], len(key_table) // 2
+    index = (torch.arange(m) - torch.arange(n)[:, None]).clamp(-far, far) + far
+    scores = q @ k.transpose(-2, -1) + torch.einsum("...id,ijd->...ij", q, key_table[index])
+    scores = scores / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e4)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ v + torch.einsum("...ij,ijd->...id", weights, value_table[index])

@@ -17,7 +17,8 @@
 # **Conventions.** Rows are tokens, the batch comes first. $n$ counts queries, $m$ counts keys.
 # A mask is boolean, and **True means: may attend**. A type such as `Float[Tensor, "... n d_k"]`
 # reads: a tensor of floating-point numbers with shape $(\ldots, n, d_k)$. The dots stand for any
-# number of leading axes, such as a batch axis, or none; `#n` stands for $n$ or 1.
+# number of leading axes, such as a batch axis, or none; `#n` stands for $n$ or 1. An axis may have
+# length 1 and stays all the same; what comes out has the dtype of what goes in.
 
 # %% setup
 import math
@@ -74,6 +75,7 @@ from lab.check import (
 # - *The size of tensor a must match the size of tensor b*, only with a batch: `s` needs its extra
 #   axis **before** the last one.
 # - A shape with a stray 1 at the end: a matrix product left an axis that should go.
+# - A batch of one sentence loses its axis: `squeeze()` takes away every axis of length 1.
 #
 # </details>
 
@@ -118,6 +120,7 @@ assert_close(scores, wanted, "additive score on the book's numbers is wrong", at
 s, h, w1, w2, v = draw((2, 4), (2, 3, 6), (5, 6), (5, 4), (5,))
 scores = additive_score(s, h, w1, w2, v)
 assert_shape(scores, (2, 3), "additive scores of a batch should be (batch, states)")
+assert_dtype(scores, torch.float64, "additive scores should have the dtype of the states")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 inputs = [t.requires_grad_() for t in draw((2, 4), (2, 3, 6), (5, 6), (5, 4), (5,), seed=1)]
@@ -132,6 +135,8 @@ for b in range(2):
             wanted,
             "each additive score should be v . tanh(W1 h + W2 s) of its own state and batch entry",
         )
+single = additive_score(s[:1], h[:1, :1], w1, w2, v)
+assert_shape(single, (1, 1), "additive scores of one sentence with one state should be (1, 1)")
 assert torch.equal(s, before[0]) and torch.equal(h, before[1]), (
     "additive_score should leave the tensors handed to it unchanged"
 )
@@ -155,6 +160,7 @@ assert_close(scores, wanted, "multiplicative score on the book's numbers is wron
 s, h, w = draw((2, 4), (2, 3, 6), (4, 6))
 scores = multiplicative_score(s, h, w)
 assert_shape(scores, (2, 3), "multiplicative scores of a batch should be (batch, states)")
+assert_dtype(scores, torch.float64, "multiplicative scores should have the dtype of the states")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 s, h, w = (t.requires_grad_() for t in draw((2, 4), (2, 3, 6), (4, 6), seed=1))
@@ -168,6 +174,10 @@ for b in range(2):
             wanted,
             "each multiplicative score should be s . W h of its own state and batch entry",
         )
+single = multiplicative_score(s[:1], h[:1, :1], w)
+assert_shape(
+    single, (1, 1), "multiplicative scores of one sentence with one state should be (1, 1)"
+)
 assert all(torch.equal(t, b) for t, b in zip((s, h, w), before, strict=True)), (
     "multiplicative_score should leave the tensors handed to it unchanged"
 )
@@ -257,6 +267,7 @@ assert_close(weights, wanted, "scores 14 and 12 should give weights 0.8808 and 0
 
 weights = masked_softmax(draw((2, 3, 5)))
 assert_shape(weights, (2, 3, 5), "weights should have the shape of the scores")
+assert_dtype(weights, torch.float64, "weights should have the dtype of the scores")
 assert_close(weights.sum(-1), 1, "each query's weights should sum to 1 over the keys")
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -332,7 +343,7 @@ assert_close(
     wanted,
     "a hidden key with a huge score should not disturb the keys that may be seen",
 )
-scores = torch.tensor([[-20000.0, -20001.0, 0.0]], dtype=torch.float64)
+scores = torch.tensor([[-2000000.0, -2000001.0, 0.0]], dtype=torch.float64)
 mask = torch.tensor([[True, True, False]])
 assert_close(
     masked_softmax(scores, mask),
@@ -452,6 +463,7 @@ before = q.clone(), k.clone(), v.clone()
 output, weights = scaled_dot_product_attention(q, k, v)
 assert_shape(weights, (2, 5, 7), "weights should be (batch, queries, keys)")
 assert_shape(output, (2, 5, 6), "output should be (batch, queries, d_v)")
+assert_dtype(output, torch.float64, "output should have the dtype of q, k and v")
 assert_close(weights.sum(-1), 1, "each query's weights should sum to 1 over the keys")
 assert all(torch.equal(t, b) for t, b in zip((q, k, v), before, strict=True)), (
     "scaled_dot_product_attention should leave the q, k and v handed to it unchanged"
@@ -522,14 +534,14 @@ for mask, claim in (
             alone, _ = scaled_dot_product_attention(q[b, i : i + 1], k[b, row], v[b, row])
             assert_close(output[b, i], alone[0], claim)
     assert torch.equal(mask, before), "the mask handed in should stay unchanged"
-q = torch.full((1, 2, 4), 10.0, dtype=torch.float64)
+q = torch.full((1, 2, 4), 1e5, dtype=torch.float64)
 k = torch.tensor([-15.0, 15.0, -20.0], dtype=torch.float64)[:, None].expand(1, 3, 4)
 _, weights = scaled_dot_product_attention(q, k, k, torch.tensor([[True, False, True]]))
-wanted = torch.tensor([-300.0, -math.inf, -400.0], dtype=torch.float64).softmax(-1)
+wanted = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)  # of the scores -3e6, 3e6 and -4e6
 assert_close(
     weights,
     wanted.expand(1, 2, 3),
-    "a hidden key gets weight 0 even where its score is large and those of the others are not",
+    "a hidden key gets weight 0 however large its score is and however low those of the others are",
 )
 ### END HIDDEN TESTS
 
@@ -619,6 +631,7 @@ assert not mask[0, 1:].any(), "the first position may not attend to later ones"
 assert mask[2].all(), "the last position may attend to all"
 visible_passed()
 ### BEGIN HIDDEN TESTS
+assert_shape(causal_mask(1), (1, 1), "the causal mask of a single position should be (1, 1)")
 mask = causal_mask(6)
 for i in range(6):
     for j in range(6):
@@ -641,6 +654,8 @@ ids = torch.tensor([[4, 1, 6, 0, 1, 1], [0, 5, 2, 3, 8, 9], [1, 1, 1, 1, 1, 1]])
 before = ids.clone()
 mask = padding_mask(ids, pad_id=1)
 assert_shape(mask, (3, 1, 6), "the padding mask of 3 sequences of 6 ids should be (3, 1, 6)")
+single = "the padding mask of a single sequence of 6 ids should be (1, 1, 6)"
+assert_shape(padding_mask(ids[:1], pad_id=1), (1, 1, 6), single)
 wanted = [[[i != 1 for i in row]] for row in ids.tolist()]
 assert mask.tolist() == wanted, "with pad id 1, the ids equal to 1 should be hidden, and no others"
 assert torch.equal(ids, before), "padding_mask should leave the ids unchanged"
@@ -720,6 +735,7 @@ def self_attention(
 x, w_q, w_k, w_v = draw((2, 5, 8), (8, 3), (8, 3), (8, 4))
 output = self_attention(x, w_q, w_k, w_v)
 assert_shape(output, (2, 5, 4), "the output should be (batch, tokens, d_v)")
+assert_dtype(output, torch.float64, "the output should have the dtype of x")
 zero = torch.zeros(8, 3, dtype=torch.float64)
 even = self_attention(x, zero, zero, w_v)
 wanted = (x @ w_v).mean(1, keepdim=True).expand(2, 5, 4)
@@ -775,15 +791,16 @@ assert_close(
     self_attention(x[:1, :3], w_q, w_k, w_v)[0],
     "a padded sequence should give its real tokens the same outputs as the sequence alone",
 )
-# queries are 10 and keys -30, 30 and -40, so that the scores are -300, 300 and -400
+# queries are 1e5 and keys -30, 30 and -40, so that the scores are -3e6, 3e6 and -4e6
 x = torch.tensor([[[1.0, -30.0], [1.0, 30.0], [1.0, -40.0]]], dtype=torch.float64)
-w_q, w_k = torch.tensor([[[10.0], [0.0]], [[0.0], [1.0]]], dtype=torch.float64)
+w_q, w_k = torch.tensor([[[1e5], [0.0]], [[0.0], [1.0]]], dtype=torch.float64)
 w_v = draw((2, 4), seed=13)
 hidden = self_attention(x, w_q, w_k, w_v, torch.tensor([[True, False, True]]))
+assert torch.isfinite(hidden).all(), "very low and very high scores should give finite outputs"
 assert_close(
     hidden[:, [0, 2]],
     self_attention(x[:, [0, 2]], w_q, w_k, w_v),
-    "a hidden key gets weight 0 even where its score is large and those of the others are not",
+    "a hidden key gets weight 0 however large its score is and however low those of the others are",
 )
 ### END HIDDEN TESTS
 

@@ -95,6 +95,35 @@ def tanh_in_the_bilinear_form(s, h, w):
     return (torch.tanh(h @ w.T) @ s.unsqueeze(-1)).squeeze(-1)
 
 
+@misconception(
+    "scores",
+    target="additive_score",
+    id="SCO7",
+    fails=["scores-additive"],
+    read="03_attention#attention-scores",
+)
+def additive_axes_of_length_1_vanish(s, h, w1, w2, v):
+    """Your squeeze() takes away every axis of length 1, also that of a batch of one sentence or of
+    a single state; name the axis, squeeze(-1).
+    """
+    hidden = torch.tanh(h @ w1.T + (s @ w2.T).unsqueeze(-2))
+    return (hidden @ v.unsqueeze(-1)).squeeze()
+
+
+@misconception(
+    "scores",
+    target="multiplicative_score",
+    id="SCO8",
+    fails=["scores-multiplicative"],
+    read="03_attention#attention-scores",
+)
+def multiplicative_axes_of_length_1_vanish(s, h, w):
+    """Your squeeze() takes away every axis of length 1, also that of a batch of one sentence or of
+    a single state; name the axis, squeeze(-1).
+    """
+    return (h @ (s @ w).unsqueeze(-1)).squeeze()
+
+
 # 3.2 A softmax that can leave keys out
 
 
@@ -493,12 +522,12 @@ def hidden_scores_are_zero(q, k, v, mask=None):
     fails=["scaled-dot-product-mask"],
     read="03_attention#mask-before-softmax",
 )
-def hidden_scores_are_minus_100(q, k, v, mask=None):
-    """You hide keys with the number -100, and other scores may be lower than that; take the lowest
-    number of the dtype."""
+def hidden_scores_are_minus_10000(q, k, v, mask=None):
+    """You hide keys with the number -10000, and other scores may be lower than that; take the
+    lowest number of the dtype."""
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
-        scores = scores.masked_fill(~mask, -100.0)
+        scores = scores.masked_fill(~mask, -1e4)
     weights = torch.softmax(scores, dim=-1)
     return weights @ v, weights
 
@@ -833,6 +862,22 @@ def one_projection_for_both(x, w_q, w_k, w_v, mask=None):
 def mask_not_handed_on(x, w_q, w_k, w_v, mask=None):
     """Your head takes a mask and does not use it, so tokens see the future and the padding."""
     scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
+    return torch.softmax(scores, dim=-1) @ (x @ w_v)
+
+
+@misconception(
+    "self-attention",
+    id="ATT24",
+    fails=["self-attention-mask"],
+    read="03_attention#mask-before-softmax",
+)
+def hidden_keys_at_minus_10000(x, w_q, w_k, w_v, mask=None):
+    """You hide keys with the number -10000, and other scores may be lower than that; take the
+    lowest number of the dtype.
+    """
+    scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e4)
     return torch.softmax(scores, dim=-1) @ (x @ w_v)
 
 

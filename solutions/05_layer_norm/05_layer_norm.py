@@ -17,7 +17,7 @@
 #
 # **Conventions.** Rows are tokens, the batch comes first: `x` is $(B, N, d_\text{model})$, that is
 # $B$ sentences of $N$ tokens with $d_\text{model}$ features each. Three dots in a shape stand for
-# any number of leading axes, or none.
+# any number of leading axes, or none. What comes out has the dtype of what goes in.
 
 # %% setup
 from collections.abc import Callable
@@ -57,7 +57,8 @@ from lab.check import (
 # - The gain $\mathbf{g}$ and the bias $\mathbf{b}$ are parameters with $d$ numbers each, named
 #   `gain` and `bias`. At the start they change nothing.
 # - `eps` is $\varepsilon$; keep it as an attribute of that name. It stands *inside* the root.
-# - The variance divides by $d$, not by $d - 1$.
+# - The variance divides by $d$, not by $d - 1$. Take it from the differences $x_j - \mu$, as above:
+#   it should be right in float32 too where all features lie far from 0.
 # - `x` may have any number of leading axes, or none. Leave it as it is.
 # - Training and evaluation make no difference: every call looks at its own `x` alone.
 #
@@ -85,6 +86,8 @@ from lab.check import (
 #   $d - 1$. Which one does `Tensor.var` or `Tensor.std` compute by default?
 # - Right with the small default `eps`, wrong with a large one: look where it is added.
 # - NaN for a token whose features are all equal: `eps` is missing.
+# - Inexact, or NaN, for large features only: the mean of the squares less the square of the mean is
+#   the difference of two large numbers that are almost equal.
 # - A token's output changes with its neighbours: look at the axis.
 # - Right values, wrong gradients: something was detached, or computed without gradients.
 #
@@ -177,10 +180,11 @@ with expect_no_error(single):
     output = norm(x[0, 0, 0])
 assert_close(output, F.layer_norm(x[0, 0, 0], (6,), gain, bias), single, atol=1e-4)
 x = draw((2, 8, 5), seed=2, dtype=torch.float32).transpose(1, 2)  # (2, 5, 8), not contiguous
+x = 5.0 * x + 500.0
 output = LayerNorm(8)(x)
 assert_dtype(output, torch.float32, "float32 in gives float32 out")
-wanted = F.layer_norm(x, (8,))
-claim = "LayerNorm should hold in float32 and for a transposed input"
+wanted = F.layer_norm(x.double(), (8,))
+claim = "LayerNorm should hold in float32, for a transposed input and for features far from 0"
 assert_close(output, wanted, claim, atol=1e-4)
 ### END HIDDEN TESTS
 
@@ -285,8 +289,8 @@ assert_gradients(
 # **Objective.** Tell three normalisations apart by what each of them averages over.
 #
 # All three subtract a mean and divide by $\sqrt{v + \varepsilon}$, where $v$ is the variance of
-# the same group of numbers (divided by their count). They differ in the groups. For `x` of shape
-# $(B, N, D)$, `kind` says:
+# the same group of numbers (divided by their count, and taken from the differences, as in 5.1). They
+# differ in the groups. For `x` of shape $(B, N, D)$, `kind` says:
 #
 # - `"layer"`: the features of one token form a group.
 # - `"batch"`: all values of one feature form a group, those of every token of every sentence.
@@ -347,6 +351,7 @@ def normalise(x: Float[Tensor, "B N D"], kind: str, eps: float = 1e-5) -> Float[
 x = draw((2, 3, 5))
 output = normalise(x, "layer", eps=1e-5)
 assert_shape(output, (2, 3, 5), "the output has the shape of the input")
+assert_dtype(output, torch.float64, "the output has the dtype of the input")
 assert_close(output.mean(-1), 0, '"layer": each token should have mean 0 over its features')
 # eps takes a little off, hence the wider tolerance
 assert_close(output.square().mean(-1), 1, '"layer": each token should have variance 1', atol=1e-3)
@@ -362,7 +367,7 @@ assert_close(
     F.layer_norm(x, (6,), eps=0.5),
     '"layer" should add eps to the variance, inside the root',
 )
-small = 0.01 * draw((2, 3, 5), seed=8)
+small = 0.01 * draw((1, 1, 5), seed=8)
 assert_close(
     normalise(small, "layer"),
     F.layer_norm(small, (5,), eps=1e-5),
@@ -381,14 +386,17 @@ spread = output.square().mean((0, 1))
 assert_close(spread, 1, '"batch": each feature should have variance 1', atol=1e-3)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-x = (3.0 * draw((4, 3, 6), seed=9) + 2.0).requires_grad_()
+x = (3.0 * draw((4, 3, 6), seed=9, dtype=torch.float32) + 300.0).requires_grad_()
 for eps in (1e-5, 0.5):
-    wanted = F.batch_norm(x.transpose(1, 2), None, None, training=True, eps=eps).transpose(1, 2)
+    columns = x.double().transpose(1, 2)
+    wanted = F.batch_norm(columns, None, None, training=True, eps=eps).transpose(1, 2)
     output = normalise(x, "batch", eps=eps)
     assert_close(
         output,
         wanted,
-        '"batch" should normalise each feature over all tokens of all sentences together',
+        '"batch" should normalise each feature over all tokens of all sentences together, in '
+        "float32 and far from 0 too",
+        atol=1e-4,  # what float32 leaves of differences between numbers around 300
     )
     assert_gradients(output, wanted, {"x": x}, '"batch": the gradient of x is not that of its norm')
 ### END HIDDEN TESTS

@@ -340,6 +340,23 @@ def subtracted_in_place(self, x):
     return self.gain * x / torch.sqrt(variance + self.eps) + self.bias
 
 
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
+    id="LN14",
+    fails=["layer-norm-values"],
+    read="05_layer_norm#biased-variance",
+)
+def mean_of_squares_less_square_of_mean(self, x):
+    """You take the variance as the mean of the squares less the square of the mean: far from 0 both
+    are large and almost equal, and few digits of their difference are right. Square the differences
+    to the mean.
+    """
+    mean = x.mean(-1, keepdim=True)
+    variance = x.square().mean(-1, keepdim=True) - mean.square()
+    return self.gain * (x - mean) / torch.sqrt(variance + self.eps) + self.bias
+
+
 # 5.2 Whose mean?
 
 
@@ -478,6 +495,22 @@ def epsilon_added_to_the_deviation(x, kind, eps=1e-5):
         raise ValueError(f"unknown kind {kind!r}")
     mean = x.mean(axes[kind], keepdim=True)
     return (x - mean) / (x.std(axes[kind], keepdim=True, unbiased=False) + eps)
+
+
+@misconception(
+    "normalise", id="NRM9", fails=["normalise-batch"], read="05_layer_norm#biased-variance"
+)
+def difference_of_two_large_numbers(x, kind, eps=1e-5):
+    """You take the variance as the mean of the squares less the square of the mean: far from 0 both
+    are large and almost equal, and few digits of their difference are right. Square the differences
+    to the mean.
+    """
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    mean = x.mean(axes[kind], keepdim=True)
+    variance = x.square().mean(axes[kind], keepdim=True) - mean.square()
+    return (x - mean) / torch.sqrt(variance + eps)
 
 
 # 5.3 Around a sub-layer

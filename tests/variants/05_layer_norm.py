@@ -23,11 +23,11 @@ def with_var_mean_and_rsqrt(self, x):
 
 
 @variant("layer-norm", target="LayerNorm.forward")
-def variance_from_the_squares(self, x):
+def sums_divided_by_the_width(self, x):
     d = x.size(-1)
-    mean = x.sum(dim=-1, keepdim=True) / d
-    variance = (x**2).sum(dim=-1, keepdim=True) / d - mean**2
-    return (x - mean) * (variance + self.eps) ** -0.5 * self.gain + self.bias
+    centred = x - x.sum(dim=-1, keepdim=True) / d
+    variance = (centred**2).sum(dim=-1, keepdim=True) / d
+    return centred * (variance + self.eps) ** -0.5 * self.gain + self.bias
 
 
 @variant("layer-norm", target="LayerNorm.forward")

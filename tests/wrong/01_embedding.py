@@ -35,6 +35,18 @@ def ids_of_16_bits(sequences, pad_id, max_len=None):
     return ids, torch.tensor([min(len(s), N) for s in sequences])
 
 
+@variant("pad-batch")
+def one_length_without_its_axis(sequences, pad_id, max_len=None):
+    N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
+    rows = [list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences]
+    return torch.tensor(rows), torch.tensor([min(len(s), N) for s in sequences]).squeeze()
+
+
+@variant("valid-mask")
+def axes_of_length_1_vanish(lengths, N):
+    return (torch.arange(N)[None, :] < lengths[:, None]).squeeze()
+
+
 @variant("valid-mask")
 def always_five_columns(lengths, N):
     return torch.arange(5)[None, :] < lengths[:, None]

@@ -19,6 +19,25 @@ def in_place_without_a_mask(scores, mask=None):
     return weights.masked_fill(~mask, 0.0)
 
 
+@variant("masked-softmax")
+def always_in_single_precision(scores, mask=None):
+    scores = scores.float()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.exp(scores - scores.amax(-1, keepdim=True))
+    weights = weights / weights.sum(-1, keepdim=True)
+    return weights if mask is None else weights.masked_fill(~mask, 0.0)
+
+
+@variant("scaled-dot-product")
+def exponentials_without_a_maximum(q, k, v, mask=None):
+    weights = torch.exp(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]))
+    if mask is not None:
+        weights = weights * mask
+    weights = weights / (weights.sum(-1, keepdim=True) + 1e-12)
+    return weights @ v, weights
+
+
 @variant("scaled-dot-product")
 def a_mask_with_two_axes_is_taken_for_batch_and_keys(q, k, v, mask=None):
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
@@ -39,3 +58,13 @@ def everything_behind_the_first_padding_is_hidden(ids, pad_id):
 @variant("masks", target="causal_mask")
 def bytes_for_booleans(n):
     return torch.ones(n, n, dtype=torch.uint8).tril()
+
+
+@variant("masks", target="causal_mask")
+def a_single_position_loses_its_axes(n):
+    return torch.ones(n, n, dtype=torch.bool).tril().squeeze()
+
+
+@variant("masks", target="padding_mask")
+def a_single_sequence_loses_its_axis(ids, pad_id):
+    return (ids != pad_id).squeeze().unsqueeze(-2)

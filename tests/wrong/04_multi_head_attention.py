@@ -20,6 +20,16 @@ def axis_of_the_heads_always_second(self, query, key, value, mask=None):
     return self.w_o(self.merge(heads)), weights
 
 
+@variant("multi-head", target="MultiHeadAttention.forward")
+def hidden_scores_are_minus_10000(self, query, key, value, mask=None):
+    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask.unsqueeze(-3), -1e4)
+    weights = scores.softmax(-1)
+    return self.w_o(self.merge(weights @ v)), weights
+
+
 @variant("heads-as-sum", target="head_contributions")
 def normalised_once_more(x, weights, maps):
     weights = weights / weights.sum(-1, keepdim=True)
@@ -29,3 +39,8 @@ def normalised_once_more(x, weights, maps):
 @variant("attention-cost", target="even_length")
 def half_of_four_times(d_model):
     return 4 * d_model / 2
+
+
+@variant("attention-cost", target="even_length")
+def wrong_for_an_odd_width(d_model):
+    return d_model // 2 * 4
