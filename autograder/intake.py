@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
 
 from autograder.assignment import IMPORTS, Assignment, Cell, Notebook
 from autograder.names import shown
@@ -203,6 +204,7 @@ class _Raw(NamedTuple):
     tags: tuple[str, ...]
     damage: str  # why its source cannot be used
     cut: str = ""  # what of it was left out
+    pictures: tuple[str, ...] = ()  # names of those pasted into it, which are not read
 
 
 def _script(box: _Box, notebook: Notebook, assignment: Assignment) -> Script:
@@ -366,6 +368,7 @@ def _raw_cell(cell: dict) -> _Raw:
     marks = metadata.get("nbgrader")
     marks = marks if isinstance(marks, dict) else {}
     tags = metadata.get("tags")
+    attached = cell.get("attachments")
     source, damage, cut = _source(cell)
     cell_type = _string(cell.get("cell_type")) or "code"
     return _Raw(
@@ -377,6 +380,9 @@ def _raw_cell(cell: dict) -> _Raw:
         tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
         damage=damage,
         cut=cut,
+        pictures=tuple(map(_whole, itertools.islice(attached, MAX_NOTES)))
+        if isinstance(attached, dict)
+        else (),
     )
 
 
@@ -646,7 +652,7 @@ class _Match:
                 self.deleted.append(cell)
             return
         raw = self.cells[index]
-        for words in _left_out(f"The cell {cell.grade_id}", raw) if cell.answerable else ():
+        for words in _left_out(f"The cell {cell.grade_id}", raw, cell) if cell.answerable else ():
             self.notes.append(words)
             self.flags.append(Flag("file", f"{self.notebook.name}/{cell.grade_id}", words))
         if not cell.answerable and not _same(raw.source, cell.stub):
@@ -846,11 +852,25 @@ class _Match:
         return self.cells[index].cell_type, self.cells[index].source
 
 
-def _left_out(name: str, raw: _Raw) -> list[str]:
-    """What a student and the person who grades should know of a cell, in a sentence."""
+def _left_out(name: str, raw: _Raw, cell: Cell | None = None) -> list[str]:
+    """What a student and the person who grades should know of a cell, in sentences.
+
+    Args:
+        name: what the cell is called.
+        raw: the cell.
+        cell: the instructor's, whose own pictures nobody misses.
+    """
     if raw.damage:
         return [f"{name} was left out: {raw.damage}."]
-    return [f"{name}: {raw.cut}."] if raw.cut else []
+    found = [f"{name}: {raw.cut}."] if raw.cut else []
+    given = cell.stub if cell else ""
+    pictures = [one for one in raw.pictures if one not in given and quote(one) not in given]
+    if pictures:
+        more = f" and {len(pictures) - 3} more" if len(pictures) > 3 else ""
+        names = ", ".join(map(shown, pictures[:3]))
+        words = f"{name}: pasted pictures are only in the notebook that was handed in, not in the "
+        found.append(f"{words}graded one ({names}{more}).")
+    return found
 
 
 def _forged(marks: dict, true: dict) -> bool:

@@ -368,6 +368,33 @@ def test_a_written_answer_that_is_too_long_is_said_to_be_and_loses_its_pictures_
     assert flag.words == note and "The cell why" in note and "longer than 200,000" in note
 
 
+def test_a_picture_that_was_pasted_is_said_to_be_only_in_what_was_handed_in(
+    box: Path, tmp_path: Path
+):
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    marks = {"grade": True, "locked": False, "solution": True, "schema_version": 3, "points": 2}
+    metadata = {"nbgrader": marks | {"grade_id": "why"}}
+    given = {"a task.png": {"image/png": "iVBO"}}
+    stub = "![](attachment:a%20task.png)\n### BEGIN SOLUTION\n### END SOLUTION"
+    cells: Cells = [{"cell_type": "markdown", "metadata": metadata, "source": stub}]
+    cells[0]["attachments"] = given
+    content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    (folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    assignment = read_assignment(folder)
+    cells[0] = cells[0] | {"source": f"{stub} Because."}
+    assert not script(box, assignment, content).notes
+    pasted = {f"{number}\x1b\ud800.png": 5 for number in range(5)}
+    cells[0] = cells[0] | {"attachments": {**given, "photo.png": {"image/png": "iVBO"}, **pasted}}
+    cells.append({"cell_type": "markdown", "metadata": {}, "source": "x", "attachments": given})
+    found = script(box, assignment, content)
+    (flag,) = found.flags
+    assert flag.words.startswith("The cell why: pasted pictures are only in the notebook that was")
+    assert "(photo.png, 0" in flag.words and "and 3 more)" in flag.words
+    assert flag.words in found.notes
+    assert any(note.startswith("Cell 2: pasted pictures") for note in found.notes)
+
+
 @pytest.mark.parametrize(
     "outputs",
     ["[" * 5000 + "]" * 5000, "[" + "[]," * 1_100_000 + "{}]", '[{"]": "\\"]", "outputs": []}]'],
