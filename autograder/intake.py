@@ -456,7 +456,8 @@ class _Match:
         self.place: dict[int, int] = {}  # index in the notebook -> index in the submission
         self.taken: set[int] = set()  # cells of the submission that do not run as extra ones
         self._names: dict[int, set[str] | None] = {}
-        self._budget = MAX_PARSED
+        self._budget = self._budget_made = MAX_PARSED
+        self._steps_read, self._own_names = 0, set[str]()  # see `_made`
         self.ids = {cell.grade_id for cell in notebook.cells if cell.grade_id}
 
     def run(self) -> None:
@@ -767,16 +768,20 @@ class _Match:
         """Names that the student's own text in these steps binds, or of whose values it sets parts.
 
         What the instructor's cells say is nobody's own, and neither are their imports elsewhere.
+        Each call gets the steps of the last one and those that have come since.
         """
-        found: set[str] = set()
-        for step in steps:
+        for step in steps[self._steps_read :]:
             given = self.notebook.cells[step.place].stub if step.place >= 0 else ""
             if step.kind == "test" or step.cell_type != "code" or step.source == given:
                 continue
+            self._budget_made -= len(step.source)
+            if self._budget_made < 0:
+                break
             known = {one.text for one in made_by_statement(given)} | self._imports
             for one in made_by_statement(step.source):
-                found |= one.names if one.text not in known else set()
-        return found
+                self._own_names |= one.names if one.text not in known else set()
+        self._steps_read = len(steps)
+        return self._own_names
 
     @cached_property
     def _imports(self) -> set[str]:

@@ -512,6 +512,20 @@ def test_a_cell_that_is_not_there_takes_no_name_from_the_students_own(
     assert left in ran(box, assignment, cells)
 
 
+def test_every_own_cell_is_read_once_however_many_cells_are_not_there(
+    box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assignment, content = small(tmp_path, *(f"x{n} = 0" for n in range(60)))
+    own = [code(f"x{n} = 1") for n in range(600)]
+    read: list[str] = []
+    real = intake.made_by_statement
+    monkeypatch.setattr(intake, "made_by_statement", lambda text: read.append(text) or real(text))
+    put(box, content | {"cells": [content["cells"][0], *own, *content["cells"][61:]]})
+    (found,) = read_submission(box, "me", assignment).scripts
+    assert [c.source for c in found.cells].count("pass") == 60
+    assert len(read) < 3 * (600 + 60)
+
+
 def test_a_cell_of_which_all_is_the_students_own_does_not_run(box: Path, tmp_path: Path):
     assignment, content = small(tmp_path, "def helper(x): return x\nRATE, LOG = 1, []")
     cells = content["cells"]
