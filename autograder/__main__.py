@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from autograder.course import Course, CourseError, import_quickly, use_own_tools
 from autograder.failures import WHOLE_CLASS, sentence_of
-from autograder.names import say
+from autograder.names import is_read, say, silence
 
 if TYPE_CHECKING:
     from autograder.taught import Class
@@ -28,6 +28,7 @@ MOST_COMPLAINTS = 10  # that are shown
 MOST_CALLS = 300  # of one test, and
 MOST_WORK = 2.0  # seconds that processors work for it: more is said
 INTERRUPTED = 130  # what shells use for Ctrl-C
+UNREAD = 141  # and for a pipe that nobody reads any more
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +58,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     """Run the command; a disk that is full or may not be written is for a person to mend."""
     try:
-        return options.run(options)
+        status = options.run(options)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        unread = [stream for stream in (sys.stdout, sys.stderr) if not is_read(stream)]
+        if not unread:
+            raise
+        for stream in unread:
+            silence(stream)
+        return UNREAD
     except OSError as error:
         if error.errno not in WHOLE_CLASS:
             raise

@@ -16,9 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from traitlets.config.loader import PyFileConfigLoader
-
-from autograder.course import CourseError
+from autograder.course import CourseError, read_config
 from autograder.rules import Rules, read_rules
 from autograder.syntax import awaits, facts, parse, top_level_names
 
@@ -216,11 +214,7 @@ def _rules_path(folder: Path, root: Path | None) -> Path:
 
 def read_markers(root: Path) -> Markers:
     """The course's settings, from its nbgrader_config.py."""
-    path = root / "nbgrader_config.py"
-    try:
-        config = PyFileConfigLoader(path.name, path=str(root)).load_config()
-    except (SyntaxError, NameError, ImportError, AttributeError, OSError) as error:
-        raise CourseError(f"{path} cannot be read ({error}); mend it.") from error
+    config = read_config(root)
     clear = config.get("ClearSolutions", {})
     scheme, around = config.get("ClearMarkScheme", {}), config.get("IncludeHeaderFooter", {})
     standard = Markers()

@@ -4,7 +4,6 @@ The notebook runs on the student's machine in a Python of its own, without sandb
 cell that hangs or ends that Python is left out; the others run again in a new one.
 """
 
-import io
 import json
 import os
 import queue
@@ -26,6 +25,7 @@ from autograder.allowed import not_allowed
 from autograder.course import CourseError
 from autograder.diagnose import told
 from autograder.intake import read_cells
+from autograder.names import say
 from autograder.parcel import Unreadable, read_file
 from autograder.results import Raised, Status, TestRun, Verdict
 
@@ -80,8 +80,6 @@ def run(path: Path, seconds: float = SECONDS) -> int:
 
     Raises CourseError if the file cannot be read.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a console that has not all signs
     questions, notes = read(path)
     cells = [cell for question in questions for cell in question.cells if cell.is_code]
     outcomes = run_cells(cells, path.resolve().parent, seconds)
@@ -89,9 +87,9 @@ def run(path: Path, seconds: float = SECONDS) -> int:
     verdicts = judge(cells, outcomes, broken)
     notes += [note] if note else []
     for line in lines(path.name, questions, outcomes, verdicts):
-        print(line)
+        say(line)
     for note in notes:
-        print(_wrapped(f"Note: {note}"))
+        say(_wrapped(f"Note: {note}"))
     return 0 if all(verdict.status == "passed" for verdict in verdicts.values()) else 1
 
 

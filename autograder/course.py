@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import os
 import sys
+import traceback
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -91,9 +92,25 @@ class Course:
 def _settings(root: str, changed: int) -> Mapping[str, Any]:
     if not changed:
         return {}
+    return read_config(Path(root)).CourseDirectory
+
+
+def read_config(root: Path) -> Any:
+    """A course's nbgrader_config.py, as nbgrader reads it; raises CourseError if it cannot be."""
     from traitlets.config.loader import PyFileConfigLoader
 
-    return PyFileConfigLoader("nbgrader_config.py", path=root).load_config().CourseDirectory
+    path = root / "nbgrader_config.py"
+    try:
+        return PyFileConfigLoader(path.name, path=str(root)).load_config()
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
+        where = f"line {line}: " if line else ""
+        said = str(getattr(error, "msg", error)).partition("\n")[0]
+        raise CourseError(
+            f"{path} cannot be read ({where}{type(error).__name__}: {said}); mend it."
+        ) from error
 
 
 def use_own_tools() -> None:

@@ -13,14 +13,22 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
 
 from autograder.assignment import IMPORTS, Assignment, Cell, Notebook
 from autograder.names import shown
 from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
 from autograder.results import Flag
-from autograder.syntax import facts, parse, top_level_names
+from autograder.syntax import (
+    facts,
+    made_by_statement,
+    parse,
+    top_level_names,
+    without_statements,
+)
 
 MAX_DEPTH = 100  # of lists and objects in a notebook's JSON
 MAX_CONTAINERS = 1_000_000  # of those together
@@ -31,6 +39,7 @@ MAX_TEXT = 2_000_000  # characters of all cells of a notebook
 MAX_PARSED = 400_000  # characters of a notebook that are read as Python to match its cells
 MAX_BESIDE = 10_000_000  # bytes of all files beside the notebooks that an answer may read
 MAX_NOTES = 50
+NOTHING = "pass"  # is run where nothing is left of a cell: the instructor's copy goes with it
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 OUTPUTS = re.compile(r'"outputs"\s*:\s*(?=\[)')
 DATA = re.compile(r"(data:[\w/+.;=-]{0,100},)[\w/+%=-]{1000,}+")  # such as a pasted photo
@@ -195,6 +204,7 @@ class _Raw(NamedTuple):
     tags: tuple[str, ...]
     damage: str  # why its source cannot be used
     cut: str = ""  # what of it was left out
+    pictures: tuple[str, ...] = ()  # names of those pasted into it, which are not read
 
 
 def _script(box: _Box, notebook: Notebook, assignment: Assignment) -> Script:
@@ -358,6 +368,7 @@ def _raw_cell(cell: dict) -> _Raw:
     marks = metadata.get("nbgrader")
     marks = marks if isinstance(marks, dict) else {}
     tags = metadata.get("tags")
+    attached = cell.get("attachments")
     source, damage, cut = _source(cell)
     cell_type = _string(cell.get("cell_type")) or "code"
     return _Raw(
@@ -369,6 +380,9 @@ def _raw_cell(cell: dict) -> _Raw:
         tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
         damage=damage,
         cut=cut,
+        pictures=tuple(map(_whole, itertools.islice(attached, MAX_NOTES)))
+        if isinstance(attached, dict)
+        else (),
     )
 
 
@@ -442,7 +456,8 @@ class _Match:
         self.place: dict[int, int] = {}  # index in the notebook -> index in the submission
         self.taken: set[int] = set()  # cells of the submission that do not run as extra ones
         self._names: dict[int, set[str] | None] = {}
-        self._budget = MAX_PARSED
+        self._budget = self._budget_made = MAX_PARSED
+        self._steps_read, self._own_names = 0, set[str]()  # see `_made`
         self.ids = {cell.grade_id for cell in notebook.cells if cell.grade_id}
 
     def run(self) -> None:
@@ -638,7 +653,7 @@ class _Match:
                 self.deleted.append(cell)
             return
         raw = self.cells[index]
-        for words in _left_out(f"The cell {cell.grade_id}", raw) if cell.answerable else ():
+        for words in _left_out(f"The cell {cell.grade_id}", raw, cell) if cell.answerable else ():
             self.notes.append(words)
             self.flags.append(Flag("file", f"{self.notebook.name}/{cell.grade_id}", words))
         if not cell.answerable and not _same(raw.source, cell.stub):
@@ -659,7 +674,9 @@ class _Match:
 
     def script(self) -> Script:
         """The notebook as it will run."""
-        after = self._extra_after()
+        after = self._placed_after()
+        places = {index: place for place, index in self.place.items()}
+        moved = {places[index] for follows in after.values() for index in follows & places.keys()}
         steps: list[ScriptCell] = []
         extra: list[tuple[str, str, str]] = []
         pieces: list[Piece] = []
@@ -667,18 +684,21 @@ class _Match:
         for place in range(-1, len(self.notebook.cells)):
             if place >= 0:
                 cell = self.notebook.cells[place]
-                step = self._step(place, cell)
-                steps.append(step)
+                step = self._step(place, cell, steps)
                 last = cell.grade_id or last
                 if step.kind == "answer":
                     pieces.append(Piece(cell.grade_id, step.source, cell.cell_type))
-                elif step.source != cell.stub and step.kind == "skeleton" and not cell.grade_id:
+                elif place in self.place and step.source != cell.stub and not cell.grade_id:
                     extra.append((last, step.cell_type, step.source))
                 extra += self._written_over(place, cell)
+                steps += self._in_its_place(step) if place in moved else [step]
                 if added := self._added_imports(place, cell):
                     steps.append(ScriptCell("extra", "", added, "code"))
                     extra.append((last, "code", added))
-            for index in after.get(place, ()):
+            for index in sorted(after.get(place, ())):
+                if index in places:
+                    steps.append(self._early(places[index]))
+                    continue
                 raw = self.cells[index]
                 kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
                 steps.append(ScriptCell("extra", "", raw.source, kind))
@@ -727,37 +747,135 @@ class _Match:
                 found[cell.grade_id] = f"the cell {cell.grade_id} cannot be read: {damage}"
         return found
 
-    def _step(self, place: int, cell: Cell) -> ScriptCell:
+    def _step(self, place: int, cell: Cell, before: Sequence[ScriptCell]) -> ScriptCell:
+        """What runs in a place, after the steps before it."""
         index = self.place.get(place)
         if cell.kind == "test":
             return ScriptCell("test", cell.grade_id, "", cell.cell_type, place)
         if cell.answerable:
             source = self.cells[index].source if index is not None else ""
             return ScriptCell("answer", cell.grade_id, source, cell.cell_type, place)
+        if index is None and not cell.grade_id and cell.cell_type == "code":
+            source = without_statements(cell.stub, self._made(before)) or NOTHING
+            return ScriptCell("skeleton", "", source, "code", place)
         if cell.grade_id or index is None or self.cells[index].damage:
             return ScriptCell("skeleton", cell.grade_id, cell.stub, cell.cell_type, place)
         raw = self.cells[index]  # of which a student may have made code
         kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
         return ScriptCell("skeleton", "", raw.source, kind, place)
 
-    def _extra_after(self) -> dict[int, list[int]]:
-        """Place -> the student's own cells that follow it, by the matched cell above them."""
+    def _made(self, steps: Sequence[ScriptCell]) -> set[str]:
+        """Names that the student's own text in these steps binds, or of whose values it sets parts.
+
+        What the instructor's cells say is nobody's own, and neither are their imports elsewhere.
+        Each call gets the steps of the last one and those that have come since.
+        """
+        for step in steps[self._steps_read :]:
+            given = self.notebook.cells[step.place].stub if step.place >= 0 else ""
+            if step.kind == "test" or step.cell_type != "code" or step.source == given:
+                continue
+            self._budget_made -= len(step.source)
+            if self._budget_made < 0:
+                break
+            known = {one.text for one in made_by_statement(given)} | self._imports
+            for one in made_by_statement(step.source):
+                self._own_names |= one.names if one.text not in known else set()
+        self._steps_read = len(steps)
+        return self._own_names
+
+    @cached_property
+    def _imports(self) -> set[str]:
+        """The imports of the instructor's cells."""
+        cells = (cell for cell in self.notebook.cells if cell.cell_type == "code")
+        found = (one for cell in cells for one in made_by_statement(cell.stub))
+        return {one.text for one in found if one.is_import}
+
+    def _early(self, place: int) -> ScriptCell:
+        """A cell that has a place and runs before it; tests need the instructor's in its place."""
+        cell = self.notebook.cells[place]
+        step = self._step(place, cell, ())
+        return step if step.kind == "answer" else ScriptCell("extra", "", step.source, "code")
+
+    def _in_its_place(self, step: ScriptCell) -> list[ScriptCell]:
+        """What is left to run of a step in its own place, when it has run before."""
+        if step.kind == "answer":
+            return []
+        return [step if step.grade_id else replace(step, source=NOTHING)]
+
+    def _placed_after(self) -> dict[int, set[int]]:
+        """Place -> cells of the submission that run after it, besides the one in the next place.
+
+        These are the student's own ones, after the matched cell above them. Where sections were put
+        in another order, what a cell needs of those above it runs before that cell.
+        """
         order = sorted((index, place) for place, index in self.place.items())
         rows = [index for index, _ in order]
-        found: dict[int, list[int]] = {}
+        found: dict[int, int] = {}
         for index, raw in enumerate(self.cells):
             if index in self.taken or not raw.source.strip():
                 continue
             above = bisect.bisect_left(rows, index)
-            found.setdefault(order[above - 1][1] if above else -1, []).append(index)
+            found[index] = order[above - 1][1] if above else -1
+        if any(one > other for (_, one), (_, other) in itertools.pairwise(order)):
+            found |= self._needed_earlier(found)
+        after: dict[int, set[int]] = {}
+        for index, place in found.items():
+            after.setdefault(place, set()).add(index)
+        return after
+
+    def _needed_earlier(self, own: dict[int, int]) -> dict[int, int]:
+        """Cell -> place after which it has to run, for those that others below them need earlier.
+
+        Args:
+            own: the same for the student's own cells by where they stand.
+        """
+        places = {index: place for place, index in self.place.items()}
+        until: dict[str, int] = {}  # by name: the place after which a cell below needs it
+        found: dict[int, int] = {}
+        budget = MAX_PARSED
+        for index in sorted(own.keys() | places.keys(), reverse=True):
+            kind, source = self._runs_as(index, places)
+            budget -= len(source)
+            if kind != "code" or budget < 0:
+                continue
+            known = facts(source)
+            usual = own[index] if index in own else places[index] - 1
+            place = min([usual, *(until[name] for name in known.bound & until.keys())])
+            if place < usual:
+                found[index] = place
+            for name in known.bound:
+                until.pop(name, None)
+            for name in known.needed:
+                until[name] = min(place, until.get(name, place))
         return found
 
+    def _runs_as(self, index: int, places: dict[int, int]) -> tuple[str, str]:
+        """The kind and text of what the student's process runs for a cell of the submission."""
+        if index in places:
+            step = self._step(places[index], self.notebook.cells[places[index]], ())
+            return step.cell_type if step.kind != "test" else "test", step.source
+        return self.cells[index].cell_type, self.cells[index].source
 
-def _left_out(name: str, raw: _Raw) -> list[str]:
-    """What a student and the person who grades should know of a cell, in a sentence."""
+
+def _left_out(name: str, raw: _Raw, cell: Cell | None = None) -> list[str]:
+    """What a student and the person who grades should know of a cell, in sentences.
+
+    Args:
+        name: what the cell is called.
+        raw: the cell.
+        cell: the instructor's, whose own pictures nobody misses.
+    """
     if raw.damage:
         return [f"{name} was left out: {raw.damage}."]
-    return [f"{name}: {raw.cut}."] if raw.cut else []
+    found = [f"{name}: {raw.cut}."] if raw.cut else []
+    given = cell.stub if cell else ""
+    pictures = [one for one in raw.pictures if one not in given and quote(one) not in given]
+    if pictures:
+        more = f" and {len(pictures) - 3} more" if len(pictures) > 3 else ""
+        names = ", ".join(map(shown, pictures[:3]))
+        words = f"{name}: pasted pictures are only in the notebook that was handed in, not in the "
+        found.append(f"{words}graded one ({names}{more}).")
+    return found
 
 
 def _forged(marks: dict, true: dict) -> bool:

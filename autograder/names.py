@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import re
+import select
 import sys
 from typing import TextIO
 from urllib.parse import quote
@@ -90,11 +91,33 @@ def link(*names: str) -> str:
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print a text that may repeat what students wrote or how their folders are named."""
+    """Print a text that may repeat what students wrote or how their folders are named.
+
+    If nobody reads it any more, as behind `| head -1`, the work goes on in silence.
+    """
     stream = file or sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     safe = visible(text).encode(encoding, "backslashreplace").decode(encoding)
-    print(safe, file=stream)
+    try:
+        print(safe, file=stream, flush=True)
+    except BrokenPipeError:
+        silence(stream)
+
+
+def silence(stream: TextIO) -> None:
+    """Let what is written to a stream go nowhere, also what it still holds."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def is_read(stream: TextIO) -> bool:
+    """Whether what is written to a stream still has a reader, as far as the system can tell."""
+    if not hasattr(select, "poll"):
+        return False
+    asked = select.poll()
+    asked.register(stream.fileno(), 0)
+    return not any(events & (select.POLLERR | select.POLLHUP) for _, events in asked.poll(0))
 
 
 def clean_log(log: logging.Logger) -> None:

@@ -158,16 +158,18 @@ class Places:
         known = _told_apart(pairs)
         if wanted in known:
             return known[wanted]
-        near = [one for one in known if _same_number(one, wanted)]
+        near = [one for one in known if _same_numbers(one, wanted)]
         close = difflib.get_close_matches(wanted, near, 2, ALIKE)
         return known[close[0]] if len({known[one] for one in close}) == 1 else ""
 
 
-def _same_number(one: str, other: str) -> bool:
-    """Whether two names begin with the same number, if both begin with one."""
-    numbers = [re.match(r"\d*", name) for name in (one, other)]
-    digits = [match.group().lstrip("0") for match in numbers if match]
-    return "" in digits or digits[0] == digits[1]
+def _same_numbers(one: str, other: str) -> bool:
+    """Whether two names hold the same numbers; one may leave out all, or that which begins it."""
+    first, second = ([int(digits) for digits in re.findall(r"\d+", n)] for n in (one, other))
+    if one[:1].isdecimal() != other[:1].isdecimal():
+        longer, shorter = (first, second) if one[:1].isdecimal() else (second, first)
+        return not shorter or shorter == longer[1:]
+    return not first or not second or first == second
 
 
 def _told_apart(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:

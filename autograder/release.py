@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traitlets.config import Config
-from traitlets.config.loader import PyFileConfigLoader
 
-from autograder.course import Course, CourseError
+from autograder.course import Course, CourseError, read_config
 from autograder.source import digest_of, made_from, notebook, read_source
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def nbgrader(course: Course, settings: Config | None = None) -> Iterator["NbGrad
     from nbgrader.apps import NbGraderAPI
     from nbgrader.coursedir import CourseDirectory
 
-    config = PyFileConfigLoader("nbgrader_config.py", path=str(course.root)).load_config()
+    config = read_config(course.root)
     config.CourseDirectory.root = str(course.root)
     config.merge(settings or Config())
     yield NbGraderAPI(coursedir=CourseDirectory(config=config), config=config)

@@ -20,6 +20,8 @@ from typing import Any, NoReturn
 LONGEST = 4000  # characters of a message
 NO_INPUT = "input() waits for a person, and nobody is there when a notebook is graded; remove it"
 
+NO_EXIT = "exit() ends Python; remove it"
+
 
 class _Nowhere(io.TextIOWrapper):
     """Takes what is printed, also after it was closed."""
@@ -38,9 +40,10 @@ class _Nowhere(io.TextIOWrapper):
 def serve() -> None:
     """Answer until the other side closes."""
     asks, answers = _own_channels()
-    sys.path.insert(0, "")  # as in a notebook: modules beside it can be imported
     builtins.input = _no_input
     run = _shell() or _plain()
+    run("pass", "<cell first>")  # what is imported for it is Python's own, as in a notebook, and
+    sys.path.insert(0, "")  # modules beside the notebook can be imported from here on
     _say(answers, {"ready": True})
     for line in asks:
         asked = json.loads(line)
@@ -64,6 +67,10 @@ def _say(answers: Any, content: dict[str, Any]) -> None:
 
 def _no_input(*_: object) -> NoReturn:
     raise EOFError(NO_INPUT)
+
+
+def _no_exit() -> NoReturn:
+    raise SystemExit(NO_EXIT)
 
 
 def _run(run: Any, name: str, source: str) -> dict[str, Any]:
@@ -117,6 +124,7 @@ def _shell() -> Any:
     config = Config()
     config.HistoryManager.enabled = False
     shell: Any = InteractiveShell.instance(config=config)
+    shell.ask_exit = _no_exit
     shell.showtraceback = shell.showsyntaxerror = lambda *_, **__: None
 
     def run(source: str, where: str) -> tuple[Any, BaseException | None]:

@@ -7,10 +7,10 @@ gives one of its documented results, in a time and memory that a cell's length b
 import ast
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 MAGIC = re.compile(r"(?P<indent>\s*+)(?P<target>[\w.,\s]+=\s*)?[%!?](?!=)")
 TIMERS = re.compile(r"\s*+%{1,2}(time|timeit|prun|capture)\b(?P<rest>.*)")
@@ -229,8 +229,12 @@ def acts(source: str) -> bool:
 @lru_cache(maxsize=500)
 def altered(source: str) -> frozenset[str]:
     """Names of whose values a cell sets, deletes or calls a part: `a` in `a[0] = 1`, `a.add(2)`."""
+    return _altered(parse(source) or ast.Module([], []))
+
+
+def _altered(tree: ast.AST) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(parse(source) or ast.Module([], [])):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             found.add(_root(node))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -243,6 +247,41 @@ def _root(node: ast.AST) -> str:
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+class Made(NamedTuple):
+    """What one statement of a cell makes."""
+
+    text: str
+    names: frozenset[str]  # that it binds, or of whose values it changes parts
+    lines: range  # of the cell, from 0
+    is_import: bool
+
+
+@lru_cache(maxsize=500)
+def made_by_statement(source: str) -> tuple[Made, ...]:
+    """The statements of a cell; none if it is no Python."""
+    lines, tree = LINE.split(source), parse(plain := without_magics(source))
+    lines = lines if plain == source else plain.split("\n")
+    found: list[Made] = []
+    for node in tree.body if tree else ():
+        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+        where = range(first - 1, node.end_lineno or first)
+        names = _altered(node) | top_level_names(ast.Module([node], []))
+        text = "\n".join(lines[where.start : where.stop]).strip()
+        found.append(Made(text, names, where, isinstance(node, ast.Import | ast.ImportFrom)))
+    return tuple(found)
+
+
+def without_statements(source: str, names: Set[str]) -> str:
+    """A cell without the statements that make any of these names; empty if nothing is left."""
+    found = made_by_statement(source)
+    out = {number for one in found if one.names & names for number in one.lines}
+    if not out:
+        return source
+    left = any(not out.intersection(one.lines) for one in found)
+    lines = ("" if number in out else line for number, line in enumerate(LINE.split(source)))
+    return "\n".join(lines) if left else ""
 
 
 def _binds(node: ast.AST) -> Iterator[str]:

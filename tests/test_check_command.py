@@ -318,3 +318,42 @@ def test_the_rules_of_the_course_around_a_notebook_hold():
     assert not note and len(broken) >= 2
     assert all(name.startswith("masked-softmax") for name in broken)
     assert all("torch.softmax (line 2)" in words for words in broken.values())
+
+
+@pytest.mark.parametrize("name", ["random.py", "traitlets.py", "textwrap.py", "bdb.py"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_file_named_like_a_module_of_pythons_does_no_harm(
+    tmp_path: Path, name: str, inside: bool
+):
+    path = write(tmp_path, notebook(right(1)))
+    (tmp_path / name).write_text("MINE = 1")
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", "check", path.name if inside else str(path)],
+        cwd=tmp_path if inside else tmp_path.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("call", ["exit()", "quit()"])
+def test_exit_is_named_as_what_ends_python(said, call: str):
+    status, text = said(notebook(f"{right(1)}\n{call}", right(2)))
+    assert status == 0
+    assert "exit() ends Python; remove it" in text
+
+
+def test_nobody_need_read_to_the_end(tmp_path: Path):
+    path = write(tmp_path, notebook(right(1)))
+    read, written = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", "check", str(path)],
+        stdout=written,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(written)
+    assert (done.returncode, done.stderr) == (0, "")

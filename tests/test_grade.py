@@ -359,6 +359,55 @@ def test_the_flag_grades_without_a_sandbox(taught: Class):
     assert scores(taught)["ada"] == 6
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("x = (", "SyntaxError: '(' was never closed"),
+        ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise OSError('a\\nb')", "OSError: a"),
+        ("exit()", "SystemExit: None"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_one_sentence(
+    taught: Class,
+    line: str,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    path = taught.course.root / "nbgrader_config.py"
+    lines = len(path.read_text().splitlines())
+    path.write_text(f"{path.read_text()}\n{line}\n")
+    monkeypatch.chdir(taught.course.root)
+    for command in (["grade", NAME], ["report"]):
+        assert command_line.main(command) == 2
+        said = f"error: {path} cannot be read (line {lines + 2}: {words}); mend it.\n"
+        assert capsys.readouterr().err == said
+
+
+@linux
+def test_behind_head_it_ends_quietly(taught: Class):
+    read, written = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "autograder"]
+    whole = {"cwd": taught.course.root, "text": True, "check": False}
+    done = subprocess.run(
+        [*command, "grade", NAME], stdout=written, stderr=subprocess.PIPE, **whole
+    )
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    assert (taught.course.root / "grades.csv").is_file()
+    done = subprocess.run(
+        [*command, "export", "canvas"], stdout=written, stderr=subprocess.PIPE, **whole
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    done = subprocess.run(
+        [*command, "grade", NAME, "--again"], stdout=subprocess.PIPE, stderr=written, **whole
+    )
+    assert done.returncode == command_line.UNREAD and done.stdout == ""
+    os.close(written)
+
+
 def test_an_unknown_assignment_is_named_with_those_that_exist(taught: Class):
     assert assignments(taught.course) == [NAME]
     with pytest.raises(CourseError, match=r"no assignment 'ps9' in .*; the assignments are ps1"):

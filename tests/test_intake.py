@@ -368,6 +368,33 @@ def test_a_written_answer_that_is_too_long_is_said_to_be_and_loses_its_pictures_
     assert flag.words == note and "The cell why" in note and "longer than 200,000" in note
 
 
+def test_a_picture_that_was_pasted_is_said_to_be_only_in_what_was_handed_in(
+    box: Path, tmp_path: Path
+):
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    marks = {"grade": True, "locked": False, "solution": True, "schema_version": 3, "points": 2}
+    metadata = {"nbgrader": marks | {"grade_id": "why"}}
+    given = {"a task.png": {"image/png": "iVBO"}}
+    stub = "![](attachment:a%20task.png)\n### BEGIN SOLUTION\n### END SOLUTION"
+    cells: Cells = [{"cell_type": "markdown", "metadata": metadata, "source": stub}]
+    cells[0]["attachments"] = given
+    content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    (folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    assignment = read_assignment(folder)
+    cells[0] = cells[0] | {"source": f"{stub} Because."}
+    assert not script(box, assignment, content).notes
+    pasted = {f"{number}\x1b\ud800.png": 5 for number in range(5)}
+    cells[0] = cells[0] | {"attachments": {**given, "photo.png": {"image/png": "iVBO"}, **pasted}}
+    cells.append({"cell_type": "markdown", "metadata": {}, "source": "x", "attachments": given})
+    found = script(box, assignment, content)
+    (flag,) = found.flags
+    assert flag.words.startswith("The cell why: pasted pictures are only in the notebook that was")
+    assert "(photo.png, 0" in flag.words and "and 3 more)" in flag.words
+    assert flag.words in found.notes
+    assert any(note.startswith("Cell 2: pasted pictures") for note in found.notes)
+
+
 @pytest.mark.parametrize(
     "outputs",
     ["[" * 5000 + "]" * 5000, "[" + "[]," * 1_100_000 + "{}]", '[{"]": "\\"]", "outputs": []}]'],
@@ -426,6 +453,131 @@ def test_ordinary_cells_are_the_students(box: Path, tmp_path: Path):
     cells[:2] = []
     found = script(box, assignment, content)
     assert [c.source for c in found.cells] == ["Names", 'NAME = ""', "f = 2", "f"]
+
+
+PLAIN = "LOG = []\nLOG.append(1)\n\n\ndef helper(x):\n    return x  # change this\n\n\nprint(LOG)"
+ANSWERS = {"mean": "def mean(x):\n    return x", "square": "def square(x):\n    return helper(x)"}
+
+
+def small(tmp_path: Path, *ordinary: str) -> tuple[Assignment, dict[str, Any]]:
+    """An assignment with ordinary cells, two answers and their tests; and its notebook, solved."""
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    cells: Cells = [code("import math"), *map(code, ordinary)]
+    for name, source in ANSWERS.items():
+        cells += [code(source, name), code(f"assert {name}(1)", f"{name}-test", grade=True)]
+    content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    (folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    return read_assignment(folder), json.loads(json.dumps(content))
+
+
+def code(source: str, grade_id: str = "", *, grade: bool = False) -> dict[str, Any]:
+    """A code cell; with a grade_id an answer or a test."""
+    marks = {"grade": grade, "solution": not grade, "locked": grade, "schema_version": 3}
+    marks = {"nbgrader": marks | {"points": 1, "grade_id": grade_id}} if grade_id else {}
+    return {"cell_type": "code", "metadata": marks, "source": source}
+
+
+def ran(box: Path, assignment: Assignment, cells: Cells) -> list[str]:
+    """What runs of these cells, in order, without the tests."""
+    content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    return [c.source for c in script(box, assignment, content).cells if c.kind != "test"]
+
+
+@pytest.mark.parametrize(
+    ("own", "left"),
+    [
+        ("def helper(x):\n    return 2", "LOG = []\nLOG.append(1)\n\n\n\n\n\n\nprint(LOG)"),
+        ("LOG = [2]", "\n\n\n\ndef helper(x):\n    return x  # change this\n\n\nprint(LOG)"),
+        ("LOG = [2]\nhelper = len\nprint(LOG)", "\n\n\n\n\n\n\n\nprint(LOG)"),
+        ("%timeit 1\nscratch = helper", PLAIN),
+        ("helper = (", PLAIN),
+        ("import math  # again", PLAIN),
+    ],
+)
+@pytest.mark.parametrize("where", ["at the top", "in the cell above", "below"])
+def test_a_cell_that_is_not_there_takes_no_name_from_the_students_own(
+    box: Path, tmp_path: Path, own: str, left: str, where: str
+):
+    assignment, content = small(tmp_path, PLAIN)
+    cells = content["cells"]
+    del cells[1]
+    if where == "at the top":
+        cells.insert(0, code(own))
+    elif where == "in the cell above":
+        cells[0]["source"] += f"\n{own}"
+    else:  # below its place it runs first, and what is the student's counts
+        cells[1]["source"] += f"\n{own}"
+        left = PLAIN
+    assert left in ran(box, assignment, cells)
+
+
+def test_every_own_cell_is_read_once_however_many_cells_are_not_there(
+    box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assignment, content = small(tmp_path, *(f"x{n} = 0" for n in range(60)))
+    own = [code(f"x{n} = 1") for n in range(600)]
+    read: list[str] = []
+    real = intake.made_by_statement
+    monkeypatch.setattr(intake, "made_by_statement", lambda text: read.append(text) or real(text))
+    put(box, content | {"cells": [content["cells"][0], *own, *content["cells"][61:]]})
+    (found,) = read_submission(box, "me", assignment).scripts
+    assert [c.source for c in found.cells].count("pass") == 60
+    assert len(read) < 3 * (600 + 60)
+
+
+def test_a_cell_of_which_all_is_the_students_own_does_not_run(box: Path, tmp_path: Path):
+    assignment, content = small(tmp_path, "def helper(x): return x\nRATE, LOG = 1, []")
+    cells = content["cells"]
+    cells[1:2] = [code("def helper(x): return 2 * x"), code("RATE = 2")]
+    found = ran(box, assignment, cells)
+    assert found[:4] == ["import math", cells[1]["source"], "RATE = 2", "pass"]
+
+
+def test_a_cell_that_was_deleted_by_mistake_runs(box: Path, tmp_path: Path):
+    stub = "%matplotlib inline\nimport random\nrandom.seed(0)\ndata = [1]\ndata.append(2)"
+    assignment, content = small(tmp_path, stub)
+    own = code("import random\nfor i in data: print(i)")
+    cells = [own, *(c for c in content["cells"] if c["source"] != stub)]
+    assert stub in ran(box, assignment, cells)
+
+
+def test_what_a_moved_answer_needs_runs_before_it(box: Path, tmp_path: Path):
+    stub = "RATE = 1"
+    assignment, content = small(tmp_path, stub)
+    imports, plain, mean, mean_test, square, square_test = content["cells"]
+    mean["source"] = "@twice\ndef mean(x):\n    return square(x)"
+    decorator = code("def twice(f):\n    return f if keep and square(RATE) else f")
+    keep, scratch = code("keep = True"), code("print(1)")
+    cells = [imports, square, plain, square_test, keep, scratch, decorator, mean, mean_test]
+    found = ran(box, assignment, cells)
+    assert found.index(keep["source"]) < found.index(decorator["source"])
+    for needed in (square, decorator):
+        assert found.count(needed["source"]) == 1
+        assert found.index(needed["source"]) < found.index(mean["source"])
+    assert found.index(mean["source"]) < found.index("print(1)")
+    assert found.count(stub) == 1 and found.count("pass") == 0
+
+
+def test_an_ordinary_cell_that_a_moved_answer_needs_runs_once(box: Path, tmp_path: Path):
+    assignment, content = small(tmp_path)
+    folder = assignment.folder
+    cells = content["cells"]
+    cells.insert(3, code("LIMIT = 1"))
+    (folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    assignment = read_assignment(folder)
+    imports, mean, mean_test, limit, square, square_test = cells
+    limit["source"], mean["source"] = "LIMIT = 2", "def mean(x, of=LIMIT):\n    return x"
+    cells = [imports, limit, square, square_test, mean, mean_test]
+    assert [c["source"] for c in (imports, limit, mean)] == ran(box, assignment, cells)[:3]
+    assert ran(box, assignment, cells)[3:] == ["pass", square["source"]]
+
+
+def test_in_the_given_order_everything_stays_where_it_stands(box: Path, tmp_path: Path):
+    assignment, content = small(tmp_path, PLAIN)
+    cells = [one for cell in content["cells"] for one in (cell, code("helper = mean = print"))]
+    wanted = [c["source"] for c in cells if not c["source"].startswith("assert")]
+    assert ran(box, assignment, cells) == wanted
 
 
 def test_what_was_written_into_a_locked_task_is_kept_for_the_grader(box: Path, tmp_path: Path):

@@ -139,6 +139,33 @@ def test_what_is_meant_for_nothing_is_named(submitted: Path, name: str):
     assert words == f"ada/{name.partition('/')[0]} belongs to no assignment"
 
 
+@pytest.mark.parametrize(
+    ("name", "is_meant"),
+    [
+        ("homework2/homework2.ipynb", False),
+        ("homework2.ipynb", False),
+        ("homework12/x.ipynb", False),
+        ("homework1b2/x.ipynb", False),
+        ("homewerk01/x.ipynb", True),
+        ("homework/x.ipynb", True),
+        ("lab 3/x.ipynb", False),
+        ("5_project4/x.ipynb", True),
+        ("project4/x.ipynb", True),
+        ("6_project4/x.ipynb", False),
+        ("6_projects/x.ipynb", False),
+        ("5_projects5/x.ipynb", False),
+        ("problem3.ipynb", False),
+    ],
+)
+def test_another_number_is_another_assignment(submitted: Path, name: str, is_meant: bool):
+    put(submitted, name)
+    notebooks = {"homework1": ["homework1"], "05_project4": ["a"], "ps1": ["problem1", "problem2"]}
+    places = Places(submitted, notebooks)
+    found = [one for one in notebooks if places.of("ada", one) is not None]
+    assert len(found) == is_meant
+    assert len(list(places.strays(["ada"]))) == (not is_meant)
+
+
 def test_what_is_no_work_is_not_named(submitted: Path):
     put(submitted, ".ipynb_checkpoints/a.ipynb", "__MACOSX/a.ipynb", "pictures/a.png", "read.me")
     (submitted / "ada" / "empty").mkdir()
