@@ -811,11 +811,10 @@ checkpoints = [
 checkpoints[2] = dict(reversed(checkpoints[2].items()))
 with expect_no_error("the same names in another order should not be refused"):
     average = average_checkpoints(checkpoints)
-for name in names:
+for name, digits in zip(names, (1e-12, 1e-6), strict=True):  # float64, float32
     wanted = sum(checkpoint[name] for checkpoint in checkpoints) / 5
-    exact = 1e-12 if wanted.dtype == torch.float64 else 1e-6
     claim = f"{name} should be the mean of five checkpoints, to the digits that its dtype has"
-    assert_close(average[name], wanted, claim, atol=exact)
+    assert_close(average[name], wanted, claim, atol=digits)
     assert_dtype(average[name], checkpoints[0][name].dtype, f"{name} should keep its dtype")
 assert average["seen"].tolist() == [True, True], "booleans should be those of the last checkpoint"
 assert_dtype(average["seen"], torch.bool, "booleans should remain booleans")

@@ -143,7 +143,7 @@ def projected_again_for_another_length(self, query, key, value, mask=None):
         self.kept = new
     heads = None if mask is None else mask.unsqueeze(-3)
     q = self.split(self.w_q(query))
-    output, weights = scaled_dot_product_attention(q, *self.kept, heads)
+    output, weights = scaled_dot_product_attention(q, self.kept[0], self.kept[1], heads)
     return self.w_o(self.merge(output)), weights
 
 
