@@ -1,7 +1,5 @@
 """Wrong answers to the exercise on the decoder that nobody gets a name for; all must lose."""
 
-import copy
-
 import torch
 from torch import nn
 
@@ -105,6 +103,8 @@ def memory_dropped_as_key(self, x, memory, target_mask=None, memory_mask=None):
 
 @variant("decoder", target="Decoder.__init__")
 def copy_of_the_norm(self, make_layer, num_layers, norm=None):
+    import copy
+
     nn.Module.__init__(self)
     self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
     self.norm = copy.deepcopy(norm)

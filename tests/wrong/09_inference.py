@@ -156,20 +156,3 @@ def temperature_never_below_a_tenth(logits, temperature=1.0, top_k=None, generat
     kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
     chances = (kept / max(temperature, 0.1)).softmax(-1)
     return ids.gather(-1, torch.multinomial(chances, 1, generator=generator)).squeeze(-1)
-
-
-@variant("cached-attention", target="use_cache")
-def not_for_derived_layers(model):
-    caches = []
-    for layer in list(model.modules()):
-        if type(layer).__name__ != "DecoderLayer":
-            continue
-        for name, grows in (("self_attention", True), ("cross_attention", False)):
-            attention = getattr(layer, name)
-            if isinstance(attention, CachedAttention):  # pyright: ignore
-                attention.reset()
-            else:
-                attention = CachedAttention(attention, grows=grows)  # pyright: ignore
-                setattr(layer, name, attention)
-            caches.append(attention)
-    return caches

@@ -121,16 +121,6 @@ def frozen_ones_left_out(model):
             nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
 
 
-@variant("initialise")
-def not_for_derived_embeddings(model):
-    for parameter in model.parameters():
-        if parameter.dim() == 2:
-            nn.init.xavier_uniform_(parameter)
-    for module in model.modules():
-        if type(module) is TokenEmbedding:
-            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
-
-
 @variant("accumulate-gradients")
 def clipped_at_ten(model, micro_batches, pad_id):
     model.zero_grad()
