@@ -286,25 +286,26 @@ assert_close(layer(x), in_evaluation, "in evaluation nothing should be dropped")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 torch.manual_seed(12)
-row = torch.arange(1, 9, dtype=torch.float64) / 4
+x = draw((5, 8), seed=12)
 factors = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 8)  # of a row
-norm = nn.LayerNorm(8, elementwise_affine=False)
-for part, norm_first in itertools.product(("attention", "feed-forward"), (True, False)):
-    layer = EncoderLayer(8, 2, 20, dropout=0.5, norm_first=norm_first).double()
-    one = 1.0 if part == "attention" else 0.0
-    with torch.no_grad():  # attention returns what it is given, or zeros; the network zeros or ones
-        layer.self_attention.w_v.weight.copy_(torch.eye(8))
-        layer.self_attention.w_o.weight.copy_(one * torch.eye(8))
-        layer.feed_forward.inner.weight.zero_()
-        layer.feed_forward.inner.bias.fill_(1)
-        layer.feed_forward.outer.weight.fill_((1 - one) / 20)
-        layer.feed_forward.outer.bias.zero_()
-        if norm_first:
-            possible = row + factors * (norm(row) if one else 1)
-        else:
-            possible = norm(norm(row + factors * row) if one else norm(row) + factors)
-        given = layer(row.expand(40, 5, 8)).reshape(-1, 1, 8)
-    off, which = (given - possible).abs().amax(-1).min(1)
+for attends, norm_first in itertools.product((True, False), repeat=2):
+    layer = shaken(EncoderLayer(8, 2, 20, dropout=0.5, norm_first=norm_first), seed=12)
+    silent = layer.feed_forward.outer if attends else layer.self_attention.w_o
+    with torch.no_grad():  # one sub-layer at a time; the other one returns zeros
+        for parameter in silent.parameters():
+            parameter.zero_()
+        given = layer(x.expand(40, 5, 8)).unsqueeze(2)
+    twin = torch_twin(layer, 2)
+    start = x if attends or norm_first else twin.norm1(x)
+    read = (twin.norm1 if attends else twin.norm2)(start) if norm_first else start
+    if attends:
+        returned, _ = twin.self_attn(read, read, read)
+    else:
+        returned = twin.linear2(twin.linear1(read).relu())
+    possible = start[:, None] + factors * returned[:, None]  # (5, 256, 8)
+    if not norm_first:
+        possible = twin.norm2(twin.norm1(possible) if attends else possible)
+    off, which = (given - possible).abs().amax(-1).min(-1)
     assert_close(
         off,
         0,
@@ -312,7 +313,7 @@ for part, norm_first in itertools.product(("attention", "feed-forward"), (True, 
         "added; what goes into a sub-layer should stay",
         atol=1e-5,
     )
-    dropped = (factors[which] == 0).reshape(40, 5, 8)
+    dropped = factors[which] == 0  # (40, 5, 8)
     assert 0.44 < dropped.double().mean() < 0.56, (
         "dropout 0.5 should drop about half of what each of the two sub-layers returns"
     )
@@ -577,7 +578,8 @@ assert encoder_parameters(9, 9, 2, 1) > 0, "as many heads as features are allowe
 # `x` is $(B, N, D)$, what an encoder returned; `lengths` is $(B)$ and holds how many tokens of each
 # sentence are real. Padding stands at the end; every sentence has at least one real token. The
 # result is $(B, D)$. Whatever stands in the padding must not matter, **not even NaN or infinity**,
-# which some encoders leave there, and it gets no gradient.
+# which some encoders leave there, and it gets no gradient. In a real token infinity counts: the mean
+# shows it.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -625,8 +627,8 @@ assert_close(pooled, wanted, "each sentence should give the mean of its real tok
 visible_passed()
 ### BEGIN HIDDEN TESTS
 lengths = torch.tensor([3, 5, 1, 4])
-for dtype in (torch.float64, torch.float32):
-    x = draw((4, 6, 5), seed=1, dtype=dtype).transpose(1, 2)  # (4, 5, 6), not contiguous
+for dtype, width in ((torch.float64, 6), (torch.float32, 1)):
+    x = draw((4, width, 5), seed=1, dtype=dtype).transpose(1, 2)  # (4, 5, width), not contiguous
     before, lengths_before = x.clone(), lengths.clone()
     pooled = masked_mean(x, lengths)
     assert_dtype(pooled, dtype, "the mean should have the dtype of the tokens")
@@ -648,10 +650,14 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-longer = torch.cat([spoilt, draw((3, 3, 4), seed=3)], dim=1).requires_grad_()
+longer = torch.cat([spoilt, draw((3, 3, 4), seed=3)], dim=1)
+longer[2, 0, 1], wanted = torch.inf, pooled.clone()
+wanted[2, 1] = torch.inf
+longer.requires_grad_()
 upstream = draw((3, 4), seed=4)
 mean = masked_mean(longer, lengths)
-assert_close(mean, pooled, "more padding should not change the mean")
+claim = "more padding should not change the mean, and infinity in a real token should show in it"
+assert_close(mean, wanted, claim)
 (gradient,) = torch.autograd.grad((mean * upstream).sum(), longer)
 for b, length in enumerate(lengths.tolist()):
     assert_close(

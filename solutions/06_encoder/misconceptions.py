@@ -375,6 +375,25 @@ def one_choice_for_all_tokens(self, x, mask=None):
 @misconception(
     "encoder-layer",
     target="EncoderLayer.forward",
+    id="RES6l",
+    fails=["encoder-layer-dropout"],
+    read="06_encoder#encoder-dropout",
+)
+def dropout_before_the_network_too(self, x, mask=None):
+    """You drop from what goes into the feed-forward network as well; only what comes out of a
+    sub-layer goes through dropout.
+    """
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(own, own, own, mask)[0])
+        return x + self.dropout(self.feed_forward(self.dropout(self.norm2(x))))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, mask)[0]))
+    return self.norm2(x + self.dropout(self.feed_forward(self.dropout(x))))
+
+
+@misconception(
+    "encoder-layer",
+    target="EncoderLayer.forward",
     id="RES7e",
     fails=[
         "encoder-layer-values",
@@ -1021,6 +1040,20 @@ def cut_off_from_the_gradient(x, lengths):
 def first_token_only(x, lengths):
     """You take the first token of each sentence; the mean takes all its real tokens."""
     return x[:, 0]
+
+
+@misconception(
+    "masked-mean",
+    id="POOL11",
+    fails=["masked-mean-padding"],
+    read="06_encoder#encoder-pooling",
+)
+def made_finite_everywhere(x, lengths):
+    """You make NaN and infinity finite in real tokens too, so a broken encoder goes unseen; put
+    zeros into the padding only.
+    """
+    real = (torch.arange(x.shape[1]) < lengths[:, None]).to(x.dtype)
+    return (x.nan_to_num() * real[..., None]).sum(1) / lengths[:, None]
 
 
 # 6.5 A test that finds the leak

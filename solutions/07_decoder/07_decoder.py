@@ -439,32 +439,32 @@ assert_close(layer.eval()(x, memory), twin(x, memory), "in evaluation nothing sh
 visible_passed()
 ### BEGIN HIDDEN TESTS
 torch.manual_seed(0)
-row, other = (
-    torch.arange(1, 9, dtype=torch.float64) / 4,
-    torch.arange(8, 0, -1, dtype=torch.float64),
-)
+x, memory = draw((5, 8), (3, 8), seed=12)
 factors = torch.cartesian_prod(*[torch.tensor([0.0, 2.0], dtype=torch.float64)] * 8)  # of a row
-norm = nn.LayerNorm(8, elementwise_affine=False)
-for part, norm_first in itertools.product(("self", "cross", "feed-forward"), (True, False)):
-    layer = DecoderLayer(8, 2, 20, dropout=0.5, norm_first=norm_first).double()
-    with torch.no_grad():  # one sub-layer returns what it is given, or ones; the others zeros
-        for name, attention in (("self", layer.self_attention), ("cross", layer.cross_attention)):
-            attention.w_v.weight.copy_(torch.eye(8))
-            attention.w_o.weight.copy_(float(name == part) * torch.eye(8))
-        layer.feed_forward.inner.weight.zero_()
-        layer.feed_forward.inner.bias.fill_(1)
-        layer.feed_forward.outer.weight.fill_(float(part == "feed-forward") / 20)
-        layer.feed_forward.outer.bias.zero_()
-        if norm_first:
-            possible = row + factors * {"self": norm(row), "cross": other}.get(part, 1)
-        elif part == "self":
-            possible = norm(norm(norm(row + factors * row)))
-        elif part == "cross":
-            possible = norm(norm(norm(row) + factors * other))
-        else:
-            possible = norm(norm(norm(row)) + factors)
-        given = layer(row.expand(40, 5, 8), other.expand(40, 3, 8)).reshape(-1, 1, 8)
-    off, which = (given - possible).abs().amax(-1).min(1)
+for part, norm_first in itertools.product(range(3), (True, False)):
+    layer = shaken(DecoderLayer(8, 2, 20, dropout=0.5, norm_first=norm_first), seed=12)
+    lasts = layer.self_attention.w_o, layer.cross_attention.w_o, layer.feed_forward.outer
+    with torch.no_grad():  # one sub-layer at a time; the others return zeros
+        for silent in (*lasts[:part], *lasts[part + 1 :]):
+            for parameter in silent.parameters():
+                parameter.zero_()
+        given = layer(x.expand(40, 5, 8), memory.expand(40, 3, 8)).unsqueeze(2)
+    twin = torch_twin(layer, num_heads=2)
+    norms = [twin.norm1, twin.norm2, twin.norm3]
+    start = x
+    for norm in norms[: 0 if norm_first else part]:
+        start = norm(start)
+    read = norms[part](start) if norm_first else start
+    if part == 2:
+        returned = twin.linear2(twin.linear1(read).relu())
+    elif part == 1:
+        returned, _ = twin.multihead_attn(read, memory, memory)
+    else:
+        returned, _ = twin.self_attn(read, read, read)
+    possible = start[:, None] + factors * returned[:, None]  # (5, 256, 8)
+    for norm in [] if norm_first else norms[part:]:
+        possible = norm(possible)
+    off, which = (given - possible).abs().amax(-1).min(-1)
     assert_close(
         off,
         0,
@@ -472,7 +472,7 @@ for part, norm_first in itertools.product(("self", "cross", "feed-forward"), (Tr
         "added; what goes into a sub-layer, memory too, should stay",
         atol=1e-5,
     )
-    dropped = (factors[which] == 0).reshape(40, 5, 8)
+    dropped = factors[which] == 0  # (40, 5, 8)
     assert 0.44 < dropped.double().mean() < 0.56, (
         "dropout 0.5 should drop about half of what each of the three sub-layers returns"
     )
@@ -629,16 +629,17 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-norm = shaken(LayerNorm(4), seed=1)
+norm = LayerNorm(4).double()
 stack = Decoder(SmallLayer, 3, norm)
+shaken(norm, seed=1)  # after it was handed in: a copy of it has other numbers now
 right = one_by_one(stack)
 seen = torch.arange(7) < torch.tensor([3, 7])[:, None]
 assert_sound(
     stack,
     (x, memory, torch.ones(5, 5, dtype=torch.bool).tril(), seen[:, None]),
     like=lambda *inputs: norm(right(*inputs)),
-    claim="every layer should get the memory and both masks, the target's first, and a norm handed "
-    "in should come once, after the last layer",
+    claim="every layer should get the memory and both masks, the target's first, and the very norm "
+    "that was handed in should come once, after the last layer",
 )
 ### END HIDDEN TESTS
 
@@ -656,7 +657,7 @@ assert_sound(
 #   vector of `x` with each row of `weight`. No softmax: the loss takes logits.
 # - `tie(weight)` makes a `Parameter` that comes from elsewhere, such as an embedding's `weight`,
 #   the generator's own: not its numbers, but the very object, so that both learn as one. A weight
-#   of another shape raises a `ValueError` that names both shapes.
+#   of another shape raises a `ValueError` that names both shapes, and the generator keeps its own.
 #
 # An embedding that is shared in this way is multiplied by $\sqrt{d_\text{model}}$ where ids are looked
 # up. The generator does not repeat that factor.
@@ -761,6 +762,7 @@ assert_close(
 # %% test="generator-tie" points=2
 torch.manual_seed(0)
 embedding, generator = nn.Embedding(9, 4), Generator(4, 9)
+trained = embedding.weight.detach().clone()
 generator.tie(embedding.weight)
 assert generator.weight is embedding.weight, (
     "after tie, the generator's weight should be the same Parameter as the embedding's"
@@ -769,6 +771,9 @@ count = sum(p.numel() for p in nn.ModuleList([embedding, generator]).parameters(
 assert count == 36, f"an embedding and a generator that share 9 x 4 numbers have 36\nYours: {count}"
 visible_passed()
 ### BEGIN HIDDEN TESTS
+assert torch.equal(embedding.weight, trained), (
+    "tie should leave the numbers of the weight as they are: the embedding may have learned already"
+)
 x = draw((2, 3, 4), dtype=torch.float32)
 with torch.no_grad():
     nn.init.xavier_uniform_(embedding.weight)
@@ -804,6 +809,7 @@ for shape in ((4, 9), (9, 5), (8, 4)):
         "tie should raise a ValueError that names both shapes when they differ",
         mentions=[str(shape[0]), str(shape[1]), "9", "4"],
     )
+assert_shape(other.weight, (9, 4), "after tie has refused a weight, the generator keeps its own")
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -788,6 +788,28 @@ def one_choice_for_all_tokens(self, x, memory, target_mask=None, memory_mask=Non
 @misconception(
     "decoder-layer",
     target="DecoderLayer.forward",
+    id="RES6l",
+    fails=["decoder-layer-dropout"],
+    read="07_decoder#three-sub-layers",
+)
+def dropout_before_the_network_too(self, x, memory, target_mask=None, memory_mask=None):
+    """You drop from what goes into the feed-forward network as well; only what comes out of a
+    sub-layer goes through dropout.
+    """
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(own, own, own, target_mask)[0])
+        asked = self.norm2(x)
+        x = x + self.dropout(self.cross_attention(asked, memory, memory, memory_mask)[0])
+        return x + self.dropout(self.feed_forward(self.dropout(self.norm3(x))))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, target_mask)[0]))
+    x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory, memory_mask)[0]))
+    return self.norm3(x + self.dropout(self.feed_forward(self.dropout(x))))
+
+
+@misconception(
+    "decoder-layer",
+    target="DecoderLayer.forward",
     id="RES7",
     fails=["decoder-layer-post-norm", "decoder-layer-pre-norm", "decoder-layer-dropout"],
     read="07_decoder#three-sub-layers",
@@ -1121,6 +1143,39 @@ def any_shape_goes(self, weight):
     forward, or not at all. Raise a ValueError.
     """
     self.weight = weight
+
+
+@misconception(
+    "generator",
+    target="Generator.tie",
+    id="GEN5",
+    fails=["generator-tie"],
+    read="07_decoder#weight-tying",
+)
+def drawn_anew(self, weight):
+    """Your tie draws new numbers into the weight, so an embedding that has learned forgets it all;
+    leave its numbers as they are.
+    """
+    if weight.shape != self.weight.shape:
+        raise ValueError(f"{tuple(weight.shape)} differs from {tuple(self.weight.shape)}")
+    self.weight = weight
+    nn.init.normal_(self.weight, std=weight.shape[1] ** -0.5)
+
+
+@misconception(
+    "generator",
+    target="Generator.tie",
+    id="GEN6",
+    fails=["generator-tie"],
+    read="07_decoder#weight-tying",
+)
+def taken_before_compared(self, weight):
+    """Your tie takes the weight before it compares the shapes: after the ValueError the generator
+    holds the wrong one. Compare first.
+    """
+    old, self.weight = self.weight, weight
+    if weight.shape != old.shape:
+        raise ValueError(f"{tuple(weight.shape)} differs from {tuple(old.shape)}")
 
 
 @misconception(

@@ -188,6 +188,23 @@ def softmax_twice(logits, labels, pad_id, smoothing=0.1):
 
 @misconception(
     "label-smoothed-loss",
+    id="TF23",
+    fails=["label-smoothed-loss-smoothing"],
+    read="08_teacher_forcing#tf-loss",
+)
+def every_axis_of_one_removed(logits, labels, pad_id, smoothing=0.1):
+    """squeeze() removes every axis of length 1, so a batch of one column loses its own; squeeze(-1)
+    removes the one that gather left over.
+    """
+    log_p = F.log_softmax(logits, dim=-1)
+    of_label = log_p.gather(-1, labels.unsqueeze(-1)).squeeze()
+    losses = -(1 - smoothing) * of_label - smoothing * log_p.mean(-1)
+    real = labels != pad_id
+    return losses.masked_fill(~real, 0.0).sum() / real.sum().clamp(min=1)
+
+
+@misconception(
+    "label-smoothed-loss",
     id="TF18",
     fails=["label-smoothed-loss-values"],
     read="08_teacher_forcing#tf-loss",

@@ -55,6 +55,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    expect_no_error,
     visible_passed,
 )
 
@@ -327,6 +328,8 @@ assert not model.notes.recorded, "no gradients should be recorded while the mode
 # 3. Of those kept, the ones that end in `eos_id` are **finished**: put them aside for good. The
 #    others are the live ones of the next step. If none is left, stop.
 #
+# With `max_len=0` there is no step: no ids, and score 0.
+#
 # The winner is the finished hypothesis with the largest **score**; the unfinished ones count only if
 # none has finished at all. The score is that of Wu et al. (2016), which Vaswani et al. used with
 # $\alpha = 0.6$ and four hypotheses:
@@ -523,7 +526,14 @@ for alpha, (sentence, value) in wanted.items():
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-line = recite({(5,): [3, 4, 6, 2, 7]})
+recited = recite({(5,): [3, 4, 6, 2, 7]})
+
+
+def line(source: list[int], ids: list[int]) -> list[float]:
+    """Large logits: the exponential of one is no float."""
+    return [logit + 800 for logit in recited(source, ids)]
+
+
 ids, score = beam_search(Scripted(line), torch.tensor([[5]]), 10, 7, 6, 2, length_penalty=1.3)
 total = sum(
     torch.tensor(line([5], [10, 3, 4, 6, 2][: i + 1]), dtype=torch.float64)
@@ -531,7 +541,9 @@ total = sum(
     .item()
     for i, token in enumerate([3, 4, 6, 2, 7])
 )
-assert ids == [3, 4, 6, 2], "a sentence that is by far the likeliest should win with any penalty"
+assert ids == [3, 4, 6, 2], (
+    "a sentence that is by far the likeliest should win with any penalty, and with large logits"
+)
 assert_close(
     score,
     total / ((5 + 5) / 6) ** 1.3,
@@ -552,7 +564,7 @@ assert math.isfinite(score) and score < 0, "the score of a sentence should be fi
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for seed in range(10):
-    beam_size, max_len = (2, 3, 5)[seed % 3], (2, 5)[seed % 2]
+    beam_size, max_len = (2, 3, 5)[seed % 3], (2, 5)[seed % 2] if seed else 0
     alpha = (0.0, 0.6, 3.0)[seed // 2 % 3]
     rule = babble(5, seed=seed)
     live, done = [(0.0, [4])], []
@@ -822,8 +834,13 @@ wanted, _ = attention(x[:, 3:], memory, memory, mask.roll(1, 0))
 output, _ = cached(x[:, 3:], memory, memory, mask.roll(1, 0))
 assert_close(output, wanted, "the mask of each call should be used, not that of the first")
 wanted, _ = attention(x, memory, memory)
-output, _ = cached(x, memory, memory)
-assert_close(output, wanted, "without a mask, cross-attention should see the whole source")
+output, _ = cached(x, other[:, :2], other[:, :2])
+assert_close(
+    output,
+    wanted,
+    "without a mask, cross-attention should see the whole source that it kept, however long the key "
+    "of a later call is",
+)
 ### END HIDDEN TESTS
 
 # %% test="cached-attention-reset" points=1
@@ -917,6 +934,7 @@ assert_close(
 #
 # with $z$ the row's logits. With `top_k`, only the `top_k` largest logits of each row take part, in the
 # sum too; a `top_k` above $V$ is as good as $V$. Temperature 0 means the limit: always the likeliest token.
+# Close to 0, $e^{z_i / T}$ is too large for a float, and the draw should still be right.
 # A negative temperature and a `top_k` below 1 raise a `ValueError` that names the argument.
 # Return the ids, shape $(B)$. All chance comes from `generator`, if there is one: `torch.multinomial`
 # takes a generator.
@@ -983,10 +1001,13 @@ visible_passed()
 logits = draw((3, 6), seed=1)
 logits[1, 4] = -60
 before = logits.clone()
-for temperature in (0.4, 1.7):
+for temperature, given in ((0.004, logits / 100 + 5), (1.7, logits)):
     generator = torch.Generator().manual_seed(2)
     state = torch.get_rng_state()
-    ids = sample(logits.repeat(10_000, 1), temperature, generator=generator)
+    with expect_no_error(
+        "a temperature close to 0 should work: what is exponentiated is large then"
+    ):
+        ids = sample(given.repeat(10_000, 1), temperature, generator=generator)
     assert torch.equal(torch.get_rng_state(), state), (
         "with a generator, torch's global random state should not be touched"
     )
@@ -994,8 +1015,9 @@ for temperature in (0.4, 1.7):
         shares = torch.bincount(ids[row::3], minlength=6) / 10_000
         assert_close(
             shares,
-            (logits[row] / temperature).softmax(0).float(),
-            "each row should be drawn from the softmax of its own logits divided by the temperature",
+            (given[row] / temperature).softmax(0).float(),
+            "each row should be drawn from the softmax of its own logits divided by the temperature, "
+            "however low that is",
             atol=0.027,
         )
     assert not (ids[1::3] == 4).any(), "a token with a probability of almost 0 is never drawn"
@@ -1007,7 +1029,7 @@ assert not torch.equal(later, again), "one generator should give other tokens at
 assert sample(logits, 0.0, top_k=3).tolist() == logits.argmax(-1).tolist(), (
     "temperature 0 should give the likeliest token of each row"
 )
-assert_shape(sample(logits, 2.0, top_k=3), (3,), "each row of logits should give one id")
+assert_shape(sample(logits[:1], 2.0, 3), (1,), "one row of logits should give ids of shape (1,)")
 spread = torch.arange(50.0).expand(10, 50)
 ids = sample(spread, 1e6, generator=generator)
 assert (ids < 40).any(), "without top_k, every token of the vocabulary can be drawn"
@@ -1221,8 +1243,9 @@ assert_close(
     atol=1e-3,
 )
 assert bleu([list("abcd")], [list("dcba")]) == 0, "no matching pair should give 0"
-assert bleu([["x", "ab", "c"]], [["x", "a", "bc"]], 2) == 0, (
-    "tokens should be compared one by one: ab c and a bc are two pairs"
+glued = [["x", "ab", "c"], ["x", "a b", "c"]], [["x", "a", "bc"], ["x", "a", "b c"]]
+assert bleu(*glued, 2) == 0, (
+    "tokens should be compared one by one: ab c and a bc are two pairs, and a token may hold a blank"
 )
 assert bleu([list("abc")], [list("abc")]) == 0, (
     "three words have no four-gram, so BLEU of order 4 should be 0"

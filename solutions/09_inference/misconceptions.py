@@ -1177,6 +1177,45 @@ def generator_ignored(logits, temperature=1.0, top_k=None, generator=None):
 
 
 @misconception(
+    "sample",
+    id="INF54",
+    fails=["sample-temperature"],
+    read="09_inference#temperature",
+)
+def exponentials_too_large(logits, temperature=1.0, top_k=None, generator=None):
+    """The exponential of a large number is infinity, and a low temperature makes large ones:
+    subtract each row's maximum first, or use softmax.
+    """
+    if temperature < 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature must not be negative, top_k at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    chances = torch.exp(kept / temperature)
+    drawn = torch.multinomial(chances / chances.sum(-1, keepdim=True), 1, generator=generator)
+    return ids.gather(-1, drawn).squeeze(-1)
+
+
+@misconception(
+    "sample",
+    id="INF55",
+    fails=["sample-temperature"],
+    read="09_inference#temperature",
+)
+def batch_axis_removed(logits, temperature=1.0, top_k=None, generator=None):
+    """squeeze() removes every axis of length 1, the batch's too where it is one sentence;
+    squeeze(-1) removes the last one.
+    """
+    if temperature < 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature must not be negative, top_k at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    drawn = torch.multinomial((kept / temperature).softmax(-1), 1, generator=generator)
+    return ids.gather(-1, drawn).squeeze()
+
+
+@misconception(
     "bleu",
     id="INF19",
     fails=["bleu-corpus", "bleu-brevity", "bleu-clipping"],
@@ -1401,6 +1440,32 @@ def divided_by_the_reference(hypotheses, references, max_order=4):
             theirs = Counter(tuple(wanted[i : i + n]) for i in range(len(wanted) - n + 1))
             matches[n - 1] += (ours & theirs).total()
             totals[n - 1] += theirs.total()
+    if not all(matches):
+        return 0.0
+    mean = math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / max_order)
+    ratio = sum(map(len, references)) / sum(map(len, hypotheses))
+    return 100 * mean * min(1.0, math.exp(1 - ratio))
+
+
+@misconception(
+    "bleu",
+    id="INF56",
+    fails=["bleu-clipping"],
+    read="09_inference#bleu",
+)
+def tokens_glued_with_blanks(hypotheses, references, max_order=4):
+    """You join the tokens of an n-gram with blanks; a token may hold a blank, and then two tokens
+    look like one. Take tuples.
+    """
+    if len(hypotheses) != len(references):
+        raise ValueError("there must be as many references as hypotheses")
+    matches, totals = [0] * max_order, [0] * max_order
+    for written, wanted in zip(hypotheses, references, strict=True):
+        for n in range(1, max_order + 1):
+            ours = Counter(" ".join(written[i : i + n]) for i in range(len(written) - n + 1))
+            theirs = Counter(" ".join(wanted[i : i + n]) for i in range(len(wanted) - n + 1))
+            matches[n - 1] += (ours & theirs).total()
+            totals[n - 1] += ours.total()
     if not all(matches):
         return 0.0
     mean = math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / max_order)

@@ -273,7 +273,7 @@ assert one.source_embedding.weight is one.generator.weight is one.target_embeddi
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for sizes, depth, tied, norm_first, matrices in (
-    ((11, 13), 3, True, False, 11 + 13),
+    ((13, 11), 3, True, False, 11 + 13),
     ((13, 13), 1, True, True, 13),
     ((11, 13), 1, False, True, 11 + 13 + 13),
     ((13, 13), 1, False, False, 3 * 13),
@@ -441,11 +441,12 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 memory, memory_mask = model.encode(torch.tensor([[3, 7, 1, 9, 10], [2, 5, 8, 0, 6]]))
 shifted = settled(Transformer(11, 13, table[6:], 8, 1, 2, 20, pad_id=10, tied=False))
-target = torch.tensor([[5, 2, 7], [8, 9, 9]])
+target = torch.tensor([[5, 10, 7], [8, 9, 9]])
 assert_close(
     model.decode(target, memory, memory_mask, 6),
     shifted.decode(target, memory, memory_mask),
-    "the positions of the target should begin at offset, up to the table's last row",
+    "the positions of the target should begin at offset, up to the table's last row, and padding in "
+    "the target be hidden as with offset 0",
 )
 ### END HIDDEN TESTS
 
@@ -460,7 +461,7 @@ assert_close(
 #   standard deviation $1 / \sqrt{d_\text{model}}$;
 # - every other parameter with two axes: Xavier uniform, that is uniform between $-a$ and $a$ with
 #   $a = \sqrt{6 / (\text{rows} + \text{columns})}$;
-# - parameters with one axis (biases, the norms' gains): left as they are.
+# - parameters with fewer or more axes (biases, the norms' gains, kernels): left as they are.
 #
 # A matrix that is shared by an embedding and a generator counts as the embedding's, and remains
 # shared. `torch.nn.init` has functions for both draws.
@@ -539,7 +540,8 @@ model: Any = nn.ModuleDict(
     {
         "embedding": TokenEmbedding(300, 64),
         "decoder": Decoder(lambda: DecoderLayer(64, 4, 96), 2, LayerNorm(64)),
-        "generator": Generator(64, 200),
+        "generator": Generator(64, 200).requires_grad_(False),
+        "convolution": nn.Conv1d(2, 3, 4),
     }
 )
 with torch.no_grad():
@@ -549,10 +551,13 @@ before = {name: id(parameter) for name, parameter in model.named_parameters()}
 initialise(model)
 for name, parameter in model.named_parameters():
     assert id(parameter) == before[name], f"{name} should be the same Parameter, with other numbers"
-    assert parameter.requires_grad, f"{name} should still be learned"
+    assert parameter.requires_grad is not name.startswith("generator"), (
+        f"{name} should be learned or frozen as before"
+    )
     size = parameter.detach().abs()
-    if parameter.dim() == 1:
-        assert_close(parameter, -3.0, f"{name} has one axis: it should be left as it was")
+    if parameter.dim() != 2:
+        claim = f"{name} has {parameter.dim()} axes, not two: it should be left as it was"
+        assert_close(parameter, -3.0, claim)
     elif name == "embedding.weight":
         assert abs(parameter.std().item() - 1 / 8) < 0.005, (
             "an embedding of width 64 should have a standard deviation of 1 / 8"
@@ -802,10 +807,13 @@ checkpoints = [
     }
     for seed in range(5)
 ]
-average = average_checkpoints(checkpoints)
-for name in names:
+checkpoints[2] = dict(reversed(checkpoints[2].items()))
+with expect_no_error("the same names in another order should not be refused"):
+    average = average_checkpoints(checkpoints)
+for name, digits in zip(names, (1e-12, 1e-6), strict=True):  # float64, float32
     wanted = sum(checkpoint[name] for checkpoint in checkpoints) / 5
-    assert_close(average[name], wanted, f"{name} should be the mean of five checkpoints")
+    claim = f"{name} should be the mean of five checkpoints, to the digits that its dtype has"
+    assert_close(average[name], wanted, claim, atol=digits)
     assert_dtype(average[name], checkpoints[0][name].dtype, f"{name} should keep its dtype")
 assert average["seen"].tolist() == [True, True], "booleans should be those of the last checkpoint"
 assert_dtype(average["seen"], torch.bool, "booleans should remain booleans")
@@ -1006,7 +1014,7 @@ assert_close(float(mean), loss.item(), "pad_id=5, three micro-batches: the mean 
 for name, parameter in model.named_parameters():
     assert_close(parameter.grad, wanted[name], f"pad_id=5, three micro-batches: wrong for {name}")
 with torch.no_grad():
-    model.output.weight.mul_(30)  # a steep loss: its gradients are long
+    model.output.weight.mul_(1000)  # a steep loss: its gradients are long
 loss = F.cross_entropy(
     model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=5
 )

@@ -631,6 +631,21 @@ def embedding_of_variance_one(model):
             nn.init.normal_(module.weight)
 
 
+@misconception(
+    "initialise", id="TRN8e", fails=["initialise-values"], read="10_full_model#first-numbers"
+)
+def every_axis_but_one(model):
+    """You draw whatever has more than one axis; a parameter with three, a convolution's kernel say,
+    is no matrix and stays as it is.
+    """
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)
+    for module in model.modules():
+        if isinstance(module, TokenEmbedding):
+            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
+
+
 # 10.3 How many numbers?
 
 
@@ -835,6 +850,47 @@ def names_not_compared(checkpoints):
         raise ValueError("there is no checkpoint to average")
     return {
         name: torch.stack([c[name] for c in checkpoints if name in c]).mean(0)
+        if tensor.is_floating_point()
+        else tensor.clone()
+        for name, tensor in checkpoints[-1].items()
+    }
+
+
+@misconception(
+    "average-checkpoints",
+    id="TRN16f",
+    fails=["average-checkpoints-values"],
+    read="10_full_model#averaging",
+)
+def averaged_in_single_precision(checkpoints):
+    """You take the mean in float32, so numbers in float64 lose half of their digits; take it in the
+    tensors' own precision or a higher one.
+    """
+    names = {frozenset(checkpoint) for checkpoint in checkpoints}
+    if len(names) != 1:
+        raise ValueError("checkpoints must have the same names")
+    return {
+        name: torch.stack([c[name].float() for c in checkpoints]).mean(0).to(tensor.dtype)
+        if tensor.is_floating_point()
+        else tensor.clone()
+        for name, tensor in checkpoints[-1].items()
+    }
+
+
+@misconception(
+    "average-checkpoints",
+    id="TRN16g",
+    fails=["average-checkpoints-values"],
+    read="10_full_model#averaging",
+)
+def names_compared_in_order(checkpoints):
+    """You compare the names as lists, so the same names in another order are refused; compare them
+    as sets.
+    """
+    if not checkpoints or any(list(c) != list(checkpoints[0]) for c in checkpoints):
+        raise ValueError("checkpoints must have the same names")
+    return {
+        name: torch.stack([c[name] for c in checkpoints]).mean(0)
         if tensor.is_floating_point()
         else tensor.clone()
         for name, tensor in checkpoints[-1].items()

@@ -416,8 +416,8 @@ def in_logarithms(hypotheses, references, max_order=4):
         hit = torch.tensor(0.0, dtype=torch.float64)
         count = 0
         for ours, theirs in zip(hypotheses, references, strict=True):
-            a = [" ".join(ours[i : i + n + 1]) for i in range(len(ours) - n)]
-            b = [" ".join(theirs[i : i + n + 1]) for i in range(len(theirs) - n)]
+            a = [tuple(ours[i : i + n + 1]) for i in range(len(ours) - n)]
+            b = [tuple(theirs[i : i + n + 1]) for i in range(len(theirs) - n)]
             hit += sum(min(a.count(gram), b.count(gram)) for gram in set(a))
             count += len(a)
         logs[n] = torch.log(hit / count) if count else -math.inf

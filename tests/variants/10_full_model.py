@@ -144,7 +144,7 @@ def embeddings_noted_first(model):
     for parameter in model.parameters():
         if id(parameter) in embeddings:
             nn.init.normal_(parameter, 0.0, 1 / math.sqrt(parameter.size(1)))
-        elif parameter.dim() > 1:
+        elif parameter.dim() == 2:
             nn.init.xavier_uniform_(parameter)
 
 

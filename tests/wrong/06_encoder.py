@@ -36,3 +36,30 @@ def first_column_of_the_padding_only(encode, x, lengths):
     changed = torch.where(first[..., None], torch.randn_like(x), x)
     difference = encode(x, real[:, None, :]) - encode(changed, real[:, None, :])
     return difference[real].abs().max().item()
+
+
+@variant("encoder-layer", target="EncoderLayer.forward")
+def query_dropped_too(self, x, mask=None):
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(self.dropout(own), own, own, mask)[0])
+        return x + self.dropout(self.feed_forward(self.norm2(x)))
+    x = self.norm1(x + self.dropout(self.self_attention(self.dropout(x), x, x, mask)[0]))
+    return self.norm2(x + self.dropout(self.feed_forward(x)))
+
+
+@variant("encoder-layer", target="EncoderLayer.forward")
+def network_input_dropped_in_pre_norm_only(self, x, mask=None):
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(own, own, own, mask)[0])
+        return x + self.dropout(self.feed_forward(self.dropout(self.norm2(x))))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, mask)[0]))
+    return self.norm2(x + self.dropout(self.feed_forward(x)))
+
+
+@variant("masked-mean")
+def all_axes_of_one_removed(x, lengths):
+    real = torch.arange(x.shape[1]) < lengths[:, None]
+    kept = x.masked_fill(~real[..., None], 0)
+    return torch.bmm(real[:, None].to(x.dtype), kept).squeeze() / lengths[:, None]

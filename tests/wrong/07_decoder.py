@@ -72,3 +72,39 @@ def memory_cut_off_after_the_first_layer(self, x, memory, target_mask=None, memo
 def one_spread_for_every_width(self, d_model, vocab_size):
     nn.Module.__init__(self)
     self.weight = nn.Parameter(0.2 * torch.randn(vocab_size, d_model))
+
+
+@variant("decoder-layer", target="DecoderLayer.forward")
+def query_of_the_memory_dropped_too(self, x, memory, target_mask=None, memory_mask=None):
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(own, own, own, target_mask)[0])
+        asked = self.dropout(self.norm2(x))
+        x = x + self.dropout(self.cross_attention(asked, memory, memory, memory_mask)[0])
+        return x + self.dropout(self.feed_forward(self.norm3(x)))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, target_mask)[0]))
+    asked = self.dropout(x)
+    x = self.norm2(x + self.dropout(self.cross_attention(asked, memory, memory, memory_mask)[0]))
+    return self.norm3(x + self.dropout(self.feed_forward(x)))
+
+
+@variant("decoder-layer", target="DecoderLayer.forward")
+def memory_dropped_as_key(self, x, memory, target_mask=None, memory_mask=None):
+    key = self.dropout(memory)
+    if self.norm_first:
+        own = self.norm1(x)
+        x = x + self.dropout(self.self_attention(own, own, own, target_mask)[0])
+        x = x + self.dropout(self.cross_attention(self.norm2(x), key, memory, memory_mask)[0])
+        return x + self.dropout(self.feed_forward(self.norm3(x)))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, target_mask)[0]))
+    x = self.norm2(x + self.dropout(self.cross_attention(x, key, memory, memory_mask)[0]))
+    return self.norm3(x + self.dropout(self.feed_forward(x)))
+
+
+@variant("decoder", target="Decoder.__init__")
+def copy_of_the_norm(self, make_layer, num_layers, norm=None):
+    import copy
+
+    nn.Module.__init__(self)
+    self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
+    self.norm = copy.deepcopy(norm)

@@ -105,3 +105,54 @@ def unfinished_score_as_a_tensor(
     model.train(was_training)
     score, ids = max(finished, key=lambda pair: float(pair[0]))
     return ids, score
+
+
+@variant("beam-search")
+def one_step_at_least(model, source, bos_id, eos_id, max_len, beam_size=4, length_penalty=0.6):
+    was_training = model.training
+    model.eval()
+    finished, live = [], [(0.0, [bos_id])]
+    with torch.no_grad():
+        memory, mask = model.encode(source)
+        for n in range(1, max(max_len, 1) + 1):
+            extended = []
+            for total, ids in live:
+                logits = model.decode(torch.tensor([ids]), memory, mask)[0, -1]
+                for token, log_p in enumerate(logits.log_softmax(-1).tolist()):
+                    extended.append((total + log_p, [*ids, token]))
+            kept = sorted(extended, reverse=True)[:beam_size]
+            scored = [(total / ((5 + n) / 6) ** length_penalty, ids[1:]) for total, ids in kept]
+            finished += [(score, ids[:-1]) for score, ids in scored if ids[-1] == eos_id]
+            live = [pair for pair in kept if pair[1][-1] != eos_id]
+            if not live:
+                break
+    model.train(was_training)
+    score, ids = max(finished or [pair for pair in scored if pair[1][-1] != eos_id])
+    return ids, score
+
+
+@variant("cached-attention", target="CachedAttention.forward")
+def projected_again_for_another_length(self, query, key, value, mask=None):
+    if self.kept is None or self.grows or key.shape[1] != self.kept[0].shape[2]:
+        new = self.split(self.w_k(key)), self.split(self.w_v(value))
+        if self.kept is not None and self.grows:
+            if mask is not None:
+                mask = torch.nn.functional.pad(mask, (self.kept[0].shape[2], 0), value=True)
+            pairs = zip(self.kept, new, strict=True)
+            new = tuple(torch.cat(pair, dim=2) for pair in pairs)
+        self.kept = new
+    heads = None if mask is None else mask.unsqueeze(-3)
+    q = self.split(self.w_q(query))
+    output, weights = scaled_dot_product_attention(q, self.kept[0], self.kept[1], heads)
+    return self.w_o(self.merge(output)), weights
+
+
+@variant("sample")
+def temperature_never_below_a_tenth(logits, temperature=1.0, top_k=None, generator=None):
+    if temperature < 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature must not be negative, top_k at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    chances = (kept / max(temperature, 0.1)).softmax(-1)
+    return ids.gather(-1, torch.multinomial(chances, 1, generator=generator)).squeeze(-1)

@@ -2,9 +2,21 @@
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from lab.answers import variant
-from lab.blocks import causal_mask, padding_mask
+from lab.blocks import (
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    Generator,
+    LayerNorm,
+    PositionalEncoding,
+    TokenEmbedding,
+    causal_mask,
+    padding_mask,
+)
 
 
 @variant("transformer", target="Transformer.decode")
@@ -56,4 +68,69 @@ def mean_as_a_tensor(model, micro_batches, pad_id):
         loss = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum") / total
         loss.backward()
         mean = mean + loss.detach()
+    return mean
+
+
+@variant("transformer", target="Transformer.decode")
+def padding_seen_behind_an_offset(self, target, memory, memory_mask, offset=0):
+    target_mask = causal_mask(target.shape[1])
+    if not offset:
+        target_mask = target_mask & padding_mask(target, self.pad_id)
+    x = self.positional_encoding(self.target_embedding(target), offset)
+    return self.generator(self.decoder(x, memory, target_mask, memory_mask))
+
+
+@variant("transformer", target="Transformer.__init__")
+def tied_for_a_smaller_source_only(
+    self,
+    source_vocab,
+    target_vocab,
+    encoding,
+    d_model=512,
+    num_layers=6,
+    num_heads=8,
+    d_ff=2048,
+    dropout=0.1,
+    pad_id=0,
+    norm_first=False,
+    tied=True,
+):
+    nn.Module.__init__(self)
+    self.pad_id = pad_id
+    self.source_embedding = TokenEmbedding(source_vocab, d_model)
+    self.target_embedding = TokenEmbedding(target_vocab, d_model)
+    self.positional_encoding = PositionalEncoding(encoding, dropout)
+    sizes = d_model, num_heads, d_ff, dropout, norm_first
+    norms = [LayerNorm(d_model) if norm_first else None for _ in range(2)]
+    self.encoder = Encoder(lambda: EncoderLayer(*sizes), num_layers, norms[0])
+    self.decoder = Decoder(lambda: DecoderLayer(*sizes), num_layers, norms[1])
+    self.generator = Generator(d_model, target_vocab)
+    if tied and source_vocab <= target_vocab:
+        if source_vocab == target_vocab:
+            self.source_embedding.weight = self.target_embedding.weight
+        self.generator.tie(self.target_embedding.weight)
+
+
+@variant("initialise")
+def frozen_ones_left_out(model):
+    for parameter in model.parameters():
+        if parameter.dim() == 2 and parameter.requires_grad:
+            nn.init.xavier_uniform_(parameter)
+    for module in model.modules():
+        if isinstance(module, TokenEmbedding):
+            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
+
+
+@variant("accumulate-gradients")
+def clipped_at_ten(model, micro_batches, pad_id):
+    model.zero_grad()
+    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
+    mean = 0.0
+    for source, target in micro_batches:
+        logits = model(source, target[:, :-1]).flatten(0, 1)
+        labels = target[:, 1:].flatten()
+        loss = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum") / total
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+        mean += loss.item()
     return mean
