@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from autograder.engine import arrays
+from autograder.engine.spans import Owners, Span
 from autograder.engine.wire import HOLDERS, WireError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Pair:
     def __init__(self, value: Any, parts: Any) -> None:
         self.value = value
         self.parts = parts
-        self.owner = 0  # whose memory it uses, at the end that tells of it
+        self.owner: Span | int = 0  # see `Owners`, at the end that tells of results
 
 
 class Version:
@@ -61,7 +62,7 @@ class Shared:
     def __init__(self, tells: bool = False) -> None:
         self.pairs: dict[Key, Pair] = {}
         self.tells = tells  # whether this end tells the other of its results, see `memory`
-        self.owners: dict[int, Key] = {}  # whose memory they use -> which uses it, last of all
+        self.owners = Owners()
         self.parts = 0  # of all of them
         self.serial = 0  # of the last request
         self.first = 0  # of those of this test
@@ -82,8 +83,7 @@ class Shared:
             pair = self.pairs[serial, place] = Pair(value, parts)
             self.parts += _weight(parts)
             if self.tells:
-                pair.owner = owner_of(value)
-                self.owners[pair.owner] = serial, place
+                pair.owner = self.owners.add(value, (serial, place))
         while self.parts > MAX_PARTS or len(self.pairs) > MAX_SHARED:
             self.forget(next(iter(self.pairs)))
 
@@ -92,8 +92,8 @@ class Shared:
         pair = self.pairs.pop(key, None)
         if pair is not None:
             self.parts -= _weight(pair.parts)
-            if self.tells and self.owners.get(pair.owner) == key:
-                del self.owners[pair.owner]
+            if self.tells:
+                self.owners.remove(pair.owner, key)
 
     # --- the end that sends changes -------------------------------------------------------------
 
@@ -174,7 +174,7 @@ def _first(start: int, values: list[Any]) -> list[tuple[int, Any, Any]]:
 def _is_small(value: Any) -> bool:
     if type(value) in HOLDERS:
         return len(value) <= MAX_PARTS // 4
-    if arrays.is_array(value):
+    if arrays.has_memory(value):
         return value.nbytes <= MAX_ARRAY
     return is_tensor(value) and value.nbytes <= MAX_PARTS // 4 * BYTES_OF_PART
 
@@ -195,16 +195,6 @@ def _is_looked_at(value: Any) -> bool:
     return is_tensor(value) and _views().is_looked_at(value)
 
 
-def owner_of(value: Any) -> int:
-    """What tells whose memory a value uses, as long as it is there; of a holder it is its own."""
-    if type(value) in HOLDERS:
-        return id(value)
-    views = _views()
-    if views is not None and views.is_tensor(value):
-        return views.owner_of(value)
-    return id(arrays.root_of(value) if arrays.is_array(value) else value)
-
-
 def _weight(parts: Any) -> int:
     return 1 + (len(parts) // 8 if isinstance(parts, bytes) else len(parts))
 
@@ -220,7 +210,7 @@ def parts_of(value: Any) -> Any:
     views = _views()
     if views is not None and views.is_tensor(value):
         return Version(value)
-    return arrays.bits(value)[-1] if arrays.is_array(value) else tuple(value)
+    return arrays.bits(value)[-1] if arrays.has_memory(value) else tuple(value)
 
 
 def is_same(value: Any, parts: Any) -> bool:
@@ -285,7 +275,10 @@ def _take(incoming: "Incoming", pair: Pair, count: int, _: Any, *now: Any) -> bo
 
 
 def _overwrite(value: Any, parts: Any, fresh: Any) -> bool:
-    if not is_same(value, parts) or type(value) is not type(fresh):
+    of_one_kind = type(value) is type(fresh) or (
+        arrays.has_memory(value) and arrays.has_memory(fresh)  # its class may not have crossed
+    )
+    if not of_one_kind or not is_same(value, parts):
         return False
     if isinstance(value, bytearray):
         value[:] = fresh

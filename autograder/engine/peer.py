@@ -30,6 +30,7 @@ from autograder.engine.aliases import (
 )
 from autograder.engine.clock import Clock, Over
 from autograder.engine.records import MADE, TAGS, Records, is_one
+from autograder.engine.spans import Owners
 from autograder.engine.stand_ins import (
     FORWARDED,
     MAX_CLASSES,
@@ -1326,6 +1327,7 @@ class _Encoder(Encoder):
         self.message = message
         self.answers = False  # whether this is a reply, which refers to its own call by place
         self.handed: list[Any] = []  # what that call was handed
+        self.owners: Owners | None = None  # of the arrays in it
         self.declared: dict[int, Any] = {}  # objects that were told of, as `Records` knows them
 
     def again(self, value: Any, before: Original) -> Any:
@@ -1349,9 +1351,9 @@ class _Encoder(Encoder):
             return ["U", *place]
         if self.peer.lacks(type(value)):
             return self._foreign(value)
-        if arrays.is_array(value) and value.base is not None:
-            for place, one in enumerate(self.handed):
-                view = arrays.view_node(value, one)
+        if arrays.has_memory(value) and value.base is not None:
+            for place in self._owners().of(value):
+                view = arrays.view_node(value, self.handed[place])
                 if view is not None:
                     return ["AV", place, *view]
         if self.peer.tensors:
@@ -1366,6 +1368,15 @@ class _Encoder(Encoder):
         if node is None:
             node = library.node(self, value)
         return self._object(value) if node is None else node
+
+    def _owners(self) -> Owners:
+        """Of the arrays that the call was handed, by their places."""
+        if self.owners is None:
+            self.owners = Owners()
+            for place, one in enumerate(self.handed):
+                if arrays.has_memory(one):
+                    self.owners.add(one, place)
+        return self.owners
 
     def _foreign(self, value: Any) -> Any:
         """The node of something of a library that the other end does not have.
