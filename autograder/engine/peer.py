@@ -29,6 +29,7 @@ from autograder.engine.aliases import (
     put_in,
 )
 from autograder.engine.clock import Clock, Over
+from autograder.engine.lent import LENT, Borrowed
 from autograder.engine.records import MADE, TAGS, Records, is_one
 from autograder.engine.spans import Owners
 from autograder.engine.stand_ins import (
@@ -306,6 +307,7 @@ class Peer:
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
         self.random = rng.Follower()
+        self.borrowed = Borrowed()  # files, at the student's end
         self._tensors: Any = None
         self.missing: frozenset[str] = frozenset()  # libraries that the other end does not have
         self.told: frozenset[str] | None = None  # those of ours of which it knows
@@ -450,6 +452,8 @@ class Peer:
             libraries = frozenset(filter(sys.modules.__contains__, LIBRARIES))
             if libraries != self.told:
                 tree["has"], self.told = sorted(libraries), libraries
+            if self.runs_test and (files := LENT.leave(message.frame, values)):
+                tree["files"] = files
         tree["drop"] = self._unused()
         message.send(tree)
         if self.asked is not None and op == "call" and plain[1] is None:
@@ -778,6 +782,7 @@ class Peer:
                 self._forget(number)
             if self.is_free:
                 self.random.arrive(incoming.frame, tree.get("rng"))
+                self.borrowed.arrive(incoming.frame, tree.get("files") or ())
             self._take_tensors(incoming, None)
             if self.is_free:
                 self.shared.arrive(incoming, tree.get("same"))
