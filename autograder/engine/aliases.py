@@ -16,7 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from autograder.engine import arrays
-from autograder.engine.spans import Owners, Span
+from autograder.engine.spans import Owner, Owners, owner_of
 from autograder.engine.wire import HOLDERS, WireError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Pair:
     def __init__(self, value: Any, parts: Any) -> None:
         self.value = value
         self.parts = parts
-        self.owner: Span | int = 0  # see `Owners`, at the end that tells of results
+        self.owner: Owner = 0  # see `Owners`, at the end that tells of results
 
 
 class Version:
@@ -83,7 +83,8 @@ class Shared:
             pair = self.pairs[serial, place] = Pair(value, parts)
             self.parts += _weight(parts)
             if self.tells:
-                pair.owner = self.owners.add(value, (serial, place))
+                pair.owner = owner_of(value)
+                self.owners.add(pair.owner, (serial, place))
         while self.parts > MAX_PARTS or len(self.pairs) > MAX_SHARED:
             self.forget(next(iter(self.pairs)))
 

@@ -164,6 +164,8 @@ def span_of(value: Any) -> Any:
     if not value.size:
         return None
     first = _address(value)
+    if value.flags.c_contiguous:
+        return first, first + value.nbytes
     ends = [step * (size - 1) for step, size in zip(value.strides, value.shape, strict=True)]
     low, high = (first + sum(pick(end, 0) for end in ends) for pick in (min, max))
     return low, high + value.itemsize

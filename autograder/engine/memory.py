@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.engine import arrays
 from autograder.engine.aliases import is_same, is_tensor, other, parts_of
-from autograder.engine.spans import Owners
+from autograder.engine.spans import Owner, Owners, owner_of
 from autograder.engine.wire import HOLDERS, MALFORMED, WireError
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ class _Known:
 
     def find(self, value: Any, here: list[Any]) -> list[Any] | None:
         """What tells where a value is known, and which part of that it is; None if nowhere."""
-        shared = self.peer.shared
-        for key in shared.owners.of(value):
+        shared, owner = self.peer.shared, owner_of(value)
+        for key in shared.owners.of(owner):
             pair = shared.pairs[key]
             part = _part(value, pair.value)
             if part is not None and is_same(pair.value, pair.parts):
@@ -93,19 +93,19 @@ class _Known:
             return None
         if self._may_be_elsewhere(value):
             self._look()
-        for _, place in self.owners.of(value):
+        for _, place in self.owners.of(owner):
             where, whole = self.met[-place]
             if here[0] == ENTRY and where[0] == STATE and id(whole) in self.entries:
                 where = [ENTRY, self.entries[id(whole)]]  # its module is not known there yet
             part = _part(value, whole)
             if part is not None:
                 return None if where == here else [where, part]
-        self._meet(here, value)
+        self._meet(here, value, owner)
         return None
 
-    def _meet(self, where: list[Any], value: Any) -> None:
+    def _meet(self, where: list[Any], value: Any, owner: Owner) -> None:
         """Know a value; before all others, if the call was handed it, else after these."""
-        self.owners.add(value, (where[0] == HELD and where[1] < self.first, -len(self.met)))
+        self.owners.add(owner, (where[0] == HELD and where[1] < self.first, -len(self.met)))
         self.met.append((where, value))
 
     def _may_be_elsewhere(self, value: Any) -> bool:
@@ -127,10 +127,10 @@ class _Known:
         new = set(map(id, self.reply.tensors))
         held = list(self.peer.tensors.held()) if self.peer.tensors else []
         for side, number, name, value in sorted(held, key=lambda one: id(one[-1]) in new):
-            self._meet([STATE, side, number, name], value)
+            self._meet([STATE, side, number, name], value, owner_of(value))
         for place, value in enumerate(self.incoming.kept):
             if type(value) not in HOLDERS:
-                self._meet([HELD, place], value)
+                self._meet([HELD, place], value, owner_of(value))
 
 
 def _views() -> Any:

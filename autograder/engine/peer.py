@@ -31,7 +31,7 @@ from autograder.engine.aliases import (
 from autograder.engine.clock import Clock, Over
 from autograder.engine.lent import LENT, Borrowed
 from autograder.engine.records import MADE, TAGS, Records, is_one
-from autograder.engine.spans import Owners
+from autograder.engine.spans import Owners, owner_of
 from autograder.engine.stand_ins import (
     FORWARDED,
     MAX_CLASSES,
@@ -1357,7 +1357,7 @@ class _Encoder(Encoder):
         if self.peer.lacks(type(value)):
             return self._foreign(value)
         if arrays.has_memory(value) and value.base is not None:
-            for place in self._owners().of(value):
+            for place in self._owners().of(owner_of(value)):
                 view = arrays.view_node(value, self.handed[place])
                 if view is not None:
                     return ["AV", place, *view]
@@ -1380,7 +1380,7 @@ class _Encoder(Encoder):
             self.owners = Owners()
             for place, one in enumerate(self.handed):
                 if arrays.has_memory(one):
-                    self.owners.add(one, place)
+                    self.owners.add(owner_of(one), place)
         return self.owners
 
     def _foreign(self, value: Any) -> Any:

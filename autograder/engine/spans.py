@@ -11,19 +11,21 @@ from typing import Any
 
 from autograder.engine import arrays
 
-Span = tuple[int, int]  # the first address of its entries, and the one after the last
+Owner = tuple[int, int] | int  # the first address and the one after the last, or an id
 
 
-def span_of(value: Any) -> Span | None:
-    """Where the entries of an array or tensor lie; None for anything else, or if it has none."""
+def owner_of(value: Any) -> Owner:
+    """Where the entries of an array or tensor lie; of all else, and if it has none, its id."""
+    span = None
     if arrays.has_memory(value):
-        return arrays.span_of(value)
-    views = sys.modules.get("autograder.engine.views")
-    return views.span_of(value) if views is not None and views.is_plain(value) else None
+        span = arrays.span_of(value)
+    elif (views := sys.modules.get("autograder.engine.views")) and views.is_plain(value):
+        span = views.span_of(value)
+    return id(value) if span is None else span
 
 
 class Owners:
-    """Values under keys that can be put in order, to be found by the memory that they use."""
+    """Keys of values, which can be put in order, to be found by the memory that these use."""
 
     def __init__(self) -> None:
         self.spans: list[tuple[int, int, Any]] = []  # in order
@@ -36,17 +38,15 @@ class Owners:
         self.others.clear()
         self.longest = 0
 
-    def add(self, value: Any, key: Any) -> Span | int:
-        """Know a value, which has to stay alive; what it is removed by."""
-        span = span_of(value)
-        if span is None:
-            self.others[id(value)] = key
-            return id(value)
-        bisect.insort(self.spans, (*span, key))
-        self.longest = max(self.longest, span[1] - span[0])
-        return span
+    def add(self, owner: Owner, key: Any) -> None:
+        """Know a value, which has to stay alive."""
+        if isinstance(owner, int):
+            self.others[owner] = key
+        else:
+            bisect.insort(self.spans, (*owner, key))
+            self.longest = max(self.longest, owner[1] - owner[0])
 
-    def remove(self, owner: Span | int, key: Any) -> None:
+    def remove(self, owner: Owner, key: Any) -> None:
         """Know a value no longer."""
         if isinstance(owner, int):
             if self.others.get(owner) == key:
@@ -56,12 +56,11 @@ class Owners:
         if self.spans[place : place + 1] == [(*owner, key)]:
             del self.spans[place]
 
-    def of(self, value: Any) -> list[Any]:
-        """The keys of values in whose memory another one lies, the last first."""
-        span = span_of(value)
-        if span is None:
-            return [self.others[id(value)]] if id(value) in self.others else []
-        low, high = span
+    def of(self, owner: Owner) -> list[Any]:
+        """The keys of values in whose memory this lies, the last first."""
+        if isinstance(owner, int):
+            return [self.others[owner]] if owner in self.others else []
+        low, high = owner
         place = bisect.bisect_right(self.spans, (low, math.inf))
         found = []
         while place and self.spans[place - 1][0] >= high - self.longest:
