@@ -132,6 +132,17 @@ for place in places:
     assert run(pool, leave, leave, leave) == [[], [], []]
 
 
+def test_of_its_files_only_those_on_scratch_may_be_lent(pool: Pool):
+    look = """
+import tempfile
+from pathlib import Path
+from autograder.engine import lent
+places = [Path.home(), Path(tempfile.gettempdir()), Path.cwd()]
+answer = [lent.ROOTS, all(Path(lent.ROOTS[0]) in path.resolve().parents for path in places)]
+"""
+    assert run(pool, look) == [[["/scratch"], True]]
+
+
 def test_it_has_no_right(pool: Pool):
     rights = """
 from pathlib import Path

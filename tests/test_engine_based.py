@@ -281,6 +281,40 @@ def test_where_the_reference_gives_a_value_the_same_is_given_plain(answer: Any) 
     assert [remote_of(call.outcome) for call in crossings] == [None] * 6
 
 
+OF_THE_LIBRARY = {
+    "Fraction": "Fraction(2, 6)",
+    "Decimal": "Decimal('1.250')",
+    "datetime": "datetime(2024, 2, 29, 12, 30, 1, 5, timezone.utc, fold=1)",
+    "date": "date(2024, 2, 29)",
+    "time": "time(1, 2, 3, 4)",
+    "timedelta": "timedelta(days=-1, microseconds=7)",
+    "UUID": "UUID(int=7)",
+    "UserList": "UserList([1])",
+}
+
+
+@pytest.mark.parametrize("kind", OF_THE_LIBRARY)
+def test_so_it_is_of_numbers_and_dates_of_the_library(answer: Any, kind: str) -> None:
+    source = (
+        "from fractions import Fraction\nfrom decimal import Decimal\n"
+        "from datetime import *\nfrom uuid import UUID\nfrom collections import UserList\n"
+    )
+    made = OF_THE_LIBRARY[kind]
+    more = f"class More({kind}):\n    def more(self): return 'more'\n"
+    names = answer(
+        f"{source}{more}def one(): return More{made.removeprefix(kind)}\n"
+        "def some(): return [one()]\n"
+    )
+    want: dict[str, Any] = {}
+    exec(f"{source}value = {made}", want)
+    assert names.one().more() == "more"
+    names._peer.expected = [("one", "value"), ("some", "value")]
+    with names._peer.recording():
+        for got in (names.one(), names.some()[0]):
+            assert type(got) is type(want["value"])
+            assert (got, repr(got)) == (want["value"], repr(want["value"]))
+
+
 def test_contents_are_those_of_now_and_are_asked_for_once(answer: Any) -> None:
     names = answer(CLASSES)
     vocab = names.Vocab([str(n) for n in range(500)])

@@ -104,6 +104,74 @@ def test_what_lies_between_the_entries_of_a_tensor_is_not_handed_over(both: Any)
     assert views.view(wide, [0, [3], [1], [0, 1]]) is not None
 
 
+AROUND = """
+class Sub(np.ndarray): pass
+KEPT = []
+def rows(a, how): return eval(how)
+def keep(a, how): KEPT.append(eval(how)); return KEPT[-1]
+def look(): return [one.tolist() for one in KEPT]
+"""
+WAYS_ROUND = [
+    *("list(a)", "list(a.view(Sub))", "[np.asarray(r).ravel() for r in a.view(np.matrix)]"),
+    *(
+        "[r.A1 for r in a.view(np.matrix)]",
+        "list(a.view(np.matrix))",
+        "[np.asarray(a.view(np.matrix))]",
+    ),
+    *("[a.view(np.recarray)]", "[r.view(np.recarray) for r in a]", "[a.view(Sub)]", "[a, a[0]]"),
+    *("[t.numpy() for t in torch.from_numpy(a)]", "list(torch.from_numpy(a))", "[a.T, a.T[1:]]"),
+    *("[np.frombuffer(memoryview(r), r.dtype) for r in a[:, None]]", "[torch.from_numpy(a)]"),
+    *("[torch.from_numpy(a), a]", "[np.array(a), a + 0, np.array(a.view(np.matrix))]"),
+]
+
+
+@pytest.mark.parametrize("how", WAYS_ROUND)
+@pytest.mark.parametrize("kind", [np.float64, np.int64])
+def test_a_view_of_an_array_is_one_here_whatever_lies_between(
+    both: Any, how: str, kind: Any
+) -> None:
+    def use(of: Any, a: Any) -> Any:
+        got = of("rows")(a, how)
+        got[0][0] = 9
+        found = [a.tolist(), [one.tolist() for one in got]]
+        a[...] = 5
+        return [*found, [(one.tolist(), one.shape) for one in got]]
+
+    both(AROUND, use, np.arange(6, dtype=kind).reshape(2, 3))
+
+
+@pytest.mark.parametrize("how", ["list(a)", "[a.T]", "[np.asarray(a)]", "list(np.asarray(a))"])
+@pytest.mark.parametrize("of", [np.asfortranarray, lambda a: a.view(np.matrix), np.array])
+def test_whatever_the_order_or_class_of_what_was_handed_over(both: Any, how: str, of: Any) -> None:
+    def use(name: Any, a: Any) -> Any:
+        got = name("rows")(a, how)
+        got[-1][...] = 9
+        return a.tolist(), [one.tolist() for one in got]
+
+    both(AROUND, use, of(np.arange(6.0).reshape(2, 3)))
+
+
+@pytest.mark.parametrize("how", ["[a.numpy()]", "list(a.numpy())", "[a.T.numpy(), a[0]]"])
+def test_an_array_in_the_memory_of_a_tensor_is_one_here(both: Any, how: str) -> None:
+    def use(of: Any, a: Any) -> Any:
+        got = of("rows")(a, how)
+        got[0][...] = 9
+        return a.tolist(), [one.tolist() for one in got]
+
+    for ours in (torch.arange(6.0).reshape(2, 3), torch.arange(6).reshape(3, 2).T):
+        both(AROUND, use, ours)
+
+
+@pytest.mark.parametrize("how", ["a.view(Sub)", "a.view(np.matrix)", "a.copy().view(np.recarray)"])
+def test_what_a_test_writes_to_an_array_of_another_class_is_seen_there(both: Any, how: str) -> None:
+    def use(of: Any, a: Any) -> Any:
+        got = of("keep")(a, how)
+        got[0, 0] = 9
+        return a.tolist(), of("look")()
+
+    both(AROUND, use, np.arange(6.0).reshape(2, 3))
+
+
 FORGED: list[Any] = [
     *([-1, [1], [1], [3, 1]], [0, [7], [1], [3, 1]], [6, [1], [1], [3, 1]], [5, [2], [1], [3, 1]]),
     *([0, [2], [6], [3, 1]], [0, [2], [-1], [3, 1]], [5, [2], [-1], [3, 1]], [0, [1], [1], [1, 3]]),

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from autograder.engine import arrays, based
+from autograder.engine.spans import Owner, Owners, owner_of
 from autograder.engine.wire import HOLDERS, WireError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Pair:
     def __init__(self, value: Any, parts: Any) -> None:
         self.value = value
         self.parts = parts
-        self.owner = 0  # whose memory it uses, at the end that tells of it
+        self.owner: Owner = 0  # see `Owners`, at the end that tells of results
         self.home: Any = None  # of whose class it is the plain value, at the end of the answer
 
 
@@ -67,7 +68,7 @@ class Shared:
     def __init__(self, tells: bool = False) -> None:
         self.pairs: dict[Key, Pair] = {}
         self.tells = tells  # whether this end tells the other of its results, see `memory`
-        self.owners: dict[int, Key] = {}  # whose memory they use -> which uses it, last of all
+        self.owners = Owners()
         self.results: dict[int, Key] = {}  # ids of those that an answer has made, where a test runs
         self.inner: dict[int, Any] = {}  # what it has put into them later, by id
         self.homes: dict[int, Key] = {}  # ids of their homes, where an answer runs
@@ -100,7 +101,7 @@ class Shared:
                 self.homes[id(pair.home)] = serial, place
             if self.tells:
                 pair.owner = owner_of(value)
-                self.owners[pair.owner] = serial, place
+                self.owners.add(pair.owner, (serial, place))
         while self.parts > MAX_PARTS or len(self.pairs) > MAX_SHARED:
             self.forget(next(iter(self.pairs)))
 
@@ -110,12 +111,13 @@ class Shared:
         if pair is not None:
             self.parts -= _weight(pair.parts)
             for table, one in (
-                (self.owners, pair.owner),
                 (self.results, id(pair.value)),
                 (self.homes, id(pair.home)),
             ):
                 if table.get(one) == key:
                     del table[one]
+            if self.tells:
+                self.owners.remove(pair.owner, key)
 
     # --- the end that sends changes -------------------------------------------------------------
 
@@ -265,7 +267,7 @@ def _first(start: int, values: list[Any]) -> list[tuple[int, Any, Any]]:
 def _is_small(value: Any) -> bool:
     if type(value) in HOLDERS:
         return len(value) <= MAX_PARTS // 4
-    if arrays.is_array(value):
+    if arrays.has_memory(value):
         return value.nbytes <= MAX_ARRAY
     return is_tensor(value) and value.nbytes <= MAX_PARTS // 4 * BYTES_OF_PART
 
@@ -286,16 +288,6 @@ def _is_looked_at(value: Any) -> bool:
     return is_tensor(value) and _views().is_looked_at(value)
 
 
-def owner_of(value: Any) -> int:
-    """What tells whose memory a value uses, as long as it is there; of a holder it is its own."""
-    if type(value) in HOLDERS:
-        return id(value)
-    views = _views()
-    if views is not None and views.is_tensor(value):
-        return views.owner_of(value)
-    return id(arrays.root_of(value) if arrays.is_array(value) else value)
-
-
 def _weight(parts: Any) -> int:
     return 1 + (len(parts) // 8 if isinstance(parts, bytes) else len(parts))
 
@@ -311,7 +303,7 @@ def parts_of(value: Any) -> Any:
     views = _views()
     if views is not None and views.is_tensor(value):
         return Version(value)
-    return arrays.bits(value)[-1] if arrays.is_array(value) else tuple(value)
+    return arrays.bits(value)[-1] if arrays.has_memory(value) else tuple(value)
 
 
 def is_same(value: Any, parts: Any) -> bool:
@@ -378,7 +370,10 @@ def _take(incoming: "Incoming", pair: Pair, count: int, _: Any, *now: Any) -> bo
 
 
 def _overwrite(value: Any, parts: Any, fresh: Any) -> bool:
-    if not is_same(value, parts) or type(value) is not type(fresh):
+    of_one_kind = type(value) is type(fresh) or (
+        arrays.has_memory(value) and arrays.has_memory(fresh)  # its class may not have crossed
+    )
+    if not of_one_kind or not is_same(value, parts):
         return False
     if isinstance(value, bytearray):
         value[:] = fresh

@@ -135,32 +135,49 @@ def read(decoder: Decoder, parts: list[Any]) -> Any:
 
 
 def view_node(value: Any, whole: Any) -> list[Any] | None:
-    """Where in the memory of another array, which crossed, this one lies; None if elsewhere."""
-    return part_of(value, whole) if value.base is whole else None
+    """Where in the memory of another array, which crossed, this one lies; None if elsewhere.
+
+    What is read there is an ordinary array.
+    """
+    if value is whole or isinstance(value, _numpy().matrix):
+        return None
+    return part_of(value, whole)
 
 
 def part_of(value: Any, whole: Any) -> list[Any] | None:
-    """The same of an array in whose memory this one lies, if it does."""
+    """The same of any two arrays."""
     if not value.size or value.size > whole.size:
         return None
-    if value.dtype != whole.dtype or not whole.flags.c_contiguous or whole.dtype.names:
+    if value.dtype != whole.dtype or not _is_dense(whole) or whole.dtype.names:
         return None
     if value.flags.writeable != whole.flags.writeable:
         return None
-    start, first = (one.__array_interface__["data"][0] for one in (whole, value))
-    steps = [first - start, *value.strides]
-    ends = [step * (size - 1) for step, size in zip(value.strides, value.shape, strict=True)]
-    low, high = (first - start + sum(pick(end, 0) for end in ends) for pick in (min, max))
-    if _between(steps, whole) or low < 0 or high >= whole.nbytes:
+    (start, end), (low, high) = span_of(whole), span_of(value)
+    steps = [_address(value) - start, *value.strides]
+    if low < start or high > end or _between(steps, whole):
         return None
     return [steps[0], list(value.shape), steps[1:]]
 
 
-def root_of(value: Any) -> Any:
-    """The array that has the memory in which another one lies."""
-    while is_array(value.base):
-        value = value.base
-    return value
+def span_of(value: Any) -> Any:
+    """The first address of an array's entries and the one after the last; None if it has none."""
+    if not value.size:
+        return None
+    first = _address(value)
+    if value.flags.c_contiguous:
+        return first, first + value.nbytes
+    ends = [step * (size - 1) for step, size in zip(value.strides, value.shape, strict=True)]
+    low, high = (first + sum(pick(end, 0) for end in ends) for pick in (min, max))
+    return low, high + value.itemsize
+
+
+def _address(value: Any) -> int:
+    return value.__array_interface__["data"][0]
+
+
+def _is_dense(whole: Any) -> bool:
+    """Whether an array's entries lie beside each other, by rows or columns: so they cross."""
+    return whole.flags.c_contiguous or whole.flags.f_contiguous
 
 
 def _between(steps: list[int], whole: Any) -> bool:
@@ -174,12 +191,13 @@ def read_view(kept: list[Any], parts: list[Any]) -> Any:
     if not is_shape(shape) or any(type(one) is not int for one in (place, offset, *strides)):
         raise WireError("a message holds a view that is none")
     whole: Any = kept[place] if 0 <= place < len(kept) else None
-    if not is_array(whole) or not 0 < prod(shape) <= whole.size or whole.dtype.names:
+    if not has_memory(whole) or not 0 < prod(shape) <= whole.size or whole.dtype.names:
         raise WireError("a message holds a view of something else")
     if _between([offset, *strides], whole):
         raise WireError("a message holds a view of something else")
-    if not whole.flags.c_contiguous or not whole.dtype.isnative:
+    if not _is_dense(whole) or not whole.dtype.isnative:
         whole = whole.astype(whole.dtype.newbyteorder("="), order="C")  # as it crossed
+    whole = whole if whole.flags.c_contiguous else whole.T
     return _numpy().ndarray(shape, whole.dtype, whole, offset, strides)  # which checks its bounds
 
 
@@ -243,6 +261,14 @@ def is_array(value: Any) -> bool:
     """Whether this is an ordinary array."""
     numpy = _numpy()
     return numpy is not None and type(value) is numpy.ndarray
+
+
+def has_memory(value: Any) -> bool:
+    """Whether this is an array, of whatever class, that is nothing but its entries."""
+    numpy = _numpy()
+    if numpy is None or not issubclass(type(value), numpy.ndarray):
+        return False
+    return not issubclass(type(value), numpy.ma.MaskedArray)
 
 
 def bits(value: Any) -> Any:

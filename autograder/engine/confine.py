@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.engine import sandbox
+from autograder.engine import lent, sandbox
 from autograder.engine.sandbox import Capabilities
 
 _FIRST_UID = 65000  # of workers, where each can have one: neither a person's nor a student's
@@ -73,6 +73,7 @@ class Inside:
         sandbox.make_scratch(_SCRATCH_MB, uid)
         sandbox.hide_processes()
         os.chdir(sandbox.HOME)
+        lent.ROOTS[:] = [sandbox.SCRATCH]
         sandbox.say_nothing()
         sandbox.limit_worker(_SCRATCH_MB, found)
         sandbox.keep_no_right(uid, self._walls.seccomp)

@@ -7,6 +7,8 @@ constructor that belongs to the name, from parts of which each is checked first.
 import array
 import collections
 import datetime
+import decimal
+import fractions
 import keyword
 import math
 import pathlib
@@ -106,11 +108,32 @@ _PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
 
 
 def bare(value: Any) -> Any:
-    """What an object of a class made of Python's wrapped lists or tables wraps, as one of these."""
-    for kind in (collections.UserDict, collections.UserList, collections.UserString):
-        if issubclass(type(value), kind) and type(value) is not kind:
-            return _user(kind.__new__(kind), value.data)
-    return None
+    """The plain value of an object whose class is made of one of the library's; else None.
+
+    Of a wrapped list or table it is what the object wraps, of a number or date its value.
+    """
+    kind = type(value)
+    base = next((base for base in _BARE if issubclass(kind, base)), kind)
+    return None if base is kind else _BARE[base](value)
+
+
+def _bare_time(kind: Callable[..., Any], value: Any, *day: int) -> Any:
+    *numbers, fold = _time_parts(value)
+    return kind(*day, *numbers, tzinfo=value.tzinfo, fold=fold)
+
+
+_BARE: dict[type, Callable[[Any], Any]] = {
+    collections.UserDict: lambda v: _user(collections.UserDict(), v.data),
+    collections.UserList: lambda v: _user(collections.UserList(), v.data),
+    collections.UserString: lambda v: _user(collections.UserString(""), v.data),
+    fractions.Fraction: lambda v: fractions.Fraction(v.numerator, v.denominator),
+    decimal.Decimal: decimal.Decimal,
+    datetime.datetime: lambda v: _bare_time(datetime.datetime, v, v.year, v.month, v.day),
+    datetime.date: lambda v: datetime.date(v.year, v.month, v.day),  # after the one above
+    datetime.time: lambda v: _bare_time(datetime.time, v),
+    datetime.timedelta: lambda v: datetime.timedelta(v.days, v.seconds, v.microseconds),
+    uuid.UUID: lambda v: uuid.UUID(int=v.int),
+}
 
 
 # --- named tuples -----------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from autograder.engine import arrays
-from autograder.engine.aliases import is_same, is_tensor, other, owner_of, parts_of
+from autograder.engine.aliases import is_same, is_tensor, other, parts_of
+from autograder.engine.spans import Owner, Owners, owner_of
 from autograder.engine.wire import HOLDERS, MALFORMED, WireError
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ class _Known:
         self.peer = peer
         self.incoming = incoming
         self.reply = reply
-        self.met: dict[int, tuple[list[Any], Any]] = {}  # by their owners, see `owner_of`
+        self.first = len(incoming.kept)  # the place of the first result
+        self.met: list[tuple[list[Any], Any]] = []  # where values are known, and they themselves
+        self.owners = Owners()  # of these, by their places, the first one last
         self.entries: dict[int, int] = {}  # id of what stands in a module -> its entry
         self.buffers: set[int] | None = None  # what stands in modules, and is no parameter
         self.is_looked = False
@@ -66,8 +69,8 @@ class _Known:
     def may_be(self, value: Any) -> bool:
         """Whether a result may be known, or lie in something that is; a look at little of it."""
         if type(value) in HOLDERS:
-            return id(value) in self.peer.shared.owners
-        return arrays.is_array(value) or is_tensor(value)
+            return id(value) in self.peer.shared.owners.others
+        return arrays.has_memory(value) or is_tensor(value)
 
     def state(self) -> Iterator[tuple[int, Any]]:
         """Parameters and buffers of modules that the reply tells of, with their entries."""
@@ -81,30 +84,40 @@ class _Known:
     def find(self, value: Any, here: list[Any]) -> list[Any] | None:
         """What tells where a value is known, and which part of that it is; None if nowhere."""
         shared, owner = self.peer.shared, owner_of(value)
-        key = shared.owners.get(owner)
-        pair = None if key is None else shared.pairs.get(key)
-        if key is not None and pair is not None and is_same(pair.value, pair.parts):
+        for key in shared.owners.of(owner):
+            pair = shared.pairs[key]
             part = _part(value, pair.value)
-            if part is not None:
+            if part is not None and is_same(pair.value, pair.parts):
                 return [[PAIR, *key], part]
         if type(value) in HOLDERS:
             return None
         if self._may_be_elsewhere(value):
             self._look()
-        where, whole = self.met.setdefault(owner, (here, value))
-        if here[0] == ENTRY and where[0] == STATE and id(whole) in self.entries:
-            where = [ENTRY, self.entries[id(whole)]]  # its module is not known there yet
-        part = None if where == here else _part(value, whole)
-        return None if part is None else [where, part]
+        for _, place in self.owners.of(owner):
+            where, whole = self.met[-place]
+            if here[0] == ENTRY and where[0] == STATE and id(whole) in self.entries:
+                where = [ENTRY, self.entries[id(whole)]]  # its module is not known there yet
+            part = _part(value, whole)
+            if part is not None:
+                return None if where == here else [where, part]
+        self._meet(here, value, owner)
+        return None
+
+    def _meet(self, where: list[Any], value: Any, owner: Owner) -> None:
+        """Know a value; before all others, if the call was handed it, else after these."""
+        self.owners.add(owner, (where[0] == HELD and where[1] < self.first, -len(self.met)))
+        self.met.append((where, value))
 
     def _may_be_elsewhere(self, value: Any) -> bool:
         """Whether the memory of a value can be that of another one, too."""
-        if arrays.is_array(value):
+        if arrays.has_memory(value):
             return value.base is not None
         if self.buffers is None:
             modules = self.peer.tensors._shared()
             self.buffers = {id(b) for *_, module in modules for b in module._buffers.values()}
-        return id(value) in self.buffers or _views().is_used_elsewhere(value)
+        views = _views()
+        is_used = views.is_used_elsewhere(value) or views.is_borrowed(value)
+        return is_used or id(value) in self.buffers
 
     def _look(self) -> None:
         """Find what the call was handed, and what modules hold."""
@@ -114,10 +127,10 @@ class _Known:
         new = set(map(id, self.reply.tensors))
         held = list(self.peer.tensors.held()) if self.peer.tensors else []
         for side, number, name, value in sorted(held, key=lambda one: id(one[-1]) in new):
-            self.met.setdefault(owner_of(value), ([STATE, side, number, name], value))
+            self._meet([STATE, side, number, name], value, owner_of(value))
         for place, value in enumerate(self.incoming.kept):
             if type(value) not in HOLDERS:
-                self.met[owner_of(value)] = [HELD, place], value
+                self._meet([HELD, place], value, owner_of(value))
 
 
 def _views() -> Any:
@@ -128,9 +141,20 @@ def _part(value: Any, whole: Any) -> list[Any] | None:
     """Which part of another value a value is, empty if all of it; None if it is none."""
     if value is whole:
         return []
-    if type(value) in HOLDERS or arrays.is_array(value) is not arrays.is_array(whole):
+    whole = None if type(value) in HOLDERS else _as(value, whole)
+    if whole is None:
         return None
-    return (arrays if arrays.is_array(value) else _views()).part_of(value, whole)
+    return (arrays if arrays.has_memory(value) else _views()).part_of(value, whole)
+
+
+def _as(value: Any, whole: Any) -> Any:
+    """The memory of a whole as an array or a tensor, whichever a value is; None if it has none."""
+    if arrays.has_memory(value):
+        if arrays.has_memory(whole):
+            return whole
+        views = sys.modules.get("autograder.engine.views")
+        return views.as_array(whole) if views is not None and views.is_tensor(whole) else None
+    return _views().of_array(whole) if arrays.has_memory(whole) else whole
 
 
 # --- the end of the test --------------------------------------------------------------------------
@@ -183,9 +207,9 @@ def _of(whole: Any, part: Any, value: Any) -> Any:
     """A part of a value of ours, or all of it, which has to be of another one's kind."""
     if type(value) in HOLDERS or not part:
         return whole if not part and type(whole) is type(value) else None
-    if arrays.is_array(value):
-        return arrays.read_view([whole], [0, *part])
-    return _views().view(whole, part)
+    if arrays.has_memory(value):
+        return arrays.read_view([_as(value, whole)], [0, *part]).view(type(value))
+    return _views().view(_as(value, whole), part)
 
 
 def is_alike(own: Any, value: Any) -> bool:

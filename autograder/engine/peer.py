@@ -31,7 +31,9 @@ from autograder.engine.aliases import (
     put_in,
 )
 from autograder.engine.clock import Clock, Over
+from autograder.engine.lent import LENT, Borrowed
 from autograder.engine.records import MADE, TAGS, Records, is_one
+from autograder.engine.spans import Owners, owner_of
 from autograder.engine.stand_ins import (
     FORWARDED,
     MAX_CLASSES,
@@ -308,6 +310,7 @@ class Peer:
         self.open: list[Incoming | Outgoing] = []  # calls under way, the same at both ends
         self.thread = threading.get_ident()
         self.random = rng.Follower()
+        self.borrowed = Borrowed()  # files, at the student's end
         self._tensors: Any = None
         self.missing: frozenset[str] = frozenset()  # libraries that the other end does not have
         self.told: frozenset[str] | None = None  # those of ours of which it knows
@@ -452,6 +455,8 @@ class Peer:
             libraries = frozenset(filter(sys.modules.__contains__, LIBRARIES))
             if libraries != self.told:
                 tree["has"], self.told = sorted(libraries), libraries
+            if self.runs_test and (files := LENT.leave(message.frame, values)):
+                tree["files"] = files
         tree["drop"] = self._unused()
         message.send(tree)
         if self.asked is not None and op == "call" and plain[1] is None:
@@ -785,6 +790,7 @@ class Peer:
                 self._forget(number)
             if self.is_free:
                 self.random.arrive(incoming.frame, tree.get("rng"))
+                self.borrowed.arrive(incoming.frame, tree.get("files") or ())
             self._take_tensors(incoming, None)
             if self.is_free:
                 self.shared.arrive(incoming, tree.get("same"))
@@ -1361,6 +1367,7 @@ class _Encoder(Encoder):
         self.message = message
         self.answers = False  # whether this is a reply, which refers to its own call by place
         self.handed: list[Any] = []  # what that call was handed
+        self.owners: Owners | None = None  # of the arrays in it
         self.declared: dict[int, Any] = {}  # objects that were told of, as `Records` knows them
         self.values = 0  # objects in it that are values at the other end
         self.plains: dict[int, Any] = {}  # of objects with contents their plain values, by id
@@ -1387,9 +1394,9 @@ class _Encoder(Encoder):
             return ["U", *place]
         if self.peer.lacks(type(value)):
             return self._foreign(value)
-        if arrays.is_array(value) and value.base is not None:
-            for place, one in enumerate(self.handed):
-                view = arrays.view_node(value, one)
+        if arrays.has_memory(value) and value.base is not None:
+            for place in self._owners().of(owner_of(value)):
+                view = arrays.view_node(value, self.handed[place])
                 if view is not None:
                     return ["AV", place, *view]
         if self.peer.tensors:
@@ -1404,6 +1411,15 @@ class _Encoder(Encoder):
         if node is None:
             node = library.node(self, value)
         return self._object(value) if node is None else node
+
+    def _owners(self) -> Owners:
+        """Of the arrays that the call was handed, by their places."""
+        if self.owners is None:
+            self.owners = Owners()
+            for place, one in enumerate(self.handed):
+                if arrays.has_memory(one):
+                    self.owners.add(owner_of(one), place)
+        return self.owners
 
     def _foreign(self, value: Any) -> Any:
         """The node of something of a library that the other end does not have.

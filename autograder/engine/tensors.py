@@ -199,7 +199,7 @@ class Tensors:
         flags = value.requires_grad + 2 * value.is_leaf + 4 * isinstance(value, Parameter)
         flags += 8 * (self._place(value) is not None)
         if grad is not None:
-            flags += 16 * (self.gradients.get(value, (None,))[0] is grad)
+            flags += 16 * (self._known_gradient(value)[0] is grad)
             self.gradients[value] = grad, False
         return self._entry(message, value, flags, grad)
 
@@ -255,10 +255,14 @@ class Tensors:
             self.gradients[made] = gradient, bool(flags & 16)
         return made
 
+    def _known_gradient(self, value: Tensor) -> tuple[Any, bool]:
+        found: Any = self.gradients.get(value)
+        return found or (None, False)
+
     def _pass_gradient(self, ours: Tensor, fresh: Tensor) -> None:
         """Give ours the gradient that came: in place, where it was changed in place over there."""
-        came, kept = self.gradients.get(fresh, (None, False))
-        known, _ = self.gradients.get(ours, (None, False))
+        came, kept = self._known_gradient(fresh)
+        known, _ = self._known_gradient(ours)
         is_one = kept and known is not None and known is ours.grad
         if is_one and known.shape == came.shape and not _is_folded(known):
             with torch.no_grad():

@@ -25,6 +25,7 @@ from typing import Any
 from autograder.engine.based import as_plain
 from autograder.engine.clock import Clock, here
 from autograder.engine.errors import said
+from autograder.engine.lent import LENT
 from autograder.engine.old import is_old
 from autograder.engine.peer import Gone, Policy, is_iterator, left_on, parts_of, take_steps
 from autograder.engine.records import classes_in, is_one
@@ -445,7 +446,7 @@ def run_test(
     error: BaseException | None = None
     score, visible = float(cell.points), None
     student.peer.asked = asked
-    with student.peer.recording(runs_test=True) as crossings, _silence():
+    with student.peer.recording(runs_test=True) as crossings, _silence(), LENT.running():
         try:
             with student.clock(seconds) as clock, alarm(clock):
                 exec(seen, space, space)

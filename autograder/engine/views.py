@@ -38,6 +38,38 @@ def owner_of(value: Tensor) -> int:
     return value.untyped_storage()._cdata
 
 
+def span_of(value: Tensor) -> tuple[int, int] | None:
+    """The first address of a tensor's entries and the one after the last; None if it has none."""
+    start = value.data_ptr()
+    if not start or not value.numel():
+        return None
+    return start, start + _room(value.shape, value.stride()) * value.itemsize
+
+
+def is_borrowed(value: Tensor) -> bool:
+    """Whether a tensor's memory is somebody else's, as an array's."""
+    return not value.untyped_storage().resizable()
+
+
+def of_array(value: Any) -> Tensor | None:
+    """A tensor in the memory of an array; None if there is no such one."""
+    steps = value.strides if value.flags.writeable and value.dtype.isnative else [-1]
+    if min(steps, default=0) < 0:
+        return None
+    try:
+        return torch.from_numpy(value)
+    except (TypeError, ValueError):  # of a kind that tensors do not have
+        return None
+
+
+def as_array(value: Tensor) -> Any:
+    """An array in the memory of a tensor; None if there is no such one."""
+    try:
+        return value.detach().numpy() if is_plain(value) else None
+    except (TypeError, RuntimeError):  # of a kind that arrays do not have
+        return None
+
+
 def is_used_elsewhere(value: Tensor, but_for: int = 0) -> bool:
     """Whether anything else uses a tensor's memory, but for so many."""
     storage = value.untyped_storage()
@@ -68,8 +100,9 @@ def part_of(value: Tensor, whole: Tensor) -> list[Any] | None:
         return None
     if any(one.is_conj() or one.is_neg() for one in (value, whole)):
         return None
-    start = value.storage_offset() - whole.storage_offset()
-    if start < 0 or start + _room(value.shape, value.stride()) > _room(whole.shape, whole.stride()):
+    start, rest = divmod(value.data_ptr() - whole.data_ptr(), value.itemsize)
+    room, all_room = (_room(one.shape, one.stride()) for one in (value, whole))
+    if rest or start < 0 or start + room > all_room:
         return None
     return [start, list(value.shape), list(value.stride()), list(whole.stride())]
 
