@@ -279,7 +279,10 @@ def _report(taught: "Class") -> None:
     course = taught.course
     graded = sorted({graded.result.assignment for graded in results(taught)})
     found = reporting.collect(taught, graded)
-    reporting.print_table(found.rows, graded)
+    reporting.print_table(found.rows, found.chapters)
+    for look in found.looks:
+        if look.kind == "gone":
+            say(f"left out: {look.where} {look.words}")
     table, page = reporting.write_report(found, taught.folder)
     say(f"\ngrades:       {course.show(table)}")
     say(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")

@@ -112,7 +112,7 @@ def grade(
         for chapter in chapters
         if taught.place(student, chapter) is not None
     ]
-    summary = Summary(strays=tuple(taught.strays(who)))
+    summary = Summary(strays=tuple(stray.words for stray in taught.strays(who)))
     assignments = {chapter: read(taught.course, chapter) for chapter in chapters}
     summary.untimed = tuple(
         f"{chapter}: {words}"
@@ -265,11 +265,11 @@ class Grader:
         """Store again what is unchanged, but not in the gradebook: it was lost or put back."""
         names = {chapter for _, chapter in self._kept}
         held = {name: store.held(name) for name in names}
-        for student, chapter in self._kept:
-            graded = self._journal.last(student, chapter)
-            if not self._holds(held[chapter], graded):
+        for graded in (self._journal.last(*who) for who in self._kept):
+            if not self._holds(held[graded.result.assignment], graded):
                 self._keep(store, graded)
                 self.restored += 1
+        store.refresh(self._assignments, (self._journal.last(*who) for who in self._kept))
         self._kept.clear()
 
     def _holds(self, held: "Mapping[tuple[str, str], Held]", graded: Graded) -> bool:

@@ -19,6 +19,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy import event
 from sqlalchemy.exc import SAWarning
 
+from autograder.counted import Points, number
 from autograder.course import CourseError
 from autograder.exports import (
     Grades,
@@ -26,7 +27,6 @@ from autograder.exports import (
     book_lines,
     enrol,
     gradescope,
-    number,
     read_grades,
     read_roster,
     roster_of,
@@ -289,14 +289,22 @@ def test_a_submission_that_could_not_be_run_says_why_on_gradescope():
     assert (made["score"], made["output"], made["tests"]) == (0, "it is no notebook", [])
 
 
+def gone() -> None:
+    """As reading an assignment ends that the course no longer has."""
+    raise CourseError("source/old does not exist.")
+
+
 @pytest.fixture
 def taught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A class with that gradebook and one result in its journal."""
-    notebook = SimpleNamespace(
-        name="nb", cells=[SimpleNamespace(grade_id=id, **vars(c)) for (_, id), c in CELLS.items()]
-    )
-    monkeypatch.setattr("autograder.journal.read_journal", lambda _: {("ada", "one"): result()})
-    monkeypatch.setattr("autograder.grade.read", lambda *_: SimpleNamespace(notebooks=[notebook]))
+    cells = [SimpleNamespace(grade_id=id, kind="test", **vars(c)) for (_, id), c in CELLS.items()]
+    notebook = SimpleNamespace(name="nb", cells=cells)
+    one = SimpleNamespace(name="one", notebooks=[notebook])
+    journal = {("ada", "one"): result(), ("ada", "old"): replace(result(), assignment="old")}
+    monkeypatch.setattr("autograder.journal.read_journal", lambda _: journal)
+    monkeypatch.setattr("autograder.journal.results", lambda _: ())
+    monkeypatch.setattr("autograder.store.refresh", lambda *_: None)
+    monkeypatch.setattr("autograder.taught.read", lambda _, name: {"one": one}.get(name) or gone())
     return SimpleNamespace(
         folder=folder,
         database=f"sqlite:///{folder / 'gradebook.db'}",
@@ -317,11 +325,20 @@ def test_the_command_writes_beside_the_gradebook_and_says_where(
     assert said[1].startswith("3 answers wait")
 
 
-def test_the_command_writes_a_results_json_for_each_submission(taught: Any, tmp_path: Path):
+def test_the_command_writes_a_results_json_for_each_submission(
+    taught: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     assert run(taught, "gradescope", tmp_path / "out") == 0
     (path,) = (tmp_path / "out").rglob("*.json")
     assert path.relative_to(tmp_path) == Path("out/ada/one/results.json")
     assert json.loads(path.read_text(encoding="utf-8")) == gradescope(result(), CELLS)
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("left out: old was graded once") and "does not exist" in said
+
+
+def test_gradescope_gets_what_lateness_takes_off():
+    made = gradescope(result(), CELLS, Points(2.5, 1.0, 3 * 86400.0))
+    assert (made["score"], made["output"]) == (1.5, "2.5 points, 1 taken off: 3 days late")
 
 
 def test_an_unknown_kind_names_those_there_are(taught: Any):
