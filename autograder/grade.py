@@ -245,7 +245,7 @@ class Grader:
         if untimed and late.trust_timestamp and late.policy != "none":
             flag = Flag("late", task.chapter, UNTIMED)
             result = replace(result, flags=(*result.flags, flag))
-        return Graded(result, task.parcel.collected)
+        return Graded(result, task.parcel.collected, task.parcel.secret)
 
     def _keep(self, store: "Store", graded: Graded) -> None:
         store.save(graded, self._assignments[graded.result.assignment])

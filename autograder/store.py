@@ -360,9 +360,20 @@ def write_files(
     for name, text in graded_notebooks(result, assignment):
         write_whole(taught.autograded / result.student / result.assignment / f"{name}.ipynb", text)
     write_pages(taught, graded, assignment, marks)
-    if graded.collected is not None and (when := moment(graded.collected)):
-        stamp = f"{when} UTC\n"
-        write_whole(taught.autograded / result.student / result.assignment / "timestamp.txt", stamp)
+
+
+def _for_the_exchange(graded: Graded) -> dict[str, str]:
+    """What `nbgrader release_feedback` wants beside each page: when it was handed in, and a secret.
+
+    By the secret a page is published under a name that its student alone knows. Who handed in none
+    gets one that nobody knows, lest nobody's feedback be released.
+    """
+    when = None if graded.collected is None else moment(graded.collected)
+    unknown = hashlib.sha512(f"no secret: {graded.result.key}".encode()).hexdigest()
+    return {
+        "timestamp.txt": f"{when} UTC\n" if when else "",
+        "submission_secret.txt": graded.secret or unknown,
+    }
 
 
 def write_pages(
@@ -373,7 +384,7 @@ def write_pages(
     *,
     changed_only: bool = False,
 ) -> None:
-    """Write the student's pages; arguments as above.
+    """Write the student's pages, and what hands them out; arguments as above.
 
     With `changed_only`, those that say something else than what there is to say today.
     """
@@ -388,6 +399,9 @@ def write_pages(
         return
     for name, text in feedback_pages(result, assignment, marks):
         write_whole(paths[name], stamped(text, stamps[name]))
+    for folder in (taught.autograded, taught.feedback):
+        for name, text in _for_the_exchange(graded).items():
+            write_whole(folder / result.student / result.assignment / name, text)
 
 
 def _stamp(result: Result, marks: Marks) -> str:

@@ -15,7 +15,8 @@ from nbgrader.api import Gradebook
 from autograder import __main__ as command_line
 from autograder.counted import Points
 from autograder.taught import Class
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import HOOKS, NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.test_nbgrader_page import PAGE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 DUE = '[late]\npolicy = "zero"\ndue = 2026-03-01T00:00:00Z\ntimes = "../times.csv"\n'
@@ -130,6 +131,25 @@ def test_an_extension_and_grades_by_hand_are_reckoned_in_whenever_they_come(
 
 
 WHO = ("terminal", "report", "page", "grades.csv", "canvas", "moodle", "nbgrader")
+
+
+def test_what_a_person_gave_and_said_is_on_the_page_by_nbgraders_steps_and_stays(taught: Class):
+    with (taught.folder / "nbgrader_config.py").open("a") as file:
+        file.write(HOOKS + PAGE)
+    said = re.compile(r"Why <so>\?")
+    nbgrader(taught.folder, "autograde", NAME)
+    by_hand(taught, "bo")
+    assert not said.search(page(taught, "bo"))
+    nbgrader(taught.folder, "generate_feedback", NAME)
+    first = page(taught, "bo")
+    assert said.search(first) and "Altogether so far: 6.5 of 17 points" in first
+    assert "Tests: 5 of 6 points" in first and "(2 of 3, given by hand)" in first
+    assert "graded by hand, 1.5 of 2 points" in first
+    nbgrader(taught.folder, "generate_feedback", NAME, "--force")
+    assert said.search(page(taught, "bo"))
+    for options in ([], ["--again"]):
+        assert command_line.main(["grade", "--no-report", *options]) == 0
+        assert page(taught, "bo") == first
 
 
 def test_points_are_never_less_than_none():
