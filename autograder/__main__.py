@@ -285,6 +285,8 @@ def _report(taught: "Class") -> None:
             say(f"left out: {look.where} {look.words}")
     table, page = reporting.write_report(found, taught.folder)
     say(f"\ngrades:       {course.show(table)}")
+    if table.name != "grades.csv":
+        say("              (grades.csv is another program's, such as `nbgrader export`; it stays)")
     say(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")
     say(f"class report: {course.show(page)}")
 

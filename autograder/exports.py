@@ -34,7 +34,7 @@ from autograder.counted import Points, number
 from autograder.course import Course, CourseError
 from autograder.failures import in_words, write_whole
 from autograder.marks import points_of, worth
-from autograder.names import plain, readable, say, visible
+from autograder.names import alike, composed, plain, readable, say, visible
 from autograder.results import NotebookResult, Result, Verdict
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ def read_grades(
         for student, points in points_of(book.db, name).items():
             if student in grades.people:
                 grades.scores[student, name] = points.counts
+    _without_doubles(grades)
     return grades
 
 
@@ -339,7 +340,8 @@ def _export(plugin: ExportPlugin, book: Gradebook, writer: Any, default: str) ->
     grades = read_grades(book, list(map(str, plugin.assignment)), list(map(str, plugin.student)))
     roster = roster_of(Path.cwd())
     if roster is not None and plugin.student:
-        roster = {name: roster[name] for name in map(str, plugin.student) if name in roster}
+        wanted = {composed(str(name)) for name in plugin.student}
+        roster = {name: who for name, who in roster.items() if composed(name) in wanted}
     said = enrol(grades, roster)
     path = Path(plugin.to or default)
     _open_and_write(path, writer, grades)
@@ -462,9 +464,24 @@ def _person(row: Any) -> Person:
 def _known_as(known: Mapping[str, Person], listed: Iterable[Person]) -> Iterator[Person]:
     """A roster's people under the gradebook's names: it lists their folders, or what was graded."""
     names = {readable(name): name for name in known}
-    for person in listed:
-        name = names.get(person.student) or plain(person.student)
+    people = list(listed)
+    # a name that the roster writes in another way than its folder, and no other line writes as that
+    near = alike(names.keys() - {person.student for person in people})
+    own = alike(person.student for person in people)
+    for person in people:
+        what = composed(person.student)
+        twin = near.get(what, "") if what in own else ""
+        name = names.get(person.student) or names.get(twin) or plain(person.student)
         yield replace(person, student=name)
+
+
+def _without_doubles(grades: Grades) -> None:
+    """Take out whom the gradebook was told of, and graded under a name that only looks the same."""
+    graded = {student for student, _ in grades.scores}
+    near = alike(graded)
+    for student in sorted(grades.people.keys() - graded):
+        if twin := near.get(composed(student)):
+            grades.people[twin] = _merged(grades.people.pop(student), grades.people[twin])
 
 
 def _merged(known: Person | None, listed: Person) -> Person:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from autograder import fingerprint
 from autograder.course import CourseError
 from autograder.journal import Graded, Journal, read_journal
+from autograder.names import alike, composed
 from autograder.parcel import Parcel, collect
 from autograder.received import Refused, received
 from autograder.results import Flag, Result
@@ -103,6 +104,8 @@ def grade(
         progress: whether to show a bar.
     """
     everybody = taught.students()
+    near = alike(everybody)
+    students = [who if who in everybody else near.get(composed(who), who) for who in students]
     for student in set(students) - set(everybody):
         raise CourseError(f"There is no student {student!r} in {taught.submitted}.")
     who = [student for student in everybody if not students or student in students]

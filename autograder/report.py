@@ -25,7 +25,7 @@ from autograder.course import Course
 from autograder.exports import Line, book_lines, safe
 from autograder.failures import in_words, write_whole
 from autograder.marks import points_of
-from autograder.names import link, plain, readable, say
+from autograder.names import alike, composed, link, plain, readable, say
 from autograder.pages import page
 from autograder.results import Flag, Result, Verdict
 from autograder.source import read_source
@@ -42,6 +42,7 @@ LISTED = 100  # most rows of one kind of "who needs a look" on the page
 ROWS = 2000  # most students in the table of scores on the page
 BLOCK = 50  # students that open and close together there
 DISCRIMINATES = 10  # submissions from which on a correlation says something
+OURS = b"student,"  # how our table of grades begins
 STATUS = {
     "failed": "The test failed.",
     "error": "The answer raised an error.",
@@ -62,7 +63,7 @@ KINDS = {  # in the order of the page
     "timeout": "Took too long",
     "died": "Process ended",
     "late": "Nobody knows whether it was late",
-    "file": "Odd files",
+    "file": "Odd files and folders",
 }
 
 
@@ -223,10 +224,20 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
         Look("stray", readable(plain(stray.student)) or "nobody", "submitted", stray.words)
         for stray in taught.strays(students)
     ]
+    more += _alike(students)
     journal = {(g.result.student, g.result.assignment): g.result for g in results(taught)}
     known = catalogue(taught.course, assignments)
     found = compose(students, assignments, lines, journal, known, points, more)
     return replace(found, feedback=taught.feedback)
+
+
+def _alike(students: Sequence[str]) -> Iterable[Look]:
+    """Folders of which a person could think that they are one."""
+    once = alike(students)
+    for student in students:
+        if composed(student) not in once:
+            words = "several folders have names that look the same; each is graded for itself"
+            yield Look("file", readable(plain(student)), "submitted", words)
 
 
 def compose(
@@ -307,20 +318,29 @@ def catalogue(course: Course, chapters: Iterable[str]) -> dict[str, tuple[str, s
 def write(taught: "Class", chapters: Sequence[str], folder: Path) -> list[Path]:
     """Write report.html and, beside it, grades, questions and items as CSV; paths of the first two.
 
-    Returns grades.csv and report.html.
+    Returns the table of grades and report.html.
     """
     return write_report(collect(taught, chapters), folder)
 
 
 def write_report(report: Report, folder: Path) -> list[Path]:
     """As `write`, from a report that is put together."""
-    paths = {name: folder / f"{name}.csv" for name in ("grades", "questions", "items")}
-    _write_csv(paths["grades"], _grades_table(report))
-    _write_csv(paths["questions"], _questions_table(report))
-    _write_csv(paths["items"], _items_table(report))
-    html = folder / "report.html"
+    table, html = folder / _name_of_table(folder), folder / "report.html"
+    _write_csv(table, _grades_table(report))
+    _write_csv(folder / "questions.csv", _questions_table(report))
+    _write_csv(folder / "items.csv", _items_table(report))
     _place(html, render(report, folder))
-    return [paths["grades"], html]
+    return [table, html]
+
+
+def _name_of_table(folder: Path) -> str:
+    """grades.csv, unless another program's lies there: `nbgrader export` calls its own so."""
+    try:
+        with (folder / "grades.csv").open("rb") as file:
+            begin = file.read(len(OURS))
+    except OSError:
+        begin = b""
+    return "grades.csv" if begin in (b"", OURS) else "class_grades.csv"
 
 
 def render(report: Report, folder: Path) -> str:
@@ -334,7 +354,7 @@ def render(report: Report, folder: Path) -> str:
     return page(
         "report.html",
         report=report,
-        table="grades.csv",
+        table=_name_of_table(folder),
         summary=_summary(report),
         maps=[_heat_map(report, chapter) for chapter in report.chapters],
         tests=[(chapter, _by_question(report, chapter)) for chapter in report.chapters],

@@ -207,6 +207,46 @@ def test_an_lms_gets_the_name_that_it_knows(tmp_path: Path):
     }
 
 
+NFD, NFC = "jo\u0301zef", "j\u00f3zef"
+
+
+def test_a_name_that_a_folder_writes_in_another_way_is_that_of_the_roster(tmp_path: Path):
+    (tmp_path / "roster.csv").write_text(f"student,lms_id\n{NFC},7\nada,8\n", encoding="utf-8")
+    grades = Grades({"one": 3.0}, {(NFD, "one"): 2.0}, people={NFD: Person(NFD)})
+    assert enrol(grades, roster_of(tmp_path)) == []
+    rows = table(write_canvas, grades)[2:]
+    assert [(row[1], row[-1]) for row in rows] == [("8", ""), ("7", "2")]
+
+
+def test_two_folders_whose_names_look_the_same_stay_two(tmp_path: Path):
+    (tmp_path / "roster.csv").write_text(f"student,lms_id\n{NFC},7\n", encoding="utf-8")
+    scores = {(NFD, "one"): 2.0, (NFC, "one"): 1.0}
+    people = {name: Person(name) for name in (NFD, NFC)}
+    grades = Grades({"one": 3.0}, scores, people=people)
+    (said,) = enrol(grades, roster_of(tmp_path))
+    assert said.startswith("1 student is not in roster.csv")
+    rows = table(write_canvas, grades)[2:]
+    assert sorted((row[1], row[-1]) for row in rows) == [("", "2"), ("7", "1")]
+    both = f"student,lms_id\n{NFC},7\n{NFD},9\n"
+    (tmp_path / "roster.csv").write_text(both, encoding="utf-8")
+    grades = Grades({"one": 3.0}, {(NFC, "one"): 1.0}, people={NFC: Person(NFC)})
+    assert enrol(grades, roster_of(tmp_path)) == []
+    assert {row[1] for row in table(write_canvas, grades)[2:]} == {"7", "9"}
+
+
+def test_whom_the_gradebook_knows_by_a_list_and_by_a_folder_is_one(tmp_path: Path):
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as book, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)
+        book.add_assignment("one")
+        book.add_notebook("nb", "one")
+        known: Any = book.add_student(NFC)
+        known.lms_user_id = "7"
+        book.add_student(NFD)
+        book.add_submission("one", NFD)
+        grades = read_grades(book)
+    assert grades.people == {NFD: Person(NFD, "7")}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -314,6 +314,48 @@ def test_the_csv_files_hold_everything_and_no_formula(tmp_path: Path):
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_another_programs_grades_stay_and_ours_lie_beside(tmp_path: Path):
+    report = report_on(graded(Verdict("q1-a", "passed", 2, 2)))
+    theirs = tmp_path / "grades.csv"
+    theirs.write_text("assignment,duedate,timestamp,student_id\n")
+    table, html = write_report(report, tmp_path)
+    assert table.name == "class_grades.csv" and table.read_text().startswith("student,01_one,")
+    assert theirs.read_text().startswith("assignment,")
+    assert "is in class_grades.csv" in html.read_text(encoding="utf-8")
+    theirs.unlink()
+    assert write_report(report, tmp_path) == write_report(report, tmp_path) == [theirs, html]
+
+
+def test_folders_whose_names_look_the_same_are_named():
+    found = list(reporting._alike(["ada", "jo\u0301zef", "j\u00f3zef"]))
+    assert [look.student for look in found] == ["jo\u0301zef", "j\u00f3zef"]
+
+
+def test_who_handed_nothing_in_has_no_points_a_reason_and_no_link(tmp_path: Path):
+    (result,) = [graded(Verdict("q1-a", "passed", 2, 2))]
+    asked = {"01_one": assignment("01_one", 1)}
+    stray = reporting.Look("stray", "bo", "submitted", "bo/essay belongs to no assignment")
+    report = compose(
+        ["ada", "bo"],
+        asked,
+        {"01_one": lines_of(result)},
+        {("ada", "01_one"): result},
+        {},
+        more=[stray],
+    )
+    grades, html = write_report(report, tmp_path)
+    with grades.open(newline="", encoding="utf-8") as file:
+        _, row = csv.DictReader(file)
+    assert (row["01_one"], row["what went wrong"]) == ("", "01: no work of this name was graded")
+    assert row["needs a look"] == "submitted: bo/essay belongs to no assignment"
+    soup = BeautifulSoup(html.read_text(encoding="utf-8"), "html.parser")
+    assert [tag["href"] for tag in soup.select("#scores ~ details a")] == [
+        "feedback/ada/01_one/01_one.html"
+    ]
+    assert "bo/essay belongs to no assignment" in soup.get_text()
+    assert "nothing was odd" not in soup.get_text()
+
+
 def test_names_are_quoted_in_links(tmp_path: Path):
     page = render(report_on(graded(student='zoë #1 "x"')), tmp_path)
     assert 'href="feedback/zo%C3%AB%20%231%20%22x%22/01_one/01_one.html"' in page
