@@ -18,7 +18,9 @@ from autograder.names import plain
 from autograder.report import Report, compose, print_table, render, write_report
 from autograder.results import Flag, NotebookResult, Result, Verdict
 from autograder.rules import Rules
+from autograder.taught import Class
 from tests.hostile.pages import FOLDERS
+from tests.small_course import NAME, make_course
 
 EVIL = '<img src=x onerror="alert(1)">'
 KNOWN = {
@@ -354,6 +356,19 @@ def test_who_handed_nothing_in_has_no_points_a_reason_and_no_link(tmp_path: Path
     ]
     assert "bo/essay belongs to no assignment" in soup.get_text()
     assert "nothing was odd" not in soup.get_text()
+
+
+def test_an_assignment_that_is_gone_is_left_out_and_stray_work_is_named(tmp_path: Path):
+    course = make_course(tmp_path)
+    for folder in ("ada/no such thing", "bo"):
+        (tmp_path / "submitted" / folder).mkdir(parents=True)
+    (tmp_path / "submitted" / "ada" / "no such thing" / "x.ipynb").write_text("{}")
+    report = reporting.collect(Class(course, tmp_path), ["old", NAME])
+    assert report.chapters == (NAME,)
+    gone, stray = report.looks
+    assert (gone.kind, gone.where) == ("gone", "old") and "does not exist" in gone.words
+    assert (stray.kind, stray.student) == ("stray", "ada")
+    assert stray.words == "ada/no such thing belongs to no assignment"
 
 
 def test_names_are_quoted_in_links(tmp_path: Path):
