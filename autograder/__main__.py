@@ -289,9 +289,14 @@ def _report(taught: "Class") -> None:
     course = taught.course
     graded = sorted({graded.result.assignment for graded in results(taught)})
     found = reporting.collect(taught, graded)
-    reporting.print_table(found.rows, graded)
+    reporting.print_table(found.rows, found.chapters)
+    for look in found.looks:
+        if look.kind == "gone":
+            say(f"left out: {look.where} {look.words}")
     table, page = reporting.write_report(found, taught.folder)
     say(f"\ngrades:       {course.show(table)}")
+    if table.name != "grades.csv":
+        say("              (grades.csv is another program's, such as `nbgrader export`; it stays)")
     say(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")
     say(f"class report: {course.show(page)}")
 

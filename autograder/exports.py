@@ -11,6 +11,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,12 +30,15 @@ from nbgrader.api import (
 )
 from nbgrader.plugins.export import ExportPlugin
 
+from autograder.counted import Points, number
 from autograder.course import Course, CourseError
 from autograder.failures import in_words, write_whole
-from autograder.names import plain, readable, say, visible
+from autograder.marks import points_of, worth
+from autograder.names import alike, composed, plain, readable, say, visible
 from autograder.results import NotebookResult, Result, Verdict
 
 if TYPE_CHECKING:
+    from autograder.assignment import Assignment as Read
     from autograder.assignment import Cell
     from autograder.grade import Class
 
@@ -103,6 +107,7 @@ def run(taught: "Class", kind: str, out: Path | None = None) -> int:
     if kind not in writers:
         raise CourseError(f"There is no export {kind!r}; write canvas, moodle or gradescope.")
     path = out or taught.folder / f"{kind}.csv"
+    _refresh(taught)
     with in_words(shown_database(taught)), open_book(taught) as book:
         grades = read_grades(book)
     said = enrol(grades, roster_of(taught.folder, taught.course.root))
@@ -155,14 +160,12 @@ def read_grades(
         if assignments and name not in assignments:
             continue
         grades.points[name] = float(most[name] or 0)  # pyright: ignore[reportArgumentType]
-        penalties = _penalties(book, name)
-        totals = dict.fromkeys(penalties, 0.0)
         for line in book_lines(book, name):
-            totals[line.student] = totals.get(line.student, 0.0) + line.score
             grades.waiting += line.waiting and (not students or line.student in students)
-        for student, total in totals.items():
+        for student, points in points_of(book.db, name).items():
             if student in grades.people:
-                grades.scores[student, name] = max(0.0, total - penalties.get(student, 0.0))
+                grades.scores[student, name] = points.counts
+    _without_doubles(grades)
     return grades
 
 
@@ -193,13 +196,13 @@ def read_roster(path: Path) -> dict[str, Person]:
             "student,lms_id,name,email (sis_id, login and section if you need them)."
         )
     people: dict[str, Person] = {}
-    for number, row in enumerate(table[1:], 2):
+    for line, row in enumerate(table[1:], 2):
         values = {
             name: row[place].strip() if place < len(row) else "" for name, place in places.items()
         }
         student = values["student"]
         if student in people:
-            raise CourseError(f"{path}, line {number}: {student} is there twice; keep one line.")
+            raise CourseError(f"{path}, line {line}: {student} is there twice; keep one line.")
         if student:
             people[student] = Person(**values)
     return people
@@ -256,12 +259,15 @@ def write_moodle(grades: Grades, file: Any) -> None:
         writer.writerow([*map(safe, row), *_scores(grades, person)])
 
 
-def gradescope(result: Result, cells: Mapping[tuple[str, str], "Cell"]) -> dict[str, Any]:
+def gradescope(
+    result: Result, cells: Mapping[tuple[str, str], "Cell"], points: Points | None = None
+) -> dict[str, Any]:
     """Gradescope's results.json for one submission.
 
     A test's visible part is shown at once; its points, and that it has a hidden part at all, only
     after the grades are published. No time is told: an answer could sleep for as many seconds as a
-    hidden test's input says. `cells` are the instructor's, by (notebook, grade_id).
+    hidden test's input says. `cells` are the instructor's, by (notebook, grade_id); `points` are
+    those of the tests as the gradebook has them, with what lateness takes off.
     """
     tests: list[dict[str, Any]] = []
     for notebook in result.notebooks:
@@ -271,9 +277,10 @@ def gradescope(result: Result, cells: Mapping[tuple[str, str], "Cell"]) -> dict[
             tests += _cases(notebook if several else None, verdict, cell)
     reasons = [result.reason, *(f"{n.name}: {n.reason}" for n in result.notebooks if n.reason)]
     score = sum(verdict.score for n in result.notebooks for verdict in n.verdicts)
+    points = points or Points(score)
     return {
-        "score": round(score, 6),
-        "output": "\n".join(reason for reason in reasons if reason),
+        "score": round(points.counts, 6),
+        "output": "\n".join(reason for reason in [*reasons, points.reckoned] if reason),
         "output_format": "text",
         "test_output_format": "text",
         "test_name_format": "text",
@@ -294,11 +301,6 @@ def safe(value: str) -> str:
 def _quoted(found: re.Match[str]) -> str:
     gap, sign = found.groups()
     return f"{gap}'{sign}" if sign and SEPARATOR.search(gap) else found[0]
-
-
-def number(value: float) -> str:
-    """Points as people write them: 3, 2.5, 0.3333."""
-    return f"{value:.4f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
 
 
 class CanvasExporter(ExportPlugin):
@@ -322,7 +324,7 @@ class GradescopeExporter(ExportPlugin):
 
     def export(self, gradebook: Gradebook) -> None:
         """Write results.json for each submission that this grader graded, below --to."""
-        from autograder.grade import Class
+        from autograder.taught import Class
 
         course = Course.find()
         folder = Path(self.to or "gradescope")
@@ -330,10 +332,16 @@ class GradescopeExporter(ExportPlugin):
 
 
 def _export(plugin: ExportPlugin, book: Gradebook, writer: Any, default: str) -> None:
+    from autograder.taught import Class
+
+    with suppress(CourseError):  # a gradebook that lies in no course of ours
+        course = Course.find()
+        _refresh(Class(course, course.root))
     grades = read_grades(book, list(map(str, plugin.assignment)), list(map(str, plugin.student)))
     roster = roster_of(Path.cwd())
     if roster is not None and plugin.student:
-        roster = {name: roster[name] for name in map(str, plugin.student) if name in roster}
+        wanted = {composed(str(name)) for name in plugin.student}
+        roster = {name: who for name, who in roster.items() if composed(name) in wanted}
     said = enrol(grades, roster)
     path = Path(plugin.to or default)
     _open_and_write(path, writer, grades)
@@ -342,33 +350,72 @@ def _export(plugin: ExportPlugin, book: Gradebook, writer: Any, default: str) ->
         plugin.log.warning(visible(sentence))
 
 
+def _refresh(taught: "Class") -> None:
+    """See that lateness costs what it costs by the rules and extensions of today."""
+    from autograder.journal import results
+    from autograder.store import refresh
+    from autograder.taught import read_those_there
+
+    graded = sorted({graded.result.assignment for graded in results(taught)})
+    if graded:
+        refresh(taught, read_those_there(taught.course, graded)[0])
+
+
 def _run_gradescope(
     taught: "Class", folder: Path, students: Sequence[str] = (), assignments: Sequence[str] = ()
 ) -> int:
-    from autograder.grade import read
     from autograder.journal import read_journal
+    from autograder.store import open_book, refresh, shown_database
+    from autograder.taught import read_those_there
 
-    known: dict[str, dict[tuple[str, str], Cell]] = {}
+    wanted = {
+        (student, name): result
+        for (student, name), result in sorted(read_journal(taught).items())
+        if (not students or student in students) and (not assignments or name in assignments)
+    }
+    there, gone = read_those_there(taught.course, sorted({name for _, name in wanted}))
+    refresh(taught, there)
+    with in_words(shown_database(taught)), open_book(taught) as book:
+        points = {name: _of_tests(book, found) for name, found in there.items()}
+    known = {name: _cells_by_name(found) for name, found in there.items()}
     written = 0
-    for (student, name), result in sorted(read_journal(taught).items()):
-        if (students and student not in students) or (assignments and name not in assignments):
+    for (student, name), result in wanted.items():
+        if name not in there:
             continue
-        if name not in known:
-            known[name] = {
-                (notebook.name, cell.grade_id): cell
-                for notebook in read(taught.course, name).notebooks
-                for cell in notebook.cells
-                if cell.grade_id
-            }
         path = folder / student / name / "results.json"
-        text = json.dumps(gradescope(result, known[name]), indent=1, ensure_ascii=False)
+        made = gradescope(result, known[name], points[name].get(plain(student)))
         with in_words(path):
-            write_whole(path, text)
+            write_whole(path, json.dumps(made, indent=1, ensure_ascii=False))
         written += 1
     shown = taught.course.show(folder)
     say(f"gradescope: {shown}/<student>/<assignment>/results.json, {written} submissions")
     say("Answers graded by hand are not in them; Gradescope has its own place for those.")
+    for name, words in gone.items():
+        say(f"left out: {name} {words}")
     return 0
+
+
+def _cells_by_name(assignment: "Read") -> dict[tuple[str, str], "Cell"]:
+    return {
+        (notebook.name, cell.grade_id): cell
+        for notebook in assignment.notebooks
+        for cell in notebook.cells
+        if cell.grade_id
+    }
+
+
+def _of_tests(book: Gradebook, assignment: "Read") -> dict[str, Points]:
+    """What everybody's tests gave, by student, with what lateness takes off."""
+    tests = {key for key, cell in _cells_by_name(assignment).items() if cell.kind == "test"}
+    given: dict[str, float] = {}
+    for line in book_lines(book, assignment.name):
+        if (line.notebook, line.cell) in tests:
+            given[line.student] = given.get(line.student, 0.0) + line.score
+    return {
+        student: replace(points, given=given[student])
+        for student, points in points_of(book.db, assignment.name).items()
+        if student in given
+    }
 
 
 def _cases(
@@ -392,32 +439,16 @@ def _cases(
 
 
 def _line(row: Any) -> Line:
-    given = row.auto_score if row.manual_score is None else row.manual_score
     points = row.points if row.points is not None else row.task_points
     return Line(
         student=row.student,
         notebook=row.notebook,
         cell=row.cell,
-        score=(given or 0.0) + (row.extra_credit or 0.0),
+        score=worth(row),
         auto=row.auto_score or 0.0,
         points=points or 0.0,
         waiting=bool(row.needs_manual_grade),
     )
-
-
-def _penalties(book: Gradebook, assignment: str) -> dict[str, float]:
-    """What each submission of an assignment loses for being late; 0 for most."""
-    rows = (
-        book.db.query(SubmittedAssignment.student_id, SubmittedNotebook.late_submission_penalty)
-        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-        .join(Assignment, SubmittedAssignment.assignment_id == Assignment.id)
-        .filter(_table(Assignment).c.name == assignment)
-        .all()
-    )
-    lost: dict[str, float] = {}
-    for student, penalty in rows:
-        lost[student] = lost.get(student, 0.0) + (penalty or 0.0)
-    return lost
 
 
 def _table(model: Any) -> Any:
@@ -433,9 +464,24 @@ def _person(row: Any) -> Person:
 def _known_as(known: Mapping[str, Person], listed: Iterable[Person]) -> Iterator[Person]:
     """A roster's people under the gradebook's names: it lists their folders, or what was graded."""
     names = {readable(name): name for name in known}
-    for person in listed:
-        name = names.get(person.student) or plain(person.student)
+    people = list(listed)
+    # a name that the roster writes in another way than its folder, and no other line writes as that
+    near = alike(names.keys() - {person.student for person in people})
+    own = alike(person.student for person in people)
+    for person in people:
+        what = composed(person.student)
+        twin = near.get(what, "") if what in own else ""
+        name = names.get(person.student) or names.get(twin) or plain(person.student)
         yield replace(person, student=name)
+
+
+def _without_doubles(grades: Grades) -> None:
+    """Take out whom the gradebook was told of, and graded under a name that only looks the same."""
+    graded = {student for student, _ in grades.scores}
+    near = alike(graded)
+    for student in sorted(grades.people.keys() - graded):
+        if twin := near.get(composed(student)):
+            grades.people[twin] = _merged(grades.people.pop(student), grades.people[twin])
 
 
 def _merged(known: Person | None, listed: Person) -> Person:

@@ -5,12 +5,13 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from markupsafe import Markup
 
 from autograder import pages
+from autograder.counted import Marks, number
 from autograder.pages import inert_page
 from autograder.rebuild import harmless
 from autograder.results import NotebookResult, Verdict
@@ -18,6 +19,8 @@ from autograder.scan import coloured
 
 WORTH = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")  # a heading's "(4 points, ...)"
 HIDDEN = "Your visible tests pass; this is a hidden one, with other sizes or numbers."
+WORTH_POINTS = ("test", "manual", "task")  # kinds of cells
+NEAR = 1e-6  # sums of the same points may differ by so much
 LONGEST_SOURCE = 20_000  # characters of an answer
 STATES = {
     "passed": "passed",
@@ -94,7 +97,13 @@ def prepare() -> None:
     pages.prepare("feedback.html")
 
 
-def page(result: NotebookResult, notebook: PageNotebook, student: str, book: str = "") -> str:
+def page(
+    result: NotebookResult,
+    notebook: PageNotebook,
+    student: str,
+    book: str = "",
+    marks: Marks | None = None,
+) -> str:
     """The feedback page of one notebook, complete in itself.
 
     Args:
@@ -102,31 +111,50 @@ def page(result: NotebookResult, notebook: PageNotebook, student: str, book: str
         notebook: the instructor's notebook; gives the headings and the order.
         student: the name at the top.
         book: where the book lies, as a link; empty if students have no copy.
+        marks: what the gradebook says, with grades and comments by hand; None if there is none.
     """
+    said = marks or Marks()
     if result.reason:
         return inert_page(
-            "unreadable.html", chapter=result.name, student=student, reason=harmless(result.reason)
+            "unreadable.html",
+            chapter=result.name,
+            student=student,
+            reason=harmless(result.reason),
+            whole=said.points,
+            number=number,
+            comments=list(map(harmless, said.comments.values())),
         )
-    sections = _sections(result, notebook, book)
+    sections = _sections(result, notebook, book, said)
+    score = sum(section.score for section in sections)
+    parts = [part for section in sections for part in section.parts if part["by_hand"]]
+    more = bool(parts) or bool(said.points.late) or abs(said.points.given - score) > NEAR
     return inert_page(
         "feedback.html",
         name=result.name,
         student=student,
         sections=sections,
-        score=sum(section.score for section in sections),
+        score=score,
+        whole=said.points if marks and more else None,
+        most=sum(cell.points for cell in notebook.cells if cell.kind in WORTH_POINTS),
         points=sum(section.points for section in sections),
         verdicts=[verdict for section in sections for verdict in section.verdicts],
-        by_hand=any(part["by_hand"] for section in sections for part in section.parts),
+        waiting=any(part["given"] is None for part in parts),
         notes=result.notes,
         states=STATES,
         phrases=_phrases,
         hidden=HIDDEN,
+        number=number,
     )
 
 
-def _sections(result: NotebookResult, notebook: PageNotebook, book: str) -> list[Section]:
+def _sections(
+    result: NotebookResult, notebook: PageNotebook, book: str, marks: Marks
+) -> list[Section]:
     """The notebook cut at its headings; those without an answer or a test are left out."""
-    verdicts = {verdict.test: verdict for verdict in result.verdicts}
+    verdicts = {
+        verdict.test: replace(verdict, score=marks.by_hand.get(verdict.test, verdict.score))
+        for verdict in result.verdicts
+    }
     sections = [Section("", "start")]
     for cell in notebook.cells:
         title = _heading(cell)
@@ -134,10 +162,10 @@ def _sections(result: NotebookResult, notebook: PageNotebook, book: str) -> list
             sections.append(Section(title, f"question-{len(sections)}"))
         section = sections[-1]
         if cell.kind in ("solution", "manual", "task"):
-            section.parts.append(_answer(cell, result))
+            section.parts.append(_answer(cell, result, marks))
         elif cell.kind == "test" and cell.grade_id in verdicts:
             section.verdicts.append(verdicts[cell.grade_id])
-            section.parts.append(_test(verdicts[cell.grade_id], book))
+            section.parts.append(_test(verdicts[cell.grade_id], book, marks))
     return [section for section in sections if section.parts]
 
 
@@ -149,7 +177,7 @@ def _heading(cell: PageCell) -> str:
     return WORTH.sub("", title)
 
 
-def _answer(cell: PageCell, result: NotebookResult) -> dict[str, Any]:
+def _answer(cell: PageCell, result: NotebookResult, marks: Marks) -> dict[str, Any]:
     source = result.answers.get(cell.grade_id)
     if source is None and cell.kind == "task":  # a locked one: the answer stands below it
         below = [text for follows, _, text in result.extra if follows == cell.grade_id]
@@ -159,17 +187,21 @@ def _answer(cell: PageCell, result: NotebookResult) -> dict[str, Any]:
         "id": cell.grade_id,
         "by_hand": cell.kind != "solution",
         "points": cell.points,
+        "given": marks.by_hand.get(cell.grade_id),
+        "comment": harmless(marks.comments.get(cell.grade_id, "")),
         "missing": source is None,
         "task": cell.kind == "task",
         "source": _source(cut(source or "", LONGEST_SOURCE), is_code=cell.cell_type == "code"),
     }
 
 
-def _test(verdict: Verdict, book: str) -> dict[str, Any]:
+def _test(verdict: Verdict, book: str, marks: Marks) -> dict[str, Any]:
     return {
         "kind": "test",
         "id": verdict.test,
         "by_hand": False,
+        "given": marks.by_hand.get(verdict.test),
+        "comment": harmless(marks.comments.get(verdict.test, "")),
         "verdict": verdict,
         "read": _place(verdict.read, book),
     }

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from autograder import fingerprint
 from autograder.course import CourseError
 from autograder.journal import Graded, Journal, read_journal
+from autograder.names import alike, composed
 from autograder.parcel import Parcel, collect
 from autograder.received import Refused, received
 from autograder.results import Flag, Result
@@ -103,6 +104,8 @@ def grade(
         progress: whether to show a bar.
     """
     everybody = taught.students()
+    near = alike(everybody)
+    students = [who if who in everybody else near.get(composed(who), who) for who in students]
     for student in set(students) - set(everybody):
         raise CourseError(f"There is no student {student!r} in {taught.submitted}.")
     who = [student for student in everybody if not students or student in students]
@@ -112,7 +115,7 @@ def grade(
         for chapter in chapters
         if taught.place(student, chapter) is not None
     ]
-    summary = Summary(strays=tuple(taught.strays(who)))
+    summary = Summary(strays=tuple(stray.words for stray in taught.strays(who)))
     assignments = {chapter: read(taught.course, chapter) for chapter in chapters}
     summary.untimed = tuple(
         f"{chapter}: {words}"
@@ -245,7 +248,7 @@ class Grader:
         if untimed and late.trust_timestamp and late.policy != "none":
             flag = Flag("late", task.chapter, UNTIMED)
             result = replace(result, flags=(*result.flags, flag))
-        return Graded(result, task.parcel.collected)
+        return Graded(result, task.parcel.collected, task.parcel.secret)
 
     def _keep(self, store: "Store", graded: Graded) -> None:
         store.save(graded, self._assignments[graded.result.assignment])
@@ -265,11 +268,11 @@ class Grader:
         """Store again what is unchanged, but not in the gradebook: it was lost or put back."""
         names = {chapter for _, chapter in self._kept}
         held = {name: store.held(name) for name in names}
-        for student, chapter in self._kept:
-            graded = self._journal.last(student, chapter)
-            if not self._holds(held[chapter], graded):
+        for graded in (self._journal.last(*who) for who in self._kept):
+            if not self._holds(held[graded.result.assignment], graded):
                 self._keep(store, graded)
                 self.restored += 1
+        store.refresh(self._assignments, (self._journal.last(*who) for who in self._kept))
         self._kept.clear()
 
     def _holds(self, held: "Mapping[tuple[str, str], Held]", graded: Graded) -> bool:

@@ -103,13 +103,18 @@ class _Here(Class):
         return getattr(self.coursedir, name) or default
 
 
+def class_of(coursedir: CourseDirectory) -> Class:
+    """The class whose folders these are."""
+    root = Path(coursedir.root)
+    return _Here(Course(root), root, coursedir)
+
+
 class _Run:
     """One run of nbgrader's Autograde; the warm process starts with its first submission."""
 
     def __init__(self, coursedir: CourseDirectory):
         use_own_tools()
-        root = Path(coursedir.root)
-        self._taught = _Here(Course(root), root, coursedir)
+        self._taught = class_of(coursedir)
         name = coursedir.assignment_id
         self._assignments = {name: read(self._taught.course, name)}
         require_sandbox()
@@ -184,10 +189,11 @@ def _convert(converter: BaseConverter) -> None:
     try:
         type(converter).convert_notebooks(converter)
     except _Stop as stop:
-        raise _said(converter, stop) from stop
+        raise said(converter, stop) from stop
 
 
-def _said(converter: BaseConverter, error: BaseException) -> NbGraderException:
+def said(converter: BaseConverter, error: BaseException) -> NbGraderException:
+    """What to end a run of nbgrader with; its log says it too."""
     converter.log.error(visible(str(error)))
     return NbGraderException(str(error))
 
@@ -199,7 +205,7 @@ def _run_of(converter: BaseConverter) -> _Run:
         try:
             _runs[converter] = _Run(_safe(converter))
         except CourseError as error:
-            raise _said(converter, error) from error
+            raise said(converter, error) from error
     return _runs[converter]
 
 
@@ -228,4 +234,4 @@ def _prepare(converter: BaseConverter) -> None:
             converter.log.info("Grading %s", shown(odd))
             run.grade_apart(Path(odd).parent.name)
     except CourseError as error:
-        raise _said(converter, error) from error
+        raise said(converter, error) from error

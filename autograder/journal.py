@@ -43,10 +43,11 @@ _held: set[Path] = set()  # locks of this process: the system's locks do not bin
 
 @dataclass(frozen=True)
 class Graded:
-    """A result and when the submission was collected (seconds since 1970), if that is known."""
+    """A result, and what else is known of the submission."""
 
     result: Result
-    collected: float | None = None
+    collected: float | None = None  # when, in seconds since 1970
+    secret: str = ""  # by which its student fetches the feedback, see `parcel`
 
 
 @dataclass
@@ -166,7 +167,7 @@ def bounded(graded: Graded) -> Graded:
         seconds=_finite(result.seconds),
         cost=Cost(_finite(cost.judge), _finite(cost.answers), cost.calls),
     )
-    return Graded(smaller, collected)
+    return Graded(smaller, collected, _cut(graded.secret, MAX_NAME))
 
 
 def _bounded_notebook(notebook: NotebookResult) -> NotebookResult:
@@ -231,7 +232,9 @@ def _graded(content: Any) -> Graded:
     try:
         collected = content["collected"]
         _require(collected is None or _is_number(collected))
-        return bounded(Graded(_result(content["result"]), collected))
+        secret = content.get("secret", "")
+        _require_text(secret)
+        return bounded(Graded(_result(content["result"]), collected, secret))
     except (AttributeError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"this is not what a grader of today writes: {error}") from error
 

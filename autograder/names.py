@@ -12,6 +12,8 @@ import os
 import re
 import select
 import sys
+import unicodedata
+from collections.abc import Iterable
 from typing import TextIO
 from urllib.parse import quote
 
@@ -54,6 +56,22 @@ def plain(name: str) -> str:
     end or after another \\x20; a long name ends in a hash.
     """
     return _written(name, ESCAPED)
+
+
+def composed(name: str) -> str:
+    """A name as it is compared with another source's: one may write é as one sign, one as two.
+
+    It says who is meant; two folders stay two.
+    """
+    return unicodedata.normalize("NFC", name)
+
+
+def alike(known: Iterable[str]) -> dict[str, str]:
+    """These names by what they are composed to, where one alone is composed to it."""
+    found: dict[str, list[str]] = {}
+    for name in known:
+        found.setdefault(composed(name), []).append(name)
+    return {what: names[0] for what, names in found.items() if len(names) == 1}
 
 
 def earlier(name: str) -> str:

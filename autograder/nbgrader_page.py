@@ -25,6 +25,7 @@ from nbgrader.converters.base import BaseConverter
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from autograder.assignment import Markers, markers_of_hidden, visible_part
+from autograder.course import CourseError
 from autograder.diagnose import MISSING, UNANSWERED, claim_of, stopped_unseen
 from autograder.feedback import HIDDEN, LONGEST_SOURCE, cut
 from autograder.names import clean_log, plain, shown
@@ -58,6 +59,7 @@ class StudentPage(HTMLExporter):
             for folder in take_out_odd_names(self.parent):
                 self.parent.log.warning("%s: the page that grading wrote stays.", shown(folder))
             look_in_each_folder(self.parent)
+            refresh_pages(self.parent)
 
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
@@ -138,6 +140,21 @@ def look_in_each_folder(converter: BaseConverter) -> None:
                 found = [folder / entry for entry, _ in kinds_in(folder)]
                 notebooks = fnmatch.filter(map(str, found), f"*/{here.notebook_id}.ipynb")
                 converter.assignments[str(folder)] = notebooks
+
+
+def refresh_pages(converter: BaseConverter) -> None:
+    """Have the pages that grading wrote, and that stay, say what people have entered since."""
+    from autograder.hooks import class_of, said
+    from autograder.store import refresh
+    from autograder.taught import read_those_there
+
+    here: Any = converter.coursedir
+    taught = class_of(here)
+    try:
+        if taught.journal.is_file():
+            refresh(taught, read_those_there(taught.course, [here.assignment_id])[0])
+    except CourseError as error:
+        raise said(converter, error) from error
 
 
 def _student(folder: str) -> str:

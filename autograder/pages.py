@@ -1,6 +1,8 @@
 """Fill this package's HTML templates; what students wrote is escaped wherever it is shown."""
 
+import re
 from functools import cache
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -9,6 +11,8 @@ POLICY = (
     '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">"
 )
+STAMP = re.compile(rb'<meta name="made-of" content="(\w+)">')
+STAMPED_WITHIN = 200  # bytes from the beginning of a page
 
 
 def page(template: str, **values: object) -> str:
@@ -24,6 +28,21 @@ def prepare(template: str) -> None:
 def inert_page(template: str, **values: object) -> str:
     """A page that a browser shows without running or fetching anything."""
     return page(template, **values).replace("<head>", f"<head>\n{POLICY}", 1)
+
+
+def stamped(text: str, stamp: str) -> str:
+    """The page with a sign in it of what it was made of."""
+    return text.replace("<head>", f'<head>\n<meta name="made-of" content="{stamp}">', 1)
+
+
+def made_of(path: Path) -> str:
+    """That sign of a page on the disk; empty if there is no page, or none of ours."""
+    try:
+        with path.open("rb") as file:
+            found = STAMP.search(file.read(STAMPED_WITHIN))
+    except OSError:
+        return ""
+    return found[1].decode() if found else ""
 
 
 @cache

@@ -30,6 +30,7 @@ LATEST = 253_402_214_400.0  # the last day of the year 9999; what is later canno
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$|\.json$", re.IGNORECASE)
 DATA = re.compile(r"(?<!\.ipynb)\.json$", re.IGNORECASE)  # less likely a notebook than others
 NOT_EXTRA = ("timestamp.txt", "submission_secret.txt", ".ipynb_checkpoints", ".DS_Store")
+SECRET = re.compile(r"[0-9A-Fa-f-]{16,256}")  # as `nbgrader submit` draws one, or a UUID
 HEAD = struct.Struct("!I")
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -63,11 +64,13 @@ class Parcel:
     collected: float | None = None  # when it came to lie here, or as `trust_timestamp` says
     reason: str = ""  # why there is nothing at all
     note: str = ""  # where it was found, if not where it should have been
+    secret: str = ""  # by which its student fetches the feedback; no worker gets to see it
 
     def key(self, digest: str) -> str:
         """sha256 of what was taken, together with the digest of what it is graded by."""
         found = hashlib.sha256(digest.encode())
         said = self.refused, self.special, self.reason, self.note
+        said += (self.secret,) if self.secret else ()
         found.update(json.dumps(said, sort_keys=True).encode())
         for name, content in sorted(self.files.items()):
             found.update(json.dumps([name, len(content)]).encode() + content)
@@ -144,6 +147,7 @@ class _Taker:
             special=self.special,
             collected=self._collected(files),
             note=self.place.note,
+            secret=self._secret(),
         )
 
     def _wanted(self, names: list[str]) -> list[str]:
@@ -180,6 +184,13 @@ class _Taker:
             return None
         when = max(self.times[name] for name in ("", *files))
         return min(max(when, 0.0), LATEST)
+
+    def _secret(self) -> str:
+        """What `nbgrader submit` wrote beside the work, if it is of that form."""
+        with suppress(Unreadable):
+            told = self._read("submission_secret.txt", 1000).decode("ascii", "replace")
+            return told if SECRET.fullmatch(told) else ""
+        return ""
 
     def _root(self, place: Place) -> int | Path:
         """The submission's folder, reached without a link among what the student has made."""

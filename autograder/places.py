@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from autograder.names import shown
 from autograder.parcel import MAX_DEPTH as PARCEL_DEPTH
@@ -26,6 +27,13 @@ NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
 NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)  # there is nothing of that name
 HIDDEN = (*NOT_EXTRA, "__MACOSX")
 SYSTEMS = ("Thumbs.db", "desktop.ini")  # files that a system puts anywhere
+
+
+class Stray(NamedTuple):
+    """Work that nobody will grade."""
+
+    student: str  # whose folder it lies in; empty if in none
+    words: str
 
 
 @dataclass
@@ -93,6 +101,20 @@ class Places:
 
     def strays(self, students: Sequence[str]) -> Iterator[str]:
         """Work that nobody will grade, in words: where it lies, and where it should."""
+        return (stray.words for stray in self.found_strays(students))
+
+    def found_strays(self, students: Sequence[str]) -> Iterator[Stray]:
+        """The same, with whose it is."""
+        for words in self._strays_of_nobody():
+            yield Stray("", words)
+        for student in students:
+            try:
+                for words in self._strays_of(student):
+                    yield Stray(student, words)
+            except OSError as error:
+                yield Stray(student, f"{shown(student)}: {_unread(error)}")
+
+    def _strays_of_nobody(self) -> Iterator[str]:
         for name, kind in kinds_in(self.submitted):
             if _is_students(name, kind):
                 continue
@@ -101,11 +123,6 @@ class Places:
                     yield f"{shown(name)} is no student's folder: its name begins with a dot"
             elif _may_hold_work(name) or not (name.startswith(".") or name in SYSTEMS):
                 yield f"{shown(name)} lies in no student's folder"
-        for student in students:
-            try:
-                yield from self._strays_of(student)
-            except OSError as error:
-                yield f"{shown(student)}: {_unread(error)}"
 
     def _strays_of(self, student: str) -> Iterator[str]:
         folder = self.submitted / student

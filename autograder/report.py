@@ -20,10 +20,12 @@ from nbgrader.api import Gradebook
 
 from autograder import headings, similar
 from autograder.answers import read_answers
+from autograder.counted import Points, number
 from autograder.course import Course
-from autograder.exports import Line, book_lines, number, safe
+from autograder.exports import Line, book_lines, safe
 from autograder.failures import in_words, write_whole
-from autograder.names import link, plain, readable, say
+from autograder.marks import points_of
+from autograder.names import alike, composed, link, plain, readable, say
 from autograder.pages import page
 from autograder.results import Flag, Result, Verdict
 from autograder.source import read_source
@@ -40,6 +42,7 @@ LISTED = 100  # most rows of one kind of "who needs a look" on the page
 ROWS = 2000  # most students in the table of scores on the page
 BLOCK = 50  # students that open and close together there
 DISCRIMINATES = 10  # submissions from which on a correlation says something
+OURS = b"student,"  # how our table of grades begins
 STATUS = {
     "failed": "The test failed.",
     "error": "The answer raised an error.",
@@ -50,6 +53,8 @@ STATUS = {
     "test-error": "The test itself is broken.",
 }
 KINDS = {  # in the order of the page
+    "gone": "Left out of this report",
+    "stray": "Work that fits no assignment",
     "ungraded": "Graded 0 as a whole",
     "test-error": "Tests that are broken themselves",
     "tampering": "Tampering",
@@ -58,7 +63,7 @@ KINDS = {  # in the order of the page
     "timeout": "Took too long",
     "died": "Process ended",
     "late": "Nobody knows whether it was late",
-    "file": "Odd files",
+    "file": "Odd files and folders",
 }
 
 
@@ -70,6 +75,9 @@ class Score:
     auto_max: float
     written: float  # points given by hand so far
     waiting: int  # answers still to be graded by hand
+    points: Points  # all of it, less what lateness costs
+    most: float  # of all points
+    graded: bool  # whether anything was
 
     @property
     def share(self) -> float:
@@ -88,14 +96,19 @@ class Row:
 
     @property
     def total(self) -> float:
-        """Autograded points of all chapters."""
-        return sum(score.auto for score in self.scores.values())
+        """Points of all chapters, as they count."""
+        return sum(score.points.counts for score in self.scores.values())
+
+    @property
+    def total_lost(self) -> float:
+        """Points of all chapters that lateness takes off."""
+        return sum(score.points.given - score.points.counts for score in self.scores.values())
 
     @property
     def share(self) -> float:
         """Part of all autograded points that was earned, 0 to 1."""
         most = sum(score.auto_max for score in self.scores.values())
-        return self.total / most if most else 0.0
+        return sum(score.auto for score in self.scores.values()) / most if most else 0.0
 
 
 @dataclass(frozen=True)
@@ -192,17 +205,39 @@ def items(taught: "Class", chapters: Sequence[str]) -> list[Item]:
 
 
 def collect(taught: "Class", chapters: Sequence[str]) -> Report:
-    """Everything there is to report on a class."""
-    from autograder.grade import read
-    from autograder.journal import read_journal
-    from autograder.store import open_book, shown_database
+    """Everything there is to report on a class.
 
-    assignments = {name: read(taught.course, name) for name in chapters}
+    An assignment that the course no longer has is left out, and the report says so.
+    """
+    from autograder.journal import results
+    from autograder.store import open_book, refresh, shown_database
+    from autograder.taught import read_those_there
+
+    assignments, gone = read_those_there(taught.course, chapters)
+    refresh(taught, assignments)
     with in_words(shown_database(taught)), open_book(taught) as book:
-        lines = {name: book_lines(book, name) for name in chapters}
-    known = catalogue(taught.course, chapters)
-    found = compose(taught.students(), assignments, lines, read_journal(taught), known)
+        lines = {name: book_lines(book, name) for name in assignments}
+        points = {name: points_of(book.db, name) for name in assignments}
+    students = taught.students()
+    more = [Look("gone", "everybody", name, words) for name, words in gone.items()]
+    more += [
+        Look("stray", readable(plain(stray.student)) or "nobody", "submitted", stray.words)
+        for stray in taught.strays(students)
+    ]
+    more += _alike(students)
+    journal = {(g.result.student, g.result.assignment): g.result for g in results(taught)}
+    known = catalogue(taught.course, assignments)
+    found = compose(students, assignments, lines, journal, known, points, more)
     return replace(found, feedback=taught.feedback)
+
+
+def _alike(students: Sequence[str]) -> Iterable[Look]:
+    """Folders of which a person could think that they are one."""
+    once = alike(students)
+    for student in students:
+        if composed(student) not in once:
+            words = "several folders have names that look the same; each is graded for itself"
+            yield Look("file", readable(plain(student)), "submitted", words)
 
 
 def compose(
@@ -211,6 +246,8 @@ def compose(
     lines: Mapping[str, Sequence[Line]],
     journal: Mapping[tuple[str, str], Result],
     known: Mapping[str, tuple[str, str, str]],
+    points: Mapping[str, Mapping[str, Points]] | None = None,
+    more: Sequence[Look] = (),
 ) -> Report:
     """Put the report together from what was read.
 
@@ -220,6 +257,8 @@ def compose(
         lines: the gradebook's, by chapter.
         journal: results by student and chapter.
         known: the name, place to read and link of each misconception, by id.
+        points: what counts, by chapter and student; else the gradebook's lines do.
+        more: what else a person should look at.
     """
     results = {
         name: [
@@ -231,7 +270,8 @@ def compose(
     }
     asked = {name: _questions(found) for name, found in assignments.items()}
     looks = [look for name in assignments for look in _looks(assignments[name], results[name])]
-    table = tuple(_rows(students, assignments, lines, journal))
+    looks += more
+    table = tuple(_rows(students, assignments, lines, journal, points or {}))
     seconds = [(r.seconds, r.student, r.assignment) for found in results.values() for r in found]
     return Report(
         chapters=tuple(assignments),
@@ -278,20 +318,29 @@ def catalogue(course: Course, chapters: Iterable[str]) -> dict[str, tuple[str, s
 def write(taught: "Class", chapters: Sequence[str], folder: Path) -> list[Path]:
     """Write report.html and, beside it, grades, questions and items as CSV; paths of the first two.
 
-    Returns grades.csv and report.html.
+    Returns the table of grades and report.html.
     """
     return write_report(collect(taught, chapters), folder)
 
 
 def write_report(report: Report, folder: Path) -> list[Path]:
     """As `write`, from a report that is put together."""
-    paths = {name: folder / f"{name}.csv" for name in ("grades", "questions", "items")}
-    _write_csv(paths["grades"], _grades_table(report))
-    _write_csv(paths["questions"], _questions_table(report))
-    _write_csv(paths["items"], _items_table(report))
-    html = folder / "report.html"
+    table, html = folder / _name_of_table(folder), folder / "report.html"
+    _write_csv(table, _grades_table(report))
+    _write_csv(folder / "questions.csv", _questions_table(report))
+    _write_csv(folder / "items.csv", _items_table(report))
     _place(html, render(report, folder))
-    return [paths["grades"], html]
+    return [table, html]
+
+
+def _name_of_table(folder: Path) -> str:
+    """grades.csv, unless another program's lies there: `nbgrader export` calls its own so."""
+    try:
+        with (folder / "grades.csv").open("rb") as file:
+            begin = file.read(len(OURS))
+    except OSError:
+        begin = b""
+    return "grades.csv" if begin in (b"", OURS) else "class_grades.csv"
 
 
 def render(report: Report, folder: Path) -> str:
@@ -305,6 +354,7 @@ def render(report: Report, folder: Path) -> str:
     return page(
         "report.html",
         report=report,
+        table=_name_of_table(folder),
         summary=_summary(report),
         maps=[_heat_map(report, chapter) for chapter in report.chapters],
         tests=[(chapter, _by_question(report, chapter)) for chapter in report.chapters],
@@ -314,6 +364,7 @@ def render(report: Report, folder: Path) -> str:
             (name, link(*pages, row.folder or row.student, chapter, f"{name}.html"))
             for name in report.notebooks[chapter]
         ],
+        has_page=lambda row, chapter: (row.student, chapter) in report.shares,
         number=number,
         cut=_cut,
         clock=_clock,
@@ -342,7 +393,7 @@ def print_table(table: Sequence[Row], chapters: Sequence[str]) -> None:
 
 
 def _points(score: Score) -> str:
-    return f"{number(score.auto)}/{number(score.auto_max)}"
+    return f"{number(score.points.counts)}/{number(score.most)}" if score.graded else "-"
 
 
 def _cut(text: str, longest: int) -> str:
@@ -393,6 +444,7 @@ def _rows(
     assignments: Mapping[str, "Assignment"],
     lines: Mapping[str, Sequence[Line]],
     journal: Mapping[tuple[str, str], Result],
+    points: Mapping[str, Mapping[str, Points]],
 ) -> Iterable[Row]:
     tests = {
         name: {
@@ -403,31 +455,60 @@ def _rows(
         }
         for name, found in assignments.items()
     }
+    by_hand = {
+        name: sum(
+            cell.points
+            for notebook in found.notebooks
+            for cell in notebook.cells
+            if cell.kind in ("manual", "task")
+        )
+        for name, found in assignments.items()
+    }
     own: dict[tuple[str, str], list[Line]] = defaultdict(list)
     for name, found in lines.items():
         for line in found:
             own[line.student, name].append(line)
     for folder in sorted(students):
         student = plain(folder)
-        scores = {name: _score(own[student, name], tests[name]) for name in assignments}
-        results = [found for name in assignments if (found := journal.get((folder, name)))]
-        wrong = dict.fromkeys(sentence for result in results for sentence in _wrong(result))
+        counted = {name: points.get(name, {}).get(student) for name in assignments}
+        scores = {
+            name: _score(own[student, name], tests[name], by_hand[name], counted[name])
+            for name in assignments
+        }
+        found = {name: journal.get((folder, name)) for name in assignments}
+        wrong = dict.fromkeys(
+            sentence for name in assignments for sentence in _wrong(name, scores[name], found[name])
+        )
         yield Row(readable(student), scores, tuple(wrong), folder)
 
 
-def _score(lines: Sequence[Line], tests: Mapping[tuple[str, str], float]) -> Score:
+def _score(
+    lines: Sequence[Line],
+    tests: Mapping[tuple[str, str], float],
+    by_hand_max: float,
+    points: Points | None,
+) -> Score:
     by_hand = [line for line in lines if (line.notebook, line.cell) not in tests]
     return Score(
         auto=sum(line.auto for line in lines if (line.notebook, line.cell) in tests),
         auto_max=sum(tests.values()),
         written=sum(line.score for line in by_hand),
         waiting=sum(line.waiting for line in by_hand),
+        points=points or Points(sum(line.score for line in lines)),
+        most=sum(tests.values()) + by_hand_max,
+        graded=bool(lines),
     )
 
 
-def _wrong(result: Result) -> Iterable[str]:
+def _wrong(chapter: str, score: Score, result: Result | None) -> Iterable[str]:
     """What went wrong in one submission, in sentences."""
-    start = _short(result.assignment)
+    start = _short(chapter)
+    if score.points.late:
+        yield f"{start}: {score.points.reckoned}"
+    if result is None:
+        if not score.graded:
+            yield f"{start}: no work of this name was graded"
+        return
     reasons = dict.fromkeys([result.reason, *(notebook.reason for notebook in result.notebooks)])
     yield from (f"{start}: {reason}" for reason in reasons if reason)
     yield from (f"{start}: {_said(v)}" for v in _verdicts(result) if v.status != "passed")
@@ -604,7 +685,7 @@ def _summary(report: Report) -> list[tuple[str, str]]:
     return [
         ("students", str(len(report.rows))),
         ("submissions graded", str(report.graded)),
-        ("median of all points", f"{statistics.median(shares):.0%}" if shares else "none"),
+        ("median of the tests' points", f"{statistics.median(shares):.0%}" if shares else "none"),
         ("students to look at", str(len(people))),
         ("answers to grade by hand", str(waiting)),
         ("time spent grading", _clock(report.times.total)),
@@ -702,17 +783,20 @@ def _grades_table(report: Report) -> Iterable[list[str]]:
     for look in report.looks:
         needs[look.student].append(f"{look.where}: {look.words}")
     yield [
-        *("student", *report.chapters, "total", "max", "written", "waiting for a hand"),
-        *("what went wrong", "needs a look"),
+        *("student", *report.chapters, "total", "max", "tests", "tests max", "written"),
+        *("taken off", "waiting for a hand", "what went wrong", "needs a look"),
     ]
     for row in report.rows:
         scores = [row.scores[chapter] for chapter in report.chapters]
         yield [
             row.student,
-            *(number(score.auto) for score in scores),
+            *(number(score.points.counts) if score.graded else "" for score in scores),
             number(row.total),
+            number(sum(score.most for score in scores)),
+            number(sum(score.auto for score in scores)),
             number(sum(score.auto_max for score in scores)),
             number(sum(score.written for score in scores)),
+            number(row.total_lost),
             str(sum(score.waiting for score in scores)),
             " | ".join(row.wrong),
             " | ".join(needs[row.student]),

@@ -85,7 +85,7 @@ from typing import Any
 from autograder import walked
 from autograder.course import CourseError
 from autograder.engine.watch import WAYS_ROUND, is_method, is_module, is_seen, is_stopped
-from autograder.names import plain, readable, shown
+from autograder.names import alike, composed, plain, readable, shown
 from autograder.syntax import parse, read
 from autograder.walked import Bindings, Dotted, Import, Statement
 
@@ -212,7 +212,13 @@ class Late:
         for name in (student, readable(plain(student))):
             if name in self.times:
                 return self.times[name]
+            if (listed := self._alike.get(composed(name))) is not None:
+                return self.times[listed]
         return collected if self.trust_timestamp else None
+
+    @cached_property
+    def _alike(self) -> dict[str, str]:
+        return alike(self.times)
 
     def seconds_late(self, student: str, collected: float | None, extension: float = 0.0) -> float:
         """How long after the due time; 0 within the grace, or if no time is known."""

@@ -7,6 +7,7 @@ concerns the whole class (a full disk, a gradebook that is locked or gone) is a 
 concerns one submission ends with that submission, and is told in `troubles`.
 """
 
+import hashlib
 import json
 import math
 import re
@@ -16,16 +17,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, Table, bindparam, event, func, select
 from sqlalchemy.engine import Row
 
 from autograder.assignment import Assignment, Cell, Notebook
+from autograder.counted import Marks, Points
 from autograder.course import CourseError, without_extensions
 from autograder.failures import WHOLE_CLASS, in_words, sentence_of, write_whole
-from autograder.journal import Graded, bounded
+from autograder.journal import Graded, bounded, results
+from autograder.marks import marked, read_marks
 from autograder.names import earlier, plain, readable
+from autograder.pages import made_of, stamped
 from autograder.rebuild import checksum, rebuild
 from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late
@@ -43,6 +47,7 @@ NO_RESPONSE = "No response."  # nbgrader's words
 EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1900, 9000))
 
 NEAR = 1e-6  # sums of the same scores may differ by so much
+NO_MARKS: Mapping[str, Marks] = {}  # before there is a gradebook
 
 
 def _table(model: Any) -> Table:
@@ -128,24 +133,57 @@ class Store:
             _forget_notebooks(db, id, [notebook.name for notebook in assignment.notebooks])
 
     def save(self, graded: Graded, assignment: Assignment) -> None:
-        """Put one result where everybody looks for it: files first, then the gradebook.
+        """Put one result where everybody looks for it: in the gradebook, then on the pages.
 
         Raises CourseError for what concerns the whole class; no submission makes it raise.
         """
         graded = bounded(graded)
-        if self._pages:
-            self._write(graded, assignment)
+        marks: dict[str, Marks] = {}
         try:
-            self._enter_result(graded, assignment)
+            marks = self._enter_result(graded, assignment)
         except CourseError:
             raise
         except Exception as error:  # noqa: BLE001 - no submission may keep the others waiting
             self._give_up(graded, assignment, error)
+        if self._pages:
+            with self._writing_files(graded):
+                write_files(self._taught, graded, assignment, marks)
 
-    def _write(self, graded: Graded, assignment: Assignment) -> None:
-        """Write the files, unless something stands in the way of these alone."""
+    def refresh(self, assignments: Mapping[str, Assignment], results: Iterable[Graded]) -> None:
+        """See that lateness costs what it costs today, and that pages say what the gradebook says.
+
+        Extensions, grades and comments by hand come when the grader is gone.
+        """
+        with self._writing() as db:
+            held = {name: read_marks(db, name) for name in assignments}
+        changed: list[dict[str, Any]] = []
+        for graded in results:
+            assignment = assignments.get(graded.result.assignment)
+            if assignment is None:
+                continue
+            own = held[assignment.name]
+            before = {
+                notebook.name: marks
+                for notebook in assignment.notebooks
+                if (marks := own.get((plain(graded.result.student), notebook.name)))
+            }
+            today = {name: _as_of_today(m, graded, assignment) for name, m in before.items()}
+            changed += [
+                {"id": marks.id, "late_submission_penalty": marks.points.lost or None}
+                for name, marks in today.items()
+                if abs(marks.points.lost - before[name].points.lost) > NEAR
+            ]
+            if self._pages and today:
+                with self._writing_files(graded):
+                    write_pages(self._taught, graded, assignment, today, changed_only=True)
+        with self._writing() as db:
+            _update(db, SUBMITTED, changed)
+
+    @contextmanager
+    def _writing_files(self, graded: Graded) -> Iterator[None]:
+        """Inside, files are written, unless something stands in the way of these alone."""
         try:
-            write_files(self._taught, graded, assignment)
+            yield
         except OSError as error:
             self._only_this(error)
             self._tell(graded, "not all of its files could be written", error)
@@ -180,19 +218,22 @@ class Store:
             f"{readable(plain(result.student))}, {result.assignment}: {what} ({why})."
         )
 
-    def _enter_result(self, graded: Graded, assignment: Assignment) -> None:
-        """Put one result into the gradebook, all of it or nothing."""
+    def _enter_result(self, graded: Graded, assignment: Assignment) -> dict[str, Marks]:
+        """Put one result into the gradebook, all of it or nothing; what it says then."""
         result = graded.result
         late = assignment.rules.late
+        found: dict[str, Marks] = {}
         with self._writing() as db:
             submission = self._submission(db, graded, late)
             extension = (submission.extension or timedelta()).total_seconds()
             seconds = late.seconds_late(result.student, graded.collected, extension)
             for name, rows in _all_rows(result, assignment):
                 known = self._known[assignment.name, name]
-                id, score = _save_notebook(db, submission.id, known, rows)
-                penalty = min(late.penalty(score, seconds), score) if score > 0 else 0.0
-                _update(db, SUBMITTED, [{"id": id, "late_submission_penalty": penalty or None}])
+                marks = _save_notebook(db, submission.id, known, rows)
+                found[name] = _less_lateness(marks, late, seconds)
+                lost = found[name].points.lost or None
+                _update(db, SUBMITTED, [{"id": marks.id, "late_submission_penalty": lost}])
+        return found
 
     def held(self, assignment: str) -> dict[tuple[str, str], "Held"]:
         """What the gradebook says of an assignment, by student and notebook."""
@@ -233,6 +274,12 @@ class Store:
         if when := _when(graded, late):
             _update(db, SUBMISSION, [{"id": id, "timestamp": when}])
         return db.execute(select(SUBMISSION).where(SUBMISSION.c.id == id)).one()
+
+
+def refresh(taught: "Class", assignments: Mapping[str, Assignment]) -> None:
+    """As `Store.refresh`, for everything of these assignments that was graded."""
+    with Store(taught) as store:
+        store.refresh(assignments, results(taught))
 
 
 @dataclass(frozen=True)
@@ -285,16 +332,84 @@ def _when(graded: Graded, late: Late) -> datetime | None:
     return None if when is None else moment(when)
 
 
-def write_files(taught: "Class", graded: Graded, assignment: Assignment) -> None:
-    """Write the graded notebook for the instructor and the page for the student."""
+def _as_of_today(marks: Marks, graded: Graded, assignment: Assignment) -> Marks:
+    """The same, with what lateness costs by the rules and the extension of today."""
+    late = assignment.rules.late
+    seconds = late.seconds_late(graded.result.student, graded.collected, marks.extension)
+    return _less_lateness(marks, late, seconds)
+
+
+def _less_lateness(marks: Marks, late: Late, seconds: float) -> Marks:
+    given = marks.points.given
+    lost = min(late.penalty(given, seconds), given) if given > 0 else 0.0
+    return replace(marks, points=Points(given, lost, seconds))
+
+
+def write_files(
+    taught: "Class", graded: Graded, assignment: Assignment, marks: Mapping[str, Marks] = NO_MARKS
+) -> None:
+    """Write the graded notebook for the instructor and the page for the student.
+
+    Args:
+        taught: the class.
+        graded: what came of the submission.
+        assignment: what was to be done.
+        marks: what the gradebook says of it, by notebook.
+    """
     result = graded.result
     for name, text in graded_notebooks(result, assignment):
         write_whole(taught.autograded / result.student / result.assignment / f"{name}.ipynb", text)
-    for name, text in feedback_pages(result, assignment):
-        write_whole(taught.feedback / result.student / result.assignment / f"{name}.html", text)
-    if graded.collected is not None and (when := moment(graded.collected)):
-        stamp = f"{when} UTC\n"
-        write_whole(taught.autograded / result.student / result.assignment / "timestamp.txt", stamp)
+    write_pages(taught, graded, assignment, marks)
+
+
+def _for_the_exchange(graded: Graded) -> dict[str, str]:
+    """What `nbgrader release_feedback` wants beside each page: when it was handed in, and a secret.
+
+    By the secret a page is published under a name that its student alone knows. Who handed in none
+    gets one that nobody knows, lest nobody's feedback be released.
+    """
+    when = None if graded.collected is None else moment(graded.collected)
+    unknown = hashlib.sha512(f"no secret: {graded.result.key}".encode()).hexdigest()
+    return {
+        "timestamp.txt": f"{when} UTC\n" if when else "",
+        "submission_secret.txt": graded.secret or unknown,
+    }
+
+
+def write_pages(
+    taught: "Class",
+    graded: Graded,
+    assignment: Assignment,
+    marks: Mapping[str, Marks],
+    *,
+    changed_only: bool = False,
+) -> None:
+    """Write the student's pages, and what hands them out; arguments as above.
+
+    With `changed_only`, those that say something else than what there is to say today.
+    """
+    result = graded.result
+    folder = taught.feedback / result.student / result.assignment
+    stamps = {
+        notebook.name: _stamp(result, marks.get(notebook.name, Marks()))
+        for notebook in assignment.notebooks
+    }
+    paths = {name: folder / f"{name}.html" for name in stamps}
+    if changed_only and all(made_of(paths[name]) == stamp for name, stamp in stamps.items()):
+        return
+    for name, text in feedback_pages(result, assignment, marks):
+        write_whole(paths[name], stamped(text, stamps[name]))
+    for folder in (taught.autograded, taught.feedback):
+        for name, text in _for_the_exchange(graded).items():
+            write_whole(folder / result.student / result.assignment / name, text)
+
+
+def _stamp(result: Result, marks: Marks) -> str:
+    """Changes when anything does that a page says."""
+    points = marks.points
+    by_hand, comments = sorted(marks.by_hand.items()), sorted(marks.comments.items())
+    said = result.key, f"{points.given:.6f}", points.late, by_hand, comments
+    return hashlib.sha256(repr(said).encode("utf-8", "replace")).hexdigest()
 
 
 def graded_notebooks(result: Result, assignment: Assignment) -> Iterator[tuple[str, str]]:
@@ -307,16 +422,19 @@ def graded_notebooks(result: Result, assignment: Assignment) -> Iterator[tuple[s
         yield notebook.name, text
 
 
-def feedback_pages(result: Result, assignment: Assignment) -> Iterator[tuple[str, str]]:
+def feedback_pages(
+    result: Result, assignment: Assignment, marks: Mapping[str, Marks] = NO_MARKS
+) -> Iterator[tuple[str, str]]:
     """What the student gets to read, by notebook."""
     from autograder import feedback
 
     student = readable(plain(result.student))
     for notebook, outcome in _outcomes(result, assignment):
+        own = marks.get(notebook.name)
         try:
-            text = feedback.page(outcome, notebook, student)
+            text = feedback.page(outcome, notebook, student, marks=own)
         except Exception as error:  # noqa: BLE001 - as above
-            text = feedback.page(_unshown(outcome, error), notebook, student)
+            text = feedback.page(_unshown(outcome, error), notebook, student, marks=own)
         yield notebook.name, text
 
 
@@ -379,33 +497,48 @@ def _rows(notebook: Notebook, outcome: NotebookResult, reason: str) -> _Rows:
     return _Rows(scores, comments)
 
 
-def _save_notebook(
-    db: Connection, submission: str, known: _Known, rows: _Rows
-) -> tuple[str, float]:
-    """Write grades and comments; returns the row's id and the notebook's score."""
+def _save_notebook(db: Connection, submission: str, known: _Known, rows: _Rows) -> Marks:
+    """Write grades and comments; returns what both say now, lateness left out."""
     keys = {"assignment_id": submission, "notebook_id": known.id}
     id = _one(db, SUBMITTED, **keys) or _add(db, SUBMITTED, **keys, flagged=False)
     grades = _by_cell(db, GRADE, id, known.graded().values())
-    score = 0.0
+    now: list[_Given] = []
     changes: list[dict[str, Any]] = []
     fresh: list[dict[str, Any]] = []
     for name, cell in known.graded().items():
         old, auto = grades.get(cell), rows.scores.get(name)
         manual = old.manual_score if old else None
         values = {"auto_score": auto, "needs_manual_grade": manual is not None or auto is None}
-        extra = (old.extra_credit if old else None) or 0.0
-        score += extra + next((value for value in (manual, auto) if value is not None), 0.0)
+        now.append(_Given(name, auto, manual, old.extra_credit if old else None))
         if old:
             changes.append({"id": old.id, **values})
         else:
             fresh.append({"id": api.new_uuid(), "cell_id": cell, "notebook_id": id, **values})
     _update(db, GRADE, changes)
     _insert(db, GRADE, fresh)
-    _save_comments(db, id, known, rows)
-    return id, score
+    said = _save_comments(db, id, known, rows)
+    return marked(Marks(id=id), now, said)
 
 
-def _save_comments(db: Connection, notebook: str, known: _Known, rows: _Rows) -> None:
+class _Given(NamedTuple):
+    """A cell's grade, as a row of the gradebook has it."""
+
+    name: str
+    auto_score: float | None
+    manual_score: float | None
+    extra_credit: float | None
+
+
+class _Said(NamedTuple):
+    """What a person said of a cell, as a row of the gradebook has it."""
+
+    name: str
+    manual_comment: str | None
+
+
+def _save_comments(db: Connection, notebook: str, known: _Known, rows: _Rows) -> list[_Said]:
+    """Write what the grader says of each cell; returns what people said."""
+    said: list[_Said] = []
     comments = _by_cell(db, COMMENT, notebook, known.commented().values())
     changes: list[dict[str, Any]] = []
     fresh: list[dict[str, Any]] = []
@@ -413,11 +546,13 @@ def _save_comments(db: Connection, notebook: str, known: _Known, rows: _Rows) ->
         values = {"auto_comment": rows.comments.get(name)}
         if cell in comments:
             changes.append({"id": comments[cell].id, **values})
+            said.append(_Said(name, comments[cell].manual_comment))
         else:
             keys = {"cell_id": cell, "notebook_id": notebook}
             fresh.append({"id": api.new_uuid(), **keys, **values})
     _update(db, COMMENT, changes)
     _insert(db, COMMENT, fresh)
+    return said
 
 
 def _kinds(cell: Cell) -> list[str]:

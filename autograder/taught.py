@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from autograder.course import Course, CourseError
 from autograder.failures import in_words
 from autograder.parcel import Place
-from autograder.places import Places, students_in
+from autograder.places import Places, Stray, students_in
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
@@ -71,9 +71,9 @@ class Class:
         """Where a student's work on a chapter lies; None if nothing was handed in."""
         return self._places.of(student, chapter)
 
-    def strays(self, students: Sequence[str]) -> list[str]:
-        """What these students handed in that belongs to no chapter, in words."""
-        return list(self._places.strays(students))
+    def strays(self, students: Sequence[str]) -> list[Stray]:
+        """What these students handed in that belongs to no chapter."""
+        return list(self._places.found_strays(students))
 
     @cached_property
     def _places(self) -> Places:
@@ -123,3 +123,17 @@ def read(course: Course, chapter: str) -> "Assignment":
     if source.is_file() and made_from(course.instructor(chapter)) != digest_of(source):
         build_instructor(course, chapter)
     return read_assignment(source_folder(course, chapter))
+
+
+def read_those_there(
+    course: Course, names: Sequence[str]
+) -> "tuple[dict[str, Assignment], dict[str, str]]":
+    """Those of these assignments that can be read, and of each other one why not, in words."""
+    found: dict[str, Assignment] = {}
+    gone: dict[str, str] = {}
+    for name in names:
+        try:
+            found[name] = read(course, name)
+        except CourseError as error:
+            gone[name] = f"was graded once and is left out now: {error}"
+    return found, gone

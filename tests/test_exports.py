@@ -19,6 +19,7 @@ from nbgrader.api import Gradebook
 from sqlalchemy import event
 from sqlalchemy.exc import SAWarning
 
+from autograder.counted import Points, number
 from autograder.course import CourseError
 from autograder.exports import (
     Grades,
@@ -26,7 +27,6 @@ from autograder.exports import (
     book_lines,
     enrol,
     gradescope,
-    number,
     read_grades,
     read_roster,
     roster_of,
@@ -207,6 +207,46 @@ def test_an_lms_gets_the_name_that_it_knows(tmp_path: Path):
     }
 
 
+NFD, NFC = "jo\u0301zef", "j\u00f3zef"
+
+
+def test_a_name_that_a_folder_writes_in_another_way_is_that_of_the_roster(tmp_path: Path):
+    (tmp_path / "roster.csv").write_text(f"student,lms_id\n{NFC},7\nada,8\n", encoding="utf-8")
+    grades = Grades({"one": 3.0}, {(NFD, "one"): 2.0}, people={NFD: Person(NFD)})
+    assert enrol(grades, roster_of(tmp_path)) == []
+    rows = table(write_canvas, grades)[2:]
+    assert [(row[1], row[-1]) for row in rows] == [("8", ""), ("7", "2")]
+
+
+def test_two_folders_whose_names_look_the_same_stay_two(tmp_path: Path):
+    (tmp_path / "roster.csv").write_text(f"student,lms_id\n{NFC},7\n", encoding="utf-8")
+    scores = {(NFD, "one"): 2.0, (NFC, "one"): 1.0}
+    people = {name: Person(name) for name in (NFD, NFC)}
+    grades = Grades({"one": 3.0}, scores, people=people)
+    (said,) = enrol(grades, roster_of(tmp_path))
+    assert said.startswith("1 student is not in roster.csv")
+    rows = table(write_canvas, grades)[2:]
+    assert sorted((row[1], row[-1]) for row in rows) == [("", "2"), ("7", "1")]
+    both = f"student,lms_id\n{NFC},7\n{NFD},9\n"
+    (tmp_path / "roster.csv").write_text(both, encoding="utf-8")
+    grades = Grades({"one": 3.0}, {(NFC, "one"): 1.0}, people={NFC: Person(NFC)})
+    assert enrol(grades, roster_of(tmp_path)) == []
+    assert {row[1] for row in table(write_canvas, grades)[2:]} == {"7", "9"}
+
+
+def test_whom_the_gradebook_knows_by_a_list_and_by_a_folder_is_one(tmp_path: Path):
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as book, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)
+        book.add_assignment("one")
+        book.add_notebook("nb", "one")
+        known: Any = book.add_student(NFC)
+        known.lms_user_id = "7"
+        book.add_student(NFD)
+        book.add_submission("one", NFD)
+        grades = read_grades(book)
+    assert grades.people == {NFD: Person(NFD, "7")}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -289,14 +329,22 @@ def test_a_submission_that_could_not_be_run_says_why_on_gradescope():
     assert (made["score"], made["output"], made["tests"]) == (0, "it is no notebook", [])
 
 
+def gone() -> None:
+    """As reading an assignment ends that the course no longer has."""
+    raise CourseError("source/old does not exist.")
+
+
 @pytest.fixture
 def taught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A class with that gradebook and one result in its journal."""
-    notebook = SimpleNamespace(
-        name="nb", cells=[SimpleNamespace(grade_id=id, **vars(c)) for (_, id), c in CELLS.items()]
-    )
-    monkeypatch.setattr("autograder.journal.read_journal", lambda _: {("ada", "one"): result()})
-    monkeypatch.setattr("autograder.grade.read", lambda *_: SimpleNamespace(notebooks=[notebook]))
+    cells = [SimpleNamespace(grade_id=id, kind="test", **vars(c)) for (_, id), c in CELLS.items()]
+    notebook = SimpleNamespace(name="nb", cells=cells)
+    one = SimpleNamespace(name="one", notebooks=[notebook])
+    journal = {("ada", "one"): result(), ("ada", "old"): replace(result(), assignment="old")}
+    monkeypatch.setattr("autograder.journal.read_journal", lambda _: journal)
+    monkeypatch.setattr("autograder.journal.results", lambda _: ())
+    monkeypatch.setattr("autograder.store.refresh", lambda *_: None)
+    monkeypatch.setattr("autograder.taught.read", lambda _, name: {"one": one}.get(name) or gone())
     return SimpleNamespace(
         folder=folder,
         database=f"sqlite:///{folder / 'gradebook.db'}",
@@ -317,11 +365,20 @@ def test_the_command_writes_beside_the_gradebook_and_says_where(
     assert said[1].startswith("3 answers wait")
 
 
-def test_the_command_writes_a_results_json_for_each_submission(taught: Any, tmp_path: Path):
+def test_the_command_writes_a_results_json_for_each_submission(
+    taught: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     assert run(taught, "gradescope", tmp_path / "out") == 0
     (path,) = (tmp_path / "out").rglob("*.json")
     assert path.relative_to(tmp_path) == Path("out/ada/one/results.json")
     assert json.loads(path.read_text(encoding="utf-8")) == gradescope(result(), CELLS)
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("left out: old was graded once") and "does not exist" in said
+
+
+def test_gradescope_gets_what_lateness_takes_off():
+    made = gradescope(result(), CELLS, Points(2.5, 1.0, 3 * 86400.0))
+    assert (made["score"], made["output"]) == (1.5, "2.5 points, 1 taken off: 3 days late")
 
 
 def test_an_unknown_kind_names_those_there_are(taught: Any):

@@ -18,7 +18,9 @@ from autograder.names import plain
 from autograder.report import Report, compose, print_table, render, write_report
 from autograder.results import Flag, NotebookResult, Result, Verdict
 from autograder.rules import Rules
+from autograder.taught import Class
 from tests.hostile.pages import FOLDERS
+from tests.small_course import NAME, make_course
 
 EVIL = '<img src=x onerror="alert(1)">'
 KNOWN = {
@@ -301,7 +303,8 @@ def test_the_csv_files_hold_everything_and_no_formula(tmp_path: Path):
     with grades.open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     assert row["student"] == "'=cmd|' /C calc'!A0"
-    assert (row["01_one"], row["total"], row["max"], row["written"]) == ("2", "2", "3", "2")
+    assert [row[name] for name in ("01_one", "total", "max")] == ["4", "4", "8"]
+    assert [row[name] for name in ("tests", "tests max", "written")] == ["2", "3", "2"]
     assert row["what went wrong"] == "01: rows sum to 1"
     assert row["needs a look"] == "01_one/q1: slow"
     with (tmp_path / "questions.csv").open(newline="", encoding="utf-8") as file:
@@ -313,6 +316,61 @@ def test_the_csv_files_hold_everything_and_no_formula(tmp_path: Path):
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_another_programs_grades_stay_and_ours_lie_beside(tmp_path: Path):
+    report = report_on(graded(Verdict("q1-a", "passed", 2, 2)))
+    theirs = tmp_path / "grades.csv"
+    theirs.write_text("assignment,duedate,timestamp,student_id\n")
+    table, html = write_report(report, tmp_path)
+    assert table.name == "class_grades.csv" and table.read_text().startswith("student,01_one,")
+    assert theirs.read_text().startswith("assignment,")
+    assert "is in class_grades.csv" in html.read_text(encoding="utf-8")
+    theirs.unlink()
+    assert write_report(report, tmp_path) == write_report(report, tmp_path) == [theirs, html]
+
+
+def test_folders_whose_names_look_the_same_are_named():
+    found = list(reporting._alike(["ada", "jo\u0301zef", "j\u00f3zef"]))
+    assert [look.student for look in found] == ["jo\u0301zef", "j\u00f3zef"]
+
+
+def test_who_handed_nothing_in_has_no_points_a_reason_and_no_link(tmp_path: Path):
+    (result,) = [graded(Verdict("q1-a", "passed", 2, 2))]
+    asked = {"01_one": assignment("01_one", 1)}
+    stray = reporting.Look("stray", "bo", "submitted", "bo/essay belongs to no assignment")
+    report = compose(
+        ["ada", "bo"],
+        asked,
+        {"01_one": lines_of(result)},
+        {("ada", "01_one"): result},
+        {},
+        more=[stray],
+    )
+    grades, html = write_report(report, tmp_path)
+    with grades.open(newline="", encoding="utf-8") as file:
+        _, row = csv.DictReader(file)
+    assert (row["01_one"], row["what went wrong"]) == ("", "01: no work of this name was graded")
+    assert row["needs a look"] == "submitted: bo/essay belongs to no assignment"
+    soup = BeautifulSoup(html.read_text(encoding="utf-8"), "html.parser")
+    assert [tag["href"] for tag in soup.select("#scores ~ details a")] == [
+        "feedback/ada/01_one/01_one.html"
+    ]
+    assert "bo/essay belongs to no assignment" in soup.get_text()
+    assert "nothing was odd" not in soup.get_text()
+
+
+def test_an_assignment_that_is_gone_is_left_out_and_stray_work_is_named(tmp_path: Path):
+    course = make_course(tmp_path)
+    for folder in ("ada/no such thing", "bo"):
+        (tmp_path / "submitted" / folder).mkdir(parents=True)
+    (tmp_path / "submitted" / "ada" / "no such thing" / "x.ipynb").write_text("{}")
+    report = reporting.collect(Class(course, tmp_path), ["old", NAME])
+    assert report.chapters == (NAME,)
+    gone, stray = report.looks
+    assert (gone.kind, gone.where) == ("gone", "old") and "does not exist" in gone.words
+    assert (stray.kind, stray.student) == ("stray", "ada")
+    assert stray.words == "ada/no such thing belongs to no assignment"
+
+
 def test_names_are_quoted_in_links(tmp_path: Path):
     page = render(report_on(graded(student='zoë #1 "x"')), tmp_path)
     assert 'href="feedback/zo%C3%AB%20%231%20%22x%22/01_one/01_one.html"' in page
@@ -322,7 +380,7 @@ def test_the_terminal_table_has_a_line_for_each_student(capsys: pytest.CaptureFi
     report = report_on(graded(Verdict("q1-a", "failed", 0, 2, told="rows sum to 1")))
     print_table(report.rows, report.chapters)
     assert "ada" in (said := capsys.readouterr().out)
-    assert "0/3  01: rows sum to 1" in said
+    assert "2/8  01: rows sum to 1" in said
 
 
 def test_a_student_of_any_name_has_one_row_a_clean_text_and_a_link_to_the_page(
@@ -333,7 +391,7 @@ def test_a_student_of_any_name_has_one_row_a_clean_text_and_a_link_to_the_page(
     lines = [replace(line, student=plain(line.student)) for r in made for line in lines_of(r)]
     journal = {(result.student, "01_one"): result for result in made}
     report = compose(names, {"01_one": assignment("01_one", 1)}, {"01_one": lines}, journal, {})
-    assert [row.total for row in report.rows] == [2] * len(names)
+    assert [row.total for row in report.rows] == [4] * len(names)
     write_report(report, tmp_path)
     soup = BeautifulSoup((tmp_path / "report.html").read_text(encoding="utf-8"), "html.parser")
     links = {str(tag["href"]) for tag in soup.find_all("a") if str(tag["href"])[0] != "#"}

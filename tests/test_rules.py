@@ -570,6 +570,14 @@ def test_a_list_of_times_has_names_as_they_are_or_as_people_read_them():
     assert late.handed_in("ada", 3.0) is None
 
 
+def test_a_list_of_times_may_write_a_name_in_another_way_than_its_folder():
+    late = Late("zero", datetime(2026, 3, 1, tzinfo=UTC), times={"j\u00f3zef": 5.0})
+    assert late.handed_in("jo\u0301zef", None) == 5.0
+    assert late.unknown(["jo\u0301zef"]) == ""
+    both = Late("zero", late.due, times={"j\u00f3zef": 5.0, "jo\u0301zef": 6.0})
+    assert (both.handed_in("j\u00f3zef", None), both.handed_in("jo\u0301zef", None)) == (5, 6)
+
+
 def test_times_are_read_as_nbgrader_writes_them():
     assert moment("2015-02-02 15:58:23.948203 UTC\n") == moment("2015-02-02T15:58:23.948203+00:00")
     assert Late().penalty(5, 100) == 0

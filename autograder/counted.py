@@ -1,0 +1,69 @@
+"""The points that count: what tests and people gave, less what lateness costs.
+
+Everything that shows a grade asks `Points`: terminal, tables, report, students' pages, exports.
+They are made of what the gradebook says (`marks`), where grades by hand and extensions are too;
+`store` keeps its penalties as the rules of today have them.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+HOUR, DAY = 3600, 86400
+
+
+@dataclass(frozen=True)
+class Points:
+    """What somebody has earned, and what of it does not count."""
+
+    given: float = 0.0  # by tests and by hand, with extra credit
+    lost: float = 0.0  # for being late
+    seconds: float = 0.0  # so late
+
+    @property
+    def counts(self) -> float:
+        """The grade."""
+        return max(0.0, self.given - self.lost)
+
+    @property
+    def late(self) -> str:
+        """What was taken off and why, in words; empty if nothing was."""
+        if self.lost <= 0:
+            return ""
+        return f"{number(min(self.lost, self.given))} taken off: {_how_late(self.seconds)}"
+
+    @property
+    def reckoned(self) -> str:
+        """How it comes to be less than what was given, in words; empty if it is not."""
+        return f"{number(self.given)} points, {self.late}" if self.late else ""
+
+    def and_more(self, more: "Points") -> "Points":
+        """Those of two notebooks that were handed in together."""
+        seconds = max(self.seconds, more.seconds)
+        return Points(self.given + more.given, self.lost + more.lost, seconds)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What the gradebook says of one notebook that somebody handed in."""
+
+    points: Points = Points()
+    by_hand: Mapping[str, float] = field(default_factory=dict)  # cell -> points, a person's word
+    comments: Mapping[str, str] = field(default_factory=dict)  # cell -> what a person wrote
+    id: str = ""  # of its row
+    extension: float = 0.0  # seconds
+
+
+def number(value: float) -> str:
+    """Points as people write them: 3, 2.5, 0.3333."""
+    return f"{value:.4f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.0f}"
+
+
+def _how_late(seconds: float) -> str:
+    """As the rules count it: begun days; of the first, begun hours."""
+    if seconds <= 0:
+        return "late"
+    many, what = math.ceil(seconds / HOUR), "hour"
+    if seconds > DAY:
+        many, what = math.ceil(seconds / DAY), "day"
+    return f"{many} {what}{'' if many == 1 else 's'} late"

@@ -1,0 +1,90 @@
+"""nbgrader's exchange from end to end, from the release to the feedback that is fetched."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograder import __main__ as command_line
+from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.test_nbgrader_page import PAGE
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+STRANGE = ["", "../../x", "g" * 128, "a" * 300, "ab\n" * 40]  # what is no secret
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course of which ada has fetched and submitted the assignment, and others sent odd files."""
+    root = tmp_path_factory.mktemp("course")
+    make_course(root, hooks=True)
+    shared = tmp_path_factory.mktemp("exchange")
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(f'{PAGE}c.Exchange.root = "{shared}"\n')
+    nbgrader(root, "generate_assignment", NAME)
+    nbgrader(root, "release_assignment", NAME)
+    home = root / "homes" / "ada"
+    home.mkdir(parents=True)
+    at_home(home, shared, "fetch_assignment", "ada")
+    written = hand_in(root, "ada", RIGHT)
+    written.replace(home / NAME / "numbers.ipynb")
+    written.parent.rmdir()
+    at_home(home, shared, "submit", "ada")
+    nbgrader(root, "collect", NAME)
+    for number, text in enumerate(STRANGE):
+        path = hand_in(root, f"odd{number}", RIGHT).with_name("submission_secret.txt")
+        path.write_text(text)
+    secret = hand_in(root, "linked", RIGHT).with_name("submission_secret.txt")
+    secret.symlink_to(root / "submitted" / "ada" / NAME / "submission_secret.txt")
+    os.mkfifo(hand_in(root, "piped", RIGHT).with_name("submission_secret.txt"))
+    hand_in(root, "empty", RIGHT).write_text("")
+    return root
+
+
+def at_home(home: Path, shared: Path, command: str, student: str) -> str:
+    """Run one of nbgrader's commands as a student does."""
+    where = [f"--Exchange.root={shared}", f"--Exchange.cache={home / 'cache'}"]
+    return nbgrader(home, command, NAME, "--course=small", f"--student={student}", *where)
+
+
+def released(root: Path, student: str) -> str:
+    """The page that a student fetches, once feedback has been released."""
+    nbgrader(root, "release_feedback", NAME)
+    config = (root / "nbgrader_config.py").read_text()
+    shared = Path(config.split('c.Exchange.root = "')[1].split('"')[0])
+    home = root / "homes" / student
+    at_home(home, shared, "fetch_feedback", student)
+    (page,) = (home / NAME / "feedback").rglob("numbers.html")
+    return page.read_text(encoding="utf-8")
+
+
+def test_feedback_comes_back_by_the_exchange_however_it_was_graded(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(root)
+    for way in ("ours", "forced page", "nbgrader's"):
+        if way == "ours":
+            assert command_line.main(["grade", "--no-report", "--again"]) == 0
+        elif way == "forced page":
+            nbgrader(root, "generate_feedback", NAME, "--force")
+        else:
+            nbgrader(root, "autograde", NAME, "--force")
+        page = root / "feedback" / "ada" / NAME / "numbers.html"
+        assert released(root, "ada") == page.read_text(encoding="utf-8"), way
+
+
+def test_no_secret_of_a_students_is_written_but_one_of_that_form(root: Path):
+    for folder in ("autograded", "feedback"):
+        secrets = {
+            path.parents[1].name: path.read_text()
+            for path in (root / folder).rglob("submission_secret.txt")
+        }
+        assert {path.parents[1].name for path in (root / folder).rglob("timestamp.txt")} == set(
+            secrets
+        )
+        given = root / "submitted" / "ada" / NAME / "submission_secret.txt"
+        assert secrets["ada"] == given.read_text()
+        assert len(set(secrets.values())) == len(secrets) == 1 + len(STRANGE) + 3
+        assert {len(secret) for secret in secrets.values()} == {128}
+        assert set("".join(secrets.values())) <= set("0123456789abcdef")
