@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autograder.engine.based import is_value
 from autograder.engine.peer import remote_of
 from autograder.engine.trusted import Guard
 from autograder.engine.wire import WireError
@@ -261,10 +262,16 @@ def test_an_object_is_one_of_a_class_that_a_test_meets_later(answer: Any) -> Non
     assert isinstance(thing, names.More)
 
 
-def test_what_adds_nothing_and_what_stands_in_a_list_is_plain(answer: Any) -> None:
+def test_what_adds_nothing_is_plain_and_what_stands_in_a_list_is_no_more_than_a_value(
+    answer: Any,
+) -> None:
     names = answer(CLASSES)
     assert type(names.Plain([1])) is list
-    assert [type(part) for part in names.some()] == [list, str]
+    plain, word = names.some()
+    assert type(plain) is list
+    assert isinstance(word, str)
+    assert is_value(word)
+    assert not set(dir(word)) - set(dir(str)) - {"_remote", "__dict__", "__module__"}
 
 
 def test_where_the_reference_gives_a_value_the_same_is_given_plain(answer: Any) -> None:
@@ -274,10 +281,15 @@ def test_where_the_reference_gives_a_value_the_same_is_given_plain(answer: Any) 
     with names._peer.recording() as crossings:
         assert type(names.build(["a"])) is dict
         assert type(names.Vocab(["a"])) is dict
-        assert type(names.Money(3)) is int
-        assert type(names.Word("a")) is str
-        assert [type(n) for n in names.numbers()] == [int, int]
-        assert names.Point(1)._fields == ("x", "y")
+        money, word, point = names.Money(3), names.Word("a"), names.Point(1)
+        assert isinstance(money, int)
+        assert isinstance(word, str)
+        assert [int(n) for n in names.numbers()] == [*map(int, names.numbers())]
+        assert point._fields == ("x", "y")
+        assert all(map(is_value, (money, word, point)))
+        own = {"_remote", "__dict__", "__module__", "__weakref__", "__getattr__"}
+        own |= {"__setattr__", "__delattr__", "__copy__", "__deepcopy__", "__repr__", "__slots__"}
+        assert set(dir(money)) <= set(dir(int)) | own
     assert [remote_of(call.outcome) for call in crossings] == [None] * 6
 
 

@@ -255,7 +255,7 @@ class Tensors:
             self.gradients[made] = gradient, bool(flags & 16)
         return made
 
-    def _known_gradient(self, value: Tensor) -> tuple[Any, bool]:
+    def _known_gradient(self, value: Tensor) -> tuple[Tensor | None, bool]:
         found: Any = self.gradients.get(value)
         return found or (None, False)
 
@@ -263,8 +263,8 @@ class Tensors:
         """Give ours the gradient that came: in place, where it was changed in place over there."""
         came, kept = self._known_gradient(fresh)
         known, _ = self._known_gradient(ours)
-        is_one = kept and known is not None and known is ours.grad
-        if is_one and known.shape == came.shape and not _is_folded(known):
+        is_one = kept and known is ours.grad
+        if is_one and known is not None and came is not None and _fits(known, came):
             with torch.no_grad():
                 known.copy_(came)
         else:
@@ -936,9 +936,9 @@ def _dispatch_of(kind: Any) -> Any:
     return kind.__torch_dispatch__
 
 
-def _is_folded(value: Tensor) -> bool:
-    """Whether entries of a tensor share memory, so that they cannot be written one by one."""
-    return any(step == 0 for step in value.stride())
+def _fits(ours: Tensor, fresh: Tensor) -> bool:
+    """Whether a tensor can be written over another: no entries of that share their memory."""
+    return ours.shape == fresh.shape and 0 not in ours.stride()
 
 
 def gradient_of(value: Tensor) -> Tensor | None:
