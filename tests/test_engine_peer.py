@@ -2166,6 +2166,16 @@ def test_values_of_an_answers_classes_come_back_and_are_plain_where_the_test_run
     assert copy.deepcopy(own.points()) == own.points()
 
 
+def test_a_list_of_values_of_an_answers_class_comes_back_and_takes_more(own: Any) -> None:
+    rows = own.levels()
+    own.push(rows[0], 5)
+    own.push(rows, [])
+    assert rows == [[1, 2, 5], []]
+    assert own.is_low(rows[0][0])
+    own.push(rows[0], rows[0][1])
+    assert rows == [[1, 2, 5, 2], []]
+
+
 def test_what_an_answer_has_changed_since_does_not_come_back(own: Any) -> None:
     held = own.plain()
     assert own.is_held(held)

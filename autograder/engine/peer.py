@@ -1201,7 +1201,7 @@ class Incoming(Decoder):
             raise WireError("an answer gave a record, which cannot be handed to a test")
         place = len(self.kept)
         value = super()._tagged(node)
-        if self.own and place in self.own and self.kept[place] is value:
+        if place in self.own and place < len(self.kept) and self.kept[place] is value:
             value = self.kept[place] = self._own_or(value, place)
         return value
 
