@@ -533,6 +533,41 @@ def test_a_gradient_that_the_test_changes_in_place_is_the_one_that_the_answer_ho
     assert found[0] == found[1]
 
 
+THROUGH = """
+def same(x, f): return f(x) is x
+def added(x, f):
+    out = f(x)
+    out += 1
+    return out.sum()
+def twice(x, f):
+    f(x)
+    return (x + f(x)).sum()
+"""
+
+
+@pytest.mark.parametrize("name", ["same", "added", "twice"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: t,
+        nn.Identity(),
+        nn.Dropout(0.5).eval(),
+        torch.clone,
+        lambda t: t.mul_(2),
+        torch.relu_,
+    ],
+    ids=["function", "module", "dropout", "copy", "in place", "relu"],
+)
+def test_a_tensor_of_the_test_that_its_function_hands_back_is_that_very_tensor(
+    answer: Any, name: str, function: Any
+) -> None:
+    found = []
+    for answered in answer(THROUGH)(name):
+        x = torch.tensor([-1.0, 2.0])
+        found.append([answered(x, function), x])
+    assert str(found[0]) == str(found[1])
+
+
 def test_an_answer_trains_a_model_of_the_test(built: Any) -> None:
     found = []
     for place in (0, 1):

@@ -505,6 +505,10 @@ class Peer:
             if frame.tree.get("o"):
                 message.find()
             changed = modules + self._changes(incoming, message, frame.tree.get("c") or [])
+            if self.is_free:
+                for place, node in frame.tree.get("w") or []:
+                    incoming.rewind(len(message.encoder.kept))
+                    self._change(incoming, message.encoder.lent[place], node)
             incoming.rewind(len(message.encoder.kept))
             if self.records.classes:
                 self.records.answered(incoming, message, frame.tree)
@@ -749,6 +753,8 @@ class Peer:
                 self.tensors.set_mode(mode)
         try:
             answered["c"] = reply.changes(incoming)
+            if not self.is_free:
+                answered["w"] = reply.changes_of_ours(incoming)
             if self.records.classes:
                 self.records.answer(reply, incoming, answered)
             if self.tensors:
@@ -1119,7 +1125,7 @@ class Outgoing:
         """The node of what a call gave; it may refer to what the call was handed."""
         self.encoder.memo = {id(kept): place for place, kept in enumerate(incoming.kept)}
         self.encoder.answers, self.result = True, value
-        self.encoder.handed = incoming.kept
+        self.encoder.handed, self.encoder.referred = incoming.kept, incoming.referred
         try:
             return self.encoder.node(value)
         finally:
@@ -1134,6 +1140,16 @@ class Outgoing:
                 self.encoder.memo = dict(memo)
                 now, before = incoming.value_at(place), incoming.originals[place]
                 changes.append([place, self.encoder.again(now, before)])
+        return changes
+
+    def changes_of_ours(self, incoming: "Incoming") -> list[Any]:
+        """What a test's function changed of the test's own that an answer has handed back to it."""
+        changes = []
+        self.encoder.referred = []  # they are told in full
+        for place, (value, before) in enumerate(incoming.referred):
+            if before.differs(value):
+                self.encoder.memo = {id(kept): n for n, kept in enumerate(incoming.kept)}
+                changes.append([place, self.encoder.again(value, before)])
         return changes
 
     def send(self, tree: dict[str, Any]) -> None:
@@ -1177,6 +1193,7 @@ class Incoming(Decoder):
         self.tensors: list[Any] = []
         self.inputs: list[Any] = []  # those whose gradients may be asked for
         self.originals: dict[int, Original] = {}
+        self.referred: list[tuple[Any, Original]] = []  # what of ours it refers to
         self.is_reply = False  # then nobody asks what was changed in it
         self.call: Outgoing | None = None  # of ours, which it answers or belongs to
         self.origin = ""  # the label of objects that are met in it for the first time
@@ -1244,6 +1261,12 @@ class Incoming(Decoder):
         self.read_once.add(place)
         return self.tensors[place]
 
+    def _referred_to(self, value: Any) -> Any:
+        """What we gave and is handed to us again: as it is now, so that changes are noticed."""
+        if not self.is_reply:
+            self.referred.append((value, Original(value)))
+        return value
+
     def rewind(self, count: int) -> None:
         """Each part of a reply gives out places after those of the request."""
         del self.kept[count:]
@@ -1263,7 +1286,9 @@ class Incoming(Decoder):
             call = self.peer.open[parts[0]]
             if not isinstance(call, Outgoing) or parts[1] < 0:
                 raise WireError("a message refers to nothing")
-            return call.encoder.kept[parts[1]]
+            return self._referred_to(call.encoder.kept[parts[1]])
+        if tag == "W" and self.peer.is_free and self.call is not None:
+            return self.call.encoder.lent[parts[0]]
         if tag == "H":
             return stand_in(self.peer, self, parts[0])
         if tag == "X":
@@ -1368,6 +1393,8 @@ class _Encoder(Encoder):
         self.answers = False  # whether this is a reply, which refers to its own call by place
         self.handed: list[Any] = []  # what that call was handed
         self.owners: Owners | None = None  # of the arrays in it
+        self.lent: list[Any] = []  # what the other end gave us and is referred to again
+        self.referred: list[tuple[Any, Original]] = []  # what the other end so referred to
         self.declared: dict[int, Any] = {}  # objects that were told of, as `Records` knows them
         self.values = 0  # objects in it that are values at the other end
         self.plains: dict[int, Any] = {}  # of objects with contents their plain values, by id
@@ -1389,8 +1416,13 @@ class _Encoder(Encoder):
         remote = remote_of(value)
         if remote is not None and remote.peer is self.peer:
             return ["Y", remote.number]
+        if self.referred and not self.peer.is_free:
+            for place, (one, _) in enumerate(self.referred):
+                if one is value:
+                    return ["W", place]
         place = self._handed_in(value)
         if place is not None:
+            self.lent.append(value)
             return ["U", *place]
         if self.peer.lacks(type(value)):
             return self._foreign(value)

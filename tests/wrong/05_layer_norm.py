@@ -49,6 +49,13 @@ def norm_called_twice(x, sublayer, norm, norm_first=False):
 
 
 @variant("sublayer-connection")
+def added_to_what_the_sublayer_gave(x, sublayer, norm, norm_first=False):
+    out = sublayer(norm(x) if norm_first else x)
+    out += x
+    return out if norm_first else norm(out)
+
+
+@variant("sublayer-connection")
 def sublayer_cut_off(x, sublayer, norm, norm_first=False):
     return x + sublayer(norm(x)) if norm_first else norm(x + sublayer(x.detach()))
 
