@@ -2199,3 +2199,28 @@ def test_what_an_answer_has_made_it_may_change_and_what_the_test_has_made_it_may
     mixed = [theirs]
     own.push(mixed, 3)
     assert mixed == [theirs]
+
+
+def test_an_object_that_is_only_itself_is_handed_over_and_back(answer: Any) -> None:
+    names = answer(
+        "def same(x): return x\n"
+        "def find(items, x, default): return next((i for i in items if i == x), default)\n"
+    )
+    mark, other = object(), object()
+    assert names.same(mark) is mark
+    assert names.find([1, 2], 3, mark) is mark
+    assert names.find([1, other], mark, None) is None
+    assert names.find([1, other], other, None) is other
+
+
+def test_a_class_of_flags_is_gone_through_like_one_of_names(answer: Any) -> None:
+    names = answer(
+        "import enum\nclass Way(enum.Enum):\n    UP = 1\n    DOWN = 2\n"
+        "class Flags(enum.Flag):\n    UP = 1\n    DOWN = 2\n"
+    )
+    for kind in (names.Way, names.Flags):
+        assert len(kind) == 2
+        assert [one.name for one in kind] == ["UP", "DOWN"]
+        assert kind["UP"] is kind.UP
+        assert kind.DOWN in kind
+        assert isinstance(kind.UP, kind)

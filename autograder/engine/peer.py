@@ -833,7 +833,7 @@ class Peer:
         self._permit(target, name)
         if op == "call":
             with self._watched(target, name):
-                function = target if name is None else getattr(target, name)
+                function = target if name is None else _method(target, name)
                 return function(*args, **kwargs)
         if op == "get":
             is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
@@ -1618,6 +1618,14 @@ def _lineage(peer: Peer, kind: type) -> dict[str, Any]:
         "parents": peer.class_numbers(kinds),
         "bases": list(filter(None, map(public_name, kinds)))[:MAX_LINEAGE],
     }
+
+
+def _method(target: Any, name: str) -> Any:
+    """A method; of a class what works on itself, where its objects have one of this name, too."""
+    own = getattr(type(target), name, None) if isinstance(target, type) else None
+    if own is None or name not in OF_CLASSES:
+        return getattr(target, name)
+    return types.MethodType(own, target)
 
 
 def _hash_of(value: Any) -> int | bool | None:
