@@ -1161,10 +1161,15 @@ class Work:
         return replace(run, status="failed", score=0.0, error="AssertionError", message=COUNTS)
 
     def _without_score(self, group: Group, run: TestRun) -> TestRun:
-        """A test whose last line is no number with the reference either counts as nbgrader does."""
+        """A test whose last line is no number with the reference either counts as nbgrader does.
+
+        Where it is one with the reference, the answer has failed.
+        """
         if self.own or not _is_no_number(run):
             return run
         reference = self._own_runs(group).get(run.test)
+        if reference is not None and reference.status == "passed":
+            return replace(run, status="failed", error="AssertionError", message=NO_POINTS)
         if reference is None or not _is_no_number(reference):
             return run
         points = float(self.notebook.cell(run.test).points)
@@ -1654,6 +1659,7 @@ TAMPERED = "its process was changed"
 NOT_THERE = "import sys\nsys.modules.update(dict.fromkeys({}))"
 NOT_PYTHONS = "def {}(*_, **__):\n    raise RuntimeError('this is not to be used')"
 IN_ALL = "the whole notebook took longer than it may; what was found by then counts"
+NO_POINTS = "The points of this test cannot be worked out from what your code gave."
 COUNTS = "Your code answers the same question differently when it is asked in another order."
 
 

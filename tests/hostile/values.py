@@ -179,6 +179,12 @@ FORGED = [
             "object-for-a-number",
             f"{{'r': ['H', {{{TOLD}, {SPECIAL}, 'plain': 'float', 'body': 0}}]}}",
         ),
+        (
+            "that-has-names-all-the-same",
+            f"{{'r': ['H', {{{TOLD}, {SPECIAL}, 'plain': 'float', 'body': 9.0, 'bare': True}}]}}",
+        ),
+        ("own-that-is-no-list", "{'r': 77, 'own': 5}"),
+        ("own-places-that-are-none", "{'r': 77, 'own': [[], -1, 'x', {}, 10**30, 0]}"),
         ("object-for-a-path", f"{{'r': ['H', {{{TOLD}, {SPECIAL}, 'plain': 'PosixPath'}}]}}"),
         (
             "memory-of-its-own-telling",
@@ -194,6 +200,15 @@ FORGED = [
         ),
     )
 ]
+ODD.append(
+    row(
+        "value-list-where-points-are-worked-out",
+        right(but=("share",)),
+        bodies(share="import numpy\nreturn numpy.array([0.25, 0.25])"),
+        expected="2/3/0/1/1/2",
+        says="cannot be worked out",
+    )
+)
 FINE.append(
     row(
         "value-number-with-a-method",
