@@ -410,7 +410,7 @@ def table_as_plain_attribute(self, encoding, dropout=0.0):
     "positional-encoding",
     id="PE48",
     target="PositionalEncoding.__init__",
-    fails=["positional-encoding-values"],
+    fails=["positional-encoding-module"],
     read="02_positional_encoding#pe-add",
 )
 def table_in_single_precision(self, encoding, dropout=0.0):

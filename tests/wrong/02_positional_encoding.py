@@ -49,11 +49,6 @@ def whole_tokens_dropped(self, encoding, dropout=0.0):
     self.dropout = nn.Dropout1d(dropout)
 
 
-@variant("learned-encoding", target="LearnedPositionalEncoding.forward")
-def rows_in_single_precision(self, x):
-    return x + next(self.parameters())[: x.shape[1]].float()
-
-
 @variant("relative-positions")
 def axes_of_length_1_vanish(n, m, max_distance):
     distance = (torch.arange(m) - torch.arange(n)[:, None]).squeeze()
