@@ -274,7 +274,8 @@ for shift, width, b in ((1, 6, 10000.0), (4, 8, 50.0)):
     assert_close(
         rows[:-shift] @ moved,
         rows[shift:],
-        "one and the same R takes every position p of the table to p + k",
+        "one and the same R takes every position p of the table to p + k, to all digits of float64",
+        atol=1e-10,
     )
 single = shift_matrix(2, 4)
 assert_dtype(single, torch.float32, "without a dtype argument the matrix is float32")
@@ -796,7 +797,9 @@ for shape, far, seed in (((2, 3, 4, 7), 2, 2), ((3, 2, 6, 5), 1, 3), ((1, 2, 3, 
     assert_close(
         relative_attention(q, k, v, keys, values),
         wanted,
-        "the output is the sum over j of w_ij (v_j + A_V), with scores q_i . (k_j + A_K) / sqrt(d_k)",
+        "the output is the sum over j of w_ij (v_j + A_V), with scores q_i . (k_j + A_K) / sqrt(d_k), "
+        "to all digits of float64",
+        atol=1e-10,
     )
 q, k, v, keys, values = draw(
     (2, 4, 6), (2, 6, 3), (2, 3, 5), (5, 6), (5, 5), seed=5, dtype=torch.float32

@@ -275,6 +275,23 @@ def repeated_single_steps(k, d_model, base=10000.0, *, dtype=torch.float32):
     return total
 
 
+@misconception(
+    "shift-matrix",
+    id="PE50",
+    fails=["shift-matrix-values"],
+    read="02_positional_encoding#pe-shift",
+)
+def rounded_on_the_way(k, d_model, base=10000.0, *, dtype=torch.float32):
+    """Your matrix is computed in float32 and converted at the end, when digits are lost already;
+    compute in the dtype that is asked for.
+    """
+    angle = k * base ** (-torch.arange(0, d_model, 2) / d_model)
+    matrix = torch.zeros(d_model, d_model)
+    for i, (c, s) in enumerate(zip(angle.cos(), angle.sin(), strict=True)):
+        matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.stack((c, -s, s, c)).reshape(2, 2)
+    return matrix.to(dtype)
+
+
 # 2.3 The module that adds positions
 
 
@@ -870,4 +887,24 @@ def hidden_scores_are_minus_10000(q, k, v, key_table, value_table, mask=None):
     if mask is not None:
         scores = scores.masked_fill(~mask, -1e4)
     weights = torch.softmax(scores, dim=-1)
+    return weights @ v + torch.einsum("...ij,ijd->...id", weights, value_table[index])
+
+
+@misconception(
+    "relative-attention",
+    id="PE51",
+    fails=["relative-attention-values"],
+    read="02_positional_encoding#pe-shaw",
+)
+def softmax_in_single_precision(q, k, v, key_table, value_table, mask=None):
+    """Your softmax is computed in float32, whatever the dtype of the inputs; in float64 half of the
+    digits are lost.
+    """
+    n, m, far = q.shape[-2], k.shape[-2], len(key_table) // 2
+    index = (torch.arange(m) - torch.arange(n)[:, None]).clamp(-far, far) + far
+    scores = q @ k.transpose(-2, -1) + torch.einsum("...id,ijd->...ij", q, key_table[index])
+    scores = scores / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(v.dtype)
     return weights @ v + torch.einsum("...ij,ijd->...id", weights, value_table[index])
