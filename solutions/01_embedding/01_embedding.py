@@ -553,8 +553,8 @@ assert_close(lengths, torch.tensor([1, 0, 1]), "valid_mask leaves the lengths as
 # Write the module `TokenEmbedding(vocab_size, d_model)`.
 #
 # * It has one parameter, `weight`, of shape (`vocab_size`, `d_model`): row $i$ is the vector of id
-#   $i$. Its entries start as independent draws from a normal distribution with mean 0 and standard deviation
-#   $1/\sqrt{d_{model}}$.
+#   $i$. Its entries start as independent draws from a normal distribution with mean 0 and standard
+#   deviation $1/\sqrt{d_{model}}$.
 # * `forward(ids)` takes ids of shape $(B, N)$ and returns
 #   $\sqrt{d_{model}}\; \text{weight}[\text{ids}]$, of shape $(B, N, d_{model})$ and with the dtype
 #   of `weight`.
