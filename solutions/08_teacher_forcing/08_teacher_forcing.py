@@ -369,10 +369,10 @@ assert_close(
 # The second cell makes the optimiser: `torch.optim.Adam` with $\beta_1 = 0.9$, $\beta_2 = 0.98$,
 # $\epsilon = 10^{-9}$ and no weight decay, and a scheduler. `rate` is any function from a step to
 # a learning rate, which may be 0. Update number $s$, counted from 1, must use exactly `rate(s)`,
-# when training calls `optimizer.step()` and then `scheduler.step()`, over and over. `torch.optim.lr_scheduler.LambdaLR`
-# does the work: it **multiplies** the optimiser's own `lr` by what your function returns, and it
-# calls that function with the number of times that the scheduler has stepped so far: 0 before the
-# first update.
+# when training calls `optimizer.step()` and then `scheduler.step()`, over and over.
+# `torch.optim.lr_scheduler.LambdaLR` does the work: it **multiplies** the optimiser's own `lr` by
+# what your function returns, and it calls that function with the number of times that the scheduler
+# has stepped so far: 0 before the first update.
 #
 # <details><summary>Hint 1: a question</summary>
 #
