@@ -553,8 +553,8 @@ assert_close(lengths, torch.tensor([1, 0, 1]), "valid_mask leaves the lengths as
 # Write the module `TokenEmbedding(vocab_size, d_model)`.
 #
 # * It has one parameter, `weight`, of shape (`vocab_size`, `d_model`): row $i$ is the vector of id
-#   $i$. Its entries start as draws from a normal distribution with mean 0 and standard deviation
-#   $1/\sqrt{d_{model}}$.
+#   $i$. Its entries start as independent draws from a normal distribution with mean 0 and standard
+#   deviation $1/\sqrt{d_{model}}$.
 # * `forward(ids)` takes ids of shape $(B, N)$ and returns
 #   $\sqrt{d_{model}}\; \text{weight}[\text{ids}]$, of shape $(B, N, d_{model})$ and with the dtype
 #   of `weight`.
@@ -647,6 +647,11 @@ assert ((spread > 0.05) & (spread < 0.15)).all(), (
     "every row and every column of weight starts as normal draws, the row of id 0 too\n"
     f"The deviations of yours run from {spread.min():.3g} to {spread.max():.3g}; expected about 0.1."
 )
+lengths = weight.norm(dim=1)
+assert lengths.std() > 0.01, (
+    "the entries of weight are drawn independently, so its rows differ in length\n"
+    f"Yours are {lengths.min():.4f} to {lengths.max():.4f} long."
+)
 assert not torch.equal(weight, TokenEmbedding(700, 100).weight), (
     "two embeddings that are made one after the other start with different numbers"
 )
@@ -738,8 +743,8 @@ assert_close(
 # Write `decode(ids, vocabulary)`. It returns one string, its words separated by single blanks.
 #
 # * Reading stops at the first `<eos>`; what comes after it does not count.
-# * `<bos>` and `<pad>` are left out. `<unk>` is kept, as the text `<unk>`: the reader should see
-#   that a word is missing.
+# * `<bos>` and `<pad>` are left out, and nothing else. `<unk>` is kept, as the text `<unk>`: the
+#   reader should see that a word is missing.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -799,10 +804,11 @@ assert sentence == "the <unk> sleeps", (
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-other = {"<pad>": 5, "<unk>": 2, "<bos>": 7, "<eos>": 0, "vois": 1, "je": 3, "chat": 4, "le": 6}
+other = {"<pad>": 5, "<unk>": 2, "<bos>": 7, "<eos>": 0, "vois": 1, "je": 3, "<b>": 4, "le": 6}
 sentence = decode([7, 3, 1, 6, 4, 0], other)
-assert sentence == "je vois le chat", (
-    f"another vocabulary gives other words: 'je vois le chat'\nYours reads {sentence!r}."
+assert sentence == "je vois le <b>", (
+    "another vocabulary gives other words, and only <bos> and <pad> are left out: "
+    f"'je vois le <b>'\nYours reads {sentence!r}."
 )
 sentence = decode([7, 2, 2, 0], other)
 assert sentence == "<unk> <unk>", (

@@ -602,3 +602,18 @@ def first_and_last_are_cut_off(ids: Sequence[int], vocabulary: dict[str, int]) -
     and an unfinished sentence has none. Go by the token instead."""
     tokens = {i: token for token, i in vocabulary.items()}
     return " ".join(tokens[i] for i in ids[1:-1])
+
+
+@misconception("decode", id="TOK51", fails=["decode-words"], read="01_embedding#special-tokens")
+def every_word_in_angle_brackets_left_out(ids, vocabulary):
+    """You leave out every token in angle brackets; only <bos> and <pad> are left out, and another
+    token may look like them.
+    """
+    tokens = {i: token for token, i in vocabulary.items()}
+    words = []
+    for i in ids:
+        if tokens[i] == "<eos>":
+            break
+        if tokens[i] == "<unk>" or not tokens[i].startswith("<"):
+            words.append(tokens[i])
+    return " ".join(words)

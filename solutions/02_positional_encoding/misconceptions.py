@@ -275,6 +275,23 @@ def repeated_single_steps(k, d_model, base=10000.0, *, dtype=torch.float32):
     return total
 
 
+@misconception(
+    "shift-matrix",
+    id="PE50",
+    fails=["shift-matrix-values"],
+    read="02_positional_encoding#pe-shift",
+)
+def rounded_on_the_way(k, d_model, base=10000.0, *, dtype=torch.float32):
+    """Your matrix is computed in float32 and converted at the end, when digits are lost already;
+    compute in the dtype that is asked for.
+    """
+    angle = k * base ** (-torch.arange(0, d_model, 2) / d_model)
+    matrix = torch.zeros(d_model, d_model)
+    for i, (c, s) in enumerate(zip(angle.cos(), angle.sin(), strict=True)):
+        matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.stack((c, -s, s, c)).reshape(2, 2)
+    return matrix.to(dtype)
+
+
 # 2.3 The module that adds positions
 
 

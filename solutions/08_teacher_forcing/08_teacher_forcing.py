@@ -36,6 +36,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    expect_no_error,
     visible_passed,
 )
 
@@ -367,11 +368,11 @@ assert_close(
 #
 # The second cell makes the optimiser: `torch.optim.Adam` with $\beta_1 = 0.9$, $\beta_2 = 0.98$,
 # $\epsilon = 10^{-9}$ and no weight decay, and a scheduler. `rate` is any function from a step to
-# a learning rate. Update number $s$, counted from 1, must use exactly `rate(s)`, when training calls
-# `optimizer.step()` and then `scheduler.step()`, over and over. `torch.optim.lr_scheduler.LambdaLR`
-# does the work: it **multiplies** the optimiser's own `lr` by what your function returns, and it
-# calls that function with the number of times that the scheduler has stepped so far: 0 before the
-# first update.
+# a learning rate, which may be 0. Update number $s$, counted from 1, must use exactly `rate(s)`,
+# when training calls `optimizer.step()` and then `scheduler.step()`, over and over.
+# `torch.optim.lr_scheduler.LambdaLR` does the work: it **multiplies** the optimiser's own `lr` by
+# what your function returns, and it calls that function with the number of times that the scheduler
+# has stepped so far: 0 before the first update.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -512,11 +513,12 @@ asked = []
 
 def rate_that_listens(step):
     asked.append(step)
-    return 0.01 * step**2
+    return 0.01 * (step**2 - 1)
 
 
 weight = nn.Parameter(draw((4,), seed=6))
-optimizer, scheduler = scheduled_adam([weight], rate_that_listens)
+with expect_no_error("rate may be any function, also one that is 0 at step 1"):
+    optimizer, scheduler = scheduled_adam([weight], rate_that_listens)
 for step in range(1, 3):
     before = weight.detach().clone()
     weight.grad = torch.full((4,), 2.0, dtype=torch.float64)
@@ -525,7 +527,7 @@ for step in range(1, 3):
     moved = before - weight.detach()  # with equal gradients, Adam's step is the rate itself
     assert_close(
         moved,
-        exact(0.01 * step**2).expand(4),
+        exact(0.01 * (step**2 - 1)).expand(4),
         f"update {step} should move by the rate of step {step}",
         atol=1e-6,
     )
@@ -543,8 +545,9 @@ assert min(asked) >= 1, "rate should never be asked for a step below 1"
 # are. Return the total norm **before** clipping, as a float.
 #
 # `parameters` may be any iterable, and a parameter's `.grad` may be None if the loss did not reach
-# it. (`nn.utils.clip_grad_norm_` does this, and `clip_grads_with_norm_` half of it: neither is
-# allowed here. Torch divides by the norm plus $10^{-6}$, so the tests allow that much.)
+# it; one gradient at least is there. (`nn.utils.clip_grad_norm_` does this, and
+# `clip_grads_with_norm_` half of it: neither is allowed here. Torch divides by the norm plus
+# $10^{-6}$, so the tests allow that much.)
 #
 # <details><summary>Hint 1: a question</summary>
 #

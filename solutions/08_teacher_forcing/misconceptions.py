@@ -480,6 +480,21 @@ def times_the_default(parameters, rate):
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: rate(done + 1))
 
 
+@misconception(
+    "scheduled-adam",
+    id="TRN42",
+    fails=["scheduled-adam-steps"],
+    read="08_teacher_forcing#tf-warm-up",
+)
+def divided_by_the_first_rate(parameters, rate):
+    """You give the optimiser rate(1) and divide by it again, and rate(1) may be 0; with lr=1 there
+    is nothing to divide.
+    """
+    optimizer = torch.optim.Adam(parameters, lr=rate(1), betas=(0.9, 0.98), eps=1e-9)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: rate(done + 1) / rate(1))
+    return optimizer, scheduler
+
+
 # 8.4 Clip the gradients
 
 

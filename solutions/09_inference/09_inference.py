@@ -933,8 +933,8 @@ assert_close(
 # $$p_i = \frac{e^{z_i / T}}{\sum_j e^{z_j / T}}$$
 #
 # with $z$ the row's logits. With `top_k`, only the `top_k` largest logits of each row take part, in the
-# sum too; a `top_k` above $V$ is as good as $V$. Temperature 0 means the limit: always the likeliest token.
-# Close to 0, $e^{z_i / T}$ is too large for a float, and the draw should still be right.
+# sum too (of several that tie for the last place, any or all may); a `top_k` above $V$ is as good as
+# $V$. Temperature 0 means the limit: always the likeliest token. Close to 0, $e^{z_i / T}$ is too large for a float, and the draw should still be right.
 # A negative temperature and a `top_k` below 1 raise a `ValueError` that names the argument.
 # Return the ids, shape $(B)$. All chance comes from `generator`, if there is one: `torch.multinomial`
 # takes a generator.
@@ -1055,7 +1055,11 @@ logits = draw((2, 7), seed=2)
 before = logits.clone()
 for top_k in (1, 3, 12):
     generator = torch.Generator().manual_seed(4)
+    state = torch.get_rng_state()
     ids = sample(logits.repeat(10_000, 1), 0.8, top_k, generator)
+    assert torch.equal(torch.get_rng_state(), state), (
+        "with top_k, too, all chance should come from the generator"
+    )
     for row in range(2):
         largest = logits[row].argsort(descending=True)[:top_k]
         wanted = torch.zeros(7).double()
@@ -1205,7 +1209,7 @@ for max_order in (2, 4):
         "sacrebleu says: counts of the whole corpus, then one geometric mean",
         atol=1e-3,
     )
-assert bleu([["The", "cat"]], [["the", "cat"]], 2) == 0, "tokens should be compared as they are"
+assert bleu([["The", "cat."]], [["the", "cat"]], 1) == 0, "tokens should be compared as they are"
 assert_raises(
     ValueError,
     lambda: bleu([["a"], ["b"]], [["a"]]),
@@ -1252,9 +1256,9 @@ assert bleu([list("abc")], [list("abc")]) == 0, (
 )
 assert bleu([[]], [["a"]]) == 0, "an empty translation should have 0, and no error"
 assert_close(
-    float(bleu([["a"], list("abcd")], [["a"], list("abcd")], 2)),
+    float(bleu([["a"], list("abcd")], [["a"], list("abcd")], 3)),
     100.0,
-    "a translation of one word has no pair: it should add none to the number of pairs",
+    "a translation of one word has no pair and no triple: it should change neither number",
     atol=1e-3,
 )
 ### END HIDDEN TESTS

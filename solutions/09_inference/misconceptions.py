@@ -1157,7 +1157,7 @@ def hidden_logits_are_zero(logits, temperature=1.0, top_k=None, generator=None):
 @misconception(
     "sample",
     id="INF43",
-    fails=["sample-temperature"],
+    fails=["sample-temperature", "sample-top-k"],
     read="09_inference#temperature",
 )
 def generator_ignored(logits, temperature=1.0, top_k=None, generator=None):
@@ -1466,6 +1466,32 @@ def tokens_glued_with_blanks(hypotheses, references, max_order=4):
             theirs = Counter(" ".join(wanted[i : i + n]) for i in range(len(wanted) - n + 1))
             matches[n - 1] += (ours & theirs).total()
             totals[n - 1] += ours.total()
+    if not all(matches):
+        return 0.0
+    mean = math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / max_order)
+    ratio = sum(map(len, references)) / sum(map(len, hypotheses))
+    return 100 * mean * min(1.0, math.exp(1 - ratio))
+
+
+@misconception(
+    "bleu",
+    id="INF57",
+    fails=["bleu-clipping"],
+    read="09_inference#bleu",
+)
+def negative_number_of_ngrams(hypotheses, references, max_order=4):
+    """You count len - n + 1 n-grams in every translation; where it is shorter than n - 1 that is
+    below 0, and takes away from the others. Stop at 0.
+    """
+    if len(hypotheses) != len(references):
+        raise ValueError("there must be as many references as hypotheses")
+    matches, totals = [0] * max_order, [0] * max_order
+    for written, wanted in zip(hypotheses, references, strict=True):
+        for n in range(1, max_order + 1):
+            ours = Counter(tuple(written[i : i + n]) for i in range(len(written) - n + 1))
+            theirs = Counter(tuple(wanted[i : i + n]) for i in range(len(wanted) - n + 1))
+            matches[n - 1] += (ours & theirs).total()
+            totals[n - 1] += len(written) - n + 1
     if not all(matches):
         return 0.0
     mean = math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / max_order)

@@ -455,7 +455,8 @@ assert_close(
 #
 # **Objective.** Draw the numbers that a model starts from, and leave the rest as it is.
 #
-# `initialise(model)` gets any `nn.Module`, changes it in place, and returns nothing:
+# `initialise(model)` gets any `nn.Module`, changes it in place, at every call with new numbers (the
+# seed is the caller's), and returns nothing:
 #
 # - the `weight` $(V, d_\text{model})$ of every `TokenEmbedding` (ask with `isinstance`): normal, mean 0,
 #   standard deviation $1 / \sqrt{d_\text{model}}$;
@@ -588,7 +589,9 @@ assert generator.weight is embedding.weight, "what was shared should be shared a
 assert_close(embedding.weight.std().item(), 0.25, "a shared matrix is the embedding's", atol=0.02)
 visible_passed()
 ### BEGIN HIDDEN TESTS
+first = shared.detach().clone()
 initialise(nn.ModuleList([generator, embedding]))
+assert not torch.equal(shared, first), "a second call should draw new numbers: set no seed here"
 assert_close(
     generator.weight.std().item(),
     0.25,
@@ -824,8 +827,9 @@ model = nn.Linear(3, 2)
 model.load_state_dict(average_checkpoints([model.state_dict(), model.state_dict()]))
 for wrong, what in (
     ([], "an empty list"),
-    ([{"a": torch.ones(2)}, {"b": torch.ones(2)}], "as many names, but others"),
+    ([{"a": torch.ones(2)}, {"b": torch.ones(2)}, {"a": torch.ones(2)}], "others in the middle"),
     ([{**checkpoints[1], "more": torch.ones(2)}, checkpoints[0]], "a name missing in the last"),
+    ([checkpoints[0], {**checkpoints[1], "more": torch.ones(2)}], "a name more in the last"),
 ):
     assert_raises(
         ValueError, lambda wrong=wrong: average_checkpoints(wrong), f"{what}: raise a ValueError"
@@ -878,7 +882,8 @@ for number in (1, 3):
 # 3. leaves in `.grad` the gradient of the **mean cross-entropy over all labels of all micro-batches
 #    that are not padding**, and returns that mean as a float.
 #
-# Micro-batches differ in size and in padding. No optimiser step is taken here.
+# Micro-batches differ in size and in padding; each has a label that is not padding. The model stays
+# in the mode it is in, training or evaluation. No optimiser step is taken here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -979,14 +984,16 @@ visible_passed()
 
 
 class Watched(Toy):
-    """Notes at each call how many backward passes there have been."""
+    """Notes at each call how many backward passes there have been, and if any was in evaluation."""
 
     seen: list[int]
     passed: int
+    evaluated: bool = False
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """As in Toy."""
         self.seen.append(self.passed)
+        self.evaluated |= not self.training
         logits = super().forward(source, target)
         logits.register_hook(self.count)
         return logits
@@ -1009,6 +1016,7 @@ model.seen, model.passed = [], 0
 parts = [(source[:1], target[:1]), (source[1:3], target[1:3, :3]), (source[3:], target[3:])]
 mean = accumulate_gradients(model, parts, 5)
 assert model.seen == [0, 1, 2], "backward should be called before the next micro-batch is fed in"
+assert model.training and not model.evaluated, "a model in training mode should stay in it"
 assert len(parts) == 3, "accumulate_gradients should leave the list of micro-batches unchanged"
 assert_close(float(mean), loss.item(), "pad_id=5, three micro-batches: the mean loss is wrong")
 for name, parameter in model.named_parameters():

@@ -1025,3 +1025,66 @@ def padding_counted(model, micro_batches, pad_id):
         (loss / total).backward()
         mean += loss.item() / total
     return mean
+
+
+@misconception(
+    "initialise",
+    id="TRN8f",
+    fails=["initialise-tied"],
+    read="10_full_model#first-numbers",
+)
+def seeded_inside(model):
+    """You set torch's seed inside: every call draws the same numbers. The seed is the caller's."""
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        if parameter.dim() == 2:
+            nn.init.xavier_uniform_(parameter)
+    for module in model.modules():
+        if isinstance(module, TokenEmbedding):
+            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
+
+
+@misconception(
+    "average-checkpoints",
+    id="TRN16h",
+    fails=["average-checkpoints-values"],
+    read="10_full_model#averaging",
+)
+def names_of_the_first_only(checkpoints):
+    """You only look whether each checkpoint has the first one's names; a later one may have names
+    that the first has not.
+    """
+    if not checkpoints:
+        raise ValueError("there is no checkpoint to average")
+    first, last = checkpoints[0], checkpoints[-1]
+    if any(name not in checkpoint for checkpoint in checkpoints for name in first):
+        raise ValueError("a checkpoint lacks a name")
+    return {
+        name: torch.stack([c[name] for c in checkpoints]).mean(0)
+        if tensor.is_floating_point()
+        else last[name].clone()
+        for name, tensor in first.items()
+    }
+
+
+@misconception(
+    "accumulate-gradients",
+    id="TRN41",
+    fails=["accumulate-gradients-ragged"],
+    read="08_teacher_forcing#tf-pieces",
+)
+def model_in_evaluation_mode(model, micro_batches, pad_id):
+    """You put the model in evaluation mode; gradients are for training, with its dropout. Leave the
+    mode to the caller.
+    """
+    model.zero_grad()
+    model.eval()
+    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
+    mean = 0.0
+    for source, target in micro_batches:
+        logits = model(source, target[:, :-1]).flatten(0, 1)
+        labels = target[:, 1:].flatten()
+        loss = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum") / total
+        loss.backward()
+        mean += loss.item()
+    return mean

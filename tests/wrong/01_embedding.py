@@ -73,3 +73,11 @@ def bos_left_out_in_front_only(ids, vocabulary):
         if tokens[i] != "<pad>" and (words or tokens[i] != "<bos>"):
             words.append(tokens[i])
     return " ".join(words)
+
+
+@variant("token-embedding", target="TokenEmbedding.__init__")
+def rows_of_length_1(self, vocab_size, d_model):
+    super(type(self), self).__init__()
+    self.d_model = d_model
+    rows = torch.randn(vocab_size, d_model)
+    self.weight = nn.Parameter(nn.functional.normalize(rows, dim=-1))

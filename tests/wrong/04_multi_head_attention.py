@@ -21,6 +21,15 @@ def axis_of_the_heads_always_second(self, query, key, value, mask=None):
 
 
 @variant("multi-head", target="MultiHeadAttention.forward")
+def axis_of_the_heads_by_the_masks_length(self, query, key, value, mask=None):
+    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    if mask is not None and len(mask) == len(query):
+        mask = mask.unsqueeze(1)
+    heads, weights = scaled_dot_product_attention(q, k, v, mask)
+    return self.w_o(self.merge(heads)), weights
+
+
+@variant("multi-head", target="MultiHeadAttention.forward")
 def hidden_scores_are_minus_10000(self, query, key, value, mask=None):
     q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5

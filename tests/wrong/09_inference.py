@@ -156,3 +156,36 @@ def temperature_never_below_a_tenth(logits, temperature=1.0, top_k=None, generat
     kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
     chances = (kept / max(temperature, 0.1)).softmax(-1)
     return ids.gather(-1, torch.multinomial(chances, 1, generator=generator)).squeeze(-1)
+
+
+@variant("bleu")
+def punctuation_stripped(hypotheses, references, max_order=4):
+    if len(hypotheses) != len(references):
+        raise ValueError("there must be as many references as hypotheses")
+    matches, totals = [0] * max_order, [0] * max_order
+    for pair in zip(hypotheses, references, strict=True):
+        written, wanted = ([token.strip(".,!?") for token in tokens] for tokens in pair)
+        for n in range(1, max_order + 1):
+            ours = Counter(tuple(written[i : i + n]) for i in range(len(written) - n + 1))
+            theirs = Counter(tuple(wanted[i : i + n]) for i in range(len(wanted) - n + 1))
+            matches[n - 1] += (ours & theirs).total()
+            totals[n - 1] += ours.total()
+    if not all(matches):
+        return 0.0
+    logs = [math.log(match / total) for match, total in zip(matches, totals, strict=True)]
+    ratio = sum(map(len, references)) / sum(map(len, hypotheses))
+    return 100 * math.exp(min(0.0, 1 - ratio) + sum(logs) / max_order)
+
+
+@variant("sample")
+def generator_forgotten_with_top_k(logits, temperature=1.0, top_k=None, generator=None):
+    if temperature < 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature must not be negative, top_k at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    if top_k is None:
+        chances = (logits / temperature).softmax(-1)
+        return torch.multinomial(chances, 1, generator=generator).squeeze(-1)
+    kept, ids = logits.topk(min(top_k, logits.shape[-1]))
+    drawn = torch.multinomial((kept / temperature).softmax(-1), 1)
+    return ids.gather(-1, drawn).squeeze(-1)

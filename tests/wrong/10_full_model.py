@@ -134,3 +134,15 @@ def clipped_at_ten(model, micro_batches, pad_id):
         nn.utils.clip_grad_norm_(model.parameters(), 10.0)
         mean += loss.item()
     return mean
+
+
+@variant("average-checkpoints")
+def first_and_last_compared(checkpoints):
+    if not checkpoints or checkpoints[0].keys() != checkpoints[-1].keys():
+        raise ValueError("no checkpoint, or other names")
+    return {
+        name: torch.stack([c[name] for c in checkpoints]).mean(0)
+        if tensor.is_floating_point()
+        else tensor.clone()
+        for name, tensor in checkpoints[-1].items()
+    }
