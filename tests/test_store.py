@@ -327,18 +327,6 @@ def test_files_lie_in_folders_of_the_students_own_name(
         assert not re.search("[\x00-\x08\x1b\x9b\u202e]", text)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "year"),
-    [
-        (2.0**41, 9000),
-        (1e300, 9000),
-        (float("inf"), 9000),
-        (-1e18, 1900),
-        (float("-inf"), 1900),
-        (0.0, 1970),
-        (253402300799.9, 9000),
-    ],
-)
 def secrets_of(taught: Class, *students: str) -> list[str]:
     """What lies beside the pages of these, the same in both folders."""
     paths = [Path(student, NAME, "submission_secret.txt") for student in students]
@@ -384,6 +372,18 @@ def test_a_secret_of_two_students_is_nobodys(taught: Class, assignment: Assignme
         assert secrets_of(taught, "ada") == [own]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "year"),
+    [
+        (2.0**41, 9000),
+        (1e300, 9000),
+        (float("inf"), 9000),
+        (-1e18, 1900),
+        (float("-inf"), 1900),
+        (0.0, 1970),
+        (253402300799.9, 9000),
+    ],
+)
 def test_a_time_beyond_the_calendar_is_its_end(
     taught: Class, store: Store, assignment: Assignment, seconds: float, year: int
 ):
