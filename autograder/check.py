@@ -73,6 +73,7 @@ class Outcome:
     value: float | None = None  # of its last line, if that is a number
     message: str = ""
     raised: Raised | None = None
+    is_stub: bool = False  # it ended at a `raise NotImplementedError` of a cell's own
 
 
 def run(path: Path, seconds: float = SECONDS) -> int:
@@ -155,8 +156,7 @@ def judge(
     untouched = False  # whether the answer above still stops as it was handed out
     for cell in cells:
         if cell.kind == "solution":
-            raised = outcomes[cell.name].raised
-            untouched = raised is not None and raised.type_name == "NotImplementedError"
+            untouched = outcomes[cell.name].is_stub
         elif cell.kind == "test":
             run = _test_run(cell, outcomes[cell.name], answers, untouched)
             if cell.name in broken:
@@ -285,6 +285,8 @@ class _Python:
             status = self._process.wait(5)
         except subprocess.TimeoutExpired:
             return ""
+        if status == runner.CLOSED:
+            return "it closed files that it did not open."
         return f"it was ended by signal {-status}." if status < 0 else f"it left with {status}."
 
 
@@ -307,7 +309,8 @@ def _outcome(cell: Cell, answer: bytes) -> Outcome:
         return Outcome("passed", said["value"])
     raised = Raised(said["type"], said["message"], said["line"], said["cell"], tuple(said["bases"]))
     failed = raised.type_name == "AssertionError" and raised.cell == cell.name
-    return Outcome("failed" if failed else "error", message=raised.message, raised=raised)
+    is_stub = raised.type_name == "NotImplementedError" and said["own"]
+    return Outcome("failed" if failed else "error", None, raised.message, raised, is_stub)
 
 
 def _test_run(cell: Cell, outcome: Outcome, answers: dict[str, str], untouched: bool) -> TestRun:
@@ -317,7 +320,7 @@ def _test_run(cell: Cell, outcome: Outcome, answers: dict[str, str], untouched: 
     status = outcome.status
     error = raised.type_name if raised else ""
     missing = raised is not None and error == "NameError" and raised.cell == cell.name
-    if missing or (theirs is not None and theirs.type_name == "NotImplementedError"):
+    if missing or (theirs is not None and outcome.is_stub):
         status = "unanswered"
     score = 0.0
     if status == "passed":
@@ -383,7 +386,7 @@ def _trouble(question: Question, outcomes: dict[str, Outcome]) -> Iterable[str]:
         elif outcome.raised is None:
             what = "did not finish" if outcome.status == "timeout" else "ended Python"
             yield f"The cell {cell.name} {what}: {outcome.message} It was left out."
-        elif outcome.raised.type_name != "NotImplementedError":  # that one is not answered yet
+        elif not outcome.is_stub:  # that one is not answered yet
             yield _stopped(cell, outcome.raised)
 
 

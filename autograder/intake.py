@@ -249,8 +249,9 @@ def _absent(box: _Box, name: str, several: list[str]) -> str:
     if name in box.special:
         return f"{name} is {box.special[name]}"
     top = sorted({other.partition("/")[0] for other in (*box.names, *box.special)})
-    found = f"found {', '.join(map(shown, top[:10]))}" if top else "the folder is empty"
-    return f"no file named {name} was submitted ({found})"
+    found = [f"found {', '.join(map(shown, top[:10]))}"] if top else []
+    found += [box.parcel.unseen] if box.parcel.unseen else []
+    return f"no file named {name} was submitted ({'; '.join(found) or 'the folder is empty'})"
 
 
 def _matching(

@@ -54,6 +54,7 @@ class Graded:
 class _Line:
     key: str
     offset: int  # where the "graded" line begins
+    secret: str = ""
     stored: bool = False
 
 
@@ -147,6 +148,14 @@ def results(taught: "Class") -> Iterator[Graded]:
         for line in sorted(_read_index(file).values(), key=lambda line: line.offset):
             file.seek(line.offset)
             yield _of_line(file.readline())
+
+
+def secrets(taught: "Class") -> dict[Who, tuple[str, str]]:
+    """The secret and the key of every submission graded so far, by student and assignment."""
+    if not taught.journal.is_file():
+        return {}
+    with taught.journal.open("rb") as file:
+        return {who: (line.secret, line.key) for who, line in _read_index(file).items()}
 
 
 def bounded(graded: Graded) -> Graded:
@@ -310,8 +319,8 @@ def _note(index: dict[Who, _Line], text: bytes, offset: int) -> None:
     try:
         content = _json(text)
         if "graded" in content:
-            result = _graded(content["graded"]).result
-            index[_who(result)] = _Line(result.key, offset)
+            graded = _graded(content["graded"])
+            index[_who(graded.result)] = _Line(graded.result.key, offset, graded.secret)
         elif "stored" in content:
             student, assignment, key = content["stored"]
             line = index.get((student, assignment))

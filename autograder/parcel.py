@@ -62,6 +62,7 @@ class Parcel:
     refused: Mapping[str, str] = field(default_factory=dict)  # of these, why they were not taken
     special: Mapping[str, str] = field(default_factory=dict)  # what is no plain file, and its kind
     collected: float | None = None  # when it came to lie here, or as `trust_timestamp` says
+    unseen: str = ""  # of folders into which nobody looked, the first and why
     reason: str = ""  # why there is nothing at all
     note: str = ""  # where it was found, if not where it should have been
     secret: str = ""  # by which its student fetches the feedback; no worker gets to see it
@@ -71,6 +72,7 @@ class Parcel:
         found = hashlib.sha256(digest.encode())
         said = self.refused, self.special, self.reason, self.note
         said += (self.secret,) if self.secret else ()
+        said += ({"unseen": self.unseen},) if self.unseen else ()
         found.update(json.dumps(said, sort_keys=True).encode())
         for name, content in sorted(self.files.items()):
             found.update(json.dumps([name, len(content)]).encode() + content)
@@ -85,6 +87,7 @@ class Parcel:
                 "refused": dict(self.refused),
                 "special": dict(self.special),
                 "collected": self.collected,
+                "unseen": self.unseen,
                 "reason": self.reason,
                 "note": self.note,
             }
@@ -126,6 +129,7 @@ class _Taker:
         self.special: dict[str, str] = {}
         self.times: dict[str, float] = {}
         self.looked_at = 0
+        self.unseen = ""
 
     def parcel(self) -> Parcel:
         """What is there."""
@@ -146,6 +150,7 @@ class _Taker:
             refused=refused,
             special=self.special,
             collected=self._collected(files),
+            unseen=self.unseen,
             note=self.place.note,
             secret=self._secret(),
         )
@@ -250,8 +255,13 @@ class _Taker:
             self.special[name] = _kind_of(status.st_mode)
         elif last.endswith(".ipynb"):
             self.special[name] = "a folder"
-        elif depth < MAX_DEPTH and last not in NOT_EXTRA and len(self.folders) < MAX_FOLDERS:
+        elif last in NOT_EXTRA:
+            return
+        elif depth < MAX_DEPTH and len(self.folders) < MAX_FOLDERS:
             yield from self._folder(name + "/", depth + 1)
+        elif not self.unseen:
+            why = "lies too deep" if depth >= MAX_DEPTH else "is one of too many"
+            self.unseen = f"the folder {shown(name)} {why} to be looked into"
 
     def _folder(self, name: str, depth: int) -> Iterator[str]:
         above, last = self._split(name.rstrip("/"))

@@ -21,11 +21,15 @@ from autograder.parcel import MAX_DEPTH as PARCEL_DEPTH
 from autograder.parcel import NOT_EXTRA, Place
 
 MOST = 500  # entries of one folder that are looked at
+MOST_IN_ALL = 5000  # of a folder with all that lies in it
+DEEPEST = 20  # folders below a student's in which work is looked for, to name it
 ALIKE = 0.8  # how near a misspelt name has to be
 COPY = re.compile(r"([ _-]*\(\d+\)|[ _-]+(copy|kopie|final|done|solved)\d*)+$", re.IGNORECASE)
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)
 NOTHING = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)  # there is nothing of that name
-HIDDEN = (*NOT_EXTRA, "__MACOSX")
+ARCHIVE = r"\.(zip|rar|7z|tar(\.\w+)?|tgz|tbz2?|txz)$"
+WORK = re.compile(rf"{NOTEBOOK.pattern}|{ARCHIVE}", re.IGNORECASE)
+HIDDEN = (*NOT_EXTRA, "__MACOSX", ".git")
 SYSTEMS = ("Thumbs.db", "desktop.ini")  # files that a system puts anywhere
 
 
@@ -89,7 +93,9 @@ class Places:
         if not others or _kind(true) != "folder":
             return bool(_kind(true))
         wanted = (true / f"{name}.ipynb" for name in self.notebooks[assignment])
-        return any(os.path.lexists(path) for path in wanted) or _holds_notebook(true, PARCEL_DEPTH)
+        if any(os.path.lexists(path) for path in wanted):
+            return True
+        return _holds(true, PARCEL_DEPTH, NOTEBOOK)
 
     def _are_parts(self, assignment: str, found: Sequence[tuple[str, bool]]) -> bool:
         """Whether these are notebooks, each another one of the assignment's."""
@@ -119,9 +125,9 @@ class Places:
             if _is_students(name, kind):
                 continue
             if kind == "folder":
-                if name not in HIDDEN and _holds_notebook(self.submitted / name, PARCEL_DEPTH):
+                if name not in HIDDEN and _holds(self.submitted / name, DEEPEST, NOTEBOOK):
                     yield f"{shown(name)} is no student's folder: its name begins with a dot"
-            elif _may_hold_work(name) or not (name.startswith(".") or name in SYSTEMS):
+            elif WORK.search(name) or not (name.startswith(".") or name in SYSTEMS):
                 yield f"{shown(name)} lies in no student's folder"
 
     def _strays_of(self, student: str) -> Iterator[str]:
@@ -138,27 +144,24 @@ class Places:
         for name, is_folder in _entries(folder):
             if name in claimed or name in self.notebooks or name in HIDDEN:
                 continue
-            if _may_hold_work(name) if not is_folder else self._holds(student, name):
+            if _holds(folder / name, DEEPEST) if is_folder else WORK.search(name):
                 yield f"{shown(student)}/{shown(name)} belongs to no assignment"
 
     def _of_student(self, student: str) -> dict[str, list[tuple[str, bool]]]:
         """Assignment -> entries of a student's folder that are meant for it, and if folders."""
         if student not in self._meant:
             meant: dict[str, list[tuple[str, bool]]] = {}
+            deeper: dict[str, list[tuple[str, bool]]] = {}  # counts where nothing is nearer
             for name, is_folder in _entries(self.submitted / student):
-                assignment = self._assignment(name, is_folder)
-                if assignment and (not is_folder or self._holds(student, name)):
+                if not (assignment := self._assignment(name, is_folder)):
+                    continue
+                folder = self.submitted / student / name
+                if not is_folder or _holds(folder, 0):
                     meant.setdefault(assignment, []).append((name, is_folder))
-            self._meant = {student: meant}  # they are asked for one student after another
+                elif _holds(folder, DEEPEST):
+                    deeper.setdefault(assignment, []).append((name, is_folder))
+            self._meant = {student: deeper | meant}  # they are asked for one after another
         return self._meant[student]
-
-    def _holds(self, student: str, name: str) -> bool:
-        """Whether a folder of a student's holds a notebook, or may, as it cannot be read."""
-        try:
-            inside = _entries(self.submitted / student / name)
-        except OSError:
-            return True
-        return any(not is_folder and _may_hold_work(entry) for entry, is_folder in inside)
 
     def _assignment(self, name: str, is_folder: bool) -> str:
         """The assignment that a name is meant for; empty if it is none or one of the true names."""
@@ -257,17 +260,19 @@ def _unread(error: OSError) -> str:
     return f"the folder cannot be read ({error.strerror})"
 
 
-def _holds_notebook(folder: Path, depth: int) -> bool:
-    """Whether there is a notebook as deep in a folder as work is looked for, or may be."""
-    try:
-        entries = [(name, is_folder) for name, is_folder in _entries(folder) if name not in HIDDEN]
-    except OSError:
-        return True
-    if any(not is_folder and NOTEBOOK.search(name) for name, is_folder in entries):
-        return True
-    inner = [name for name, is_folder in entries if is_folder and depth]
-    return any(_holds_notebook(folder / name, depth - 1) for name in inner)
-
-
-def _may_hold_work(name: str) -> bool:
-    return bool(NOTEBOOK.search(name)) or name.lower().endswith(".zip")
+def _holds(folder: Path, depth: int, wanted: re.Pattern[str] = WORK) -> bool:
+    """Whether such a file lies in a folder, so deep at most; or may, as not all can be read."""
+    level, left = [folder], MOST_IN_ALL
+    for _ in range(depth + 1):
+        inner: list[Path] = []
+        for one in level:
+            try:
+                entries = _entries(one)
+            except OSError:
+                return True
+            left -= len(entries)
+            if left < 0 or any(wanted.search(name) for name, is_folder in entries if not is_folder):
+                return True
+            inner += [one / name for name, is_folder in entries if is_folder if name not in HIDDEN]
+        level = inner
+    return False

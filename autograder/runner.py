@@ -10,9 +10,9 @@ import builtins
 import importlib.util
 import inspect
 import io
-import json
 import os
 import sys
+from json import dumps, loads  # by these names no cell can take them away
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -21,6 +21,8 @@ LONGEST = 4000  # characters of a message
 NO_INPUT = "input() waits for a person, and nobody is there when a notebook is graded; remove it"
 
 NO_EXIT = "exit() ends Python; remove it"
+CLOSED = 76  # the status of a Python whose cell closed the pipes to the other side
+_end, _status = os._exit, os.fstat
 
 
 class _Nowhere(io.TextIOWrapper):
@@ -44,10 +46,15 @@ def serve() -> None:
     run = _shell() or _plain()
     run("pass", "<cell first>")  # what is imported for it is Python's own, as in a notebook, and
     sys.path.insert(0, "")  # modules beside the notebook can be imported from here on
-    _say(answers, {"ready": True})
-    for line in asks:
-        asked = json.loads(line)
-        _say(answers, _run(run, asked["name"], asked["source"]))
+    try:
+        _say(answers, {"ready": True})
+        for line in asks:
+            asked = loads(line)
+            answer = _run(run, asked["name"], asked["source"])
+            _status(asks.fileno())  # is it still open? The next cell is not to blame if not
+            _say(answers, answer)
+    except OSError:
+        _end(CLOSED)
 
 
 def _own_channels() -> tuple[Any, Any]:
@@ -61,7 +68,7 @@ def _own_channels() -> tuple[Any, Any]:
 
 
 def _say(answers: Any, content: dict[str, Any]) -> None:
-    answers.write(json.dumps(content).encode() + b"\n")
+    answers.write(dumps(content).encode() + b"\n")
     answers.flush()
 
 
@@ -82,8 +89,17 @@ def _run(run: Any, name: str, source: str) -> dict[str, Any]:
         value, error = None, broken
     if error is not None:
         return {"ok": False, **_described(error, f"<cell {name}>")}
-    points = None if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
-    return {"ok": True, "value": points}
+    return {"ok": True, "value": _number(value)}
+
+
+def _number(value: Any) -> float | None:
+    """The value of a cell's last line as points; None if it is no number that can be some."""
+    try:  # by its base: what a class of the cell's own says of itself does not matter
+        if isinstance(value, bool):
+            return None
+        return float.__float__(value) if isinstance(value, float) else int.__float__(value)
+    except Exception:  # noqa: BLE001  (it is none, or has more digits than fit)
+        return None
 
 
 def _described(error: BaseException, where: str) -> dict[str, Any]:
@@ -91,7 +107,7 @@ def _described(error: BaseException, where: str) -> dict[str, Any]:
         message = str(error)
     except BaseException:  # noqa: BLE001  (the student's own class may do anything)
         message = ""
-    line, cell = _last_cell(error.__traceback__)
+    line, cell, is_own = _last_cell(error.__traceback__)
     if isinstance(error, SyntaxError) and not cell:
         line, cell, message = error.lineno or 0, where, error.msg or message
     return {
@@ -100,18 +116,20 @@ def _described(error: BaseException, where: str) -> dict[str, Any]:
         "bases": [base.__name__ for base in type(error).__mro__[1:-1]],
         "line": line,
         "cell": cell.removeprefix("<cell ").removesuffix(">"),
+        "own": is_own,
     }
 
 
-def _last_cell(trace: TracebackType | None) -> tuple[int, str]:
-    """The innermost line of a cell that an exception passed through."""
-    line, cell = 0, ""
+def _last_cell(trace: TracebackType | None) -> tuple[int, str, bool]:
+    """The innermost line of a cell that an exception passed through, and if it arose there."""
+    line, cell, is_own = 0, "", False
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if name.startswith("<cell "):
+        is_own = name.startswith("<cell ")
+        if is_own:
             line, cell = trace.tb_lineno, name
         trace = trace.tb_next
-    return line, cell
+    return line, cell, is_own
 
 
 def _shell() -> Any:
@@ -125,6 +143,7 @@ def _shell() -> Any:
     config.HistoryManager.enabled = False
     shell: Any = InteractiveShell.instance(config=config)
     shell.ask_exit = _no_exit
+    shell.enable_gui = lambda *_, **__: None  # this shell has no windows to wait for
     shell.showtraceback = shell.showsyntaxerror = lambda *_, **__: None
 
     def run(source: str, where: str) -> tuple[Any, BaseException | None]:

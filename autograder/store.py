@@ -33,6 +33,7 @@ from autograder.pages import made_of, stamped
 from autograder.rebuild import checksum, rebuild
 from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late
+from autograder.secret import Secrets, made_up
 
 with without_extensions():
     from nbgrader import api
@@ -46,6 +47,7 @@ NO_RESPONSE = "No response."  # nbgrader's words
 # Times that every database, time zone and extension can take; what is beyond them counts as them.
 EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1900, 9000))
 
+SECRET = "submission_secret.txt"
 NEAR = 1e-6  # sums of the same scores may differ by so much
 NO_MARKS: Mapping[str, Marks] = {}  # before there is a gradebook
 
@@ -91,7 +93,6 @@ class Store:
             pages: whether to write the graded notebooks and feedback pages too.
         """
         self._taught = taught
-        self._pages = pages
         if pages:
             from autograder import feedback
 
@@ -100,7 +101,8 @@ class Store:
         self._book = open_book(taught)
         if self._book.engine.dialect.name == "sqlite":
             event.listen(self._book.engine, "connect", _write_ahead)
-        self.troubles: list[str] = []  # what could not be written of single submissions
+        self._secrets = Secrets(taught) if pages else None
+        self._troubles: list[str] = []
         self._known: dict[tuple[str, str], _Known] = {}  # by names of assignment and notebook
         self._ids: dict[str, str] = {}  # of assignments, by name
 
@@ -113,6 +115,11 @@ class Store:
     def close(self) -> None:
         """Close the gradebook."""
         self._book.close()
+
+    @property
+    def troubles(self) -> list[str]:
+        """What could not be written of single submissions."""
+        return [*self._troubles, *(self._secrets.sentences() if self._secrets else ())]
 
     def enter(self, assignment: Assignment) -> None:
         """Make the gradebook know the assignment's cells as they are today.
@@ -145,9 +152,13 @@ class Store:
             raise
         except Exception as error:  # noqa: BLE001 - no submission may keep the others waiting
             self._give_up(graded, assignment, error)
-        if self._pages:
+        if self._secrets:
             with self._writing_files(graded):
-                write_files(self._taught, graded, assignment, marks)
+                others = self._secrets.take(graded)
+                own = replace(graded, secret=self._secrets.own(graded))
+                write_files(self._taught, own, assignment, marks)
+                for who, secret in others.items():
+                    _mend_exchange(self._taught, who, {SECRET: secret})
 
     def refresh(self, assignments: Mapping[str, Assignment], results: Iterable[Graded]) -> None:
         """See that lateness costs what it costs today, and that pages say what the gradebook says.
@@ -173,9 +184,11 @@ class Store:
                 for name, marks in today.items()
                 if abs(marks.points.lost - before[name].points.lost) > NEAR
             ]
-            if self._pages and today:
+            if self._secrets and today:
                 with self._writing_files(graded):
-                    write_pages(self._taught, graded, assignment, today, changed_only=True)
+                    self._secrets.take(graded)
+                    own = replace(graded, secret=self._secrets.own(graded))
+                    write_pages(self._taught, own, assignment, today, changed_only=True)
         with self._writing() as db:
             _update(db, SUBMITTED, changed)
 
@@ -214,7 +227,7 @@ class Store:
     def _tell(self, graded: Graded, what: str, error: Exception) -> None:
         result = graded.result
         why = str(error).partition("\n")[0][:200]
-        self.troubles.append(
+        self._troubles.append(
             f"{readable(plain(result.student))}, {result.assignment}: {what} ({why})."
         )
 
@@ -365,14 +378,12 @@ def write_files(
 def _for_the_exchange(graded: Graded) -> dict[str, str]:
     """What `nbgrader release_feedback` wants beside each page: when it was handed in, and a secret.
 
-    By the secret a page is published under a name that its student alone knows. Who handed in none
-    gets one that nobody knows, lest nobody's feedback be released.
+    By the secret a page is published under a name that its student alone knows (`secret.py`).
     """
     when = None if graded.collected is None else moment(graded.collected)
-    unknown = hashlib.sha512(f"no secret: {graded.result.key}".encode()).hexdigest()
     return {
         "timestamp.txt": f"{when} UTC\n" if when else "",
-        "submission_secret.txt": graded.secret or unknown,
+        SECRET: graded.secret or made_up(graded.result.key),
     }
 
 
@@ -396,12 +407,23 @@ def write_pages(
     }
     paths = {name: folder / f"{name}.html" for name in stamps}
     if changed_only and all(made_of(paths[name]) == stamp for name, stamp in stamps.items()):
+        who = result.student, result.assignment
+        _mend_exchange(taught, who, _for_the_exchange(graded))
         return
     for name, text in feedback_pages(result, assignment, marks):
         write_whole(paths[name], stamped(text, stamps[name]))
     for folder in (taught.autograded, taught.feedback):
         for name, text in _for_the_exchange(graded).items():
             write_whole(folder / result.student / result.assignment / name, text)
+
+
+def _mend_exchange(taught: "Class", who: tuple[str, str], wanted: Mapping[str, str]) -> None:
+    """See that what lies beside pages says what it should, where it lies there."""
+    for folder in (taught.autograded, taught.feedback):
+        for name, text in wanted.items():
+            path = folder.joinpath(*who, name)
+            if path.is_file() and path.read_bytes() != text.encode():
+                write_whole(path, text)
 
 
 def _stamp(result: Result, marks: Marks) -> str:

@@ -129,11 +129,59 @@ def test_an_answer_that_hangs_is_ended_and_the_others_go_on(said, answer: str):
         "get_ipython().run_line_magic('time', 'x = 1')",
         "exec('def f2(x): return 2 * x')",
         "import os; os.chdir('/')",
+        "%matplotlib inline",
+        "import json; json.dumps = json.loads = None",
+        "import os; os._exit = os.fstat = None",
     ],
 )
 def test_what_a_cell_prints_or_does_is_no_fault(said, answer: str):
     status, text = said(notebook(f"{answer}\n{right(1)}", right(2)))
     assert (status, text[:41]) == (0, "my.ipynb: 2 of 2 visible tests pass 1.1 D")
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "import math\nmath.factorial(200)",
+        "class N(float):\n    def __float__(self): raise ValueError\nN(3)",
+        "class N(int):\n    __float__ = None\nN(3)",
+        "class N:\n    __class__ = float\nN()",
+        "class N:\n    __class__ = property(lambda self: 1 / 0)\nN()",
+    ],
+)
+def test_whatever_number_a_cell_ends_in_it_has_run(said, last: str):
+    status, text = said(notebook(f"{right(1)}\n{last}", right(2)))
+    assert (status, text[:41]) == (0, "my.ipynb: 2 of 2 visible tests pass 1.1 D")
+
+
+@pytest.mark.parametrize("call", ["os.closerange(3, 200)", "os.close(3)"])
+@pytest.mark.skipif(os.name != "posix", reason="files have such numbers on POSIX alone")
+def test_a_cell_that_closes_what_is_not_its_own_is_left_out_and_named(said, call: str):
+    status, text = said(notebook(f"import os\n{right(1)}\n{call}", right(2), right(3)))
+    assert status == 1
+    assert text.startswith("my.ipynb: 2 of 3 visible tests pass")
+    assert "The cell double-1 ended Python: it closed files that it did not open." in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            "import asyncio\nasyncio.AbstractEventLoop().time()",
+            "stopped on line 2 (`asyncio.AbstractEventLoop().time()`) with NotImplementedError",
+        ),
+        (
+            "def f1(x):\n    import asyncio\n    return asyncio.AbstractEventLoop().time()",
+            "Your code stopped with NotImplementedError",
+        ),
+    ],
+)
+def test_a_notimplementederror_of_a_library_is_told_and_no_untouched_answer(
+    said, answer: str, words: str
+):
+    status, text = said(notebook(answer, right(2)))
+    assert (status, text[:35]) == (1, "my.ipynb: 1 of 2 visible tests pass")
+    assert words in text and "Not answered yet" not in text
 
 
 def test_modules_beside_the_notebook_can_be_imported(said, tmp_path: Path):

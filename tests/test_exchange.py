@@ -88,3 +88,31 @@ def test_no_secret_of_a_students_is_written_but_one_of_that_form(root: Path):
         assert len(set(secrets.values())) == len(secrets) == 1 + len(STRANGE) + 3
         assert {len(secret) for secret in secrets.values()} == {128}
         assert set("".join(secrets.values())) <= set("0123456789abcdef")
+
+
+def test_a_secret_that_another_has_taken_fetches_no_page(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(root)
+    own = root / "submitted" / "ada" / NAME / "submission_secret.txt"
+    hand_in(root, "mallory", RIGHT).with_name(own.name).write_text(own.read_text())
+    before = pages(root)
+    for way in ("ours", "nbgrader's"):
+        if way == "ours":
+            assert command_line.main(["grade", "--no-report"]) == 0
+            assert "that ada, mallory each handed in, the same" in capsys.readouterr().out
+        else:
+            nbgrader(root, "autograde", NAME, "--student=mallory", "--force")
+        for folder in ("autograded", "feedback"):
+            written = [root / folder / who / NAME / own.name for who in ("ada", "mallory")]
+            assert len({path.read_text() for path in (own, *written)}) == 3, way
+    nbgrader(root, "release_feedback", NAME)
+    after = pages(root)
+    assert after | before == after and len(after) == len(before) + 2
+
+
+def pages(root: Path) -> dict[str, bytes]:
+    """What is published, by name."""
+    shared = (root / "nbgrader_config.py").read_text().split('c.Exchange.root = "')[1]
+    found = Path(shared.partition('"')[0], "small", "feedback").glob("*.html")
+    return {path.name: path.read_bytes() for path in found}

@@ -18,7 +18,7 @@ from autograder import intake
 from autograder.assignment import Assignment, Notebook, read_assignment
 from autograder.course import Course
 from autograder.intake import Script, Submission, read_submission
-from autograder.parcel import Place, at, collect
+from autograder.parcel import Parcel, Place, at, collect
 from autograder.rules import Rules
 from autograder.source import notebook, read_source
 
@@ -713,6 +713,26 @@ def test_a_missing_notebook_says_what_was_found(box: Path, assignment: Assignmen
     assert "the folder is missing" in read(box, assignment).reason
     box.write_text("a file", encoding="utf-8")
     assert read(box, assignment).reason == "the submission is a file, not a folder"
+
+
+def test_a_folder_that_lies_too_deep_is_named_and_none_is_called_empty(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    deep = box / "Users" / "ann" / "course"
+    deep.mkdir(parents=True)
+    put(deep, solved(week), NAME)
+    words = "the folder Users/ann/course lies too deep to be looked into"
+    found = read(box, assignment)
+    assert found.reason == f"no file named {NAME} was submitted ({words})"
+    (box / "essay.txt").write_text("x", encoding="utf-8")
+    assert read(box, assignment).reason.endswith(f"(found essay.txt; {words})")
+    parcel = collect(at(box), assignment)
+    assert Parcel.unpack(parcel.pack()).unseen == words
+    for number in range(250):
+        (box / "Users" / f"{number:03}").mkdir()
+    shutil.rmtree(box / "Users" / "ann")
+    reason = read(box, assignment).reason
+    assert reason.endswith("; the folder Users/198 is one of too many to be looked into)")
 
 
 def test_a_folder_in_place_of_the_notebook(box: Path, assignment: Assignment, week: Notebook):

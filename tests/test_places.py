@@ -130,7 +130,12 @@ def test_a_true_folder_counts_however_much_lies_in_it(submitted: Path):
 
 @pytest.mark.parametrize(
     "name",
-    ["homework.ipynb", "04_attention/a.ipynb", "week 3/a.ipynb", "all.zip", "13_attention.ipynb"],
+    [
+        *("homework.ipynb", "04_attention/a.ipynb", "week 3/a.ipynb", "13_attention.ipynb"),
+        *("all.zip", "all.rar", "all.7Z", "all.tar", "all.tar.gz", "all.tgz", "week/all.tar.xz"),
+        *("ada/03_attention/03_attention.ipynb", "week1/ps1/problem1.ipynb"),
+        "Users/ann/Documents/course/03_attention/03_attention.ipynb",
+    ],
 )
 def test_what_is_meant_for_nothing_is_named(submitted: Path, name: str):
     places = put(submitted, name)
@@ -170,6 +175,34 @@ def test_what_is_no_work_is_not_named(submitted: Path):
     put(submitted, ".ipynb_checkpoints/a.ipynb", "__MACOSX/a.ipynb", "pictures/a.png", "read.me")
     (submitted / "ada" / "empty").mkdir()
     assert list(Places(submitted, NOTEBOOKS).strays(["ada"])) == []
+
+
+@pytest.mark.parametrize("inside", ["x/problem1.ipynb", "Users/ann/course/problem1.ipynb"])
+def test_work_deep_in_a_misspelt_folder_is_taken_unless_some_lies_nearer(
+    submitted: Path, inside: str
+):
+    places = put(submitted, f"PS1/{inside}")
+    place = places.of("ada", "ps1")
+    assert place is not None and place.folder.name == "PS1"
+    assert list(places.strays(["ada"])) == []
+    places = put(submitted, "ps1 (1)/problem1.ipynb")
+    place = places.of("ada", "ps1")
+    assert place is not None and place.folder.name == "ps1 (1)"
+    assert list(places.strays(["ada"])) == ["ada/PS1 belongs to no assignment"]
+
+
+def test_folders_without_end_take_no_time_and_may_hold_work(
+    submitted: Path, monkeypatch: pytest.MonkeyPatch
+):
+    looked: list[object] = []
+    scan = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: looked.append(path) or scan(path))
+    monkeypatch.setattr("autograder.places.MOST_IN_ALL", 50)
+    for number in range(40):
+        for inner in range(5):
+            (submitted / "ada" / "week" / f"{number}" / f"{inner}").mkdir(parents=True)
+    assert list(put(submitted).strays(["ada"])) == ["ada/week belongs to no assignment"]
+    assert len(looked) < 60
 
 
 def test_a_notebook_in_nobodys_folder_is_named(submitted: Path):

@@ -16,11 +16,11 @@ from autograder import store as store_module
 from autograder.assignment import Assignment, read_assignment
 from autograder.course import Course, CourseError
 from autograder.grade import Class
-from autograder.journal import Graded
+from autograder.journal import Graded, Journal
 from autograder.names import earlier, plain
 from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late, Rules
-from autograder.store import NO_RESPONSE, Store, moment, write_files
+from autograder.store import NO_RESPONSE, Store, moment, refresh, write_files
 from tests.hostile.pages import FOLDERS
 from tests.small_course import ANSWERS, NAME, hand_in, make_course, nbgrader
 
@@ -325,6 +325,51 @@ def test_files_lie_in_folders_of_the_students_own_name(
         assert only.name == name
         text = (only / NAME / file).read_text(encoding="utf-8")
         assert not re.search("[\x00-\x08\x1b\x9b\u202e]", text)
+
+
+def secrets_of(taught: Class, *students: str) -> list[str]:
+    """What lies beside the pages of these, the same in both folders."""
+    paths = [Path(student, NAME, "submission_secret.txt") for student in students]
+    found = [(taught.feedback / path).read_text() for path in paths]
+    assert [(taught.autograded / path).read_text() for path in paths] == found
+    return found
+
+
+def test_a_secret_of_two_students_is_nobodys(taught: Class, assignment: Assignment):
+    made = {
+        name: replace(result("ada", assignment, everything(assignment)), student=name, key=name)
+        for name in ("ada", "eve", "mallory")
+    }
+    for name in made:
+        (taught.submitted / name).mkdir(parents=True)
+    own, other = "a" * 128, "b" * 128
+    with Journal(taught) as journal:
+
+        def hand_in(name: str, secret: str) -> list[str]:
+            graded = Graded(made[name], secret=secret)
+            with Store(taught) as store:
+                store.enter(assignment)
+                journal.graded(graded)
+                store.save(graded, assignment)
+                return store.troubles
+
+        assert hand_in("ada", own) == hand_in("eve", other) == []
+        (words,) = hand_in("mallory", own)
+        assert "that ada, mallory each handed in" in words
+        first, untouched, second = secrets_of(taught, *made)
+        assert untouched == other
+        assert len({first, second, own, other}) == 4
+        assert hand_in("mallory", other) and secrets_of(taught, "ada") == [own]
+        assert hand_in("mallory", "") == [] and secrets_of(taught, "eve") == [other]
+
+        # A grader that was ended before it had written everything is made up for.
+        journal.graded(Graded(made["mallory"], secret=own))
+        refresh(taught, {NAME: assignment})
+        assert secrets_of(taught, "ada", "mallory") == [first, second]
+
+        (taught.submitted / "mallory").rename(taught.submitted / "renamed")
+        refresh(taught, {NAME: assignment})
+        assert secrets_of(taught, "ada") == [own]
 
 
 @pytest.mark.parametrize(
