@@ -180,7 +180,7 @@ class _Box:
 
     def notes(self, assignment: Assignment) -> list[str]:
         """Where it was found, and what was left out of the run."""
-        given = {path.relative_to(assignment.folder).as_posix() for path in assignment.files}
+        given = {path.relative_to(assignment.folder).as_posix() for path in assignment.released}
         left = [
             shown(name)
             for name in self.names
