@@ -241,7 +241,7 @@ def read_markers(root: Path) -> Markers:
 
 def _ignored(said: Any) -> tuple[str, ...]:
     """What a setting says, or what it makes of the standard, as by `.append("hidden_*")`."""
-    from traitlets.config import LazyConfigValue  # whoever has read settings has it
+    from traitlets.config.loader import LazyConfigValue  # whoever has read settings has it
 
     return tuple(said.get_value([*IGNORED]) if isinstance(said, LazyConfigValue) else said)
 

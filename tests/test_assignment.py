@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import nbgrader
 import pytest
@@ -297,8 +298,8 @@ def test_what_nbgrader_keeps_out_of_the_release_is_for_tests_alone(tmp_path: Pat
         digests.add(read.digest)
         assert {path.relative_to(folder).as_posix() for path in read.files} == set(names)
         with nbgrader_of(Course(tmp_path)) as api:
-            ignored = [*api.coursedir.ignore, "*.ipynb"]
-            handed_out = find_all_files(str(folder), ignored)
+            coursedir: Any = api.coursedir
+        handed_out = find_all_files(str(folder), [*coursedir.ignore, "*.ipynb"])
         assert sorted(map(str, read.released)) == sorted(handed_out)
         assert 0 < len(handed_out) < len(names)
     assert len(digests) == len(settings)

@@ -347,6 +347,15 @@ def test_an_unreadable_cell_costs_only_itself(
             "data:image/png;base64," + "iVBO/+" * 50_000,
             "See\n![p](data:image/png;base64,) Because.",
         ),
+        (
+            "data:image/png;base64,\n" + ("iVBO/+" * 12 + "\r\n") * 4_000 + "iV==",
+            "See\n![p](data:image/png;base64,) Because.",
+        ),
+        (
+            "data:image/png;base64," + ("iVBO/+" * 12 + "\n  ") * 4_000 + "Because\nit is",
+            "See\n![p](data:image/png;base64,\n  Because\nit is) Because.",
+        ),
+        ("data:words," + "word\n" * 60_000, ""),
         ("word " * 60_000, ""),
     ],
 )
