@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,7 @@ Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "ta
 IN_EVERY_MODULE = frozenset({*dir(builtins), "__name__", "__file__", "__doc__", "__builtins__"})
 IMPORTS = (ast.Import, ast.ImportFrom)
 NOT_FILES = ("rules.toml", "nbgrader_config.py")
+IGNORED = (".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback")  # unless a course says else
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ class Assignment:
     digest: str  # changes when tests, rules, files or settings do
     rules: Rules
     files: tuple[Path, ...]  # the instructor's other files
+    released: tuple[Path, ...]  # those of them that students get; only tests see the others
     folder: Path = Path()  # in which those files lie
     stand_in: bool = False  # whether the reference stands in for what an earlier question broke
 
@@ -172,6 +175,7 @@ class Markers:
     header: Path | None = None
     footer: Path | None = None
     stand_in: bool = False  # c.Autograder.reference_stands_in
+    ignored: tuple[str, ...] = IGNORED  # c.CourseDirectory.ignore
 
 
 def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
@@ -201,8 +205,11 @@ def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
     ]
     read = read_rules(rules, folder.name, questions)
     files = tuple(_other_files(folder, read.late.listed))
+    released = tuple(path for path in files if _is_released(folder, path, markers.ignored))
     digest = _digest(markers, folder, [*paths, *_around(markers), *files], rules)
-    return Assignment(folder.name, notebooks, digest, read, files, folder, markers.stand_in)
+    return Assignment(
+        folder.name, notebooks, digest, read, files, released, folder, markers.stand_in
+    )
 
 
 def _rules_path(folder: Path, root: Path | None) -> Path:
@@ -228,7 +235,15 @@ def read_markers(root: Path) -> Markers:
         root / around["header"] if around.get("header") else None,
         root / around["footer"] if around.get("footer") else None,
         bool(config.get("Autograder", {}).get("reference_stands_in", False)),
+        _ignored(config.get("CourseDirectory", {}).get("ignore", IGNORED)),
     )
+
+
+def _ignored(said: Any) -> tuple[str, ...]:
+    """What a setting says, or what it makes of the standard, as by `.append("hidden_*")`."""
+    from traitlets.config.loader import LazyConfigValue  # whoever has read settings has it
+
+    return tuple(said.get_value([*IGNORED]) if isinstance(said, LazyConfigValue) else said)
 
 
 def markers_of_hidden(config: Any) -> tuple[str, str]:
@@ -268,6 +283,12 @@ def _other_files(folder: Path, times: Path | None) -> Iterator[Path]:
         private = private or path.resolve() == listed
         if path.is_file() and not (private or notebook or path.name in NOT_FILES):
             yield path
+
+
+def _is_released(folder: Path, path: Path, ignored: Sequence[str]) -> bool:
+    """Whether nbgrader puts a file into the release: no part of its path has an ignored name."""
+    parts = (folder.name, *path.relative_to(folder).parts)
+    return not any(fnmatchcase(part, one) for part in parts for one in (*ignored, "*.ipynb"))
 
 
 def _digest(markers: Markers, folder: Path, paths: Sequence[Path], rules: Path) -> str:

@@ -42,7 +42,12 @@ MAX_NOTES = 50
 NOTHING = "pass"  # is run where nothing is left of a cell: the instructor's copy goes with it
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 OUTPUTS = re.compile(r'"outputs"\s*:\s*(?=\[)')
-DATA = re.compile(r"(data:[\w/+.;=-]{0,100},)[\w/+%=-]{1000,}+")  # such as a pasted photo
+SIGNS, WRAP = r"[\w/+%=-]", r"[ \t]*+\r?\n[ \t]*+"  # of data such as base64
+DATA = re.compile(  # such as a pasted photo, on one line or on many long ones
+    rf"(data:[\w/+.;=-]{{0,100}},)"
+    rf"(?:{SIGNS}{{1000,}}+|{SIGNS}*+(?=(?:{WRAP}{SIGNS}{{40,}}+){{12}}))"
+    rf"(?:{WRAP}{SIGNS}{{40,}}+)*+(?:{WRAP}{SIGNS}++(?=[\"')>]))?+"
+)
 PROMPT = re.compile(r"\n*+(.*\n)?In \[\d+\]: ")  # on one of the first two lines, as IPython looks
 SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -180,7 +185,7 @@ class _Box:
 
     def notes(self, assignment: Assignment) -> list[str]:
         """Where it was found, and what was left out of the run."""
-        given = {path.relative_to(assignment.folder).as_posix() for path in assignment.files}
+        given = {path.relative_to(assignment.folder).as_posix() for path in assignment.released}
         left = [
             shown(name)
             for name in self.names
@@ -722,9 +727,10 @@ class _Match:
         )
 
     def _written_over(self, place: int, cell: Cell) -> list[tuple[str, str, str]]:
-        """What was written into a locked task instead of below it; a person may want to see it."""
+        """What was written into a locked text instead of below it; a person may want to see it."""
         text = self.cells[self.place[place]].source if place in self.place else ""
-        lost = cell.kind == "task" and cell.locked and text and not _same(text, cell.stub)
+        is_text = cell.kind == "task" or cell.cell_type == "markdown"
+        lost = is_text and cell.locked and text and not _same(text, cell.stub)
         return [(cell.grade_id, "markdown", text)] if lost else []
 
     def _added_imports(self, place: int, cell: Cell) -> str:

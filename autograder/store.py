@@ -498,18 +498,18 @@ def _rows(notebook: Notebook, outcome: NotebookResult, reason: str) -> _Rows:
     scores: dict[str, float | None] = {}
     comments: dict[str, str | None] = {}
     earned = {verdict.test: verdict.score for verdict in outcome.verdicts}
-    below = {after for after, kind, text in outcome.extra if kind == "markdown" and text.strip()}
-    for cell in notebook.cells:
-        untouched = outcome.answers.get(cell.grade_id, cell.stub) == cell.stub
-        # A written answer may stand in a cell of the student's own, right below its place.
-        elsewhere = cell.cell_type == "markdown" and cell.grade_id in below
-        unchanged = bool(reason) or (untouched and not elsewhere)
+    own = {after for after, _, text in outcome.extra if text.strip()}
+    for number, cell in enumerate(notebook.cells):
         kinds = set(_kinds(cell))
+        by_hand = "SolutionCell" in kinds or cell.cell_type != "code"
+        untouched = outcome.answers.get(cell.grade_id, cell.stub) == cell.stub
+        # What a person grades may stand in a cell of the student's own, near its place.
+        elsewhere = "GradeCell" in kinds and by_hand and not own.isdisjoint(_near(notebook, number))
+        unchanged = bool(reason) or (untouched and not elsewhere)
         if "TaskCell" in kinds:  # nbgrader leaves tasks to people, changed or not
             scores[cell.grade_id] = 0.0 if reason else None
             comments[cell.grade_id] = None
         if "GradeCell" in kinds:
-            by_hand = "SolutionCell" in kinds or cell.cell_type != "code"
             if by_hand:
                 scores[cell.grade_id] = 0.0 if unchanged else None
             else:
@@ -517,6 +517,19 @@ def _rows(notebook: Notebook, outcome: NotebookResult, reason: str) -> _Rows:
         if "SolutionCell" in kinds:
             comments[cell.grade_id] = NO_RESPONSE if unchanged else None
     return _Rows(scores, comments)
+
+
+def _near(notebook: Notebook, number: int) -> set[str]:
+    """After which cells there stands what belongs to a place: up to the places around it.
+
+    A student's own cells are known by the last cell with a name above them; "" is the beginning.
+    """
+    cells = notebook.cells
+    places = [n for n, cell in enumerate(cells) if _kinds(cell)]
+    first = max((n for n in places if n < number), default=0)
+    last = min((n for n in places if n > number), default=len(cells))
+    near = {cell.grade_id for cell in cells[first:last] if cell.grade_id}
+    return near if any(n < number for n in places) else near | {""}
 
 
 def _save_notebook(db: Connection, submission: str, known: _Known, rows: _Rows) -> Marks:

@@ -3,12 +3,15 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import nbgrader
 import pytest
+from nbgrader.utils import find_all_files
 
 from autograder.assignment import Assignment, read_assignment
 from autograder.course import Course, CourseError
+from autograder.release import nbgrader as nbgrader_of
 from autograder.source import notebook, read_source
 from autograder.syntax import facts
 
@@ -272,3 +275,31 @@ def test_the_digest_tells_folders_apart_but_not_where_the_course_lies(tmp_path: 
         (week / folder / "data.csv").write_text("1", encoding="utf-8")
         digests.append(read_assignment(week).digest)
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_what_nbgrader_keeps_out_of_the_release_is_for_tests_alone(tmp_path: Path):
+    names = ["a.csv", "hidden_a.csv", "key/b.csv", "key/deep/c.csv", "data/d.csv", "data/ref.py"]
+    names += ["data/more.ipynb", "feedback/e.csv", "[x].csv", "x.csv", "REF.py"]
+    folder = tmp_path / "source" / "a"
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("1\n")
+    config = tmp_path / "nbgrader_config.py"
+    settings = [
+        "",
+        'c.CourseDirectory.ignore.append("hidden_*")',
+        'c.CourseDirectory.ignore = ["hidden_*", "key", "ref.py", "data/d.csv", "[x].csv"]',
+        'c.CourseDirectory.ignore = ["*.c?v"]',
+    ]
+    digests = set()
+    for setting in settings:
+        config.write_text(f"c = get_config()\n{setting}\n", encoding="utf-8")
+        read = make(folder, answer("f = 1"))
+        digests.add(read.digest)
+        assert {path.relative_to(folder).as_posix() for path in read.files} == set(names)
+        with nbgrader_of(Course(tmp_path)) as api:
+            coursedir: Any = api.coursedir
+        handed_out = find_all_files(str(folder), [*coursedir.ignore, "*.ipynb"])
+        assert sorted(map(str, read.released)) == sorted(handed_out)
+        assert 0 < len(handed_out) < len(names)
+    assert len(digests) == len(settings)

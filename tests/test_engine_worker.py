@@ -2393,3 +2393,77 @@ def test_operators_that_the_references_class_inherits_are_its_own(
     made = task([("made", reference), ("t_made", test, 1)])
     assert made.scores() == {"t_made": 1}
     assert made.scores(made=answer) == {"t_made": 1}
+
+
+CASES = "for x, y in json.load(open('hidden.json')).items(): assert square(int(x)) == y"
+KEPT_BACK = [
+    ("data", "import json\nimport helper"),
+    SMALL[1],
+    (
+        "t_square",
+        "### BEGIN HIDDEN TESTS\nimport reference\n"
+        f"{CASES}\nassert square(7) == reference.square(7) == helper.square(7)\n"
+        "### END HIDDEN TESTS",
+        1,
+    ),
+]
+
+
+def kept_back(task: Any, parts: list[tuple[Any, ...]]) -> Task:
+    """An assignment of which the release does not hold every file."""
+    made = task(parts)
+    folder = made.assignment.folder
+    (made.folder / "nbgrader_config.py").write_text(
+        'c = get_config()\nc.CourseDirectory.ignore = ["hidden*", "reference.py"]\n'
+    )
+    (folder / "hidden.json").write_text('{"2": 4, "5": 25}')
+    (folder / "rows.csv").write_text("1")
+    for name in ("reference.py", "helper.py"):
+        (folder / name).write_text("class Made:\n    n = 1\n\ndef square(x):\n    return x * x\n")
+    made.assignment = replace(read_assignment(folder), stand_in=True)
+    return made
+
+
+def test_an_answer_sees_no_file_that_the_release_does_not_hold(task: Any) -> None:
+    made = kept_back(task, KEPT_BACK)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    reads = "def square(x):\n    return json.load(open(FOUND))[str(x)]".replace
+    leaks = [
+        "from reference import square",
+        reads("FOUND", "'hidden.json'"),
+        "import os\n" + reads("FOUND", "next(n for n in os.listdir() if 'json' in n)"),
+    ]
+    assert made.scores() == made.scores(square="from helper import square") == {"t_square": 1}
+    for leak in leaks:
+        assert made.scores(square=leak) == {"t_square": 0}, leak
+    tells = "import os\ndef square(x):\n    raise ValueError(str(sorted(os.listdir())))"
+    assert "['helper.py', 'rows.csv']" in made.verdicts(square=tells)["t_square"].said
+
+
+@pytest.mark.parametrize(
+    "look", ["import reference", "GIVEN = open('hidden.json').read()\nimport reference"]
+)
+@pytest.mark.parametrize("kind", ["look", "table"])
+def test_a_cell_that_only_tests_can_run_costs_no_answer(task: Any, look: str, kind: str) -> None:
+    made = kept_back(task, [(kind, look), *KEPT_BACK])
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_square": 1}
+    assert made.scores(square="def square(x):\n    return reference.square(x)") == {"t_square": 0}
+    lie = "class reference:\n    def square(x): return x\n\ndef square(x):\n    return x"
+    assert made.scores(square=lie) == {"t_square": 0}
+
+
+def test_an_object_of_a_class_that_only_tests_have_is_refused_at_the_build(task: Any) -> None:
+    test = ("t_total", "assert total(reference.Made()) == 1", 1)
+    made = kept_back(
+        task, [("table", "import reference"), ("total", "def total(x): return x.n"), test]
+    )
+    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
+    assert "a Made cannot be handed to an answer" in complaint
+
+
+def test_a_reference_that_needs_what_students_do_not_get_is_named(task: Any) -> None:
+    reference = ("square", "from reference import square")
+    made = kept_back(task, [KEPT_BACK[0], reference, KEPT_BACK[2]])
+    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
+    assert "release does not hold reference.py" in complaint

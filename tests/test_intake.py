@@ -347,6 +347,15 @@ def test_an_unreadable_cell_costs_only_itself(
             "data:image/png;base64," + "iVBO/+" * 50_000,
             "See\n![p](data:image/png;base64,) Because.",
         ),
+        (
+            "data:image/png;base64,\n" + ("iVBO/+" * 12 + "\r\n") * 4_000 + "iV==",
+            "See\n![p](data:image/png;base64,) Because.",
+        ),
+        (
+            "data:image/png;base64," + ("iVBO/+" * 12 + "\n  ") * 4_000 + "Because\nit is",
+            "See\n![p](data:image/png;base64,\n  Because\nit is) Because.",
+        ),
+        ("data:words," + "word\n" * 60_000, ""),
         ("word " * 60_000, ""),
     ],
 )
@@ -957,3 +966,17 @@ def test_data_files_do_not_crowd_out_a_misnamed_notebook(box: Path, assignment: 
     put(box, released(), "my work.ipynb")
     put(box, released(), "saved.ipynb.json")
     assert list(collect(at(box), assignment).files)[:2] == ["my work.ipynb", "saved.ipynb.json"]
+
+
+def test_what_is_written_into_a_locked_text_is_kept_for_a_person(box: Path, tmp_path: Path):
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    marks = {"grade": False, "locked": True, "solution": False, "schema_version": 3}
+    metadata = {"nbgrader": marks | {"grade_id": "asks"}}
+    cells = [{"cell_type": "markdown", "metadata": metadata, "source": "Why?"}]
+    content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 0}
+    (folder / NAME).write_text(json.dumps(content), encoding="utf-8")
+    assignment = read_assignment(folder)
+    assert script(box, assignment, content).extra == ()
+    cells[0] = cells[0] | {"source": "Why? Because."}
+    assert script(box, assignment, content).extra == (("asks", "markdown", "Why? Because."),)

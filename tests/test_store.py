@@ -178,27 +178,33 @@ def test_a_submission_that_could_not_be_graded_is_0_and_waits_for_nobody(
     assert rows["comments"]["SolutionCell", "why"] == ("No response.", None)
 
 
-def test_a_written_answer_below_its_place_waits_for_a_person(
+def test_a_written_answer_near_its_place_waits_for_a_person(
     taught: Class, store: Store, assignment: Assignment
 ):
     (notebook,) = assignment.notebooks
-    written = next(cell for cell in notebook.of_kind("manual") if cell.cell_type == "markdown")
     student = next(iter(ANSWERS))
     found = result(student, assignment, everything(assignment))
     (outcome,) = found.notebooks
-    answers = outcome.answers | {written.grade_id: written.stub}
-    expected = {"markdown": (None, True, None), "blank": (0, False, NO_RESPONSE)}
-    expected |= {"code": expected["blank"], "": expected["blank"]}
-    for kind, (score, waits, said) in expected.items():
-        extra = ((written.grade_id, kind.replace("blank", "markdown"), " \n"),)
-        if kind != "blank":
-            extra = ((written.grade_id, kind, "Because it is."),) if kind else ()
-        given = replace(outcome, answers=answers, extra=extra)
-        store.save(Graded(replace(found, notebooks=(given,))), assignment)
-        rows = rows_of(taught.database, student)
-        grade = rows["grades"]["GradeCell", written.grade_id]
-        comment = rows["comments"]["SolutionCell", written.grade_id][0]
-        assert (grade[0], grade[3], comment) == (score, waits, said)
+    cells = notebook.cells
+    marked = [n for n, one in enumerate(cells) if one.points or one.answerable]
+    for written in notebook.of_kind("manual"):
+        answers = outcome.answers | {written.grade_id: written.stub}
+        here = marked.index(cells.index(written))
+        before, after = marked[here - 1], [*marked, len(cells)][here + 1]
+        ids = {one.grade_id for one in cells if one.grade_id} | {""}
+        near = {one.grade_id for one in cells[before:after] if one.grade_id}
+        assert written.grade_id in near and len(near) < len(ids)
+        for place in sorted(ids):
+            for kind in ("markdown", "code", "raw", "blank", ""):
+                own = (place, kind.replace("blank", "raw"), " \n" if kind == "blank" else "I say.")
+                given = replace(outcome, answers=answers, extra=(own,) if kind else ())
+                store.save(Graded(replace(found, notebooks=(given,))), assignment)
+                rows = rows_of(taught.database, student)
+                grade = rows["grades"]["GradeCell", written.grade_id]
+                comment = rows["comments"]["SolutionCell", written.grade_id][0]
+                waits = place in near and kind not in ("blank", "")
+                expected = (None, True, None) if waits else (0, False, NO_RESPONSE)
+                assert (grade[0], grade[3], comment) == expected, (written.grade_id, own)
 
 
 def without(assignment: Assignment, *names: str) -> Assignment:

@@ -89,7 +89,7 @@ def classes_in(
     Args:
         space: the names of the cells.
         names: those that a cell of the instructor's has just bound.
-        helpers: modules that the instructor has put beside the notebook.
+        helpers: modules of the instructor's beside the notebook, which answers have as well.
     """
     found: dict[str, type] = {}
     for name in names:

@@ -138,7 +138,7 @@ class Space(dict):
         super().__init__(__name__=HOME, __builtins__=_builtins(texts))
         self._student: Student | None = None
         self.attributes, self.changed = attributes, changed
-        self.helpers: frozenset[str] = frozenset()  # modules that lie beside the notebook
+        self.helpers: frozenset[str] = frozenset()  # modules beside the notebook, on both sides
         self.classes: dict[str, type | None] = {}  # that the instructor's cells have made
         self.is_open = is_open
         self.live = live

@@ -242,7 +242,8 @@ def rehearse(assignment: Assignment, zygote: Zygote) -> Rehearsal:
                 continue  # nbgrader gives full points then, and so do we
             points = notebook.cell(run.test).points
             if run.status != "passed" or run.score != points:
-                complaints.append(f"{assignment.name}/{notebook.name}, {_complaint(run, points)}")
+                words = _complaint(run, points) + _withheld(assignment, run)
+                complaints.append(f"{assignment.name}/{notebook.name}, {words}")
         stubs = {id: notebook.cell(id).stub for id in solutions}
         for run in runs(assignment, stubs, zygote, solutions, notebook).values():
             if run.score:
@@ -264,6 +265,18 @@ def _complaint(run: TestRun, points: float) -> str:
         f"test {run.test}: the reference does not pass it when tests and answers run in two "
         f"processes ({run.error}: {first})."
     )
+
+
+def _withheld(assignment: Assignment, run: TestRun) -> str:
+    """That an answer lacks a file which its students do not get, if its error names one."""
+    for path in assignment.files:
+        named = path.stem if path.suffix == ".py" else path.name
+        if path not in assignment.released and named in run.message:
+            return (
+                f" The release does not hold {path.relative_to(assignment.folder)} "
+                "(c.CourseDirectory.ignore): only tests can read it, no answer."
+            )
+    return ""
 
 
 def _grade_script(
@@ -512,10 +525,15 @@ class Work:
 
     def _new_space(self) -> Space:
         space = _space(self.notebook)
-        space.helpers = frozenset(_modules(self.assignment))
+        space.helpers = frozenset(_modules(self.assignment, self.assignment.released))
         if not self.own:
             space.is_value, space.may_catch = self._is_value, self._may_catch
         return space
+
+    @property
+    def _helpers(self) -> frozenset[str]:
+        """The instructor's modules beside the notebook, those that tests alone see too."""
+        return frozenset(_modules(self.assignment, self.assignment.files))
 
     def _is_value(self, name: str) -> bool:
         """Whether what goes by a name is nothing but values with the reference."""
@@ -616,10 +634,11 @@ class Work:
         )
 
     def _lay_out(self, student: Student) -> None:
-        """Put the files that were handed in, and over them the instructor's, where cells run."""
-        given = self.assignment
-        files = (*self.script.files, *_given(given.digest, given.folder, given.files))
-        for name, content in files:
+        """Put what was handed in, and over it what was handed out, where the student's cells run.
+
+        Files that the release does not hold are for tests alone: an answer could read them here.
+        """
+        for name, content in (*self.script.files, *_released(self.assignment)):
             try:
                 with student.clock(START_SECONDS):
                     student.peer.ask("put", name, content)
@@ -959,7 +978,7 @@ class Work:
         spoilt = changed and any(map(_can_change, before.names.items()))
         used = list(student.peer.used.values())
         student.peer.used.clear()
-        spoilt = spoilt or may_change(used, before.names, self.space.helpers)
+        spoilt = spoilt or may_change(used, before.names, self._helpers)
         spoilt = spoilt and not self.own
         if self.notebook.shared_names:
             self.tainted |= spoilt
@@ -1036,7 +1055,7 @@ class Work:
             return
         self._renew()
         self.space = self._new_space()
-        for name in self.space.helpers:
+        for name in self._helpers:
             sys.modules.pop(name, None)
         for step in self.made:
             if isinstance(step, Cell):
@@ -1713,9 +1732,9 @@ def _attributes(sources: tuple[str, ...]) -> frozenset[str]:
     )
 
 
-def _modules(assignment: Assignment) -> Iterator[str]:
-    """The modules that lie beside the notebook."""
-    for path in assignment.files:
+def _modules(assignment: Assignment, files: Sequence[Path]) -> Iterator[str]:
+    """The modules among files that lie beside the notebook."""
+    for path in files:
         if path.suffix == ".py":
             yield ".".join(path.relative_to(assignment.folder).with_suffix("").parts)
 
@@ -1729,6 +1748,13 @@ def _given(digest: str, folder: Path, files: tuple[Path, ...]) -> tuple[tuple[st
         if left >= 0:
             found.append((path.relative_to(folder).as_posix(), path.read_bytes()))
     return tuple(found)
+
+
+def _released(assignment: Assignment) -> Iterator[tuple[str, bytes]]:
+    """Those of them that students have as well."""
+    names = {path.relative_to(assignment.folder).as_posix() for path in assignment.released}
+    given = _given(assignment.digest, assignment.folder, assignment.files)
+    return (file for file in given if file[0] in names)
 
 
 @contextmanager
