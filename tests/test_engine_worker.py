@@ -799,7 +799,7 @@ def test_an_answer_that_makes_no_number_of_a_score_gets_nothing(task: Any) -> No
     made = task([("share", "def share():\n    return 0.5"), ("t_share", "share()", 2)])
     for value in ("True", "'2'", "[2]", "lambda: 2"):
         verdict = made.verdicts(share=f"def share():\n    return {value}")["t_share"]
-        assert verdict.status == "test-error"
+        assert verdict.status == "failed"
         assert verdict.score == 0
 
 
@@ -2395,14 +2395,14 @@ def test_operators_that_the_references_class_inherits_are_its_own(
     assert made.scores(made=answer) == {"t_made": 1}
 
 
-CASES = "for x, y in json.load(open('hidden.json')).items(): assert square(int(x)) == y"
+WITHHELD = "for x, y in json.load(open('hidden.json')).items(): assert square(int(x)) == y"
 KEPT_BACK = [
     ("data", "import json\nimport helper"),
     SMALL[1],
     (
         "t_square",
         "### BEGIN HIDDEN TESTS\nimport reference\n"
-        f"{CASES}\nassert square(7) == reference.square(7) == helper.square(7)\n"
+        f"{WITHHELD}\nassert square(7) == reference.square(7) == helper.square(7)\n"
         "### END HIDDEN TESTS",
         1,
     ),
