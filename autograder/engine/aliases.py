@@ -110,10 +110,7 @@ class Shared:
         pair = self.pairs.pop(key, None)
         if pair is not None:
             self.parts -= _weight(pair.parts)
-            for table, one in (
-                (self.results, id(pair.value)),
-                (self.homes, id(pair.home)),
-            ):
+            for table, one in ((self.results, id(pair.value)), (self.homes, id(pair.home))):
                 if table.get(one) == key:
                     del table[one]
             if self.tells:
@@ -150,7 +147,7 @@ class Shared:
         self.forget(key)
         if is_kept:
             self.keep(key[0], [(key[1], pair.value, parts_of(pair.value))])
-            if is_result:
+            if is_result and key in self.pairs:  # else it was pushed out at once
                 self.results[id(pair.value)] = key
 
     def back(self, message: "Outgoing", results: list[Any], returned: list[Any]) -> None:

@@ -39,7 +39,7 @@ IN_PLACE = tuple(f"__i{name}__" for name in ("add", "mul", "or", "and", "sub", "
 COMPARED = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 OTHERS = {"numpy", "torch"} | sys.stdlib_module_names
 MAX_OWN = 500  # names that a class adds
-VALUE = {"bare": True, "own": [], "dunders": []}  # what is told of one that is a value there
+BARE = {"bare": True, "own": [], "dunders": []}  # what is told of one that is a value there
 
 
 # --- the end that has the object --------------------------------------------------------------

@@ -508,7 +508,7 @@ class Peer:
             if self.is_free:
                 for place, node in frame.tree.get("w") or []:
                     incoming.rewind(len(message.encoder.kept))
-                    self._change(incoming, message.encoder.lent[place], node)
+                    self._change(incoming, message.encoder.handed_back[place], node)
             incoming.rewind(len(message.encoder.kept))
             if self.records.classes:
                 self.records.answered(incoming, message, frame.tree)
@@ -1288,7 +1288,7 @@ class Incoming(Decoder):
                 raise WireError("a message refers to nothing")
             return self._referred_to(call.encoder.kept[parts[1]])
         if tag == "W" and self.peer.is_free and self.call is not None:
-            return self.call.encoder.lent[parts[0]]
+            return self.call.encoder.handed_back[parts[0]]
         if tag == "H":
             return stand_in(self.peer, self, parts[0])
         if tag == "X":
@@ -1393,7 +1393,7 @@ class _Encoder(Encoder):
         self.answers = False  # whether this is a reply, which refers to its own call by place
         self.handed: list[Any] = []  # what that call was handed
         self.owners: Owners | None = None  # of the arrays in it
-        self.lent: list[Any] = []  # what the other end gave us and is referred to again
+        self.handed_back: list[Any] = []  # what the other end gave us, in order
         self.referred: list[tuple[Any, Original]] = []  # what the other end so referred to
         self.declared: dict[int, Any] = {}  # objects that were told of, as `Records` knows them
         self.values = 0  # objects in it that are values at the other end
@@ -1422,7 +1422,7 @@ class _Encoder(Encoder):
                     return ["W", place]
         place = self._handed_in(value)
         if place is not None:
-            self.lent.append(value)
+            self.handed_back.append(value)
             return ["U", *place]
         if self.peer.lacks(type(value)):
             return self._foreign(value)
@@ -1481,7 +1481,7 @@ class _Encoder(Encoder):
             return ["H", describe(self.peer, self, value, base)]
         if self.values < MAX_VALUES and based.has_more(value, base):
             self.values += 1
-            return ["H", describe(self.peer, self, value, base) | based.VALUE]
+            return ["H", describe(self.peer, self, value, base) | based.BARE]
         return None
 
     def _is_stand_in(self, value: Any, base: type) -> bool:
