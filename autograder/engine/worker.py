@@ -187,6 +187,8 @@ def prepare(assignment: Assignment) -> None:
         for cell in notebook.cells:
             if cell.kind == "test":
                 compiled(cell.source, f"<test {cell.grade_id}>", cell.hidden_from)
+                for look in (looks_for_claims, looks_at_random, catches_by_value):
+                    look(cell.source)
             elif cell.cell_type == "code":
                 facts(cell.source)
                 acts(cell.source)
