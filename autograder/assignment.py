@@ -80,16 +80,28 @@ class Notebook:
 
     @cached_property
     def imports(self) -> dict[str, str]:
-        """Solution cell -> the imports of its reference, if it defines anything besides."""
-        found = {}
-        for cell in self.of_kind("solution", "manual"):
-            tree = parse(cell.source) if cell.cell_type == "code" else None
-            nodes = [node for node in tree.body if isinstance(node, IMPORTS)] if tree else []
-            nodes = [node for node in nodes if all(alias.name != "*" for alias in node.names)]
-            source = ast.unparse(ast.Module([*nodes], []))
-            if set(self.defines.get(cell.grade_id, ())) - facts(source).bound:
-                found[cell.grade_id] = source
-        return found
+        """Solution cell -> the imports of its reference, also those that it only tries."""
+        return {id: text for id, (text, _) in self._imports.items() if text}
+
+    @cached_property
+    def stars(self) -> dict[str, str]:
+        """Solution cell -> the imports of * in its reference."""
+        return {id: text for id, (_, text) in self._imports.items() if text}
+
+    @cached_property
+    def only_imports(self) -> frozenset[str]:
+        """Solution cells whose reference defines nothing but what it imports."""
+        return frozenset(
+            id
+            for id, (text, star) in self._imports.items()
+            if (text or star) and {*self.defines.get(id, ())} <= {*facts(text).bound, "*"}
+        )
+
+    @cached_property
+    def _imports(self) -> dict[str, tuple[str, str]]:
+        cells = self.of_kind("solution", "manual")
+        trees = {c.grade_id: parse(c.source) for c in cells if c.cell_type == "code"}
+        return {id: _importing(tree) for id, tree in trees.items() if tree is not None}
 
     def cell(self, grade_id: str) -> Cell:
         """The cell of this grade_id."""
@@ -176,6 +188,30 @@ class Markers:
     footer: Path | None = None
     stand_in: bool = False  # c.Autograder.reference_stands_in
     ignored: tuple[str, ...] = IGNORED  # c.CourseDirectory.ignore
+
+
+def _importing(tree: ast.Module) -> tuple[str, str]:
+    """The statements of a cell that import, and apart from them those that import *."""
+    plain: list[ast.stmt] = []
+    stars: list[ast.stmt] = []
+    for node in tree.body:
+        is_star = isinstance(node, IMPORTS) and any(alias.name == "*" for alias in node.names)
+        if is_star or isinstance(node, IMPORTS):
+            (stars if is_star else plain).append(node)
+        elif isinstance(node, ast.Try) and _only_tries_imports(node):
+            plain.append(node)
+    return ast.unparse(ast.Module(plain, [])), ast.unparse(ast.Module(stars, []))
+
+
+def _only_tries_imports(node: ast.Try) -> bool:
+    """Whether a `try` does nothing but import, and set names to constants."""
+    blocks = [node.body, node.orelse, node.finalbody, *(one.body for one in node.handlers)]
+    inside = [one for block in blocks for one in block]
+    return any(isinstance(one, IMPORTS) for one in inside) and all(
+        isinstance(one, (*IMPORTS, ast.Pass))
+        or (isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant))
+        for one in inside
+    )
 
 
 def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:

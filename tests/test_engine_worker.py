@@ -1515,6 +1515,78 @@ def test_what_a_reference_imports_is_imported_here(task: Any) -> None:
     assert made.scores(root=liar) == {"t_root": 0}
 
 
+IMPORTED = [
+    ("tools", "import math\nfrom statistics import mean"),
+    ("t_tools", "assert math.__name__ == 'math' and mean([1, 3]) == 2", 1),
+    ("area", "def area(r):\n    return math.pi * r * r"),
+    ("t_area", "assert math.isclose(area(1), math.pi)\nassert mean([area(0)]) == 0", 2),
+]
+
+
+def test_what_one_question_imports_answers_no_test_of_another(task: Any) -> None:
+    made = task(IMPORTED)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_tools": 1, "t_area": 2}
+    lie = "class math:\n    pi = 3.0\n    isclose = lambda *_: True\nmath.__name__ = 'math'\n"
+    liar = lie + "mean = lambda xs: 0 if len(xs) == 1 else 2"
+    assert made.scores(tools=liar, area="def area(r):\n    return 7.0")["t_area"] == 0
+    assert made.scores(tools="import math") == {"t_tools": 0, "t_area": 2}
+    assert made.scores(tools="import math as m\nmean = 1")["t_tools"] == 0
+
+
+TRIED = "try:\n    from math import isqrt\nexcept ImportError:\n    isqrt = None\n"
+
+
+def test_what_a_reference_tries_to_import_is_imported_here(task: Any) -> None:
+    root = TRIED + "def root(n):\n    return isqrt(n)"
+    made = task([("root", root), ("t_root", "assert root(17) == isqrt(17)", 1)])
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_root": 1}
+    assert made.scores(root="def root(n):\n    return 4") == {"t_root": 1}
+    assert made.scores(root="isqrt = lambda n: 1\ndef root(n):\n    return 1") == {"t_root": 0}
+
+
+STARRED = [
+    ("hyp", "from math import *\ndef hyp(a, b):\n    return sqrt(a * a + b * b)"),
+    ("t_hyp", "def near(a, b):\n    return isclose(a, b)\nassert near(hyp(3, 4), 5)", 1),
+    ("ring", "def ring(r):\n    return tau * r"),
+    ("t_ring", "assert near(ring(1.0), tau) and fabs(ring(0.0)) == 0.0", 2),
+]
+
+
+def test_no_answer_has_a_say_in_the_names_of_an_import_of_all(task: Any) -> None:
+    made = task(STARRED)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_hyp": 1, "t_ring": 2}
+    assert made.scores(hyp="def hyp(a, b):\n    return (a * a + b * b) ** 0.5")["t_hyp"] == 1
+    lies = "isclose = near = lambda *_: True\nfabs = lambda _: 0.0\n"
+    liar = lies + "def hyp(a, b):\n    return 1"
+    assert made.scores(hyp=liar, ring="def ring(r):\n    return 1") == {"t_hyp": 0, "t_ring": 0}
+
+
+SHARING = [
+    ("first", "def first(x):\n    return x + 1"),
+    ("t_first", "assert first(1) == 2\nwanted = [1, 4]\ndef same(u, v):\n    return u == v", 1),
+    ("second", "def second():\n    return [1, 4]"),
+    ("t_second", "assert same(second(), wanted)\nlast = wanted[-1]", 2),
+    ("third", "def third():\n    return 4"),
+    ("t_third", "assert third() == last", 4),
+]
+
+
+def test_a_wrong_answer_costs_no_test_that_takes_names_from_its_own(task: Any) -> None:
+    made = task(SHARING)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_first": 1, "t_second": 2, "t_third": 4}
+    wrong = "def first(x):\n    return x"
+    assert made.scores(first=wrong) == {"t_first": 0, "t_second": 2, "t_third": 4}
+    dies = "import os\ndef first(x):\n    os._exit(1)"
+    assert made.scores(first=dies) == {"t_first": 0, "t_second": 2, "t_third": 4}
+    lies = wrong + "\nwanted = None\nsame = lambda *_: True"
+    nothing = "def second():\n    return []"
+    assert made.scores(first=lies, second=nothing) == {"t_first": 0, "t_second": 0, "t_third": 4}
+
+
 LOOPED = """\
 def cube(n):
     return n ** 3

@@ -119,7 +119,6 @@ class Space(dict):
     def __init__(
         self,
         *,
-        is_open: bool = False,
         live: frozenset[str] = frozenset(),
         texts: Callable[[], frozenset[str]] = frozenset,
         attributes: frozenset[str] = frozenset(),
@@ -128,7 +127,6 @@ class Space(dict):
         """Begin with no names.
 
         Args:
-            is_open: whether answers may define names that nobody can foresee (an import of *).
             live: names of answers that the reference's own functions use: only such a one is set in
                 the student's process, and only there its value is known after a test has set it.
             texts: gives the texts that tests may evaluate, those that the instructor wrote.
@@ -140,10 +138,11 @@ class Space(dict):
         self.attributes, self.changed = attributes, changed
         self.helpers: frozenset[str] = frozenset()  # modules beside the notebook, on both sides
         self.classes: dict[str, type | None] = {}  # that the instructor's cells have made
-        self.is_open = is_open
         self.live = live
         self.answered: set[str] = set()  # names that the answers so far should define
         self.given: set[str] = set()  # names that the instructor's cells should define
+        self.imported: dict[str, Any] = {}  # what references import, for all questions but theirs
+        self.asked_for: frozenset[str] = frozenset()  # of it what the question under test asks for
         self.lost: dict[str, str] = {}  # those whose cell did not run here, and why
         self.unmade: set[str] = set()  # those whose cell failed when it called an answer
         self.instead: dict[str, Any] = {}  # names for which the reference stands in
@@ -177,6 +176,7 @@ class Space(dict):
             self.unmade.discard(name)
             self.lost.pop(name, None)
             self.raisable.pop(name, None)
+            self.imported.pop(name, None)
             self.pop(name, None)
 
     def take_over(self, names: Iterable[str]) -> None:
@@ -187,6 +187,25 @@ class Space(dict):
         self.unmade -= names
         for name in names:
             self.lost.pop(name, None)
+
+    def bring_in(self, imports: str, where: str, seconds: float, asks: bool) -> frozenset[str]:
+        """Import what a reference imports, to be found here whatever an answer puts there.
+
+        Args:
+            imports: the statements.
+            where: the cell's name, for messages.
+            seconds: that it may take.
+            asks: whether the question asks for these imports: its own tests ask the student.
+
+        Returns:
+            the names.
+        """
+        names: dict[str, Any] = {"__name__": HOME, "__builtins__": self["__builtins__"]}
+        with contextlib.suppress(Exception), alarm(Clock(seconds, here())), _silence():
+            exec(compiled_cell(imports, where), names)
+        made = {k: v for k, v in names.items() if not k.startswith("__")}
+        self.imported |= {k: v for k, v in made.items() if asks or k not in self.answered}
+        return frozenset(made)
 
     def stand_in(self, instead: Mapping[str, Any]) -> None:
         """Have these names mean this, until `stand_back`."""
@@ -206,7 +225,9 @@ class Space(dict):
             raise BrokenCell(self.lost[name])
         if name in self.unmade:
             raise NameError(f"{name} is made by a cell that calls your code, and that cell failed")
-        if self.student is None or not self._is_students(name):
+        if name in self.imported and name not in self.asked_for:
+            return self.imported[name]
+        if self.student is None or name not in self.answered | self.asked_for:
             raise KeyError(name)
         if self.version != self.student.version:
             self.known, self.version = {}, self.student.version
@@ -217,11 +238,6 @@ class Space(dict):
         if remote_of(value) is not None:
             self.known[name] = value
         return value
-
-    def _is_students(self, name: str) -> bool:
-        if name in self.answered:
-            return True
-        return self.is_open and name not in self.given and not hasattr(builtins, name)
 
     def _look_up(self, student: Student, name: str) -> Any:
         try:
@@ -240,7 +256,7 @@ class Space(dict):
 
     def __setitem__(self, name: str, value: Any) -> None:
         is_students = name in self.answered and name in self.live and not _is_local(value)
-        if is_students and self.student is not None:
+        if is_students and name not in self.imported and self.student is not None:
             self.known.pop(name, None)
             self.replaced = True
             self.student.set(name, value)

@@ -177,7 +177,7 @@ def prepare(assignment: Assignment) -> None:
         _needed_here(notebook)
         locked_names(tuple(_locked(notebook)))
         _space(notebook)
-        for id, imports in notebook.imports.items():
+        for id, imports in (*notebook.imports.items(), *notebook.stars.items()):
             facts(imports)
             compiled_cell(imports, id)
         for solutions in (None, *(group.solutions for group in notebook.groups)):
@@ -506,6 +506,7 @@ class Work:
     losses: int = 0  # processes that had to be ended since the present question began
     references: dict[Group, dict[str, TestRun]] = field(default_factory=dict)
     restored: frozenset[str] = frozenset()  # names that get their usual meaning back
+    starred: dict[str, frozenset[str]] = field(default_factory=dict)  # by cell that asks for them
     usual: dict[str, frozenset[str]] = field(default_factory=dict)  # those by test, where it helped
     used: bool = False  # whether tests have run in the present process
     spoilt: bool = False  # whether an answer may have changed what the instructor's cells made
@@ -724,12 +725,18 @@ class Work:
 
     def _hand_over(self, cell: ScriptCell, needed: frozenset[str]) -> None:
         """What an answer defines is the student's; what the reference imports is imported here."""
-        imports = self.notebook.imports.get(cell.grade_id, "")
-        imported = facts(imports).bound
-        names = set(self.notebook.defines.get(cell.grade_id, ()))
-        self.space.hand_over(names - imported)
-        if imported & needed:
-            self.space.prepare(imports, cell.grade_id)
+        id, notebook = cell.grade_id, self.notebook
+        imports, star = notebook.imports.get(id, ""), notebook.stars.get(id, "")
+        imported, names = facts(imports).bound, set(notebook.defines.get(id, ()))
+        asks, seconds = id in notebook.only_imports, self._seconds(id)
+        self.space.hand_over(names if asks else names - imported)
+        if asks and imported & needed:
+            self.space.bring_in(imports, id, seconds, asks)
+        elif imported & needed:
+            self.space.prepare(imports, id)
+        if star:
+            brought = self.space.bring_in(star, id, seconds, asks)
+            self.starred[id] = brought if asks else frozenset()
 
     def _first_run(self, step: Done) -> CellRun:
         """How a cell goes; where tests may be to blame for its end, in a new process."""
@@ -1000,7 +1007,7 @@ class Work:
         """Run tests in this process until one of them kills it."""
         self._trust(student, group.solutions)
         student.peer.protect = protect
-        self.space.replaced = False
+        self.space.replaced, self.space.asked_for = False, self._asked_for(group)
         with student.clock(START_SECONDS):
             self._restore(student, self.restored)
             self._stand_in(student, instead)
@@ -1010,6 +1017,8 @@ class Work:
             if ended := self._not_again(test):
                 yield ended, False
                 continue
+            if self.notebook.shared_names.get(test):
+                self._supply(student, test)
             self._reseed(student, test)
             library.forget()
             student.peer.changed_ours = False
@@ -1041,6 +1050,51 @@ class Work:
         if not self.hidden_ran:
             with suppress(Exception):  # what it cannot tell is not told
                 self.left_out |= dict.fromkeys(student.notes(START_SECONDS))
+
+    def _supply(self, student: Student, test: str) -> None:
+        """Make what a test takes from others' tests, if those ended before they had made it.
+
+        They run once more with the reference in the place of all answers.
+        """
+        for name in self.notebook.shared_names.get(test, ()):
+            maker = None if name in self.space else self._maker(name, test)
+            if maker is None or self._part(maker) in self.budget.parts.without:
+                continue
+            self._supply(student, maker)
+            names = {n for ids in self._before(maker) for n in self.notebook.defines.get(ids, ())}
+            before, seconds = dict(self.space), self._seconds(maker)
+            self.space.stand_in(self._reference(names))
+            try:
+                with (
+                    self.budget.repeating(),
+                    self.budget.parts.under_way(self._part(maker), seconds),
+                ):
+                    run_test(student, self.notebook.cell(maker), self.space, seconds)
+            finally:
+                self.space.stand_back()
+            made = {n: self.space[n] for n in self._bound(maker) if n in self.space}
+            self.space.forget_all_but(made | before)
+
+    def _maker(self, name: str, test: str) -> str | None:
+        """The last test before this one that makes a name."""
+        order = [cell.grade_id for cell in self.notebook.of_kind("test")]
+        earlier = reversed(order[: order.index(test)])
+        return next((one for one in earlier if name in self._bound(one)), None)
+
+    def _bound(self, test: str) -> frozenset[str]:
+        return facts(self.notebook.cell(test).source).bound
+
+    def _before(self, test: str) -> list[str]:
+        """The solution cells before a test."""
+        cells = self.notebook.of_kind("solution", "test")
+        ids = [cell.grade_id for cell in cells[: cells.index(self.notebook.cell(test))]]
+        return [id for id in ids if self.notebook.cell(id).kind == "solution"]
+
+    def _asked_for(self, group: Group) -> frozenset[str]:
+        """Names that a question asks to be imported, and nothing else: its tests look at them."""
+        asks = self.notebook.only_imports.intersection(group.solutions)
+        plain = (facts(self.notebook.imports.get(id, "")).bound for id in asks)
+        return frozenset[str]().union(*plain, *(self.starred.get(id, ()) for id in asks))
 
     def _not_again(self, test: str) -> TestRun | None:
         """How a test ended that has ended the grader's process, too; it is not run again."""
@@ -1710,7 +1764,6 @@ def _space(notebook: Notebook) -> Space:
 
     live = frozenset(name for source in answers for name in _used_by_functions(source))
     return Space(
-        is_open=any(facts(one).star for one in answers),
         live=live,
         texts=partial(_texts, [notebook]),
         attributes=_attributes(
