@@ -1587,6 +1587,77 @@ def test_a_wrong_answer_costs_no_test_that_takes_names_from_its_own(task: Any) -
     assert made.scores(first=lies, second=nothing) == {"t_first": 0, "t_second": 0, "t_third": 4}
 
 
+SETTINGS = [
+    (
+        "rate",
+        "def rate(optimiser, lr):\n"
+        "    for group in optimiser.param_groups:\n        group['lr'] = lr",
+    ),
+    (
+        "t_rate",
+        "w = torch.ones(1, requires_grad=True)\nsgd = torch.optim.SGD([w], 1.0)\nrate(sgd, 0.5)\n"
+        "assert sgd.param_groups[0]['lr'] == 0.5",
+        1,
+    ),
+    ("drop", "def drop(layer, p):\n    layer.p = p\n    return layer.p"),
+    ("t_drop", "layer = torch.nn.Dropout(0.5)\nassert drop(layer, 0.25) == layer.p == 0.25", 2),
+    ("peek", "def peek(layer, sgd):\n    return layer.p + sgd.param_groups[0]['lr']"),
+    (
+        "t_peek",
+        "layer, w = torch.nn.Dropout(0.5), torch.ones(1, requires_grad=True)\n"
+        "sgd = torch.optim.SGD([w], 1.0)\nassert peek(layer, sgd) == peek(layer, sgd) == 1.5\n"
+        "assert (layer.p, sgd.param_groups[0]['lr']) == (0.5, 1.0), 'as they were'",
+        4,
+    ),
+]
+
+
+def test_settings_of_what_a_test_hands_over_are_set_in_the_tests_own(task: Any) -> None:
+    made = task(SETTINGS)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_rate": 1, "t_drop": 2, "t_peek": 4}
+    keeps = "def peek(layer, sgd):\n    found = layer.p + sgd.param_groups[0]['lr']\n"
+    for slip in ("layer.p = 0.0", "sgd.param_groups[0]['lr'] = 3"):
+        assert made.scores(peek=f"{keeps}    {slip}\n    return found")["t_peek"] == 0
+    mends = (
+        "def peek(layer, sgd):\n    layer.p, sgd.param_groups[0]['lr'] = 0.5, 1.0\n    return 1.5"
+    )
+    assert made.scores(peek=mends)["t_peek"] == 4
+
+
+COUNTING = """\
+class Counting(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(1, 1)
+        self.calls = 0
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x)
+"""
+
+
+def test_no_answer_sets_what_a_class_of_the_instructors_counts(task: Any) -> None:
+    parts = [
+        ("look", COUNTING),
+        (
+            "use",
+            "def use(model):\n    model.train()\n"
+            "    return [model(torch.ones(1)) for _ in range(2)]",
+        ),
+        (
+            "t_use",
+            "model = Counting().eval()\nuse(model)\nassert model.calls == 2 and model.training",
+            1,
+        ),
+    ]
+    made = task(parts)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_use": 1}
+    assert made.scores(use="def use(model):\n    model.train()\n    model.calls = 2") == {
+        "t_use": 0
+    }
+
+
 LOOPED = """\
 def cube(n):
     return n ** 3

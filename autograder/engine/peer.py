@@ -371,11 +371,14 @@ class Peer:
 
     def get(self, number: int, name: str, label: str) -> Any:
         """An attribute of an object of the other end."""
-        return self._request("get", [number, name], (), f"get {label}")
+        found = self._request("get", [number, name], (), f"get {label}")
+        if self.is_free and self.tensors:
+            self.tensors.settings.keep(number, name, found)
+        return found
 
-    def put(self, number: int, name: str, value: Any) -> None:
-        """Set an attribute of an object of the other end."""
-        self._request("put", [number, name], (value,), f"set {self._label(number)}.{name}")
+    def put(self, number: int, name: str, value: Any) -> Any:
+        """Set an attribute of an object of the other end; what that says of it."""
+        return self._request("put", [number, name], (value,), f"set {self._label(number)}.{name}")
 
     def remove(self, number: int, name: str) -> None:
         """Delete an attribute of an object of the other end."""
@@ -426,6 +429,8 @@ class Peer:
             raise RuntimeError("only the main thread may call what a test handed over")
         if len(self.open) > MAX_NESTED:
             raise RecursionError("test and answer call each other without end")
+        if self.is_free and self.tensors:
+            self.tensors.settings.tell()
         self.requests += 1
         self.crossed += 1
         if self.tensors:
@@ -738,6 +743,8 @@ class Peer:
                 if len(self.open) > MAX_NESTED:
                     raise RecursionError("test and answer call each other without end")
                 answer = self._work(incoming, tree)
+                if self.is_free and self.tensors:
+                    self.tensors.settings.tell()
                 answered: dict[str, Any] = {"r": reply.answer(incoming, answer)}
                 told, results = memory.tell(self, incoming, reply) if self.is_free else (None, [])
                 if told is not None:
@@ -770,6 +777,8 @@ class Peer:
             answered["graph"] = self.tensors.remember(incoming, reply)
         if not self.open:
             self.held.clear()
+            if self.tensors:
+                self.tensors.settings.forget()
         answered["drop"] = self._unused()
         reply.send(answered)
 
@@ -840,6 +849,11 @@ class Peer:
             if not self.is_free and is_private:
                 raise PermissionError("what begins with an underscore is private")
             return getattr(target, name)
+        if not self.is_free and op == "put" and self.tensors:
+            with self._watched(target, "__setattr__"):
+                taken = self.tensors.settings.take(target, name, values[0])
+            if taken or self.tensors.is_module(target):  # of others' an answer has its own
+                return taken
         if not self.is_free:
             raise PermissionError("what a test hands over cannot be changed")
         if op == "put":

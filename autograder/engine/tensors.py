@@ -25,6 +25,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from autograder.engine import rng, views
 from autograder.engine.arrays import is_shape
+from autograder.engine.settings import Settings
 from autograder.engine.stand_ins import FORWARDED, Remote, compared
 from autograder.engine.wire import WireError, reading
 
@@ -66,6 +67,7 @@ class Tensors:
         self.places: dict[int, tuple[int, int, str]] = {}  # id of a parameter -> its place
         self.graphs: dict[int, tuple[list[Tensor], list[Tensor], list[Any]]] = {}
         self.classes: dict[Any, type] = {}
+        self.settings = Settings(peer)
         self.others: Module | None = None  # holds their loose parameters
         self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
         # what stands in modules of theirs and lies in a test's own value, by its id
@@ -1194,6 +1196,7 @@ def _set_attribute(self: Any, name: str, value: Any) -> None:
     if remote.peer.is_free:  # a test's module keeps what is no parameter to itself
         if not known and not isinstance(value, Module | Parameter):
             self.__dict__[name] = value
+            remote.peer.tensors.settings.put(self, remote.number, name)
     elif not isinstance(value, Parameter) and not (known and isinstance(value, Tensor)):
         remote.peer.put(remote.number, name, value)
 
