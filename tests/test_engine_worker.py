@@ -1658,6 +1658,16 @@ def test_no_answer_sets_what_a_class_of_the_instructors_counts(task: Any) -> Non
     }
 
 
+def test_a_test_may_hand_over_functions_of_numpys(task: Any) -> None:
+    apply = "def apply(f, x):\n    return f(x)"
+    test = "assert apply(np.cos, 0.0) == 1\nassert apply(np.mean, np.array([1.0, 3.0])) == 2\n"
+    test += "assert apply(np.linalg.det, np.eye(2)) == 1"
+    made = task([("apply", apply), ("t_apply", test, 1)])
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_apply": 1}
+    assert made.scores(apply="def apply(f, x):\n    return 1.0") == {"t_apply": 0}
+
+
 LOOPED = """\
 def cube(n):
     return n ** 3

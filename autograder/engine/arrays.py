@@ -263,6 +263,12 @@ def is_array(value: Any) -> bool:
     return numpy is not None and type(value) is numpy.ndarray
 
 
+def is_function(value: Any) -> bool:
+    """Whether this is one of the library's functions, which are of classes of its own."""
+    numpy = _numpy()
+    return numpy is not None and type(value) in (numpy.ufunc, type(numpy.mean))
+
+
 def has_memory(value: Any) -> bool:
     """Whether this is an array, of whatever class, that is nothing but its entries."""
     numpy = _numpy()

@@ -852,8 +852,8 @@ class Peer:
         if not self.is_free and op == "put" and self.tensors:
             with self._watched(target, "__setattr__"):
                 taken = self.tensors.settings.take(target, name, values[0])
-            if taken or self.tensors.is_module(target):  # of others' an answer has its own
-                return taken
+            if taken:
+                return True
         if not self.is_free:
             raise PermissionError("what a test hands over cannot be changed")
         if op == "put":
@@ -1828,6 +1828,10 @@ def public_name(value: Any) -> str | None:
         kind, name = value.__self__, value.__name__
         is_public = kind in _DATA and type(vars(kind).get(name)) is types.ClassMethodDescriptorType
         return f"{kind.__module__}:{kind.__qualname__}.{name}" if is_public else None
+    if arrays.is_function(value):
+        home = getattr(value, "__module__", None) or "numpy"
+        found = _find(home, value.__name__) if home.partition(".")[0] in _OPEN else None
+        return f"{home}:{value.__name__}" if found is value else None
     if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
         return None
     places = [(value.__module__, value.__qualname__)]

@@ -7,6 +7,7 @@ already: what a class of the instructor's keeps, a count of its calls perhaps, n
 """
 
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -33,8 +34,10 @@ class Settings:
     def put(self, stand_in: Module, number: int, name: str) -> None:
         """Tell of what was set in the stand-in of a layer."""
         value = stand_in.__dict__[name]
-        if self.peer.open and is_plain(value) and self.peer.put(number, name, value) is True:
-            self.set_there.append((weakref.ref(stand_in), name))
+        if self.peer.open and is_plain(value):
+            with suppress(PermissionError):  # it is none, and the answer has it for itself
+                self.peer.put(number, name, value)
+                self.set_there.append((weakref.ref(stand_in), name))
 
     def keep(self, number: int, name: str, found: Any) -> None:
         """Remember the settings in a list of groups that the answer has got."""
