@@ -329,12 +329,14 @@ def zygote_order(assignments: Iterable["Assignment"], sandboxed: bool) -> dict[s
     notebooks = [notebook for assignment in assignments for notebook in assignment.notebooks]
     # without a sandbox nobody could tell what the head leaves behind
     head = beginning(notebooks[0]) if sandboxed and len(notebooks) == 1 else []
+    watched = sorted({name for rule in each for name in rule.operations_forbidden})
     return {
         "modules": modules,
         "readable": [str(path) for path in own_modules(modules)],
         "limits": asdict(Limits(memory_mb=memory, cpu_seconds=cpu)),
         "sandboxed": sandboxed,
         "head": head,
+        "watched": watched,
     }
 
 

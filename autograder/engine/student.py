@@ -32,8 +32,13 @@ QUIET = frozenset(["matplotlib", "load_ext", "reload_ext", "autoreload"])  # no 
 SHELL: Any = None
 
 
-def warm(modules: Sequence[str]) -> None:
-    """Import what notebooks will import, and make the shell; before anything is forked."""
+def warm(modules: Sequence[str], watched: Sequence[str] = ()) -> None:
+    """Import what notebooks will import, and make the shell; before anything is forked.
+
+    Args:
+        modules: to be imported.
+        watched: names that questions forbid.
+    """
     global SHELL
     for name in modules:
         try:
@@ -42,7 +47,7 @@ def warm(modules: Sequence[str]) -> None:
             print(f"note: {name} could not be imported beforehand: {error}", file=sys.stderr)
     if "torch" in sys.modules:
         importlib.import_module("autograder.engine.tensors")  # out of reach in the sandbox
-        watch.prepare()
+    watch.prepare(watched)
     open_packages(modules)
     SHELL = _shell()
     SHELL.run_cell("None", store_history=False)  # what the first cell needs is looked up here

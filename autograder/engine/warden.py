@@ -58,6 +58,7 @@ class Order:
     found: Capabilities | None  # None without a sandbox
     student: str
     head: list[tuple[str, str]]
+    watched: list[str]
     seccomp: bytes
 
     @classmethod
@@ -426,7 +427,7 @@ class _Warm:
         """Make ready, say so, and serve until nobody asks any more."""
         gc.disable()  # imports make no garbage, only work for its collector
         student = importlib.import_module(self.order.student)
-        student.warm(list(self.order.modules))
+        student.warm(list(self.order.modules), self.order.watched)
         with suppress(ImportError):
             importlib.import_module("resource")  # for `sandbox.limit`
         gc.enable()

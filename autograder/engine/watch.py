@@ -46,17 +46,22 @@ WAYS_ROUND = (
 QUALIFIERS = ("native", "safe", "masked", "sparse", "special")  # torch's, for one computation
 BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
 ALWAYS = ("Autograd", "MkldnnCPU")  # no operator takes its steps there
+TENSOR = "a tensor"
 # torch's own operators once more, in Python
 IN_PYTHON = ("torch._refs", "torch._refs.nn.functional", "torch._decomp.decompositions")
 
 
-_bound: SimpleNamespace | None = (
-    None  # what is needed of torch, as it was before any student's code
-)
+# before any student's code: what is needed of torch, and what names stand for
+_bound: SimpleNamespace | None = None
+_known: dict[str, "_Meaning"] = {}
 
 
-def prepare() -> None:
-    """Bind what is needed of torch, if it is imported; call this before any student's code."""
+def prepare(names: Iterable[str] = ()) -> None:
+    """Bind what is needed of torch, if it is imported; call this before any student's code.
+
+    Args:
+        names: that are going to be watched. What they stand for is looked up once.
+    """
     global _bound
     if _bound is None and "torch" in sys.modules:
         torch = sys.modules["torch"]
@@ -68,6 +73,8 @@ def prepare() -> None:
             destroy=library._destroy,
             get_kernel=torch.library.get_kernel,
             operators=_by_computation(c._dispatch_get_all_op_names()),
+            twins=_twins(),
+            steps={},
             has_kernel=c._dispatch_has_computed_kernel_for_dispatch_key,
             schema=c._get_schema,
             overload=c._get_operation_overload,
@@ -77,6 +84,11 @@ def prepare() -> None:
             is_inference=torch.Tensor.is_inference,
             in_inference_mode=torch.is_inference_mode_enabled,
         )
+    for name in names:
+        _known.setdefault(name, _Meaning(name))
+        if _bound is not None and _torchs(name):
+            for overload in _bound.operators.get(_bare(name.rpartition(".")[2]), ()):
+                _bound.steps.setdefault(overload, _Steps(_bound, overload))
 
 
 class Forbidden(RuntimeError):
@@ -94,11 +106,12 @@ class Watch:
         self._modules: list[str] = []
         self._things: list[tuple[Any, str]] = []
         for name in names:
-            if _is_unloaded(name):
+            meaning = _known.get(name) or _Meaning(name)
+            if meaning.is_unloaded and name not in sys.modules:
                 self._modules.append(name)
                 sys.modules[name] = _Stopped(name, self._stop(name))
-            self._things.append((_find(name), name))
-            for function in _functions(name):
+            self._things.append((meaning.find(), name))
+            for function in meaning.functions():
                 self._replace(function, self._stop(name))
         prepare()
         if _bound is not None:
@@ -140,10 +153,11 @@ class Watch:
 
     def _watch_operators(self, torch: SimpleNamespace, names: Sequence[str]) -> None:
         wanted = {_bare(name.rpartition(".")[2]): name for name in reversed(names) if _torchs(name)}
-        for module in (sys.modules[name] for name in IN_PYTHON if name in sys.modules):
-            for name, twin in vars(module).items():
-                if _bare(name) in wanted and isinstance(twin, types.FunctionType):
-                    self._replace(twin, self._stop(wanted[_bare(name)]))
+        twins = torch.twins if len(torch.twins) == len(_loaded(IN_PYTHON)) else _twins()
+        for named in twins.values():
+            for computation, name in wanted.items():
+                for twin in named.get(computation, ()):
+                    self._replace(twin, self._stop(name))
         self._library = object.__new__(torch.Library)
         torch.begin(self._library, "aten", "IMPL")
         watched: dict[str, str] = {}
@@ -159,24 +173,26 @@ class Watch:
     def _watch_operator(
         self, torch: SimpleNamespace, operator: str, stop: Callable[..., NoReturn]
     ) -> None:
-        for key in BELOW_AUTOGRAD:
-            if torch.has_kernel(f"aten::{operator}", key):
-                kernel = torch.get_kernel(f"aten::{operator}", key)
-                step = _on_inference_tensors(torch, stop, kernel)
-                torch.impl(self._library, operator, step, key, with_keyset=True)
+        steps = torch.steps.get(operator) or _Steps(torch, operator)
+        for key, kernel in steps.kernels.items():
+            step = _on_inference_tensors(torch, stop, kernel)
+            torch.impl(self._library, operator, step, key, with_keyset=True)
         for key in ALWAYS:
             torch.impl(self._library, operator, stop, key)
 
     def _try_out(self, torch: SimpleNamespace, operator: str, name: str) -> None:
         """Call an operator once: one that is not stopped was seen to, and counts as used."""
-        plain, _, overload = operator.partition(".")
-        with torch.inference_mode(False):  # there, not every operator's stop is met at once
-            self._try(torch, plain, overload, name)
+        steps = torch.steps.get(operator) or _Steps(torch, operator)
+        if steps.kinds is not None:
+            with torch.inference_mode(False):  # there, not every operator's stop is met at once
+                self._try(torch, operator, steps.kinds, name)
 
-    def _try(self, torch: SimpleNamespace, plain: str, overload: str, name: str) -> None:
-        arguments = _arguments(torch, torch.schema(f"aten::{plain}", overload))
-        if arguments is None:
-            return
+    def _try(self, torch: SimpleNamespace, operator: str, kinds: dict[str, Any], name: str) -> None:
+        plain, _, overload = operator.partition(".")
+        arguments = {
+            argument: torch.ones((2, 2), device="cpu") if value is TENSOR else value
+            for argument, value in kinds.items()
+        }
         before = name in self.seen
         self.seen.discard(name)
         call, *_ = torch.overload(f"aten::{plain}", overload)
@@ -186,6 +202,50 @@ class Watch:
         self.seen.discard(name)
         if before or not stopped:
             self.seen.add(name)
+
+
+class _Meaning:
+    """What a full dotted name stands for; looked up when this is made."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_unloaded = _is_unloaded(name)
+        self.found = None if self.is_unloaded else _find(name)
+        self.modules = self._below()
+        self.held = [] if self.is_unloaded else list(_functions(name, self.found))
+
+    def find(self) -> Any:
+        """The thing itself, if it is there by now."""
+        return _find(self.name) if self.is_unloaded else self.found
+
+    def functions(self) -> list[types.FunctionType]:
+        """The Python functions in it, in modules loaded since then as well."""
+        if self.is_unloaded or self.modules != self._below():
+            return list(_functions(self.name, self.find()))
+        return self.held
+
+    def _below(self) -> list[str]:
+        return _below(self.name) if isinstance(self.found, types.ModuleType) else []
+
+
+def _below(name: str) -> list[str]:
+    """A module of this name and those below it that are loaded."""
+    return [one for one in list(sys.modules) if one == name or one.startswith(f"{name}.")]
+
+
+def _loaded(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name in sys.modules]
+
+
+def _twins() -> dict[str, dict[str, list[types.FunctionType]]]:
+    """Of each module of operators in Python its functions, by what they compute."""
+    found: dict[str, dict[str, list[types.FunctionType]]] = {}
+    for module in _loaded(IN_PYTHON):
+        named = found.setdefault(module, {})
+        for name, twin in vars(sys.modules[module]).items():
+            if isinstance(twin, types.FunctionType):
+                named.setdefault(_bare(name), []).append(twin)
+    return found
 
 
 class _Stopped(types.ModuleType):
@@ -206,21 +266,35 @@ def _call_it(*args: Any, **kwargs: Any) -> Any:
     return call(*args, **kwargs)
 
 
-def _arguments(torch: SimpleNamespace, schema: Any) -> dict[str, Any] | None:
+class _Steps:
+    """What is called below autograd when an operator runs, and what it can be tried out with."""
+
+    def __init__(self, torch: SimpleNamespace, operator: str) -> None:
+        name = f"aten::{operator}"
+        self.kernels = {
+            key: torch.get_kernel(name, key)
+            for key in BELOW_AUTOGRAD
+            if torch.has_kernel(name, key)
+        }
+        plain, _, overload = operator.partition(".")
+        self.kinds = _arguments(torch.schema(f"aten::{plain}", overload))
+
+
+def _arguments(schema: Any) -> dict[str, Any] | None:
     """Arguments to call an operator with, by name; None if it takes no tensor, or what is rare."""
     simple = {"int": 1, "float": 1.0, "bool": False, "number": 1, "str": "", "List[int]": [1]}
     given: dict[str, Any] = {}
     for argument in schema.arguments:
         kind = str(argument.type)
         if kind == "Tensor":
-            given[argument.name] = torch.ones((2, 2), device="cpu")
+            given[argument.name] = TENSOR
         elif not argument.has_default_value() and not kind.startswith("Optional["):
             if kind not in simple:
                 return None
             given[argument.name] = simple[kind]
         elif not argument.has_default_value():
             given[argument.name] = None
-    return given if any(isinstance(value, torch.Tensor) for value in given.values()) else None
+    return given if TENSOR in given.values() else None
 
 
 def _on_inference_tensors(
@@ -261,9 +335,8 @@ def _by_computation(operators: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def _functions(name: str) -> Iterator[types.FunctionType]:
-    """The Python functions that a full dotted name stands for."""
-    found = _find(name)
+def _functions(name: str, found: Any) -> Iterator[types.FunctionType]:
+    """The Python functions in what a full dotted name stands for."""
     if isinstance(found, types.ModuleType):
         parts = [part for part in _offered(name) if _is_of(part, name)]
     else:
@@ -276,8 +349,8 @@ def _functions(name: str) -> Iterator[types.FunctionType]:
 
 def _offered(name: str) -> Iterator[Any]:
     """What a module and those of it that are loaded hold."""
-    for one, module in list(sys.modules.items()):
-        if f"{one}.".startswith(f"{name}.") and isinstance(module, types.ModuleType):
+    for module in map(sys.modules.get, _below(name)):
+        if isinstance(module, types.ModuleType):
             yield from list(vars(module).values())
 
 
@@ -306,12 +379,12 @@ def is_stopped(name: str) -> bool:
     found = _find(name)
     if not isinstance(found, types.ModuleType):
         torchs = name.startswith("torch.") and found is not None and not isinstance(found, type)
-        return torchs or any(True for _ in _functions(name))
+        return torchs or any(True for _ in _functions(name, found))
     in_c = (part for part in vars(found).values() if isinstance(part, types.BuiltinFunctionType))
     package = name.partition(".")[0]
     if any(f"{part.__module__ or package}".partition(".")[0] == package for part in in_c):
         return False
-    return any(True for _ in _functions(name))
+    return any(True for _ in _functions(name, found))
 
 
 def is_module(name: str) -> bool:

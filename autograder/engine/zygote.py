@@ -114,6 +114,7 @@ class Zygote:
         student: str = "autograder.engine.student",
         *,
         head: Sequence[tuple[str, str]] = (),
+        watched: Sequence[str] = (),
         here: bool = False,
     ) -> None:
         """Start it.
@@ -125,6 +126,7 @@ class Zygote:
             sandboxed: whether it is shut in.
             student: the module whose `serve` runs in it.
             head: cells, each with its name, with which submissions begin: run once, here.
+            watched: names that questions forbid; what they stand for is looked up once.
             here: fork it from this process, which then has to be as clean as a new one: `go_in()`
                 and `wait()` come before `spawn`, and what is imported before `go_in` is shared.
         """
@@ -147,6 +149,7 @@ class Zygote:
             "found": asdict(found) if sandboxed else None,
             "student": student,
             "head": list(head),
+            "watched": list(watched),
         }
         self._wanted = head
         self.capabilities = found
