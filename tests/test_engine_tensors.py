@@ -1279,3 +1279,82 @@ def test_what_is_taken_for_unchanged_without_a_copy_is_so(first: str, later: str
 def test_an_odd_tensor_is_never_taken_for_unchanged(odd: Tensor) -> None:
     told = (odd.dtype, (2, 2), False, b"\0" * 16, None)
     assert not tensors._has_bits(odd, told)
+
+
+USE = """
+def use(layer, x):
+    return layer(x).sum(), layer.weight
+def halved(layer, x):
+    layer.weight.data.mul_(0.5)
+    return layer(x)
+"""
+
+
+def used_there(answer: Any, layer: nn.Linear, x: Tensor) -> tuple[list[Tensor], bool]:
+    """What the answer makes of a layer, with its gradients, and whether it was called here."""
+    student, here = answer(USE)("use")
+    found, calls = [], []
+    for use in (student, here):
+        layer.zero_grad()
+        work = student._remote.peer._use
+        student._remote.peer._use = lambda op, *rest, w=work: (calls.append(op), w(op, *rest))[1]
+        total, weight = use(layer, x)
+        student._remote.peer._use = work
+        assert weight is layer.weight
+        total.backward()
+        found.append([total.detach(), layer.weight.grad, x.grad])
+        x.grad = None
+    for one, two in zip(*found, strict=True):
+        same_bits(one, two)
+    return found[0], "call" in calls
+
+
+def test_a_linear_layer_of_a_test_is_computed_where_the_answer_runs(answer: Any) -> None:
+    layer, x = nn.Linear(3, 2), torch.randn(4, 3, requires_grad=True)
+    assert not used_there(answer, layer, x)[1]
+    student, _ = answer(USE)("halved")
+    wanted = (0.5 * layer.weight.detach()) @ x.detach().T + layer.bias.detach()[:, None]
+    torch.testing.assert_close(student(layer, x).detach().T, wanted)
+    with torch.no_grad():
+        layer.weight.fill_(1.0)  # and what a test changes later is told
+    assert not used_there(answer, layer, x)[1]
+
+
+class Counted(nn.Linear):
+    """A class that a test has made."""
+
+
+def hooked() -> nn.Linear:
+    """A layer whose calls a test counts."""
+    layer = nn.Linear(3, 2)
+    layer.register_forward_hook(lambda *_: None)
+    return layer
+
+
+def replaced() -> nn.Linear:
+    """One with another way to compute."""
+    layer: Any = nn.Linear(3, 2)
+    layer.forward = lambda x: nn.functional.linear(x, 2 * layer.weight)
+    return layer
+
+
+@pytest.mark.parametrize("made", [lambda: Counted(3, 2), hooked, replaced])
+def test_a_layer_that_is_more_than_its_parameters_is_called_where_the_test_runs(
+    answer: Any, made: Callable[[], nn.Linear]
+) -> None:
+    assert used_there(answer, made(), torch.randn(4, 3, requires_grad=True))[1]
+
+
+def test_a_hook_that_comes_later_is_run(answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, x = nn.Linear(3, 2), torch.randn(4, 3, requires_grad=True)
+    (student, _), seen = answer(USE)("use"), []
+    student(layer, x)
+    layer.register_forward_pre_hook(lambda *_: seen.append("hook"))
+    student(layer, x)
+    assert seen == ["hook"]
+    second = nn.Linear(3, 2)
+    linear = nn.functional.linear
+    counted = lambda *args: (seen.append("function"), linear(*args))[1]  # noqa: E731
+    monkeypatch.setattr(nn.functional, "linear", counted)
+    student(second, x)
+    assert seen == ["hook", "function"]

@@ -23,7 +23,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import is_lazy
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from autograder.engine import rng, views
+from autograder.engine import layers, rng, views, watch
 from autograder.engine.arrays import is_shape
 from autograder.engine.settings import Settings
 from autograder.engine.stand_ins import FORWARDED, Remote, compared
@@ -331,7 +331,7 @@ class Tensors:
         self.graphs.pop(number, None)
         module = self.mine.pop(number, None)
         if module is not None:
-            for name in (*module._parameters, *module._buffers, "/", ""):
+            for name in (*module._parameters, *module._buffers, "/", "", layers.SLOT):
                 self.last.pop((0, number, name), None)
 
     def _join(self, tensors: list[Any], entries: list[Any], graph: int, message: Any) -> None:
@@ -385,6 +385,8 @@ class Tensors:
             "dunders": sorted(FORWARDED.intersection(names) - {"__call__", "__repr__"}),
             "classes": self.peer.class_numbers(kinds),
         }
+        if self._is_layer(0, module):
+            told["there"] = self.last[0, number, layers.SLOT] = layers.is_computed_there(module)
         self.mine[number] = module
         try:
             return told | self._parts(encoder, number, module)
@@ -454,6 +456,7 @@ class Tensors:
                 del table[name]
         _count(made, [], {})
         made.__dict__["training"] = bool(told["training"])
+        made.__dict__["_here"] = self.peer.is_free and told.get("there") is True
         self.last[1, number, "/"] = self._kids(made)
         self.last[1, number, ""] = made.training
         return made
@@ -571,7 +574,7 @@ class Tensors:
             body |= {name: property(_remote_value(name)) for name in named}
             body |= {name: _remote_method(name) for name in (*methods, *dunders)}
             body |= compared(dunders)
-            body["forward"] = _remote_method(None)
+            body["forward"] = _forward if base is layers.Linear else _remote_method(None)
             self.classes[key] = type(base.__name__, (base,), body)
         return self.classes[key]
 
@@ -628,6 +631,10 @@ class Tensors:
         kids = self._kids(module) if module._modules else ()
         if last.get((side, number, "/"), ()) != kids:
             return False
+        if self._is_layer(side, module):
+            there = layers.is_computed_there(module)
+            if last.get((side, number, layers.SLOT), False) is not there:
+                return False
         for table in (module._parameters, module._buffers):
             for name, value in table.items():
                 slot = (side, number, name)
@@ -648,6 +655,7 @@ class Tensors:
         news: list[Any] = []
         modes: list[Any] = []
         structure: list[Any] = []
+        there: list[Any] = []
         for side, number, module in shared:
             for table in (module._parameters, module._buffers):
                 for name, value in table.items():
@@ -670,7 +678,14 @@ class Tensors:
             if self.last.get((side, number, "")) != module.training:
                 self.last[side, number, ""] = module.training
                 modes.append([side, number, module.training])
-        return self._state(news, modes, structure)
+            if self._is_layer(side, module):
+                now = self.last[side, number, layers.SLOT] = layers.is_computed_there(module)
+                there.append([number, now])
+        return self._state(news, modes, structure) | ({"there": there} if there else {})
+
+    def _is_layer(self, side: int, module: Module) -> bool:
+        """Whether this is a layer of a test's that an answer's process may compute."""
+        return side == 0 and type(module) is layers.Linear and not self.peer.is_free
 
     def _state(self, news: list[Any], modes: list[Any], structure: list[Any]) -> dict[str, Any]:
         return {
@@ -718,6 +733,9 @@ class Tensors:
                 self._update(incoming, module, slot, entry)
             table = module._parameters if name in module._parameters else module._buffers
             self.last[slot] = self._now(slot, table.get(name))
+        for number, here in (state.get("there") or []) if self.peer.is_free else []:
+            if (module := self.theirs.get(number)) is not None:
+                module.__dict__["_here"] = here is True
         for side, number, training in state.get("mode") or []:
             module = self._module(1 - side, number, missing=True)
             if module is None:
@@ -1164,12 +1182,23 @@ def _remote_method(name: str | None) -> Callable:
     return method
 
 
+def _forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a layer gives, worked out here if that is all the same."""
+    plain = len(args) == 1 and not kwargs and type(args[0]) in ORDINARY
+    if plain and self.__dict__["_here"] and watch.stopped().isdisjoint(layers.STEPS):
+        return layers.compute(self, args[0])
+    return _call(self, *args, **kwargs)
+
+
 def _remote_value(name: str) -> Callable:
     def value(self: Any) -> Any:
         remote = self.__dict__["_remote"]
         return remote.peer.get(remote.number, name, remote.use(name))
 
     return value
+
+
+_call = _remote_method(None)
 
 
 def _get_attribute(self: Any, name: str) -> Any:

@@ -54,6 +54,7 @@ IN_PYTHON = ("torch._refs", "torch._refs.nn.functional", "torch._decomp.decompos
 # before any student's code: what is needed of torch, and what names stand for
 _bound: SimpleNamespace | None = None
 _known: dict[str, "_Meaning"] = {}
+_stopped: frozenset[str] = frozenset()
 
 
 def prepare(names: Iterable[str] = ()) -> None:
@@ -91,6 +92,11 @@ def prepare(names: Iterable[str] = ()) -> None:
                 _bound.steps.setdefault(overload, _Steps(_bound, overload))
 
 
+def stopped() -> frozenset[str]:
+    """What torch's operators compute that are stopped now."""
+    return _stopped
+
+
 class Forbidden(RuntimeError):
     """The question does not allow this call."""
 
@@ -125,6 +131,8 @@ class Watch:
 
     def end(self) -> None:
         """Let everything be as it was."""
+        global _stopped
+        _stopped = frozenset()
         for function, code in self._codes.values():
             function.__code__ = code
         self._codes.clear()
@@ -158,6 +166,8 @@ class Watch:
             for computation, name in wanted.items():
                 for twin in named.get(computation, ()):
                     self._replace(twin, self._stop(name))
+        global _stopped
+        _stopped = frozenset(wanted)
         self._library = object.__new__(torch.Library)
         torch.begin(self._library, "aten", "IMPL")
         watched: dict[str, str] = {}
