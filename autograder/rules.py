@@ -1194,7 +1194,8 @@ class _Search:
             return
         texts = self._spelt(node.args[1], holds) if len(node.args) > 1 else None
         if texts is None:
-            if "getattr" not in self.allow and not self._is_begun_well(node):
+            is_fine = self._is_begun_well(node) or self._is_of_self(node, holds)
+            if "getattr" not in self.allow and not is_fine:
                 yield COMPUTED
             return
         first = node.args[0]
@@ -1212,6 +1213,24 @@ class _Search:
         if _origins(node.args[0], self.aliases):
             return False
         return self._leads_nowhere(walked.prefix(node.args[1]))
+
+    def _is_of_self(self, node: ast.Call, holds: Statement) -> bool:
+        """Whether this asks an object of the student's own class for a part of it.
+
+        What is forbidden has to be stopped where it runs, too: somebody may call the method of
+        something else.
+        """
+        (top,) = holds.tree.body
+        asked = node.args[0] if len(node.args) > 1 else None
+        if not isinstance(asked, ast.Name) or asked.id != "self" or id(asked) in holds.free:
+            return False
+        is_given = any(value is not None for value in holds.givens.get("self", ()))
+        return getattr(top, "name", "") in self.own.classes and not is_given and self._is_stopped
+
+    @cached_property
+    def _is_stopped(self) -> bool:
+        """Whether all that is forbidden is stopped while the answer runs."""
+        return all(map(is_stopped, self.forbid))
 
     def _modules_in(self, node: ast.Call) -> Iterator[str]:
         """Modules that may not be used, and that a call may load by the texts it is handed."""

@@ -1668,6 +1668,20 @@ def test_a_test_may_hand_over_functions_of_numpys(task: Any) -> None:
     assert made.scores(apply="def apply(f, x):\n    return 1.0") == {"t_apply": 0}
 
 
+def test_an_answer_may_ask_whether_a_function_of_the_test_has_a_part(task: Any) -> None:
+    asks = (
+        "def run(f, x):\n    if hasattr(f, 'eval'):\n        f.eval()\n"
+        "    try:\n        f.train()\n    except AttributeError:\n        pass\n"
+        "    import inspect\n    assert inspect.signature(f) is not None\n"
+        "    return f(x) + getattr(f, 'eps', 0) + getattr(f, '_hidden', 0)"
+    )
+    parts = [
+        ("run", "def run(f, x):\n    return f(x)"),
+        ("t_run", "def double(x):\n    return 2 * x\nassert run(double, 3) == 6", 1),
+    ]
+    assert task(parts).scores(run=asks) == {"t_run": 1}
+
+
 LOOPED = """\
 def cube(n):
     return n ** 3

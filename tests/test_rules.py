@@ -1,5 +1,6 @@
 """The rules an instructor sets: read with a clear word, and found in answers however spelt."""
 
+import importlib
 import random
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -191,6 +192,33 @@ def test_the_words_say_what_where_and_what_to_do():
         "your answer calls torch.softmax (line 3), which this question does not allow; "
         "write it yourself"
     )
+
+
+PICKS = """\
+class Layer(torch.nn.Module):
+    names = ("w_q", "w_k")
+    def pick(self, name):
+        return getattr(self, name)
+    def forward(self, x):
+        return [self.pick(name)(x) for name in self.names]
+"""
+
+
+def test_an_object_of_ones_own_may_be_asked_by_a_name_that_is_computed():
+    importlib.import_module("torch")  # what is stopped is known of what is in use
+    stopped = QuestionRules(("torch.softmax", "torch.nn.MultiheadAttention"), ())
+    assert broken(PICKS, stopped) == []
+    unseen = QuestionRules(("torch.softmax", "sorted"), ())
+    assert broken(PICKS, unseen) == ["getattr with a computed name"]
+    for other in (
+        PICKS.replace("self, name)\n", "x, name)\n"),
+        PICKS.replace("        return getattr", "        self = torch\n        return getattr"),
+        "def pick(self, name):\n    return getattr(self, name)",
+        "self = torch\nclass Layer:\n    w = getattr(self, name)",
+        PICKS.replace("torch.nn.Module", "torch.Tensor"),
+        PICKS.replace("torch.nn.Module", "type(torch)"),
+    ):
+        assert broken(other, stopped) == ["getattr with a computed name"], other
 
 
 def test_a_helper_cell_is_searched_if_the_answer_uses_it():

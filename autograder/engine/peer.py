@@ -839,7 +839,7 @@ class Peer:
         if op == "contents" and self.is_free:
             base = based.base_of(type(target))
             return None if base is None else based.plain(target, base)
-        self._permit(target, name)
+        self._permit(target, name, op)
         if op == "call":
             with self._watched(target, name):
                 function = target if name is None else _method(target, name)
@@ -847,7 +847,7 @@ class Peer:
         if op == "get":
             is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
             if not self.is_free and is_private:
-                raise PermissionError("what begins with an underscore is private")
+                raise AttributeError("what begins with an underscore is private")
             return getattr(target, name)
         if not self.is_free and op == "put" and self.tensors:
             with self._watched(target, "__setattr__"):
@@ -883,12 +883,14 @@ class Peer:
                 if self.protects(call, label, one):
                     part.undo()
 
-    def _permit(self, target: Any, name: str | None) -> None:
+    def _permit(self, target: Any, name: str | None, op: str = "call") -> None:
         if name is not None and type(name) is not str:
             raise WireError("an attribute's name is a text")
         if not self.policy.may_use(target, name):
             what = "call" if name is None else f"use {name} of"
-            raise PermissionError(f"an answer may not {what} this {type(target).__name__}")
+            words = f"an answer may not {what} this {type(target).__name__}"
+            # whoever only asks whether it is there is told that it is not
+            raise AttributeError(words) if op == "get" else PermissionError(words)
 
     # --- objects ------------------------------------------------------------------------------
 
