@@ -10,6 +10,7 @@ import bisect
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,7 @@ MAX_TEXT = 2_000_000  # characters of all cells of a notebook
 MAX_PARSED = 400_000  # characters of a notebook that are read as Python to match its cells
 MAX_BESIDE = 10_000_000  # bytes of all files beside the notebooks that an answer may read
 MAX_NOTES = 50
+ALIKE = 0.8  # of its words that a changed test or locked cell shares with the one handed out
 NOTHING = "pass"  # is run where nothing is left of a cell: the instructor's copy goes with it
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 OUTPUTS = re.compile(r'"outputs"\s*:\s*(?=\[)')
@@ -443,6 +445,12 @@ def _same(one: str, other: str) -> bool:
     return one.split() == other.split()
 
 
+def _likeness(one: str, other: str) -> float:
+    """The share of two texts' words that they have in common; 1 if they are the same words."""
+    first, second = Counter(one.split()), Counter(other.split())
+    return 2 * (first & second).total() / max(1, first.total() + second.total())
+
+
 def _assemble(notebook: Notebook, cells: list[_Raw], notes: list[str]) -> Script:
     """Put the student's answers in the places of the instructor's notebook."""
     match = _Match(notebook, cells, notes)
@@ -477,7 +485,8 @@ class _Match:
             if index not in self.taken and raw.id and raw.grade_id not in self.ids:
                 by_id.setdefault(raw.id, index)
         for place, cell in enumerate(self.notebook.cells):
-            if place not in self.place and cell.id in by_id:
+            index = by_id.get(cell.id)
+            if place not in self.place and index is not None and self._may_be(index, cell):
                 self._take(place, by_id.pop(cell.id))
         for place, cell in known:
             if cell.kind in ("solution", "manual"):
@@ -536,7 +545,8 @@ class _Match:
             return
         best = copies[0]
         if len(copies) > 1:  # ranking reads them all, which takes its time
-            best = max(copies, key=lambda index: self._rank(cell, index))
+            rank = self._rank if cell.answerable else self._rank_given
+            best = max(copies, key=lambda index: rank(cell, index))
         self._take(place, best)
         if len(copies) == 1:
             return
@@ -546,29 +556,38 @@ class _Match:
             self.notes.append(
                 f"The cell {cell.grade_id} is there {len(copies)} times; number {which} was graded."
             )
+        parts = self._parts(copies, best, cell) if cell.answerable else set(copies)
         for index in copies:
-            if not self._is_part(index, best, cell) or _same(self.cells[index].source, cell.stub):
+            if index not in parts or _same(self.cells[index].source, cell.stub):
                 self.taken.add(index)
 
-    def _is_part(self, index: int, best: int, cell: Cell) -> bool:
-        """Whether a copy is no other answer, but scratch work or the other half of this one."""
+    def _parts(self, copies: Sequence[int], best: int, cell: Cell) -> set[int]:
+        """Copies that are no other answer, but scratch work or another part of this one.
+
+        Such is also what a part below needs of an older answer, whatever stands between them.
+        """
         wanted = set(self._wanted(cell))
-        mine, others = (wanted & (self._names_in(n) or set()) for n in (index, best))
-        return cell.answerable and (not mine & others or self._is_half(index, best, wanted))
+        found = {best}
+        needed: frozenset[str] = frozenset()
+        for index in reversed(copies):
+            mine = self._names_in(index) or set()
+            if mine & needed or self._is_half(index, best, wanted):
+                found.add(index)
+            if index in found:
+                needed = needed - mine | facts(self.cells[index].source).needed
+        return found
 
     def _is_half(self, index: int, best: int, wanted: set[str]) -> bool:
-        """Whether two copies are one answer that was split, and each needs the other.
+        """Whether a copy gives nothing that the best one gives, or goes on with what that gives.
 
         Both may bind a name then, as in two steps to one value.
         """
-        above, below = sorted((index, best))
-        own = self.cells[index].grade_id
-        between = [raw for raw in self.cells[above + 1 : below] if raw.grade_id != own]
-        if any(raw.source.strip() for raw in between) or self.cells[index].damage:
-            return False
-        first, second = (self._names_in(n) or set() for n in (above, below))
-        if facts(self.cells[below].source).needed & first:
+        mine, others = (self._names_in(n) or set() for n in (index, best))
+        if not wanted & mine & others:
             return True
+        if index > best and facts(self.cells[index].source).needed & others:
+            return True
+        first, second = (mine, others) if index < best else (others, mine)
         return bool(wanted & first - second) and bool(wanted - first)
 
     def _put_right(self, solutions: list[tuple[int, Cell]]) -> None:
@@ -603,6 +622,29 @@ class _Match:
             raw.cell_type == cell.cell_type,
             index,
         )
+
+    def _rank_given(self, cell: Cell, index: int) -> tuple:
+        """How near a copy is to what was handed out and is not to be changed; then the last."""
+        return self._is_given(index, cell), _likeness(self.cells[index].source, cell.stub), index
+
+    def _is_given(self, index: int, cell: Cell) -> bool:
+        """Whether a cell is this one of the instructor's, give or take a few words.
+
+        One that binds names of its own is the student's work, which has to run.
+        """
+        if _same(self.cells[index].source, cell.stub):
+            return True
+        own = (self._names_in(index) or set()) - self._names_given(cell)
+        return not own and _likeness(self.cells[index].source, cell.stub) >= ALIKE
+
+    def _may_be(self, index: int, cell: Cell) -> bool:
+        """Whether a cell without marks may stand for this one: whatever is not run must be it."""
+        is_own = cell.answerable or not cell.grade_id
+        return is_own or self._is_given(index, cell)
+
+    def _names_given(self, cell: Cell) -> set[str]:
+        tree = parse(cell.stub) if cell.cell_type == "code" else None
+        return top_level_names(tree) if tree else set()
 
     def _by_definition(self, place: int, cell: Cell) -> None:
         """An answer written in a cell of its own, found by the names that it defines."""
@@ -648,7 +690,8 @@ class _Match:
                 continue
             for place, index in zip(places, free, strict=True):
                 cell, raw = self.notebook.cells[place], self.cells[index]
-                if cell.cell_type == raw.cell_type and raw.grade_id not in self.ids:
+                free_to_go = cell.cell_type == raw.cell_type and raw.grade_id not in self.ids
+                if free_to_go and self._may_be(index, cell):
                     self._take(place, index)
 
     def _inspect(self, place: int, cell: Cell) -> None:

@@ -582,6 +582,123 @@ def test_an_ordinary_cell_that_a_moved_answer_needs_runs_once(box: Path, tmp_pat
     assert ran(box, assignment, cells)[3:] == ["pass", square["source"]]
 
 
+HELPER = "def keep(x):\n    return x\n\n\nLIMIT = keep(3)"
+USES = "def square(x):\n    return keep(x) ** 2 + LIMIT"
+
+
+def anonymous(cells: Cells) -> Cells:
+    """Cells without anything of nbgrader's, with the ids of the notebook's format."""
+    return [cell | {"metadata": {}} for cell in cells]
+
+
+@pytest.mark.parametrize("change", [list, anonymous, strip_all])
+@pytest.mark.parametrize("place", [2, 4])
+def test_a_helper_in_the_place_of_a_test_runs(
+    box: Path, tmp_path: Path, place: int, change: Callable
+):
+    assignment, content = small(tmp_path)
+    cells = [cell | {"id": f"c{number}"} for number, cell in enumerate(content["cells"])]
+    cells[place] = code(HELPER) | {"id": f"c{place}"}
+    cells[3]["source"] = USES
+    cells = change(cells)
+    found = script(box, assignment, content | {"cells": cells})
+    kinds = [(c.kind, c.source) for c in found.cells]
+    assert ("extra", HELPER) in kinds and ("answer", USES) in kinds
+    assert [c.grade_id for c in found.cells if c.kind == "test"] == ["mean-test", "square-test"]
+    after = "mean" if place == 2 else "square"
+    assert found.extra == ((after, "code", HELPER),)
+    assert "had been deleted" in " ".join(flag.words for flag in found.flags)
+
+
+def test_a_test_without_marks_of_which_a_word_was_changed_is_still_the_test(
+    box: Path, tmp_path: Path
+):
+    assignment, content = small(tmp_path)
+    cells = content["cells"]
+    cells[2] = code("assert  mean(1) # ok? I think that this is right, and leave it as it is")
+    (assignment.folder / NAME).write_text(
+        json.dumps(
+            content
+            | {"cells": [*cells[:2], code(cells[2]["source"], "mean-test", grade=True), *cells[3:]]}
+        )
+    )
+    assignment = read_assignment(assignment.folder)
+    cells[2]["source"] = cells[2]["source"].replace("right", "wrong")
+    found = script(box, assignment, content)
+    assert not found.extra
+    assert "The test mean-test was changed" in " ".join(flag.words for flag in found.flags)
+
+
+def test_an_answer_and_its_test_in_one_cell_are_the_answer(box: Path, tmp_path: Path):
+    assignment, content = small(tmp_path)
+    cells = [cell | {"id": f"c{number}"} for number, cell in enumerate(content["cells"])]
+    (assignment.folder / NAME).write_text(json.dumps(content | {"cells": cells}))
+    assignment = read_assignment(assignment.folder)
+    both = "\n".join(cell["source"] for cell in cells[1:3])
+    cells[1:3] = [cells[2] | {"source": both}]
+    found = script(box, assignment, content | {"cells": anonymous(cells)})
+    assert found.answers["mean"] == both and not found.missing
+
+
+@pytest.mark.parametrize("where", [2, 3])
+@pytest.mark.parametrize("locked", ["mean-test", "setup"])
+def test_a_copy_of_a_locked_cell_that_became_a_helper_runs(
+    box: Path, tmp_path: Path, locked: str, where: int
+):
+    assignment, content = small(tmp_path)
+    cells = content["cells"]
+    if locked == "setup":
+        cells[2] = code("import os", "setup", grade=True)
+        cells[2]["metadata"]["nbgrader"]["grade"] = False
+        (assignment.folder / NAME).write_text(json.dumps(content))
+        assignment = read_assignment(assignment.folder)
+    same = [dict(cells[2]), dict(cells[2])]
+    cells[3]["source"] = USES
+    cells[where:where] = [cells[2] | {"source": HELPER}, *same]
+    found = script(box, assignment, content)
+    assert [c.source for c in found.cells if c.kind == "extra"] == [HELPER]
+    assert found.answers["square"] == USES
+    words = " ".join(flag.words for flag in found.flags)
+    assert f"The cell {locked} is there 4 times." in words and "was changed" not in words
+
+
+BETWEEN = ["", "mean([1])", '"""Second attempt:"""', "import os", "print(mean)"]
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("def add(x): return sum(x)\ndef mean(x): return 0", "def mean(x): return add(x)"),
+        ("import math as m\ndef mean(x): return 0", "def mean(x): return m.fsum(x)"),
+        ("def mean(x): return 0", "first = mean\ndef mean(x): return first(x) + 1"),
+    ],
+)
+def test_what_an_answer_needs_of_an_older_one_runs_whatever_stands_between(
+    box: Path, tmp_path: Path, first: str, second: str, between: str
+):
+    assignment, content = small(tmp_path)
+    cells = content["cells"]
+    cells[1:2] = [code(first, "mean"), code(between), code(second, "mean")]
+    found = script(box, assignment, content)
+    order = [c.source for c in found.cells]
+    assert found.answers["mean"] == second and order.index(first) < order.index(second)
+
+
+def test_of_older_answers_only_those_run_that_the_last_one_needs(box: Path, tmp_path: Path):
+    assignment, content = small(tmp_path)
+    attempts = [
+        "def mean(x): return add(x)",  # nothing needs this one
+        "def add(x): return sum(x)\ndef mean(x): return 0",
+        "def share(x): return add(x) / 2\ndef mean(x): return add(x)",
+        "def mean(x): return 7",
+        "def mean(x): return share(x)",
+    ]
+    content["cells"][1:2] = [code(source, "mean") for source in attempts]
+    order = ran(box, assignment, content["cells"])
+    assert [one for one in order if one in attempts] == [attempts[1], attempts[2], attempts[4]]
+
+
 def test_in_the_given_order_everything_stays_where_it_stands(box: Path, tmp_path: Path):
     assignment, content = small(tmp_path, PLAIN)
     cells = [one for cell in content["cells"] for one in (cell, code("helper = mean = print"))]
