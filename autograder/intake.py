@@ -295,7 +295,9 @@ def read_cells(content: bytes, name: str) -> tuple[list[_Raw], list[str]]:
     if len(raw) > MAX_CELLS:
         raise Unreadable(f"{name} holds {len(raw)} cells; at most {MAX_CELLS} are read")
     cells = [_raw_cell(cell) for cell in raw if isinstance(cell, dict)]
-    if sum(len(cell.source) for cell in cells) > MAX_TEXT:
+    if _length(cells) > MAX_TEXT:
+        cells = [_without_pictures(cell) for cell in cells]
+    if _length(cells) > MAX_TEXT:
         raise Unreadable(f"{name} holds more than {MAX_TEXT // 1_000_000} million characters")
     if len(cells) < len(raw):
         notes.append(f"{len(raw) - len(cells)} entries of {name} are no cells and were left out.")
@@ -408,6 +410,19 @@ def _source(cell: dict) -> tuple[str, str, str]:
     if len(without) > MAX_SOURCE:
         return "", too_long, ""
     return without, "", f"its pictures were left out: with them {too_long}"
+
+
+def _length(cells: list[_Raw]) -> int:
+    return sum(len(cell.source) for cell in cells)
+
+
+def _without_pictures(cell: _Raw) -> _Raw:
+    """The cell as it can be read where all cells together are too long."""
+    without = DATA.sub(r"\1", cell.source) if cell.cell_type != "code" else cell.source
+    if without == cell.source:
+        return cell
+    words = "its pictures were left out: with all of them the notebook is longer than "
+    return cell._replace(source=without, cut=f"{words}{MAX_TEXT // 1_000_000} million characters")
 
 
 def _without_prompts(source: str) -> str:

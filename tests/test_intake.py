@@ -377,6 +377,20 @@ def test_a_written_answer_that_is_too_long_is_said_to_be_and_loses_its_pictures_
     assert flag.words == note and "The cell why" in note and "longer than 200,000" in note
 
 
+def test_many_pasted_pictures_are_left_out_before_a_notebook_is_too_long(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    content = solved(week)
+    picture = "data:image/png;base64," + "iVBO/+" * 31_000
+    pasted = {"cell_type": "markdown", "metadata": {}, "source": f"See ![p]({picture})"}
+    few = script(box, assignment, {"cells": [*content["cells"], pasted]})
+    assert few.extra[-1][2] == pasted["source"] and not few.notes
+    found = script(box, assignment, {"cells": [*content["cells"], *[pasted] * 11]})
+    assert right(found, week)
+    assert [source for _, _, source in found.extra] == ["See ![p](data:image/png;base64,)"] * 11
+    assert found.notes[0].endswith("all of them the notebook is longer than 2 million characters.")
+
+
 def test_a_picture_that_was_pasted_is_said_to_be_only_in_what_was_handed_in(
     box: Path, tmp_path: Path
 ):
@@ -586,12 +600,7 @@ HELPER = "def keep(x):\n    return x\n\n\nLIMIT = keep(3)"
 USES = "def square(x):\n    return keep(x) ** 2 + LIMIT"
 
 
-def anonymous(cells: Cells) -> Cells:
-    """Cells without anything of nbgrader's, with the ids of the notebook's format."""
-    return [cell | {"metadata": {}} for cell in cells]
-
-
-@pytest.mark.parametrize("change", [list, anonymous, strip_all])
+@pytest.mark.parametrize("change", [list, strip_marks, strip_all])
 @pytest.mark.parametrize("place", [2, 4])
 def test_a_helper_in_the_place_of_a_test_runs(
     box: Path, tmp_path: Path, place: int, change: Callable
@@ -636,7 +645,7 @@ def test_an_answer_and_its_test_in_one_cell_are_the_answer(box: Path, tmp_path: 
     assignment = read_assignment(assignment.folder)
     both = "\n".join(cell["source"] for cell in cells[1:3])
     cells[1:3] = [cells[2] | {"source": both}]
-    found = script(box, assignment, content | {"cells": anonymous(cells)})
+    found = script(box, assignment, content | {"cells": strip_marks(cells)})
     assert found.answers["mean"] == both and not found.missing
 
 
