@@ -50,6 +50,7 @@ DATA = re.compile(  # such as a pasted photo, on one line or on many long ones
     rf"(?:{SIGNS}{{1000,}}+|{SIGNS}*+(?=(?:{WRAP}{SIGNS}{{40,}}+){{12}}))"
     rf"(?:{WRAP}{SIGNS}{{40,}}+)*+(?:{WRAP}{SIGNS}++(?=[\"')>]))?+"
 )
+DEFINED = re.compile(r"^(?:def|class) +(\w+)|^(\w+) *=", re.MULTILINE)
 PROMPT = re.compile(r"\n*+(.*\n)?In \[\d+\]: ")  # on one of the first two lines, as IPython looks
 SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -149,6 +150,8 @@ class _Box:
         self.names = parcel.names
         self.special = parcel.special
         self.taken: set[str] = set()
+        self.graded: set[str] = set()  # those that were taken for a notebook
+        self._read: dict[str, _Read | Unreadable] = {}
         self.flags = [
             Flag("file", shown(name), f"{shown(name)} is {kind}; it was left alone.")
             for name, kind in parcel.special.items()
@@ -164,11 +167,29 @@ class _Box:
             raise Unreadable(f"{shown(name)} is {self.special[name]}, not a file")
         raise Unreadable(self.parcel.refused.get(name, f"{shown(name)} was not taken"))
 
-    def candidates(self, assignment: Assignment) -> list[str]:
-        """Files that may be a notebook under another name."""
-        expected = {f"{notebook.name}.ipynb" for notebook in assignment.notebooks}
-        found = (name for name in self.parcel.files if NOTEBOOK.search(name))
-        return [name for name in found if name not in expected | self.taken]
+    def read(self, name: str) -> "_Read":
+        """One of the files as a notebook; raises Unreadable. Each is read once."""
+        if name not in self._read:
+            try:
+                cells, notes = read_cells(self.content(name), PurePosixPath(name).name)
+                self._read[name] = _Read(tuple(cells), tuple(notes))
+            except Unreadable as error:
+                self._read[name] = error
+        found = self._read[name]
+        if isinstance(found, Unreadable):
+            raise found
+        return found
+
+    def candidates(self, assignment: Assignment) -> Iterator[tuple[str, "_Read"]]:
+        """Files that may be a notebook of another name; under its own name one may be another."""
+        named = {f"{notebook.name}.ipynb": notebook for notebook in assignment.notebooks}
+        for name in self.parcel.files:
+            if name in self.graded or not NOTEBOOK.search(name):
+                continue
+            with suppress(Unreadable):
+                found = self.read(name)
+                if name not in named or _is_other(found, named[name], assignment):
+                    yield name, found
 
     def allowed(self, assignment: Assignment) -> Iterator[tuple[str, bytes]]:
         """The files that the instructor lets students hand in, as far as there is room for them."""
@@ -214,33 +235,101 @@ class _Raw(NamedTuple):
     pictures: tuple[str, ...] = ()  # names of those pasted into it, which are not read
 
 
+@dataclass(frozen=True)
+class _Read:
+    """A file that was read as a notebook."""
+
+    cells: tuple[_Raw, ...]
+    notes: tuple[str, ...]
+
+    @cached_property
+    def ids(self) -> set[str]:
+        """Of the cells, also those of their marks."""
+        return {cell.grade_id for cell in self.cells} | {cell.id for cell in self.cells}
+
+    @cached_property
+    def names(self) -> set[str]:
+        """What its cells define, found without reading them as Python."""
+        code = "\n".join(cell.source for cell in self.cells if cell.cell_type != "markdown")
+        return {name for names in DEFINED.findall(code) for name in names}
+
+    @cached_property
+    def texts(self) -> set[str]:
+        """Its cells without layout."""
+        return {" ".join(cell.source.split()) for cell in self.cells}
+
+    def assembled(self, notebook: Notebook, *notes: str) -> Script:
+        """The answers of this file in the places of a notebook."""
+        return _assemble(notebook, list(self.cells), [*notes, *self.notes])
+
+
+class _Shares(NamedTuple):
+    """How much of a notebook a file holds, each from 0 to 1; what says most comes first."""
+
+    ids: float  # of answers and tests
+    texts: float  # of ordinary cells
+    names: float  # that answers define
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it holds at least half of what is answered, by id or by definition."""
+        return max(self.ids, self.names) >= 0.5
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is something else altogether; some texts stand in many notebooks."""
+        return not self.ids and not self.names and self.texts <= 0.5
+
+
+def _shares(found: _Read, notebook: Notebook) -> _Shares:
+    kinds = ("solution", "manual", "test")
+    ids = {cell.grade_id for cell in notebook.cells if cell.kind in kinds}
+    texts = {" ".join(cell.stub.split()) for cell in notebook.cells if not cell.grade_id} - {""}
+    names = {name for names in notebook.defines.values() for name in names}
+    pairs = ((ids, found.ids), (texts, found.texts), (names, found.names))
+    return _Shares(*(len(wanted & there) / max(1, len(wanted)) for wanted, there in pairs))
+
+
+def _is_other(found: _Read, notebook: Notebook, assignment: Assignment) -> bool:
+    """Whether a file is rather another notebook of the assignment, or nothing of this one."""
+    own = _shares(found, notebook)
+    shares = (_shares(found, one) for one in assignment.notebooks if one is not notebook)
+    return own.is_nothing or any(other > own and other.is_half for other in shares)
+
+
 def _script(box: _Box, notebook: Notebook, assignment: Assignment) -> Script:
     """Find the notebook, read it and put it together."""
     name = f"{notebook.name}.ipynb"
     reason = ""
     script: Script | None = None
+    is_other = False
     if name in box.names or name in box.special:
         box.taken.add(name)
         try:
-            script = _assemble(notebook, *read_cells(box.content(name), name))
+            own = box.read(name)
+            script, is_other = own.assembled(notebook), _is_other(own, notebook, assignment)
         except Unreadable as error:
             reason = str(error)
-    if script is not None and _has_answers(script):
+    if script is not None and not is_other and _has_answers(script):
         return script
     found = list(_matching(box, notebook, assignment))
-    if script is not None:  # it is empty: is another one finished?
-        found = [one for one in found if _has_answers(_assemble(notebook, one[1], []))]
+    if script is not None and not (is_other and len(found) == 1):  # is another one finished?
+        found = [one for one in found if _has_answers(one[1].assembled(notebook))]
     if len(found) == 1:
-        other, cells, notes = found[0]
+        other, read = found[0]
         box.taken.add(other)
+        box.graded.add(other)
         why = f"{name} was not usable" if reason else f"no {name} was handed in"
         why = f"{name} holds no answers" if script is not None else why
-        return _assemble(notebook, cells, [f"{shown(other)} was graded, because {why}.", *notes])
+        why = f"{name} holds something else" if is_other else why
+        return read.assembled(notebook, f"{shown(other)} was graded, because {why}.")
     if script is not None:
-        names = ", ".join(shown(other) for other, _, _ in found[:5])
-        note = f"{name} was graded and holds no answers; {names} could each be meant. Keep one."
-        return replace(script, notes=(note, *script.notes)) if found else script
-    return Script(notebook.name, reason=reason or _absent(box, name, [n for n, _, _ in found]))
+        names = ", ".join(shown(other) for other, _ in found[:5])
+        what = "something else" if is_other else "no answers"
+        more = f"; {names} could each be meant. Keep one" if found else ""
+        note = f"{name} was graded and holds {what}{more}."
+        return replace(script, notes=(note, *script.notes)) if found or is_other else script
+    return Script(notebook.name, reason=reason or _absent(box, name, [n for n, _ in found]))
 
 
 def _has_answers(script: Script) -> bool:
@@ -261,28 +350,13 @@ def _absent(box: _Box, name: str, several: list[str]) -> str:
     return f"no file named {name} was submitted ({'; '.join(found) or 'the folder is empty'})"
 
 
-def _matching(
-    box: _Box, notebook: Notebook, assignment: Assignment
-) -> Iterator[tuple[str, list[_Raw], list[str]]]:
+def _matching(box: _Box, notebook: Notebook, assignment: Assignment) -> Iterator[tuple[str, _Read]]:
     """Files of other names whose cells are those of this notebook."""
-    for name in box.candidates(assignment):
-        with suppress(Unreadable):
-            cells, notes = read_cells(box.content(name), PurePosixPath(name).name)
-            if _resembles(cells, notebook):
-                yield name, cells, notes
-
-
-def _resembles(cells: Sequence[_Raw], notebook: Notebook) -> bool:
-    """Whether at least half of the cells that carry an id are there, by id or by definition."""
-    wanted = [cell for cell in notebook.cells if cell.kind in ("solution", "manual", "test")]
-    ids = {cell.grade_id for cell in cells} | {cell.id for cell in cells}
-    by_id = sum(cell.grade_id in ids for cell in wanted)
-    names = {name for names in notebook.defines.values() for name in names}
-    code = "\n".join(cell.source for cell in cells if cell.cell_type != "markdown")
-    defined = {
-        name for name in names if re.search(rf"^(def|class) {name}\b|^{name} *=", code, re.M)
-    }
-    return 2 * by_id >= max(1, len(wanted)) or 2 * len(names & defined) >= max(1, len(names))
+    for name, found in box.candidates(assignment):
+        if name == f"{notebook.name}.ipynb" or _is_other(found, notebook, assignment):
+            continue
+        if _shares(found, notebook).is_half:
+            yield name, found
 
 
 def read_cells(content: bytes, name: str) -> tuple[list[_Raw], list[str]]:

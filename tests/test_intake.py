@@ -828,6 +828,104 @@ def test_a_renamed_notebook_is_taken_if_it_is_the_only_one(
     assert read(box, assignment).reason == ""
 
 
+FIRST, SECOND = "def first(x):\n    return x", "def second(x):\n    return 2 * x"
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Assignment:
+    """An assignment of two notebooks."""
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    for name, content in (("part1.ipynb", part(FIRST)), ("part2.ipynb", part(SECOND))):
+        (folder / name).write_text(json.dumps(content))
+    return read_assignment(folder)
+
+
+def part(answer: str) -> dict[str, Any]:
+    """One of two notebooks: a heading, a setup that both have, an answer and its test."""
+    name = answer[4:].partition("(")[0]
+    head = {"cell_type": "markdown", "metadata": {}, "source": f"# The {name} part"}
+    test = code(f"assert {name}(1)", f"{name}-test", grade=True)
+    cells = [head, code("k = 5"), code(answer, name), test]
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+
+
+def stripped(content: dict[str, Any]) -> dict[str, Any]:
+    """The same without marks."""
+    return content | {"cells": strip_all(content["cells"])}
+
+
+@pytest.mark.parametrize("change", [dict, stripped])
+@pytest.mark.parametrize(
+    ("handed_in", "taken"),
+    [
+        ({"part1": FIRST, "part2": SECOND}, ["part1", "part2"]),
+        ({"part1": SECOND, "part2": FIRST}, ["part2", "part1"]),
+        ({"part1": FIRST, "part2": FIRST, "part2 (1)": SECOND}, ["part1", "part2 (1)"]),
+        ({"part1": SECOND, "part2": SECOND, "a": FIRST}, ["a", "part2"]),
+        ({"part2": FIRST, "a": SECOND}, ["part2", "a"]),
+        ({"part1": SECOND, "part2": "def other(x): return x", "a": FIRST}, ["a", "part1"]),
+    ],
+)
+def test_which_file_is_which_notebook_goes_by_its_cells_before_its_name(
+    box: Path, parts: Assignment, handed_in: dict[str, str], taken: list[str], change: Callable
+):
+    for name, answer in handed_in.items():
+        put(box, change(part(answer)), f"{name}.ipynb")
+    for found, file, answer in zip(read(box, parts).scripts, taken, (FIRST, SECOND), strict=True):
+        assert list(found.answers.values()) == [answer] and not found.missing
+        said = f"{file}.ipynb was graded, because "
+        assert any(note.startswith(said) for note in found.notes) == (file != found.name)
+    expected = {"part1", "part2"}
+    left = [f"{name}.ipynb" for name in handed_in if name not in {*expected, *taken}]
+    assert all(name in " ".join(read(box, parts).notes) for name in left)
+
+
+@pytest.mark.parametrize("change", [dict, stripped])
+def test_notebooks_with_the_same_marks_are_told_apart_by_what_else_they_hold(
+    box: Path, tmp_path: Path, change: Callable
+):
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    content = json.loads(
+        json.dumps([part(FIRST), part(SECOND)])
+        .replace('"grade_id": "first', '"grade_id": "q')
+        .replace('"grade_id": "second', '"grade_id": "q')
+    )
+    for number, one in enumerate(content, 1):
+        (folder / f"part{number}.ipynb").write_text(json.dumps(one))
+    assignment = read_assignment(folder)
+    for one, other in ((1, 2), (2, 1)):
+        put(box, change(content[one - 1]), "part1.ipynb")
+        put(box, change(content[other - 1]), "part2.ipynb")
+        answers = [found.answers["q"] for found in read(box, assignment).scripts]
+        assert answers == [FIRST, SECOND]
+
+
+def test_a_notebook_of_another_assignment_does_not_hide_the_true_one(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    put(box, part(FIRST))
+    put(box, solved(week), "final.ipynb")
+    (found,) = read(box, assignment).scripts
+    assert right(found, week)
+    assert found.notes == (f"final.ipynb was graded, because {NAME} holds something else.",)
+    (box / "final.ipynb").unlink()
+    (found,) = read(box, assignment).scripts
+    assert found.notes[0] == f"{NAME} was graded and holds something else."
+
+
+def test_a_notebook_of_its_own_name_without_marks_is_not_left_for_an_older_one(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    mine, older = solved(week), solved(week)
+    mine["cells"] = [cell for cell in strip_all(mine["cells"]) if cell["cell_type"] == "code"]
+    put(box, mine)
+    next(cell for cell in older["cells"] if id_of(cell) == "masks")["source"] = "old = 1"
+    put(box, older, f"{CHAPTER} (1).ipynb")
+    assert right(read(box, assignment).scripts[0], week)
+
+
 def test_a_notebook_in_a_folder_of_its_own_is_found(
     box: Path, assignment: Assignment, week: Notebook
 ):
