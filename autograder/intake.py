@@ -24,6 +24,7 @@ from autograder.names import shown
 from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
 from autograder.results import Flag
 from autograder.syntax import (
+    acts,
     facts,
     made_by_statement,
     parse,
@@ -547,6 +548,15 @@ def _assemble(notebook: Notebook, cells: list[_Raw], notes: list[str]) -> Script
     return match.script()
 
 
+class _Giver(NamedTuple):
+    """A cell that binds names."""
+
+    place: int  # in or after which it runs
+    index: int  # of the cell in the submission, if it stands in no place
+    source: str
+    is_own: bool = False  # the student's own cell
+
+
 class _Match:
     """Which of the student's cells belongs in which place of the instructor's notebook."""
 
@@ -813,6 +823,7 @@ class _Match:
     def script(self) -> Script:
         """The notebook as it will run."""
         after = self._placed_after()
+        for_tests = self._needed_by_tests(after)
         places = {index: place for place, index in self.place.items()}
         moved = {places[index] for follows in after.values() for index in follows & places.keys()}
         steps: list[ScriptCell] = []
@@ -841,6 +852,8 @@ class _Match:
                 kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
                 steps.append(ScriptCell("extra", "", raw.source, kind))
                 extra.append((last, kind, raw.source))
+            for index in sorted(for_tests.get(place, ())):
+                steps.append(ScriptCell("extra", "", self.cells[index].source, "code"))
         answers = [(n, cell) for n, cell in enumerate(self.notebook.cells) if cell.answerable]
         return Script(
             name=self.notebook.name,
@@ -979,13 +992,66 @@ class _Match:
                 continue
             known = facts(source)
             usual = own[index] if index in own else places[index] - 1
-            place = min([usual, *(until[name] for name in known.bound & until.keys())])
-            if place < usual:
+            needed = [until[name] for name in known.bound & until.keys()]
+            place = min([usual, *needed])
+            if place < usual or (index in places and place in needed):  # cells after it come first
                 found[index] = place
             for name in known.bound:
                 until.pop(name, None)
             for name in known.needed:
                 until[name] = min(place, until.get(name, place))
+        return found
+
+    def _needed_by_tests(self, after: dict[int, set[int]]) -> dict[int, set[int]]:
+        """Place -> own cells that run after it as well, since what is tested next calls them.
+
+        They may stand below an answer if the student's copy of the test stands below them, too, or
+        was deleted. Only cells that do nothing but define are run twice.
+
+        Args:
+            after: the student's own cells by the place after which they run.
+        """
+        tests = [n for n, cell in enumerate(self.notebook.cells) if cell.kind == "test"]
+        stands = [self.place.get(n, len(self.cells)) for n in tests]
+        lowest = list(itertools.accumulate(stands, max))  # of the tests up to each
+        runs = ((bisect.bisect_right(tests, place), min(own)) for place, own in after.items())
+        if not any(until and first < lowest[until - 1] for until, first in runs):
+            return {}  # no test stands below a cell and runs before it
+        givers = self._givers(after)
+        found: dict[int, set[int]] = {}
+        for test, row in zip(tests, stands, strict=True):
+            todo, seen = [*facts(self.notebook.cells[test].source).needed], set[str]()
+            while todo:
+                if (name := todo.pop()) in seen:
+                    continue
+                seen.add(name)
+                known = givers.get(name, [])[::-1]
+                giver = next((one for one in known if one.place < test), None)
+                if giver is None:
+                    giver = next((one for one in known if one.is_own and one.index < row), None)
+                    if giver is None or acts(giver.source):
+                        continue
+                    found.setdefault(test - 1, set()).add(giver.index)
+                todo += facts(giver.source).needed
+        return found
+
+    def _givers(self, after: dict[int, set[int]]) -> dict[str, list["_Giver"]]:
+        """Name -> cells that bind it, in the order in which they run."""
+        places = {index: place for place, index in self.place.items()}
+        runs: list[_Giver] = []
+        for place in range(-1, len(self.notebook.cells)):
+            if place >= 0 and self.notebook.cells[place].kind != "test":
+                step = self._step(place, self.notebook.cells[place], ())
+                runs += [_Giver(place, -1, step.source)] * (step.cell_type == "code")
+            for index in sorted(after.get(place, ())):
+                kind, source = self._runs_as(index, places)
+                runs += [_Giver(place, index, source, index not in places)] * (kind == "code")
+        found: dict[str, list[_Giver]] = {}
+        budget = MAX_PARSED
+        for giver in runs:
+            budget -= len(giver.source)
+            for name in facts(giver.source).bound if budget >= 0 else ():
+                found.setdefault(name, []).append(giver)
         return found
 
     def _runs_as(self, index: int, places: dict[int, int]) -> tuple[str, str]:

@@ -708,6 +708,62 @@ def test_of_older_answers_only_those_run_that_the_last_one_needs(box: Path, tmp_
     assert [one for one in order if one in attempts] == [attempts[1], attempts[2], attempts[4]]
 
 
+@pytest.mark.parametrize("test", ["below", "deleted"])
+def test_a_helper_below_its_answer_is_there_when_a_test_that_stood_below_both_asks(
+    box: Path, tmp_path: Path, test: str
+):
+    assignment, content = small(tmp_path)
+    imports, mean, mean_test, square, square_test = content["cells"]
+    mean["source"] = "def mean(x):\n    return inner(x)"
+    inner, outer = code("def inner(x):\n    return outer(x)"), code("def outer(x):\n    return x")
+    other, acting = code("def other(x):\n    return x"), code("outer = inner = print(1)")
+    cells = [imports, mean, outer, square, acting, other, inner, square_test]
+    cells += [mean_test] if test == "below" else []
+    content["cells"] = cells
+    order = [c.grade_id or c.source for c in script(box, assignment, content).cells]
+    asked = order[order.index("mean") : order.index("mean-test")]
+    assert asked == ["mean", outer["source"], inner["source"]]
+    assert [order.count(one["source"]) for one in (inner, other, acting)] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("helper", ["def helper(x):\n    return x", "print(1)\nhelper = len"])
+def test_a_helper_below_an_answer_and_its_test_runs_only_where_it_stands(
+    box: Path, tmp_path: Path, helper: str
+):
+    assignment, content = small(tmp_path)
+    cells = content["cells"]
+    cells[1]["source"] = "def mean(x):\n    return helper(x)"
+    cells.append(code(helper))
+    order = [c.grade_id or c.source for c in script(box, assignment, content).cells]
+    assert order == ["import math", "mean", "mean-test", "square", "square-test", helper]
+
+
+def test_a_half_of_an_answer_above_the_cell_that_goes_on_with_it_runs_first(
+    box: Path, tmp_path: Path
+):
+    assignment, content = small(tmp_path, "# Question 2")
+    imports, heading, mean, mean_test, square, square_test = content["cells"]
+    content["cells"] = [imports, mean, mean_test, heading, square, square_test]
+    (assignment.folder / NAME).write_text(json.dumps(content))
+    assignment = read_assignment(assignment.folder)
+    first, second = (
+        square | {"source": "two = 2"},
+        code("def square(x, of=two):\n    return x ** of"),
+    )
+    content["cells"] = [
+        imports,
+        mean,
+        mean_test,
+        first,
+        code("1 + 1"),
+        heading,
+        second,
+        square_test,
+    ]
+    order = ran(box, assignment, content["cells"])
+    assert order.count("two = 2") == 1 and order.index("two = 2") < order.index(second["source"])
+
+
 def test_in_the_given_order_everything_stays_where_it_stands(box: Path, tmp_path: Path):
     assignment, content = small(tmp_path, PLAIN)
     cells = [one for cell in content["cells"] for one in (cell, code("helper = mean = print"))]
