@@ -851,7 +851,7 @@ def test_json_that_python_reads_leniently_is_read(
         (b'"' * 200_001, "it is no JSON text"),
         (b'"\\' * 200_000, "it is no JSON text"),
         (b'{"cells": [' + b"0," * 3000 + b"0]}", "holds 3001 cells; at most 2000 are read"),
-        (b" " * 20_000_001, "is larger than 20 MB"),
+        (b" " * 20_000_001, "is larger than 20 MB, its outputs included"),
     ],
 )
 def test_no_notebook_gives_a_reason(box: Path, assignment: Assignment, content: bytes, reason: str):
