@@ -623,6 +623,11 @@ class _Match:
             self._names[index] = _names_of(self.cells[index]) if self._budget >= 0 else None
         return self._names[index]
 
+    def _needs(self, index: int) -> frozenset[str]:
+        """Names that a cell reads and does not define first, as far as it may be read."""
+        known = self._names_in(index) is not None
+        return facts(self.cells[index].source).needed if known else frozenset()
+
     def _wanted(self, cell: Cell) -> tuple[str, ...]:
         return self.notebook.defines.get(cell.grade_id, ())
 
@@ -673,7 +678,7 @@ class _Match:
             if mine & needed or self._is_half(index, best, wanted):
                 found.add(index)
             if index in found:
-                needed = needed - mine | facts(self.cells[index].source).needed
+                needed = needed - mine | self._needs(index)
         return found
 
     def _is_half(self, index: int, best: int, wanted: set[str]) -> bool:
@@ -684,7 +689,7 @@ class _Match:
         mine, others = (self._names_in(n) or set() for n in (index, best))
         if not wanted & mine & others:
             return True
-        if index > best and facts(self.cells[index].source).needed & others:
+        if index > best and self._needs(index) & others:
             return True
         first, second = (mine, others) if index < best else (others, mine)
         return bool(wanted & first - second) and bool(wanted - first)
