@@ -42,6 +42,7 @@ MAX_PARSED = 400_000  # characters of a notebook that are read as Python to matc
 MAX_BESIDE = 10_000_000  # bytes of all files beside the notebooks that an answer may read
 MAX_NOTES = 50
 ALIKE = 0.8  # of its words that a changed test or locked cell shares with the one handed out
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 NOTHING = "pass"  # is run where nothing is left of a cell: the instructor's copy goes with it
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 OUTPUTS = re.compile(r'"outputs"\s*:\s*(?=\[)')
@@ -846,7 +847,7 @@ class _Match:
                     extra.append((last, step.cell_type, step.source))
                 extra += self._written_over(place, cell)
                 steps += self._in_its_place(step) if place in moved else [step]
-                if added := self._added_imports(place, cell):
+                if added := self._added(place, cell):
                     steps.append(ScriptCell("extra", "", added, "code"))
                     extra.append((last, "code", added))
             for index in sorted(after.get(place, ())):
@@ -883,8 +884,11 @@ class _Match:
         lost = is_text and cell.locked and text and not _same(text, cell.stub)
         return [(cell.grade_id, "markdown", text)] if lost else []
 
-    def _added_imports(self, place: int, cell: Cell) -> str:
-        """Imports that a student wrote into a cell that was to be left alone: answers need them."""
+    def _added(self, place: int, cell: Cell) -> str:
+        """What a student wrote into a cell that was to be left alone and answers may need.
+
+        These are imports and helpers; nothing that takes a name from the cell or from an answer.
+        """
         index = self.place.get(place)
         if index is None or cell.answerable or not cell.grade_id or cell.cell_type != "code":
             return ""
@@ -893,8 +897,14 @@ class _Match:
             return ""
         theirs, given = (parse(text) or ast.Module([], []) for text in (source, cell.source))
         known = {ast.unparse(node) for node in given.body if isinstance(node, IMPORTS)}
-        added = [ast.unparse(node) for node in theirs.body if isinstance(node, IMPORTS)]
-        return "\n".join(line for line in added if line not in known)
+        names = top_level_names(given).union(*self.notebook.defines.values())
+        added = [
+            ast.unparse(node)
+            for node in theirs.body
+            if isinstance(node, IMPORTS)
+            or (isinstance(node, DEFINITIONS) and node.name not in names)
+        ]
+        return "\n".join(text for text in added if text not in known)
 
     def _damaged(self, answers: list[tuple[int, Cell]]) -> dict[str, str]:
         found = {}

@@ -671,6 +671,18 @@ def test_a_copy_of_a_locked_cell_that_became_a_helper_runs(
     assert f"The cell {locked} is there 4 times." in words and "was changed" not in words
 
 
+def test_a_helper_written_into_a_marked_test_runs_and_nothing_else_of_that_cell(
+    box: Path, tmp_path: Path
+):
+    assignment, content = small(tmp_path)
+    helper = "def keep(x):\n    return x"
+    old = "def mean(x):\n    return 0"
+    content["cells"][2]["source"] = f"import os\n{helper}\n\n{old}\nmath = None\nprint(mean(1))"
+    found = script(box, assignment, content)
+    assert [c.source for c in found.cells if c.kind == "extra"] == [f"import os\n{helper}"]
+    assert "The test mean-test was changed" in " ".join(flag.words for flag in found.flags)
+
+
 BETWEEN = ["", "mean([1])", '"""Second attempt:"""', "import os", "print(mean)"]
 
 
