@@ -10,6 +10,7 @@ import bisect
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from autograder.names import shown
 from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
 from autograder.results import Flag
 from autograder.syntax import (
+    acts,
     facts,
     made_by_statement,
     parse,
@@ -39,6 +41,8 @@ MAX_TEXT = 2_000_000  # characters of all cells of a notebook
 MAX_PARSED = 400_000  # characters of a notebook that are read as Python to match its cells
 MAX_BESIDE = 10_000_000  # bytes of all files beside the notebooks that an answer may read
 MAX_NOTES = 50
+ALIKE = 0.8  # of its words that a changed test or locked cell shares with the one handed out
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 NOTHING = "pass"  # is run where nothing is left of a cell: the instructor's copy goes with it
 TOKENS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 OUTPUTS = re.compile(r'"outputs"\s*:\s*(?=\[)')
@@ -48,6 +52,7 @@ DATA = re.compile(  # such as a pasted photo, on one line or on many long ones
     rf"(?:{SIGNS}{{1000,}}+|{SIGNS}*+(?=(?:{WRAP}{SIGNS}{{40,}}+){{12}}))"
     rf"(?:{WRAP}{SIGNS}{{40,}}+)*+(?:{WRAP}{SIGNS}++(?=[\"')>]))?+"
 )
+DEFINED = re.compile(r"^(?:def|class) +(\w+)|^(\w+) *=", re.MULTILINE)
 PROMPT = re.compile(r"\n*+(.*\n)?In \[\d+\]: ")  # on one of the first two lines, as IPython looks
 SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -147,6 +152,8 @@ class _Box:
         self.names = parcel.names
         self.special = parcel.special
         self.taken: set[str] = set()
+        self.graded: set[str] = set()  # those that were taken for a notebook
+        self._read: dict[str, _Read | Unreadable] = {}
         self.flags = [
             Flag("file", shown(name), f"{shown(name)} is {kind}; it was left alone.")
             for name, kind in parcel.special.items()
@@ -162,11 +169,29 @@ class _Box:
             raise Unreadable(f"{shown(name)} is {self.special[name]}, not a file")
         raise Unreadable(self.parcel.refused.get(name, f"{shown(name)} was not taken"))
 
-    def candidates(self, assignment: Assignment) -> list[str]:
-        """Files that may be a notebook under another name."""
-        expected = {f"{notebook.name}.ipynb" for notebook in assignment.notebooks}
-        found = (name for name in self.parcel.files if NOTEBOOK.search(name))
-        return [name for name in found if name not in expected | self.taken]
+    def read(self, name: str) -> "_Read":
+        """One of the files as a notebook; raises Unreadable. Each is read once."""
+        if name not in self._read:
+            try:
+                cells, notes = read_cells(self.content(name), PurePosixPath(name).name)
+                self._read[name] = _Read(tuple(cells), tuple(notes))
+            except Unreadable as error:
+                self._read[name] = error
+        found = self._read[name]
+        if isinstance(found, Unreadable):
+            raise found
+        return found
+
+    def candidates(self, assignment: Assignment) -> Iterator[tuple[str, "_Read"]]:
+        """Files that may be a notebook of another name; under its own name one may be another."""
+        named = {f"{notebook.name}.ipynb": notebook for notebook in assignment.notebooks}
+        for name in self.parcel.files:
+            if name in self.graded or not NOTEBOOK.search(name):
+                continue
+            with suppress(Unreadable):
+                found = self.read(name)
+                if name not in named or _is_other(found, named[name], assignment):
+                    yield name, found
 
     def allowed(self, assignment: Assignment) -> Iterator[tuple[str, bytes]]:
         """The files that the instructor lets students hand in, as far as there is room for them."""
@@ -212,33 +237,101 @@ class _Raw(NamedTuple):
     pictures: tuple[str, ...] = ()  # names of those pasted into it, which are not read
 
 
+@dataclass(frozen=True)
+class _Read:
+    """A file that was read as a notebook."""
+
+    cells: tuple[_Raw, ...]
+    notes: tuple[str, ...]
+
+    @cached_property
+    def ids(self) -> set[str]:
+        """Of the cells, also those of their marks."""
+        return {cell.grade_id for cell in self.cells} | {cell.id for cell in self.cells}
+
+    @cached_property
+    def names(self) -> set[str]:
+        """What its cells define, found without reading them as Python."""
+        code = "\n".join(cell.source for cell in self.cells if cell.cell_type != "markdown")
+        return {name for names in DEFINED.findall(code) for name in names}
+
+    @cached_property
+    def texts(self) -> set[str]:
+        """Its cells without layout."""
+        return {" ".join(cell.source.split()) for cell in self.cells}
+
+    def assembled(self, notebook: Notebook, *notes: str) -> Script:
+        """The answers of this file in the places of a notebook."""
+        return _assemble(notebook, list(self.cells), [*notes, *self.notes])
+
+
+class _Shares(NamedTuple):
+    """How much of a notebook a file holds, each from 0 to 1; what says most comes first."""
+
+    ids: float  # of answers and tests
+    texts: float  # of ordinary cells
+    names: float  # that answers define
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it holds at least half of what is answered, by id or by definition."""
+        return max(self.ids, self.names) >= 0.5
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is something else altogether; some texts stand in many notebooks."""
+        return not self.ids and not self.names and self.texts <= 0.5
+
+
+def _shares(found: _Read, notebook: Notebook) -> _Shares:
+    kinds = ("solution", "manual", "test")
+    ids = {cell.grade_id for cell in notebook.cells if cell.kind in kinds}
+    texts = {" ".join(cell.stub.split()) for cell in notebook.cells if not cell.grade_id} - {""}
+    names = {name for names in notebook.defines.values() for name in names}
+    pairs = ((ids, found.ids), (texts, found.texts), (names, found.names))
+    return _Shares(*(len(wanted & there) / max(1, len(wanted)) for wanted, there in pairs))
+
+
+def _is_other(found: _Read, notebook: Notebook, assignment: Assignment) -> bool:
+    """Whether a file is rather another notebook of the assignment, or nothing of this one."""
+    own = _shares(found, notebook)
+    shares = (_shares(found, one) for one in assignment.notebooks if one is not notebook)
+    return own.is_nothing or any(other > own and other.is_half for other in shares)
+
+
 def _script(box: _Box, notebook: Notebook, assignment: Assignment) -> Script:
     """Find the notebook, read it and put it together."""
     name = f"{notebook.name}.ipynb"
     reason = ""
     script: Script | None = None
+    is_other = False
     if name in box.names or name in box.special:
         box.taken.add(name)
         try:
-            script = _assemble(notebook, *read_cells(box.content(name), name))
+            own = box.read(name)
+            script, is_other = own.assembled(notebook), _is_other(own, notebook, assignment)
         except Unreadable as error:
             reason = str(error)
-    if script is not None and _has_answers(script):
+    if script is not None and not is_other and _has_answers(script):
         return script
     found = list(_matching(box, notebook, assignment))
-    if script is not None:  # it is empty: is another one finished?
-        found = [one for one in found if _has_answers(_assemble(notebook, one[1], []))]
+    if script is not None and not (is_other and len(found) == 1):  # is another one finished?
+        found = [one for one in found if _has_answers(one[1].assembled(notebook))]
     if len(found) == 1:
-        other, cells, notes = found[0]
+        other, read = found[0]
         box.taken.add(other)
+        box.graded.add(other)
         why = f"{name} was not usable" if reason else f"no {name} was handed in"
         why = f"{name} holds no answers" if script is not None else why
-        return _assemble(notebook, cells, [f"{shown(other)} was graded, because {why}.", *notes])
+        why = f"{name} holds something else" if is_other else why
+        return read.assembled(notebook, f"{shown(other)} was graded, because {why}.")
     if script is not None:
-        names = ", ".join(shown(other) for other, _, _ in found[:5])
-        note = f"{name} was graded and holds no answers; {names} could each be meant. Keep one."
-        return replace(script, notes=(note, *script.notes)) if found else script
-    return Script(notebook.name, reason=reason or _absent(box, name, [n for n, _, _ in found]))
+        names = ", ".join(shown(other) for other, _ in found[:5])
+        what = "something else" if is_other else "no answers"
+        more = f"; {names} could each be meant. Keep one" if found else ""
+        note = f"{name} was graded and holds {what}{more}."
+        return replace(script, notes=(note, *script.notes)) if found or is_other else script
+    return Script(notebook.name, reason=reason or _absent(box, name, [n for n, _ in found]))
 
 
 def _has_answers(script: Script) -> bool:
@@ -259,28 +352,13 @@ def _absent(box: _Box, name: str, several: list[str]) -> str:
     return f"no file named {name} was submitted ({'; '.join(found) or 'the folder is empty'})"
 
 
-def _matching(
-    box: _Box, notebook: Notebook, assignment: Assignment
-) -> Iterator[tuple[str, list[_Raw], list[str]]]:
+def _matching(box: _Box, notebook: Notebook, assignment: Assignment) -> Iterator[tuple[str, _Read]]:
     """Files of other names whose cells are those of this notebook."""
-    for name in box.candidates(assignment):
-        with suppress(Unreadable):
-            cells, notes = read_cells(box.content(name), PurePosixPath(name).name)
-            if _resembles(cells, notebook):
-                yield name, cells, notes
-
-
-def _resembles(cells: Sequence[_Raw], notebook: Notebook) -> bool:
-    """Whether at least half of the cells that carry an id are there, by id or by definition."""
-    wanted = [cell for cell in notebook.cells if cell.kind in ("solution", "manual", "test")]
-    ids = {cell.grade_id for cell in cells} | {cell.id for cell in cells}
-    by_id = sum(cell.grade_id in ids for cell in wanted)
-    names = {name for names in notebook.defines.values() for name in names}
-    code = "\n".join(cell.source for cell in cells if cell.cell_type != "markdown")
-    defined = {
-        name for name in names if re.search(rf"^(def|class) {name}\b|^{name} *=", code, re.M)
-    }
-    return 2 * by_id >= max(1, len(wanted)) or 2 * len(names & defined) >= max(1, len(names))
+    for name, found in box.candidates(assignment):
+        if name == f"{notebook.name}.ipynb" or _is_other(found, notebook, assignment):
+            continue
+        if _shares(found, notebook).is_half:
+            yield name, found
 
 
 def read_cells(content: bytes, name: str) -> tuple[list[_Raw], list[str]]:
@@ -293,7 +371,9 @@ def read_cells(content: bytes, name: str) -> tuple[list[_Raw], list[str]]:
     if len(raw) > MAX_CELLS:
         raise Unreadable(f"{name} holds {len(raw)} cells; at most {MAX_CELLS} are read")
     cells = [_raw_cell(cell) for cell in raw if isinstance(cell, dict)]
-    if sum(len(cell.source) for cell in cells) > MAX_TEXT:
+    if _length(cells) > MAX_TEXT:
+        cells = [_without_pictures(cell) for cell in cells]
+    if _length(cells) > MAX_TEXT:
         raise Unreadable(f"{name} holds more than {MAX_TEXT // 1_000_000} million characters")
     if len(cells) < len(raw):
         notes.append(f"{len(raw) - len(cells)} entries of {name} are no cells and were left out.")
@@ -408,6 +488,19 @@ def _source(cell: dict) -> tuple[str, str, str]:
     return without, "", f"its pictures were left out: with them {too_long}"
 
 
+def _length(cells: list[_Raw]) -> int:
+    return sum(len(cell.source) for cell in cells)
+
+
+def _without_pictures(cell: _Raw) -> _Raw:
+    """The cell as it can be read where all cells together are too long."""
+    without = DATA.sub(r"\1", cell.source) if cell.cell_type != "code" else cell.source
+    if without == cell.source:
+        return cell
+    words = "its pictures were left out: with all of them the notebook is longer than "
+    return cell._replace(source=without, cut=f"{words}{MAX_TEXT // 1_000_000} million characters")
+
+
 def _without_prompts(source: str) -> str:
     """A cell without the prompts that were pasted with it: with them it may be Python, too."""
     if not PROMPT.match(source):
@@ -443,11 +536,26 @@ def _same(one: str, other: str) -> bool:
     return one.split() == other.split()
 
 
+def _likeness(one: str, other: str) -> float:
+    """The share of two texts' words that they have in common; 1 if they are the same words."""
+    first, second = Counter(one.split()), Counter(other.split())
+    return 2 * (first & second).total() / max(1, first.total() + second.total())
+
+
 def _assemble(notebook: Notebook, cells: list[_Raw], notes: list[str]) -> Script:
     """Put the student's answers in the places of the instructor's notebook."""
     match = _Match(notebook, cells, notes)
     match.run()
     return match.script()
+
+
+class _Giver(NamedTuple):
+    """A cell that binds names."""
+
+    place: int  # in or after which it runs
+    index: int  # of the cell in the submission, if it stands in no place
+    source: str
+    is_own: bool = False  # the student's own cell
 
 
 class _Match:
@@ -477,7 +585,8 @@ class _Match:
             if index not in self.taken and raw.id and raw.grade_id not in self.ids:
                 by_id.setdefault(raw.id, index)
         for place, cell in enumerate(self.notebook.cells):
-            if place not in self.place and cell.id in by_id:
+            index = by_id.get(cell.id)
+            if place not in self.place and index is not None and self._may_be(index, cell):
                 self._take(place, by_id.pop(cell.id))
         for place, cell in known:
             if cell.kind in ("solution", "manual"):
@@ -515,6 +624,11 @@ class _Match:
             self._names[index] = _names_of(self.cells[index]) if self._budget >= 0 else None
         return self._names[index]
 
+    def _needs(self, index: int) -> frozenset[str]:
+        """Names that a cell reads and does not define first, as far as it may be read."""
+        known = self._names_in(index) is not None
+        return facts(self.cells[index].source).needed if known else frozenset()
+
     def _wanted(self, cell: Cell) -> tuple[str, ...]:
         return self.notebook.defines.get(cell.grade_id, ())
 
@@ -536,7 +650,8 @@ class _Match:
             return
         best = copies[0]
         if len(copies) > 1:  # ranking reads them all, which takes its time
-            best = max(copies, key=lambda index: self._rank(cell, index))
+            rank = self._rank if cell.answerable else self._rank_given
+            best = max(copies, key=lambda index: rank(cell, index))
         self._take(place, best)
         if len(copies) == 1:
             return
@@ -546,29 +661,38 @@ class _Match:
             self.notes.append(
                 f"The cell {cell.grade_id} is there {len(copies)} times; number {which} was graded."
             )
+        parts = self._parts(copies, best, cell) if cell.answerable else set(copies)
         for index in copies:
-            if not self._is_part(index, best, cell) or _same(self.cells[index].source, cell.stub):
+            if index not in parts or _same(self.cells[index].source, cell.stub):
                 self.taken.add(index)
 
-    def _is_part(self, index: int, best: int, cell: Cell) -> bool:
-        """Whether a copy is no other answer, but scratch work or the other half of this one."""
+    def _parts(self, copies: Sequence[int], best: int, cell: Cell) -> set[int]:
+        """Copies that are no other answer, but scratch work or another part of this one.
+
+        Such is also what a part below needs of an older answer, whatever stands between them.
+        """
         wanted = set(self._wanted(cell))
-        mine, others = (wanted & (self._names_in(n) or set()) for n in (index, best))
-        return cell.answerable and (not mine & others or self._is_half(index, best, wanted))
+        found = {best}
+        needed: frozenset[str] = frozenset()
+        for index in reversed(copies):
+            mine = self._names_in(index) or set()
+            if mine & needed or self._is_half(index, best, wanted):
+                found.add(index)
+            if index in found:
+                needed = needed - mine | self._needs(index)
+        return found
 
     def _is_half(self, index: int, best: int, wanted: set[str]) -> bool:
-        """Whether two copies are one answer that was split, and each needs the other.
+        """Whether a copy gives nothing that the best one gives, or goes on with what that gives.
 
         Both may bind a name then, as in two steps to one value.
         """
-        above, below = sorted((index, best))
-        own = self.cells[index].grade_id
-        between = [raw for raw in self.cells[above + 1 : below] if raw.grade_id != own]
-        if any(raw.source.strip() for raw in between) or self.cells[index].damage:
-            return False
-        first, second = (self._names_in(n) or set() for n in (above, below))
-        if facts(self.cells[below].source).needed & first:
+        mine, others = (self._names_in(n) or set() for n in (index, best))
+        if not wanted & mine & others:
             return True
+        if index > best and self._needs(index) & others:
+            return True
+        first, second = (mine, others) if index < best else (others, mine)
         return bool(wanted & first - second) and bool(wanted - first)
 
     def _put_right(self, solutions: list[tuple[int, Cell]]) -> None:
@@ -603,6 +727,29 @@ class _Match:
             raw.cell_type == cell.cell_type,
             index,
         )
+
+    def _rank_given(self, cell: Cell, index: int) -> tuple:
+        """How near a copy is to what was handed out and is not to be changed; then the last."""
+        return self._is_given(index, cell), _likeness(self.cells[index].source, cell.stub), index
+
+    def _is_given(self, index: int, cell: Cell) -> bool:
+        """Whether a cell is this one of the instructor's, give or take a few words.
+
+        One that binds names of its own is the student's work, which has to run.
+        """
+        if _same(self.cells[index].source, cell.stub):
+            return True
+        own = (self._names_in(index) or set()) - self._names_given(cell)
+        return not own and _likeness(self.cells[index].source, cell.stub) >= ALIKE
+
+    def _may_be(self, index: int, cell: Cell) -> bool:
+        """Whether a cell without marks may stand for this one: whatever is not run must be it."""
+        is_own = cell.answerable or not cell.grade_id
+        return is_own or self._is_given(index, cell)
+
+    def _names_given(self, cell: Cell) -> set[str]:
+        tree = parse(cell.stub) if cell.cell_type == "code" else None
+        return top_level_names(tree) if tree else set()
 
     def _by_definition(self, place: int, cell: Cell) -> None:
         """An answer written in a cell of its own, found by the names that it defines."""
@@ -648,7 +795,8 @@ class _Match:
                 continue
             for place, index in zip(places, free, strict=True):
                 cell, raw = self.notebook.cells[place], self.cells[index]
-                if cell.cell_type == raw.cell_type and raw.grade_id not in self.ids:
+                free_to_go = cell.cell_type == raw.cell_type and raw.grade_id not in self.ids
+                if free_to_go and self._may_be(index, cell):
                     self._take(place, index)
 
     def _inspect(self, place: int, cell: Cell) -> None:
@@ -681,6 +829,7 @@ class _Match:
     def script(self) -> Script:
         """The notebook as it will run."""
         after = self._placed_after()
+        for_tests = self._needed_by_tests(after)
         places = {index: place for place, index in self.place.items()}
         moved = {places[index] for follows in after.values() for index in follows & places.keys()}
         steps: list[ScriptCell] = []
@@ -698,7 +847,7 @@ class _Match:
                     extra.append((last, step.cell_type, step.source))
                 extra += self._written_over(place, cell)
                 steps += self._in_its_place(step) if place in moved else [step]
-                if added := self._added_imports(place, cell):
+                if added := self._added(place, cell):
                     steps.append(ScriptCell("extra", "", added, "code"))
                     extra.append((last, "code", added))
             for index in sorted(after.get(place, ())):
@@ -709,6 +858,8 @@ class _Match:
                 kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
                 steps.append(ScriptCell("extra", "", raw.source, kind))
                 extra.append((last, kind, raw.source))
+            for index in sorted(for_tests.get(place, ())):
+                steps.append(ScriptCell("extra", "", self.cells[index].source, "code"))
         answers = [(n, cell) for n, cell in enumerate(self.notebook.cells) if cell.answerable]
         return Script(
             name=self.notebook.name,
@@ -733,8 +884,11 @@ class _Match:
         lost = is_text and cell.locked and text and not _same(text, cell.stub)
         return [(cell.grade_id, "markdown", text)] if lost else []
 
-    def _added_imports(self, place: int, cell: Cell) -> str:
-        """Imports that a student wrote into a cell that was to be left alone: answers need them."""
+    def _added(self, place: int, cell: Cell) -> str:
+        """What a student wrote into a cell that was to be left alone and answers may need.
+
+        These are imports and helpers; nothing that takes a name from the cell or from an answer.
+        """
         index = self.place.get(place)
         if index is None or cell.answerable or not cell.grade_id or cell.cell_type != "code":
             return ""
@@ -743,8 +897,14 @@ class _Match:
             return ""
         theirs, given = (parse(text) or ast.Module([], []) for text in (source, cell.source))
         known = {ast.unparse(node) for node in given.body if isinstance(node, IMPORTS)}
-        added = [ast.unparse(node) for node in theirs.body if isinstance(node, IMPORTS)]
-        return "\n".join(line for line in added if line not in known)
+        names = top_level_names(given).union(*self.notebook.defines.values())
+        added = [
+            ast.unparse(node)
+            for node in theirs.body
+            if isinstance(node, IMPORTS)
+            or (isinstance(node, DEFINITIONS) and node.name not in names)
+        ]
+        return "\n".join(text for text in added if text not in known)
 
     def _damaged(self, answers: list[tuple[int, Cell]]) -> dict[str, str]:
         found = {}
@@ -847,13 +1007,66 @@ class _Match:
                 continue
             known = facts(source)
             usual = own[index] if index in own else places[index] - 1
-            place = min([usual, *(until[name] for name in known.bound & until.keys())])
-            if place < usual:
+            needed = [until[name] for name in known.bound & until.keys()]
+            place = min([usual, *needed])
+            if place < usual or (index in places and place in needed):  # cells after it come first
                 found[index] = place
             for name in known.bound:
                 until.pop(name, None)
             for name in known.needed:
                 until[name] = min(place, until.get(name, place))
+        return found
+
+    def _needed_by_tests(self, after: dict[int, set[int]]) -> dict[int, set[int]]:
+        """Place -> own cells that run after it as well, since what is tested next calls them.
+
+        They may stand below an answer if the student's copy of the test stands below them, too, or
+        was deleted. Only cells that do nothing but define are run twice.
+
+        Args:
+            after: the student's own cells by the place after which they run.
+        """
+        tests = [n for n, cell in enumerate(self.notebook.cells) if cell.kind == "test"]
+        stands = [self.place.get(n, len(self.cells)) for n in tests]
+        lowest = list(itertools.accumulate(stands, max))  # of the tests up to each
+        runs = ((bisect.bisect_right(tests, place), min(own)) for place, own in after.items())
+        if not any(until and first < lowest[until - 1] for until, first in runs):
+            return {}  # no test stands below a cell and runs before it
+        givers = self._givers(after)
+        found: dict[int, set[int]] = {}
+        for test, row in zip(tests, stands, strict=True):
+            todo, seen = [*facts(self.notebook.cells[test].source).needed], set[str]()
+            while todo:
+                if (name := todo.pop()) in seen:
+                    continue
+                seen.add(name)
+                known = givers.get(name, [])[::-1]
+                giver = next((one for one in known if one.place < test), None)
+                if giver is None:
+                    giver = next((one for one in known if one.is_own and one.index < row), None)
+                    if giver is None or acts(giver.source):
+                        continue
+                    found.setdefault(test - 1, set()).add(giver.index)
+                todo += facts(giver.source).needed
+        return found
+
+    def _givers(self, after: dict[int, set[int]]) -> dict[str, list["_Giver"]]:
+        """Name -> cells that bind it, in the order in which they run."""
+        places = {index: place for place, index in self.place.items()}
+        runs: list[_Giver] = []
+        for place in range(-1, len(self.notebook.cells)):
+            if place >= 0 and self.notebook.cells[place].kind != "test":
+                step = self._step(place, self.notebook.cells[place], ())
+                runs += [_Giver(place, -1, step.source)] * (step.cell_type == "code")
+            for index in sorted(after.get(place, ())):
+                kind, source = self._runs_as(index, places)
+                runs += [_Giver(place, index, source, index not in places)] * (kind == "code")
+        found: dict[str, list[_Giver]] = {}
+        budget = MAX_PARSED
+        for giver in runs:
+            budget -= len(giver.source)
+            for name in facts(giver.source).bound if budget >= 0 else ():
+                found.setdefault(name, []).append(giver)
         return found
 
     def _runs_as(self, index: int, places: dict[int, int]) -> tuple[str, str]:

@@ -310,7 +310,8 @@ def read_file(path: Path, limit: int = MAX_BYTES, above: int | None = None) -> b
         handle = os.open(path, _FILE | getattr(os, "O_CLOEXEC", 0), dir_fd=above)
     except OSError as error:
         raise Unreadable(f"{shown(path.name)} cannot be opened ({error.strerror})") from error
-    too_large = Unreadable(f"{shown(path.name)} is larger than {limit // 1_000_000} MB")
+    words = ", its outputs included" if path.suffix == ".ipynb" else ""
+    too_large = Unreadable(f"{shown(path.name)} is larger than {limit // 1_000_000} MB{words}")
     try:
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())

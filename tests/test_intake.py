@@ -377,6 +377,20 @@ def test_a_written_answer_that_is_too_long_is_said_to_be_and_loses_its_pictures_
     assert flag.words == note and "The cell why" in note and "longer than 200,000" in note
 
 
+def test_many_pasted_pictures_are_left_out_before_a_notebook_is_too_long(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    content = solved(week)
+    picture = "data:image/png;base64," + "iVBO/+" * 31_000
+    pasted = {"cell_type": "markdown", "metadata": {}, "source": f"See ![p]({picture})"}
+    few = script(box, assignment, {"cells": [*content["cells"], pasted]})
+    assert few.extra[-1][2] == pasted["source"] and not few.notes
+    found = script(box, assignment, {"cells": [*content["cells"], *[pasted] * 11]})
+    assert right(found, week)
+    assert [source for _, _, source in found.extra] == ["See ![p](data:image/png;base64,)"] * 11
+    assert found.notes[0].endswith("all of them the notebook is longer than 2 million characters.")
+
+
 def test_a_picture_that_was_pasted_is_said_to_be_only_in_what_was_handed_in(
     box: Path, tmp_path: Path
 ):
@@ -582,6 +596,186 @@ def test_an_ordinary_cell_that_a_moved_answer_needs_runs_once(box: Path, tmp_pat
     assert ran(box, assignment, cells)[3:] == ["pass", square["source"]]
 
 
+HELPER = "def keep(x):\n    return x\n\n\nLIMIT = keep(3)"
+USES = "def square(x):\n    return keep(x) ** 2 + LIMIT"
+
+
+@pytest.mark.parametrize("change", [list, strip_marks, strip_all])
+@pytest.mark.parametrize("place", [2, 4])
+def test_a_helper_in_the_place_of_a_test_runs(
+    box: Path, tmp_path: Path, place: int, change: Callable
+):
+    assignment, content = small(tmp_path)
+    cells = [cell | {"id": f"c{number}"} for number, cell in enumerate(content["cells"])]
+    cells[place] = code(HELPER) | {"id": f"c{place}"}
+    cells[3]["source"] = USES
+    cells = change(cells)
+    found = script(box, assignment, content | {"cells": cells})
+    kinds = [(c.kind, c.source) for c in found.cells]
+    assert ("extra", HELPER) in kinds and ("answer", USES) in kinds
+    assert [c.grade_id for c in found.cells if c.kind == "test"] == ["mean-test", "square-test"]
+    after = "mean" if place == 2 else "square"
+    assert found.extra == ((after, "code", HELPER),)
+    assert "had been deleted" in " ".join(flag.words for flag in found.flags)
+
+
+def test_a_test_without_marks_of_which_a_word_was_changed_is_still_the_test(
+    box: Path, tmp_path: Path
+):
+    assignment, content = small(tmp_path)
+    cells = content["cells"]
+    cells[2] = code("assert  mean(1) # ok? I think that this is right, and leave it as it is")
+    (assignment.folder / NAME).write_text(
+        json.dumps(
+            content
+            | {"cells": [*cells[:2], code(cells[2]["source"], "mean-test", grade=True), *cells[3:]]}
+        )
+    )
+    assignment = read_assignment(assignment.folder)
+    cells[2]["source"] = cells[2]["source"].replace("right", "wrong")
+    found = script(box, assignment, content)
+    assert not found.extra
+    assert "The test mean-test was changed" in " ".join(flag.words for flag in found.flags)
+
+
+def test_an_answer_and_its_test_in_one_cell_are_the_answer(box: Path, tmp_path: Path):
+    assignment, content = small(tmp_path)
+    cells = [cell | {"id": f"c{number}"} for number, cell in enumerate(content["cells"])]
+    (assignment.folder / NAME).write_text(json.dumps(content | {"cells": cells}))
+    assignment = read_assignment(assignment.folder)
+    both = "\n".join(cell["source"] for cell in cells[1:3])
+    cells[1:3] = [cells[2] | {"source": both}]
+    found = script(box, assignment, content | {"cells": strip_marks(cells)})
+    assert found.answers["mean"] == both and not found.missing
+
+
+@pytest.mark.parametrize("where", [2, 3])
+@pytest.mark.parametrize("locked", ["mean-test", "setup"])
+def test_a_copy_of_a_locked_cell_that_became_a_helper_runs(
+    box: Path, tmp_path: Path, locked: str, where: int
+):
+    assignment, content = small(tmp_path)
+    cells = content["cells"]
+    if locked == "setup":
+        cells[2] = code("import os", "setup", grade=True)
+        cells[2]["metadata"]["nbgrader"]["grade"] = False
+        (assignment.folder / NAME).write_text(json.dumps(content))
+        assignment = read_assignment(assignment.folder)
+    same = [dict(cells[2]), dict(cells[2])]
+    cells[3]["source"] = USES
+    cells[where:where] = [cells[2] | {"source": HELPER}, *same]
+    found = script(box, assignment, content)
+    assert [c.source for c in found.cells if c.kind == "extra"] == [HELPER]
+    assert found.answers["square"] == USES
+    words = " ".join(flag.words for flag in found.flags)
+    assert f"The cell {locked} is there 4 times." in words and "was changed" not in words
+
+
+def test_a_helper_written_into_a_marked_test_runs_and_nothing_else_of_that_cell(
+    box: Path, tmp_path: Path
+):
+    assignment, content = small(tmp_path)
+    helper = "def keep(x):\n    return x"
+    old = "def mean(x):\n    return 0"
+    content["cells"][2]["source"] = f"import os\n{helper}\n\n{old}\nmath = None\nprint(mean(1))"
+    found = script(box, assignment, content)
+    assert [c.source for c in found.cells if c.kind == "extra"] == [f"import os\n{helper}"]
+    assert "The test mean-test was changed" in " ".join(flag.words for flag in found.flags)
+
+
+BETWEEN = ["", "mean([1])", '"""Second attempt:"""', "import os", "print(mean)"]
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("def add(x): return sum(x)\ndef mean(x): return 0", "def mean(x): return add(x)"),
+        ("import math as m\ndef mean(x): return 0", "def mean(x): return m.fsum(x)"),
+        ("def mean(x): return 0", "first = mean\ndef mean(x): return first(x) + 1"),
+    ],
+)
+def test_what_an_answer_needs_of_an_older_one_runs_whatever_stands_between(
+    box: Path, tmp_path: Path, first: str, second: str, between: str
+):
+    assignment, content = small(tmp_path)
+    cells = content["cells"]
+    cells[1:2] = [code(first, "mean"), code(between), code(second, "mean")]
+    found = script(box, assignment, content)
+    order = [c.source for c in found.cells]
+    assert found.answers["mean"] == second and order.index(first) < order.index(second)
+
+
+def test_of_older_answers_only_those_run_that_the_last_one_needs(box: Path, tmp_path: Path):
+    assignment, content = small(tmp_path)
+    attempts = [
+        "def mean(x): return add(x)",  # nothing needs this one
+        "def add(x): return sum(x)\ndef mean(x): return 0",
+        "def share(x): return add(x) / 2\ndef mean(x): return add(x)",
+        "def mean(x): return 7",
+        "def mean(x): return share(x)",
+    ]
+    content["cells"][1:2] = [code(source, "mean") for source in attempts]
+    order = ran(box, assignment, content["cells"])
+    assert [one for one in order if one in attempts] == [attempts[1], attempts[2], attempts[4]]
+
+
+@pytest.mark.parametrize("test", ["below", "deleted"])
+def test_a_helper_below_its_answer_is_there_when_a_test_that_stood_below_both_asks(
+    box: Path, tmp_path: Path, test: str
+):
+    assignment, content = small(tmp_path)
+    imports, mean, mean_test, square, square_test = content["cells"]
+    mean["source"] = "def mean(x):\n    return inner(x)"
+    inner, outer = code("def inner(x):\n    return outer(x)"), code("def outer(x):\n    return x")
+    other, acting = code("def other(x):\n    return x"), code("outer = inner = print(1)")
+    cells = [imports, mean, outer, square, acting, other, inner, square_test]
+    cells += [mean_test] if test == "below" else []
+    content["cells"] = cells
+    order = [c.grade_id or c.source for c in script(box, assignment, content).cells]
+    asked = order[order.index("mean") : order.index("mean-test")]
+    assert asked == ["mean", outer["source"], inner["source"]]
+    assert [order.count(one["source"]) for one in (inner, other, acting)] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("helper", ["def helper(x):\n    return x", "print(1)\nhelper = len"])
+def test_a_helper_below_an_answer_and_its_test_runs_only_where_it_stands(
+    box: Path, tmp_path: Path, helper: str
+):
+    assignment, content = small(tmp_path)
+    cells = content["cells"]
+    cells[1]["source"] = "def mean(x):\n    return helper(x)"
+    cells.append(code(helper))
+    order = [c.grade_id or c.source for c in script(box, assignment, content).cells]
+    assert order == ["import math", "mean", "mean-test", "square", "square-test", helper]
+
+
+def test_a_half_of_an_answer_above_the_cell_that_goes_on_with_it_runs_first(
+    box: Path, tmp_path: Path
+):
+    assignment, content = small(tmp_path, "# Question 2")
+    imports, heading, mean, mean_test, square, square_test = content["cells"]
+    content["cells"] = [imports, mean, mean_test, heading, square, square_test]
+    (assignment.folder / NAME).write_text(json.dumps(content))
+    assignment = read_assignment(assignment.folder)
+    first, second = (
+        square | {"source": "two = 2"},
+        code("def square(x, of=two):\n    return x ** of"),
+    )
+    content["cells"] = [
+        imports,
+        mean,
+        mean_test,
+        first,
+        code("1 + 1"),
+        heading,
+        second,
+        square_test,
+    ]
+    order = ran(box, assignment, content["cells"])
+    assert order.count("two = 2") == 1 and order.index("two = 2") < order.index(second["source"])
+
+
 def test_in_the_given_order_everything_stays_where_it_stands(box: Path, tmp_path: Path):
     assignment, content = small(tmp_path, PLAIN)
     cells = [one for cell in content["cells"] for one in (cell, code("helper = mean = print"))]
@@ -669,7 +863,7 @@ def test_json_that_python_reads_leniently_is_read(
         (b'"' * 200_001, "it is no JSON text"),
         (b'"\\' * 200_000, "it is no JSON text"),
         (b'{"cells": [' + b"0," * 3000 + b"0]}", "holds 3001 cells; at most 2000 are read"),
-        (b" " * 20_000_001, "is larger than 20 MB"),
+        (b" " * 20_000_001, "is larger than 20 MB, its outputs included"),
     ],
 )
 def test_no_notebook_gives_a_reason(box: Path, assignment: Assignment, content: bytes, reason: str):
@@ -700,6 +894,104 @@ def test_a_renamed_notebook_is_taken_if_it_is_the_only_one(
     assert "could each be meant; keep one" in found.reason
     put(box, released())
     assert read(box, assignment).reason == ""
+
+
+FIRST, SECOND = "def first(x):\n    return x", "def second(x):\n    return 2 * x"
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Assignment:
+    """An assignment of two notebooks."""
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    for name, content in (("part1.ipynb", part(FIRST)), ("part2.ipynb", part(SECOND))):
+        (folder / name).write_text(json.dumps(content))
+    return read_assignment(folder)
+
+
+def part(answer: str) -> dict[str, Any]:
+    """One of two notebooks: a heading, a setup that both have, an answer and its test."""
+    name = answer[4:].partition("(")[0]
+    head = {"cell_type": "markdown", "metadata": {}, "source": f"# The {name} part"}
+    test = code(f"assert {name}(1)", f"{name}-test", grade=True)
+    cells = [head, code("k = 5"), code(answer, name), test]
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+
+
+def stripped(content: dict[str, Any]) -> dict[str, Any]:
+    """The same without marks."""
+    return content | {"cells": strip_all(content["cells"])}
+
+
+@pytest.mark.parametrize("change", [dict, stripped])
+@pytest.mark.parametrize(
+    ("handed_in", "taken"),
+    [
+        ({"part1": FIRST, "part2": SECOND}, ["part1", "part2"]),
+        ({"part1": SECOND, "part2": FIRST}, ["part2", "part1"]),
+        ({"part1": FIRST, "part2": FIRST, "part2 (1)": SECOND}, ["part1", "part2 (1)"]),
+        ({"part1": SECOND, "part2": SECOND, "a": FIRST}, ["a", "part2"]),
+        ({"part2": FIRST, "a": SECOND}, ["part2", "a"]),
+        ({"part1": SECOND, "part2": "def other(x): return x", "a": FIRST}, ["a", "part1"]),
+    ],
+)
+def test_which_file_is_which_notebook_goes_by_its_cells_before_its_name(
+    box: Path, parts: Assignment, handed_in: dict[str, str], taken: list[str], change: Callable
+):
+    for name, answer in handed_in.items():
+        put(box, change(part(answer)), f"{name}.ipynb")
+    for found, file, answer in zip(read(box, parts).scripts, taken, (FIRST, SECOND), strict=True):
+        assert list(found.answers.values()) == [answer] and not found.missing
+        said = f"{file}.ipynb was graded, because "
+        assert any(note.startswith(said) for note in found.notes) == (file != found.name)
+    expected = {"part1", "part2"}
+    left = [f"{name}.ipynb" for name in handed_in if name not in {*expected, *taken}]
+    assert all(name in " ".join(read(box, parts).notes) for name in left)
+
+
+@pytest.mark.parametrize("change", [dict, stripped])
+def test_notebooks_with_the_same_marks_are_told_apart_by_what_else_they_hold(
+    box: Path, tmp_path: Path, change: Callable
+):
+    folder = tmp_path / "source" / CHAPTER
+    folder.mkdir(parents=True)
+    content = json.loads(
+        json.dumps([part(FIRST), part(SECOND)])
+        .replace('"grade_id": "first', '"grade_id": "q')
+        .replace('"grade_id": "second', '"grade_id": "q')
+    )
+    for number, one in enumerate(content, 1):
+        (folder / f"part{number}.ipynb").write_text(json.dumps(one))
+    assignment = read_assignment(folder)
+    for one, other in ((1, 2), (2, 1)):
+        put(box, change(content[one - 1]), "part1.ipynb")
+        put(box, change(content[other - 1]), "part2.ipynb")
+        answers = [found.answers["q"] for found in read(box, assignment).scripts]
+        assert answers == [FIRST, SECOND]
+
+
+def test_a_notebook_of_another_assignment_does_not_hide_the_true_one(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    put(box, part(FIRST))
+    put(box, solved(week), "final.ipynb")
+    (found,) = read(box, assignment).scripts
+    assert right(found, week)
+    assert found.notes == (f"final.ipynb was graded, because {NAME} holds something else.",)
+    (box / "final.ipynb").unlink()
+    (found,) = read(box, assignment).scripts
+    assert found.notes[0] == f"{NAME} was graded and holds something else."
+
+
+def test_a_notebook_of_its_own_name_without_marks_is_not_left_for_an_older_one(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    mine, older = solved(week), solved(week)
+    mine["cells"] = [cell for cell in strip_all(mine["cells"]) if cell["cell_type"] == "code"]
+    put(box, mine)
+    next(cell for cell in older["cells"] if id_of(cell) == "masks")["source"] = "old = 1"
+    put(box, older, f"{CHAPTER} (1).ipynb")
+    assert right(read(box, assignment).scripts[0], week)
 
 
 def test_a_notebook_in_a_folder_of_its_own_is_found(
