@@ -23,6 +23,7 @@ from autograder.journal import Journal
 from autograder.results import Flag
 from autograder.taught import assignments
 from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.test_sandbox import secretive
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 
@@ -86,6 +87,16 @@ def test_a_changed_test_is_enough_to_grade_again(taught: Class):
     path.write_text(text.replace("square(-5) == 25", "square(-5) == 26"), encoding="utf-8")
     assert grade(taught, [NAME], students=["ada"], progress=False).graded == 1
     assert scores(taught)["ada"] == 4
+
+
+@linux
+def test_an_instructors_umask_holds_for_what_is_written_and_stops_nothing(taught: Class):
+    with secretive():
+        grade(taught, [NAME], students=["ada"], progress=False)
+    assert scores(taught) == {"ada": 6}
+    page = taught.feedback / "ada" / NAME / "numbers.html"
+    for path in (taught.journal, page, page.parent):
+        assert not path.stat().st_mode & 0o077, path
 
 
 LIAR = """class Liar:

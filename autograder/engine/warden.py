@@ -180,6 +180,7 @@ class Launch:
 
     def _be_warm(self, parent: int, spaces: Sequence[int], folder: str) -> None:
         sandbox.die_with_parent(parent)
+        sandbox.forget_umask()
         if folder:  # there is no jail in which the home that libraries want to write to could be
             os.environ.update(sandbox.environment_at(folder))
         if self.order.found:
