@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from autograder import grade as grading_module
 from autograder import warm
 from autograder.course import Course, CourseError
 from autograder.engine import sandbox
+from autograder.engine.pool import Doubtful, Lost
 from autograder.grade import Class, grade, read_journal
 from autograder.journal import Journal
 from autograder.results import Flag
@@ -274,6 +276,50 @@ def test_a_result_that_cannot_be_read_costs_its_own_submission(
     assert (summary.graded, summary.zero) == (len(ANSWERS), 1)
     assert scores(taught) == {"ada": 0, "bela": 4, "chidi": 3, "dana": 0, "noor": 0}
     assert "cannot be read" in read_journal(taught)["ada", NAME].reason
+
+
+LOST = "the grading process was killed by signal 9 (KILL)"
+
+
+def lose(patch: pytest.MonkeyPatch, lost: Callable[[bytes], bytes | Lost]) -> None:
+    """Have the process lost that grades ada."""
+    real = warm.Warm.run
+
+    def run(self: Any, tasks: Any) -> Iterator[Any]:
+        for task, outcome in real(self, tasks):
+            yield task, lost(outcome) if task.student == "ada" else outcome
+
+    patch.setattr(warm.Warm, "run", run)
+
+
+@linux
+@pytest.mark.parametrize("lost", [lambda _: Lost(LOST), Doubtful], ids=["lost", "doubtful"])
+def test_what_the_machine_may_have_ended_is_graded_once_more(
+    taught: Class, monkeypatch: pytest.MonkeyPatch, lost: Any
+):
+    others = {"bela": 4, "chidi": 3, "dana": 0, "noor": 0}
+    with pytest.MonkeyPatch.context() as patch:
+        lose(patch, lost)
+        said = grade(taught, [NAME], progress=False).words()
+        assert f"{grading_module.IN_DOUBT}: ada/{NAME}\nRun the command again" in said
+        summary = grade(taught, [NAME], progress=False)  # as one that ends it each time
+        assert (summary.graded, summary.kept, summary.retried) == (1, 4, 1)
+        assert summary.in_doubt == (f"ada/{NAME}",)
+        assert scores(taught) | others == scores(taught)
+    summary = grade(taught, [NAME], progress=False)
+    assert "1 of them once more, as they were in doubt" in summary.words()
+    assert not summary.in_doubt and scores(taught) == {"ada": 6, **others}
+    assert grade(taught, [NAME], progress=False).words() == "0 graded, 5 unchanged"
+
+
+@linux
+def test_what_ended_by_its_own_work_is_not_graded_once_more(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
+    lose(monkeypatch, lambda _: Lost("took longer than 720 seconds", its_own=True))
+    assert grade(taught, [NAME], progress=False).in_doubt == ()
+    assert "took longer" in read_journal(taught)["ada", NAME].reason
+    assert grade(taught, [NAME], progress=False).kept == len(ANSWERS)
 
 
 @linux
