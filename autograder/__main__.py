@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from autograder.course import Course, CourseError, import_quickly, use_own_tools
 from autograder.failures import WHOLE_CLASS, sentence_of
-from autograder.names import is_read, say, silence
+from autograder.names import is_read, open_streams, say, silence
 
 if TYPE_CHECKING:
     from autograder.taught import Class
@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Whatever is printed commands no terminal, however a student's folder is named.
     """
+    open_streams()
     options = _parser().parse_args(arguments)
     use_own_tools()
     import_quickly()

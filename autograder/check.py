@@ -26,7 +26,7 @@ from autograder.allowed import not_allowed
 from autograder.course import CourseError
 from autograder.diagnose import told
 from autograder.intake import read_cells
-from autograder.names import say
+from autograder.names import open_streams, say
 from autograder.parcel import Unreadable, read_file
 from autograder.results import Raised, Status, TestRun, Verdict
 
@@ -201,6 +201,7 @@ def lines(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """`python -m autograder.check NOTEBOOK`; 2 and one sentence if it cannot be read."""
+    open_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if len(given) != 1:

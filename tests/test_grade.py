@@ -465,6 +465,19 @@ def test_behind_head_it_ends_quietly(taught: Class):
     os.close(written)
 
 
+@linux
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_where_a_standard_stream_is_closed_it_grades_in_silence(taught: Class, closed: str):
+    command = [sys.executable, "-m", "autograder", "grade", NAME, "--student", "ada"]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
+    done = subprocess.run(
+        shell, cwd=taught.course.root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert scores(taught) == {"ada": 6}
+    assert (taught.folder / "grades.csv").is_file()
+
+
 def test_an_unknown_assignment_is_named_with_those_that_exist(taught: Class):
     assert assignments(taught.course) == [NAME]
     with pytest.raises(CourseError, match=r"no assignment 'ps9' in .*; the assignments are ps1"):

@@ -29,6 +29,7 @@ from autograder.course import CourseError
 from autograder.engine import clock, sandbox
 from autograder.engine.confine import Inside, Walls
 from autograder.engine.parts import HEAD, SPENT, UNDER_WAY, Parts, Progress
+from autograder.names import open_streams
 
 T = TypeVar("T")
 Task = Callable[..., bytes]  # of the state, what was packed, and bytes if there are any
@@ -426,6 +427,7 @@ class _Warm:
     """The caller's handle on the warm process."""
 
     def __init__(self, orders: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        open_streams()  # no line to another process has a number of these
         self.control, theirs = socket.socketpair()
         self.ready = False
         self._heard = b""
@@ -529,6 +531,7 @@ def _dotted(function: Callable[..., Any]) -> tuple[str, str]:
 
 def main(control_fd: str) -> None:
     """What the new Python runs: make ready once, then fork a worker for each task."""
+    open_streams()
     control = socket.socket(fileno=int(control_fd))
     gc.disable()  # imports make no garbage, only work for its collector
     made = _make(control)

@@ -39,6 +39,7 @@ from typing import Any, NoReturn
 from autograder.engine import sandbox
 from autograder.engine.clock import open_files
 from autograder.engine.sandbox import Capabilities, Limits
+from autograder.names import open_streams
 
 Serve = Callable[[socket.socket], None]
 
@@ -71,6 +72,7 @@ class Order:
 
 def main(control_fd: str, ready_fd: str) -> None:
     """What a new Python runs: the jail first, then the warm process."""
+    open_streams()
     control, ready = (socket.socket(fileno=int(fd)) for fd in (control_fd, ready_fd))
     launch = Launch(Order.read(json.loads(_read_all(ready))), control, ready)
     launch.build()
