@@ -62,6 +62,25 @@ def test_names_that_lead_out_and_links_stay_in_the_zip(tmp_path: Path):
     assert not (tmp_path / "up").exists()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such names")
+def test_a_time_with_colons_in_a_name_is_no_reason_to_leave_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    names = {
+        "cy": "ps1_cy_attempt_Nov 20 2026 11:59PM_numbers.ipynb",
+        "fay": "ps1_fay_attempt_2026-11-20T23:59:59+0100_numbers.ipynb",
+        "gil": "12:30/ps1_gil_attempt_2026-11-20 23:59_numbers.ipynb",
+    }
+    zipped(folder / "class.zip", **{name: who.encode() for who, name in names.items()})
+    regexp = r".*ps1_(?P<student_id>\w+)_attempt_(?P<timestamp>[^_]+)_(?P<file_id>\w+)"
+    assert collected(folder, regexp, tmp_path) == {who: who for who in names}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        assert not unzip._is_a_name("b:c") and unzip._is_a_name("b")
+
+
 def test_no_name_beside_an_archive_is_in_its_way(tmp_path: Path):
     taken = [tmp_path / ".unpacking.part", tmp_path / ".unpacking.part.tar"]
     for path in taken:
