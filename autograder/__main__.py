@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING
 
 from autograder.course import Course, CourseError, import_quickly, use_own_tools
 from autograder.failures import WHOLE_CLASS, sentence_of
-from autograder.names import is_read, say, silence
+from autograder.names import is_read, open_streams, say, silence
 
 if TYPE_CHECKING:
     from autograder.taught import Class
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
-MOST_COMPLAINTS = 10  # that are shown
 MOST_CALLS = 300  # of one test, and
 MOST_WORK = 2.0  # seconds that processors work for it: more is said
 INTERRUPTED = 130  # what shells use for Ctrl-C
@@ -36,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Whatever is printed commands no terminal, however a student's folder is named.
     """
+    open_streams()
     options = _parser().parse_args(arguments)
     use_own_tools()
     import_quickly()
@@ -257,12 +257,12 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
     from autograder import grade as grading
     from autograder import release as releasing
 
-    course, unable = taught.course, 0
+    course, after = taught.course, ""
     if course.chapters():
         for chapter in chapters:
             releasing.require_fresh(course, chapter)
     elif not options.without_sandbox:
-        unable = _rehearse_as_it_is(course, chapters)
+        after = _rehearse_as_it_is(course, chapters)
     summary = grading.grade(
         taught,
         chapters,
@@ -274,12 +274,8 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
     say(summary.words())
     if not options.no_report:
         _report(taught)
-    if unable:
-        say(
-            f"note: {unable} of the tests do not run as they should (see above); whoever fails "
-            "one is told that it is no fault of theirs. Mend them and grade again.",
-            sys.stderr,
-        )
+    if after:
+        say(f"note: {after}", sys.stderr)
 
 
 def _report(taught: "Class") -> None:
@@ -301,31 +297,25 @@ def _report(taught: "Class") -> None:
     say(f"class report: {course.show(page)}")
 
 
-def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> int:
-    """Say what of a course that was built elsewhere does not run as it should; it is graded so."""
-    from autograder import warm
+def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> str:
+    """Say what of the course does not run as it should; what there is to say after grading."""
+    from autograder.rehearsed import rehearsed
 
-    complaints = warm.rehearse(course, chapters)
-    for complaint in [*complaints, *_asked_here(course, chapters)][:MOST_COMPLAINTS]:
-        say(f"note: {complaint}", sys.stderr)
-    return len(complaints)
-
-
-def _asked_here(course: Course, chapters: Sequence[str]) -> list[str]:
-    from autograder import warm
-    from autograder.asked_here import asked_here
-
-    return [one for name in chapters for one in asked_here(warm.read(course, name))]
+    found = rehearsed(course, chapters)
+    for note in found.notes:
+        say(f"note: {note}", sys.stderr)
+    return found.words()
 
 
 def _rehearse(course: Course, chapters: Sequence[str]) -> None:
     """Stop if a test says something else when it runs apart from the answers."""
     from autograder import warm
+    from autograder.rehearsed import asked_in
 
     complaints = warm.rehearse(course, chapters)
     if complaints:
         raise CourseError("\n".join(complaints))
-    for note in _asked_here(course, chapters):
+    for note in asked_in(course, chapters):
         say(f"note: {note}", sys.stderr)
     for chapter in chapters:
         for line in costly(chapter, warm.costs(course, chapter)):

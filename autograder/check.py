@@ -7,6 +7,7 @@ cell that hangs or ends that Python is left out; the others run again in a new o
 import json
 import os
 import queue
+import secrets
 import signal
 import subprocess
 import sys
@@ -25,12 +26,14 @@ from autograder.allowed import not_allowed
 from autograder.course import CourseError
 from autograder.diagnose import told
 from autograder.intake import read_cells
-from autograder.names import say
+from autograder.names import open_streams, say
 from autograder.parcel import Unreadable, read_file
 from autograder.results import Raised, Status, TestRun, Verdict
 
 SECONDS = 60.0  # for one cell
 STARTING = 120.0  # for Python itself, on a slow disk
+LONGEST = 10_000_000  # bytes of one answer
+WROTE = "it wrote to files that it did not open."
 WIDTH = 96  # of what is printed
 LINE = 60  # characters of a line of source
 TITLE = 46  # characters of a question's title in the table
@@ -198,6 +201,7 @@ def lines(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """`python -m autograder.check NOTEBOOK`; 2 and one sentence if it cannot be read."""
+    open_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if len(given) != 1:
@@ -234,7 +238,7 @@ class _Python:
         self._answers: queue.Queue[bytes] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._answer(STARTING):
+        if not self._is_ready():
             self.close()
             raise CourseError(
                 f"{sys.executable} could not be started in {folder}; set the course up once more."
@@ -243,7 +247,8 @@ class _Python:
     def run(self, cell: Cell, seconds: float) -> Outcome:
         """Run one cell; afterwards this Python is of no more use if the cell was lost."""
         assert self._process.stdin is not None
-        asked = json.dumps({"name": cell.name, "source": cell.source})
+        sign = secrets.token_hex(8)  # by which its answer is known from what the cell writes
+        asked = json.dumps({"asked": sign, "name": cell.name, "source": cell.source})
         try:
             self._process.stdin.write(asked.encode() + b"\n")
             self._process.stdin.flush()
@@ -252,7 +257,10 @@ class _Python:
             answer = b""
         if answer is None:
             return Outcome("timeout", message=f"stopped after {seconds:g} s.")
-        return _outcome(cell, answer) if answer else Outcome("died", message=self._ended())
+        if not answer:
+            return Outcome("died", message=self._ended())
+        said = _read(answer)
+        return _outcome(cell, said) if said.get("asked") == sign else Outcome("died", message=WROTE)
 
     def close(self) -> None:
         """End it, with all that it started."""
@@ -269,9 +277,17 @@ class _Python:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._answers.put(line)
+        while line := self._process.stdout.readline(LONGEST):
+            if line.strip():
+                self._answers.put(line)
         self._answers.put(b"")
+
+    def _is_ready(self) -> bool:
+        """Wait until it is; what Python itself may print when it starts does not matter."""
+        while line := self._answer(STARTING):
+            if _read(line) == runner.READY:
+                return True
+        return False
 
     def _answer(self, seconds: float) -> bytes | None:
         """The next line; empty if it ended, None if time is up."""
@@ -303,8 +319,16 @@ def _renewed(folder: Path, sound: list[Cell], seconds: float) -> _Python:
         sound.remove(lost)
 
 
-def _outcome(cell: Cell, answer: bytes) -> Outcome:
-    said: dict[str, Any] = json.loads(answer)
+def _read(line: bytes) -> dict[str, Any]:
+    """What a line says; nothing if it is none of the runner's."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _outcome(cell: Cell, said: Mapping[str, Any]) -> Outcome:
     if said["ok"]:
         return Outcome("passed", said["value"])
     raised = Raised(said["type"], said["message"], said["line"], said["cell"], tuple(said["bases"]))

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from autograder.engine.pool import Lost
     from autograder.store import Held, Store
 
+IN_DOUBT = (
+    "in doubt: its process was ended, by its own work or by the machine (is memory short?), and "
+    "what was lost counts 0"
+)
 UNTIMED = "timestamp.txt is missing or says no time: this counts as handed in in time"
 MOST_NAMED = 20  # things of one kind on the terminal
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
@@ -45,6 +49,8 @@ class Summary:
     zero: int = 0  # of those graded: 0 as a whole, with a reason
     finished: int = 0  # graded by an interrupted run, stored by this one
     restored: int = 0  # of those kept: the gradebook did not hold them
+    retried: int = 0  # of those graded: unchanged, but in doubt since the last run
+    in_doubt: tuple[str, ...] = ()  # of those graded: the machine may have ended them
     untimed: tuple[str, ...] = ()  # of which assignments nobody knows who is late
     strays: tuple[str, ...] = ()  # what was handed in and belongs to no assignment
     troubles: tuple[str, ...] = ()  # what could not be written of single submissions
@@ -55,6 +61,8 @@ class Summary:
         parts += [f"{self.kept} unchanged"] if self.kept else []
         parts += [f"{self.finished} finished from an interrupted run"] if self.finished else []
         parts += [f"{self.zero} of them 0 as a whole, with the reason"] if self.zero else []
+        if self.retried:
+            parts.append(f"{self.retried} of them once more, as they were in doubt")
         lines = [", ".join(parts)]
         if self.restored:
             lines.append(
@@ -63,7 +71,14 @@ class Summary:
             )
         lines += _few("not graded", self.strays)
         lines += _few("lateness not known", self.untimed)
-        return "\n".join([*lines, *_few("not written", self.troubles)])
+        lines += _few("not written", self.troubles)
+        lines += _few(IN_DOUBT, self.in_doubt)
+        if self.in_doubt:
+            lines.append(
+                f"Run the command again: it grades what is in doubt ({len(self.in_doubt)}) once "
+                "more. If it stays so, try --jobs 1, and read the reasons in the report."
+            )
+        return "\n".join(lines)
 
 
 def _few(what: str, sentences: Sequence[str]) -> list[str]:
@@ -134,6 +149,8 @@ def grade(
             bar.update()
         summary.finished = grader.finished
         summary.restored = grader.restored
+        summary.retried = grader.retried
+        summary.in_doubt = tuple(grader.in_doubt)
         summary.troubles = tuple(grader.troubles)
     return summary
 
@@ -159,6 +176,8 @@ class Grader:
         self._kept: list[tuple[str, str]] = []  # student and assignment of what is unchanged
         self.finished = 0  # results that an interrupted run had left, stored by this one
         self.restored = 0  # unchanged ones that the gradebook did not hold, stored again
+        self.retried = 0  # unchanged ones that were in doubt
+        self.in_doubt: list[str] = []  # graded, but the machine may have ended them
 
     def __enter__(self) -> "Grader":
         return self
@@ -191,7 +210,7 @@ class Grader:
         again: bool = False,
         kept: Callable[[], None] = lambda: None,
     ) -> Iterator[Task]:
-        """The submissions among these that are new or changed, one after another.
+        """The submissions among these that are new, changed or in doubt, one after another.
 
         Args:
             places: student and chapter of each.
@@ -203,7 +222,9 @@ class Grader:
             assert place is not None
             parcel = collect(place, self._assignments[chapter])
             key = self._key(student, chapter, parcel)
-            if again or key != self._journal.key(student, chapter):
+            in_doubt = self._journal.is_in_doubt(student, chapter)
+            if again or in_doubt or key != self._journal.key(student, chapter):
+                self.retried += in_doubt
                 yield Task(student, chapter, parcel, key)
             else:
                 self._kept.append((student, chapter))
@@ -218,6 +239,8 @@ class Grader:
         for task, outcome in self._warm.run(tasks if first is None else chain([first], tasks)):
             graded = self._graded(task, outcome)
             self._journal.graded(graded)
+            if graded.in_doubt:
+                self.in_doubt.append(f"{task.student}/{task.chapter}")
             self._keep(store, graded)
             if time.monotonic() > self._settled + SETTLE_SECONDS:
                 self._settle()
@@ -248,7 +271,7 @@ class Grader:
         if untimed and late.trust_timestamp and late.policy != "none":
             flag = Flag("late", task.chapter, UNTIMED)
             result = replace(result, flags=(*result.flags, flag))
-        return Graded(result, task.parcel.collected, task.parcel.secret)
+        return Graded(result, task.parcel.collected, task.parcel.secret, _in_doubt(outcome))
 
     def _keep(self, store: "Store", graded: Graded) -> None:
         store.save(graded, self._assignments[graded.result.assignment])
@@ -289,3 +312,10 @@ class Grader:
                 count += 1
         self._settle()
         return count
+
+
+def _in_doubt(outcome: "bytes | Lost") -> bool:
+    """Whether another run may give something else."""
+    from autograder.engine.pool import Doubtful
+
+    return isinstance(outcome, Doubtful) or not (isinstance(outcome, bytes) or outcome.its_own)

@@ -13,6 +13,8 @@ that ends in .ipynb is the one thing that nbgrader refuses before any of this is
 """
 
 import fnmatch
+import logging
+import shlex
 import shutil
 import weakref
 from dataclasses import dataclass
@@ -29,9 +31,11 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from autograder.course import Course, CourseError, use_own_tools
-from autograder.grade import Grader
+from autograder.grade import IN_DOUBT, Grader
 from autograder.names import clean_log, shown, visible
 from autograder.nbgrader_page import take_out_odd_names
+from autograder.rehearsed import rehearsed
+from autograder.results import Result
 from autograder.store import graded_notebooks, moment
 from autograder.taught import Class, read
 from autograder.warm import Warm, require_sandbox
@@ -112,8 +116,9 @@ def class_of(coursedir: CourseDirectory) -> Class:
 class _Run:
     """One run of nbgrader's Autograde; the warm process starts with its first submission."""
 
-    def __init__(self, coursedir: CourseDirectory):
+    def __init__(self, coursedir: CourseDirectory, log: logging.Logger):
         use_own_tools()
+        self._log = log
         self._taught = class_of(coursedir)
         name = coursedir.assignment_id
         self._assignments = {name: read(self._taught.course, name)}
@@ -122,12 +127,23 @@ class _Run:
         self.close = weakref.finalize(self, self._warm.close)
         self._last: tuple[str, str] = ("", "")
         self._texts: dict[str, str] = {}
+        self._is_rehearsed = False
         self.enter()
 
     def enter(self) -> None:
         """Make the gradebook know the assignment, and finish what an earlier run left."""
         with Grader(self._taught, self._assignments, self._warm) as grader:
             grader.open()
+
+    def _rehearse(self) -> None:
+        """Say what is wrong with the tests, once, before the first submission."""
+        course = self._taught.course
+        if self._is_rehearsed or course.chapters():  # these were tried when they were released
+            return
+        self._is_rehearsed = True
+        found = rehearsed(course, [*self._assignments])
+        for words in filter(None, (*found.notes, found.words())):
+            self._log.warning(visible(words))
 
     def notebook(self, where: dict[str, str]) -> NotebookNode:
         """The graded notebook of the submission that nbgrader is at."""
@@ -140,9 +156,7 @@ class _Run:
     def grade_apart(self, student: str) -> None:
         """Grade a submission that nbgrader cannot name, unless it is graded as it is."""
         (assignment,) = self._assignments
-        with Grader(self._taught, self._assignments, self._warm) as grader:
-            for _ in grader.grade(grader.todo([(student, assignment)])):
-                pass
+        self._graded(student, assignment, again=False)
 
     def submissions(self, pattern: str) -> list[Path]:
         """Where these students' work has to lie, of whom there is something to grade or to say."""
@@ -159,9 +173,19 @@ class _Run:
         return [notebook.name for notebook in assignment.notebooks]
 
     def _grade(self, student: str, assignment: str) -> dict[str, str]:
-        with Grader(self._taught, self._assignments, self._warm) as grader:
-            (result,) = grader.grade(grader.todo([(student, assignment)], again=True))
+        (result,) = self._graded(student, assignment, again=True)
         return dict(graded_notebooks(result, self._assignments[assignment]))
+
+    def _graded(self, student: str, assignment: str, *, again: bool) -> list[Result]:
+        """Grade a submission; none if that is not needed."""
+        self._rehearse()
+        with Grader(self._taught, self._assignments, self._warm) as grader:
+            found = [*grader.grade(grader.todo([(student, assignment)], again))]
+            for one in grader.in_doubt:
+                command = ["nbgrader", "autograde", assignment, "--student", student, "--force"]
+                words = f"{one} is {IN_DOUBT}. Grade it once more: {shlex.join(command)}"
+                self._log.warning(visible(words))
+        return found
 
 
 _runs: "weakref.WeakKeyDictionary[BaseConverter, _Run]" = weakref.WeakKeyDictionary()
@@ -203,7 +227,7 @@ def _run_of(converter: BaseConverter) -> _Run:
         for earlier in list(_runs.values()):
             earlier.close()
         try:
-            _runs[converter] = _Run(_safe(converter))
+            _runs[converter] = _Run(_safe(converter), converter.log)
         except CourseError as error:
             raise said(converter, error) from error
     return _runs[converter]

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from autograder.assignment import IMPORTS, Assignment, Cell, Notebook
-from autograder.names import shown
+from autograder.names import composed, shown
 from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
 from autograder.results import Flag
 from autograder.syntax import (
@@ -194,27 +194,39 @@ class _Box:
                     yield name, found
 
     def allowed(self, assignment: Assignment) -> Iterator[tuple[str, bytes]]:
-        """The files that the instructor lets students hand in, as far as there is room for them."""
-        left = MAX_BESIDE
-        for name, content in self.parcel.files.items():
+        """The files that the instructor lets students hand in, as far as there is room for them.
+
+        Of two whose names are composed alike the one that is written as it is asked for counts.
+        """
+        left, seen = MAX_BESIDE, set[str]()
+        here = {name: assignment.rules.file_as(name) for name in self.parcel.files}
+        for name in sorted(here, key=lambda name: here[name] != name):
             if name in self.taken or not assignment.allowed_files(name):
                 continue
             self.taken.add(name)
-            if len(content) > left:
+            size, words = len(self.parcel.files[name]), ""
+            if here[name] in seen:
+                words = f"{shown(name)} lies there twice, with letters like ö made of one sign and "
+                words += "of two; one of the two was left out."
+            elif size > left:
                 words = f"With {shown(name)}, the files beside the notebook are more than "
                 words += f"{MAX_BESIDE // 1_000_000} MB; it was left out."
+            seen.add(here[name])
+            if words:
                 self.flags.append(Flag("file", shown(name), words))
                 continue
-            left -= len(content)
-            yield name, content
+            left -= size
+            yield here[name], self.parcel.files[name]
 
     def notes(self, assignment: Assignment) -> list[str]:
         """Where it was found, and what was left out of the run."""
-        given = {path.relative_to(assignment.folder).as_posix() for path in assignment.released}
+        released = (path.relative_to(assignment.folder) for path in assignment.released)
+        given = {composed(path.as_posix()) for path in released}
         left = [
             shown(name)
             for name in self.names
-            if name not in self.taken | given
+            if name not in self.taken
+            and composed(name) not in given
             and not any(part in NOT_EXTRA for part in PurePosixPath(name).parts)
         ]
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""

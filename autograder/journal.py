@@ -48,6 +48,7 @@ class Graded:
     result: Result
     collected: float | None = None  # when, in seconds since 1970
     secret: str = ""  # by which its student fetches the feedback, see `parcel`
+    in_doubt: bool = False  # the machine may have ended it: the next run grades it once more
 
 
 @dataclass
@@ -55,6 +56,7 @@ class _Line:
     key: str
     offset: int  # where the "graded" line begins
     secret: str = ""
+    in_doubt: bool = False
     stored: bool = False
 
 
@@ -93,11 +95,17 @@ class Journal:
         line = self._index.get((student, assignment))
         return line.key if line else ""
 
+    def is_in_doubt(self, student: str, assignment: str) -> bool:
+        """Whether the last grade of this submission may be the machine's fault."""
+        line = self._index.get((student, assignment))
+        return line is not None and line.in_doubt
+
     def graded(self, graded: Graded) -> None:
         """Write a result down, where the end of this process cannot lose it."""
         offset = self._file.tell()
         self._append({"graded": asdict(bounded(graded))})
-        self._index[_who(graded.result)] = _Line(graded.result.key, offset)
+        line = _Line(graded.result.key, offset, in_doubt=graded.in_doubt)
+        self._index[_who(graded.result)] = line
 
     def settle(self) -> None:
         """See that what was written is on the disk, where a power cut cannot lose it."""
@@ -176,7 +184,7 @@ def bounded(graded: Graded) -> Graded:
         seconds=_finite(result.seconds),
         cost=Cost(_finite(cost.judge), _finite(cost.answers), cost.calls),
     )
-    return Graded(smaller, collected, _cut(graded.secret, MAX_NAME))
+    return Graded(smaller, collected, _cut(graded.secret, MAX_NAME), graded.in_doubt)
 
 
 def _bounded_notebook(notebook: NotebookResult) -> NotebookResult:
@@ -243,7 +251,9 @@ def _graded(content: Any) -> Graded:
         _require(collected is None or _is_number(collected))
         secret = content.get("secret", "")
         _require_text(secret)
-        return bounded(Graded(_result(content["result"]), collected, secret))
+        in_doubt = content.get("in_doubt", False)
+        _require(isinstance(in_doubt, bool))
+        return bounded(Graded(_result(content["result"]), collected, secret, in_doubt))
     except (AttributeError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"this is not what a grader of today writes: {error}") from error
 
@@ -320,7 +330,8 @@ def _note(index: dict[Who, _Line], text: bytes, offset: int) -> None:
         content = _json(text)
         if "graded" in content:
             graded = _graded(content["graded"])
-            index[_who(graded.result)] = _Line(graded.result.key, offset, graded.secret)
+            line = _Line(graded.result.key, offset, graded.secret, graded.in_doubt)
+            index[_who(graded.result)] = line
         elif "stored" in content:
             student, assignment, key = content["stored"]
             line = index.get((student, assignment))

@@ -14,6 +14,7 @@ import select
 import sys
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TextIO
 from urllib.parse import quote
 
@@ -127,6 +128,22 @@ def silence(stream: TextIO) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
+
+
+def open_streams() -> None:
+    """Where a standard stream was closed, as by `>&-`, let what is written there go nowhere.
+
+    Else the next file that is opened gets its number, and what is printed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:  # its number may be another file's by now
+            mode = "w" if number else "r"
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def is_read(stream: TextIO) -> bool:

@@ -265,7 +265,15 @@ class Rules:
 
     def allows_file(self, name: str) -> bool:
         """Whether a submission's file of this name (with folders, by /) is taken along."""
-        return any(fnmatch(name, pattern) for pattern in self.files)
+        return any(fnmatch(composed(name), composed(pattern)) for pattern in self.files)
+
+    def file_as(self, name: str) -> str:
+        """The name under which an answer finds such a file: as the rules or as programs write it.
+
+        A Mac writes ö as two signs in names of files, and a keyboard as one in a program.
+        """
+        known = alike(self.files)
+        return known.get(composed(name), composed(name))
 
 
 @dataclass(frozen=True)

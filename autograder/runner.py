@@ -1,7 +1,8 @@
 """Run cells one by one in this process and say how each went; started by autograder.check.
 
-Reads a line of JSON for each cell from standard input and answers with one on standard output. It
-needs nothing but Python's own library, and IPython where that is installed.
+Reads a line of JSON for each cell from standard input and answers with one on standard output,
+which says what was asked as well: what a cell writes there itself does not. It needs nothing but
+Python's own library, and IPython where that is installed.
 """
 
 import ast
@@ -22,7 +23,8 @@ NO_INPUT = "input() waits for a person, and nobody is there when a notebook is g
 
 NO_EXIT = "exit() ends Python; remove it"
 CLOSED = 76  # the status of a Python whose cell closed the pipes to the other side
-_end, _status = os._exit, os.fstat
+READY = {"ready": True}
+_end, _status, _process = os._exit, os.fstat, os.getpid
 
 
 class _Nowhere(io.TextIOWrapper):
@@ -47,12 +49,15 @@ def serve() -> None:
     run("pass", "<cell first>")  # what is imported for it is Python's own, as in a notebook, and
     sys.path.insert(0, "")  # modules beside the notebook can be imported from here on
     try:
-        _say(answers, {"ready": True})
+        _say(answers, READY)
+        here = _process()
         for line in asks:
             asked = loads(line)
             answer = _run(run, asked["name"], asked["source"])
+            if _process() != here:  # the cell has forked: one of the two answers
+                _end(0)
             _status(asks.fileno())  # is it still open? The next cell is not to blame if not
-            _say(answers, answer)
+            _say(answers, {"asked": asked["asked"], **answer})
     except OSError:
         _end(CLOSED)
 
@@ -68,7 +73,7 @@ def _own_channels() -> tuple[Any, Any]:
 
 
 def _say(answers: Any, content: dict[str, Any]) -> None:
-    answers.write(dumps(content).encode() + b"\n")
+    answers.write(b"\n" + dumps(content).encode() + b"\n")  # a cell may have begun a line
     answers.flush()
 
 

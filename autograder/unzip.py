@@ -46,6 +46,7 @@ MAX_HEADER = 1 << 14  # bytes of what a tar says of one member
 MIN_SECONDS, SLOWEST = 20, 10_000_000  # of processor time for an archive; bytes in a second more
 MAX_NESTED = 50_000_000  # bytes of an archive in an archive
 MAX_INNER = 5000  # archives in an archive
+DRIVE = re.compile(r"[A-Za-z]:/")  # begins a path of Windows that leads elsewhere
 INNER = ".unpacked"  # ends the name of a folder that was an archive in an archive
 BLACKBOARD = re.compile(r"(?P<day>\d{4}-\d\d?-\d\d?)[- ](?P<time>\d\d?-\d\d?(-\d\d?)?)", re.ASCII)
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, gzip.BadGzipFile)
@@ -278,6 +279,8 @@ def _inside(target: Path, member: _Member) -> Path | None:
     parts = PurePosixPath(name).parts
     if not parts or not member.is_plain or name.startswith("/") or len(parts) > MAX_PARTS:
         return None
+    if DRIVE.match(name):
+        return None
     if any(part == ".." or not _is_a_name(part) for part in parts) or _size(name) > MAX_LENGTH:
         return None
     path = target.joinpath(*parts)
@@ -285,7 +288,12 @@ def _inside(target: Path, member: _Member) -> Path | None:
 
 
 def _is_a_name(part: str) -> bool:
-    return ":" not in part and "\0" not in part and _size(part) <= MAX_PATH
+    """Whether a file may be called so: to Windows, what follows a colon is no part of a name.
+
+    Elsewhere it is a sign like any other, which systems write in times.
+    """
+    odd = "\0:" if os.name == "nt" else "\0"
+    return not any(sign in part for sign in odd) and _size(part) <= MAX_PATH
 
 
 def _size(name: str) -> int:

@@ -131,7 +131,9 @@ def test_an_answer_that_hangs_is_ended_and_the_others_go_on(said, answer: str):
         "import os; os.chdir('/')",
         "%matplotlib inline",
         "import json; json.dumps = json.loads = None",
-        "import os; os._exit = os.fstat = None",
+        "import os; os._exit = os.fstat = os.getpid = None",
+        "import os; os.fork()",
+        "import os; os.fork() and os.fork()",
     ],
 )
 def test_what_a_cell_prints_or_does_is_no_fault(said, answer: str):
@@ -161,6 +163,43 @@ def test_a_cell_that_closes_what_is_not_its_own_is_left_out_and_named(said, call
     assert status == 1
     assert text.startswith("my.ipynb: 2 of 3 visible tests pass")
     assert "The cell double-1 ended Python: it closed files that it did not open." in text
+
+
+WRITES = """import os
+for file in range(3, 20):
+    try:
+        os.write(file, {line})
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"b'hello\n'",
+        "b'hello'",
+        r"""b'{"ok": true}\n'""",
+        r"""b'{"ready": true}\n'""",
+        r"b'[]\n'",
+        r"b'[' * 200_000 + b'\n'",
+        r"b'\xff\n'",
+    ],
+)
+@pytest.mark.skipif(os.name != "posix", reason="files have such numbers on POSIX alone")
+def test_a_cell_that_writes_to_what_is_not_its_own_is_left_out_and_named(said, line: str):
+    status, text = said(notebook(right(1), WRITES.format(line=line) + right(2), right(3)))
+    assert status == 1
+    assert text.startswith("my.ipynb: 2 of 3 visible tests pass")
+    assert f"The cell double-2 ended Python: {check.WROTE} It was left out." in text
+
+
+def test_what_python_prints_when_it_starts_is_no_cells(
+    said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "sitecustomize.py").write_text("print('hello\\n[]\\nwelcome', end='', flush=True)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert said(notebook(right(1)))[0] == 0
 
 
 @pytest.mark.parametrize(

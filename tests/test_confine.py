@@ -16,7 +16,7 @@ import pytest
 from autograder.engine import sandbox
 from autograder.engine.parts import Parts
 from autograder.engine.pool import Lost, Pool
-from tests.test_sandbox import become_ordinary
+from tests.test_sandbox import become_ordinary, secretive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are for Linux")
 
@@ -59,7 +59,8 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
         if not found.namespaces:
             pytest.skip(" ".join(found.missing))
         with Pool(2, start, task, pack=pack, readable=[str(HERE)], parts=True) as made:
-            made.start()
+            with secretive():
+                made.start()
             yield made
 
 
@@ -116,6 +117,12 @@ for name in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/self
         pass
 """
     assert run(pool, write) == [["/dev/shm"]]  # which is scratch
+
+
+def test_the_instructors_umask_stays_outside(pool: Pool):
+    assert run(pool, "import os; answer = [os.umask(0), os.listdir('/etc') != []]") == [
+        [0o022, True]
+    ]
 
 
 def test_scratch_is_a_workers_own(pool: Pool):

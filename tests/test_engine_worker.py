@@ -18,6 +18,7 @@ from autograder.assignment import Assignment, read_assignment
 from autograder.course import CourseError
 from autograder.differences import keep
 from autograder.engine import old, texts, trusted, worker
+from autograder.engine.clock import doubts
 from autograder.engine.pool import Unwell
 from autograder.engine.zygote import Zygote
 from autograder.results import Result, Verdict
@@ -1993,6 +1994,16 @@ def test_an_ordinary_cell_is_held_against_no_test(task: Any) -> None:
         ("t_more", "assert more() == 1 and box.size() == 3", 1),
     ]
     assert task(parts).scores() == {"t_make": 1, "t_more": 1}
+
+
+@pytest.mark.parametrize(("number", "in_doubt"), [("KILL", True), ("SEGV", False)])
+def test_an_answer_that_a_kernel_short_of_memory_may_have_killed_is_in_doubt(
+    task: Any, number: str, in_doubt: bool
+) -> None:
+    made, before = task(CHAIN), doubts()
+    ends = f"import os, signal\ndef total(xs): os.kill(os.getpid(), signal.SIG{number})"
+    assert made.verdicts(total=ends)["t_total"].status == "died"
+    assert (doubts() > before) == in_doubt
 
 
 def test_how_a_process_crashed_is_no_message(task: Any) -> None:

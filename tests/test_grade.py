@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ from autograder import grade as grading_module
 from autograder import warm
 from autograder.course import Course, CourseError
 from autograder.engine import sandbox
+from autograder.engine.pool import Doubtful, Lost
 from autograder.grade import Class, grade, read_journal
 from autograder.journal import Journal
 from autograder.results import Flag
 from autograder.taught import assignments
 from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.test_sandbox import secretive
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 
@@ -86,6 +89,16 @@ def test_a_changed_test_is_enough_to_grade_again(taught: Class):
     path.write_text(text.replace("square(-5) == 25", "square(-5) == 26"), encoding="utf-8")
     assert grade(taught, [NAME], students=["ada"], progress=False).graded == 1
     assert scores(taught)["ada"] == 4
+
+
+@linux
+def test_an_instructors_umask_holds_for_what_is_written_and_stops_nothing(taught: Class):
+    with secretive():
+        grade(taught, [NAME], students=["ada"], progress=False)
+    assert scores(taught) == {"ada": 6}
+    page = taught.feedback / "ada" / NAME / "numbers.html"
+    for path in (taught.journal, page, page.parent):
+        assert not path.stat().st_mode & 0o077, path
 
 
 LIAR = """class Liar:
@@ -265,6 +278,50 @@ def test_a_result_that_cannot_be_read_costs_its_own_submission(
     assert "cannot be read" in read_journal(taught)["ada", NAME].reason
 
 
+LOST = "the grading process was killed by signal 9 (KILL)"
+
+
+def lose(patch: pytest.MonkeyPatch, lost: Callable[[bytes], bytes | Lost]) -> None:
+    """Have the process lost that grades ada."""
+    real = warm.Warm.run
+
+    def run(self: Any, tasks: Any) -> Iterator[Any]:
+        for task, outcome in real(self, tasks):
+            yield task, lost(outcome) if task.student == "ada" else outcome
+
+    patch.setattr(warm.Warm, "run", run)
+
+
+@linux
+@pytest.mark.parametrize("lost", [lambda _: Lost(LOST), Doubtful], ids=["lost", "doubtful"])
+def test_what_the_machine_may_have_ended_is_graded_once_more(
+    taught: Class, monkeypatch: pytest.MonkeyPatch, lost: Any
+):
+    others = {"bela": 4, "chidi": 3, "dana": 0, "noor": 0}
+    with pytest.MonkeyPatch.context() as patch:
+        lose(patch, lost)
+        said = grade(taught, [NAME], progress=False).words()
+        assert f"{grading_module.IN_DOUBT}: ada/{NAME}\nRun the command again" in said
+        summary = grade(taught, [NAME], progress=False)  # as one that ends it each time
+        assert (summary.graded, summary.kept, summary.retried) == (1, 4, 1)
+        assert summary.in_doubt == (f"ada/{NAME}",)
+        assert scores(taught) | others == scores(taught)
+    summary = grade(taught, [NAME], progress=False)
+    assert "1 of them once more, as they were in doubt" in summary.words()
+    assert not summary.in_doubt and scores(taught) == {"ada": 6, **others}
+    assert grade(taught, [NAME], progress=False).words() == "0 graded, 5 unchanged"
+
+
+@linux
+def test_what_ended_by_its_own_work_is_not_graded_once_more(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
+    lose(monkeypatch, lambda _: Lost("took longer than 720 seconds", its_own=True))
+    assert grade(taught, [NAME], progress=False).in_doubt == ()
+    assert "took longer" in read_journal(taught)["ada", NAME].reason
+    assert grade(taught, [NAME], progress=False).kept == len(ANSWERS)
+
+
 @linux
 def test_tests_run_where_nothing_of_the_class_is_to_be_seen(taught: Class):
     path = taught.course.root / "source" / NAME / "numbers.ipynb"
@@ -406,6 +463,19 @@ def test_behind_head_it_ends_quietly(taught: Class):
     )
     assert done.returncode == command_line.UNREAD and done.stdout == ""
     os.close(written)
+
+
+@linux
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_where_a_standard_stream_is_closed_it_grades_in_silence(taught: Class, closed: str):
+    command = [sys.executable, "-m", "autograder", "grade", NAME, "--student", "ada"]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
+    done = subprocess.run(
+        shell, cwd=taught.course.root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert scores(taught) == {"ada": 6}
+    assert (taught.folder / "grades.csv").is_file()
 
 
 def test_an_unknown_assignment_is_named_with_those_that_exist(taught: Class):

@@ -1109,6 +1109,24 @@ def test_only_allowed_files_are_kept(box: Path, assignment: Assignment, week: No
     assert read(box, allowing).scripts[0].files == (("data/a.csv", b"garbage \x00"),)
 
 
+@pytest.mark.parametrize("pattern", ["gr\u00f6\u00dfe.csv", "*.csv"])
+def test_an_allowed_file_is_found_however_a_mac_wrote_its_name(
+    box: Path, assignment: Assignment, week: Notebook, pattern: str
+):
+    one, two = "gr\u00f6\u00dfe.csv", "gro\u0308\u00dfe.csv"
+    put(box, solved(week))
+    (box / two).write_text("2")
+    allowing = replace(assignment, rules=Rules(files=(pattern,)))
+    found = read(box, allowing)
+    assert found.scripts[0].files == ((one, b"2"),) and not found.notes
+    if (box / one).exists():
+        return  # such a disk holds one of the two
+    (box / one).write_text("1")
+    found = read(box, allowing)
+    assert found.scripts[0].files == ((one, b"1"),)
+    assert [flag.words for flag in found.flags if "lies there twice" in flag.words]
+
+
 @posix
 def test_what_is_no_plain_file_or_too_large_is_not_kept(
     box: Path, assignment: Assignment, week: Notebook, monkeypatch: pytest.MonkeyPatch

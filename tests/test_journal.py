@@ -122,6 +122,7 @@ UNREADABLE = {
     "a text where a list should be": changed(notebooks="none"),
     "a number where a text should be": changed(key=3),
     "a status that is none": json.dumps(of_today()).replace("failed", "splendid").encode(),
+    "a doubt that is none": json.dumps(of_today()).replace("false}}", '"no"}}').encode(),
     "a score that is none": json.dumps(of_today()).replace("0.5", '"half"').encode(),
     "a score beyond all": json.dumps(of_today()).replace("0.5", "1" + "0" * 400).encode(),
     "a field less": json.dumps(of_today()).replace('"told"', '"tell"').encode(),

@@ -2,10 +2,12 @@
 
 import csv
 import json
+import logging
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -14,12 +16,17 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.coursedir import CourseDirectory
 
+from autograder import hooks
 from autograder.course import Course
 from autograder.demo import Work, half, reference
+from autograder.engine.pool import Lost
 from autograder.grade import Class, grade, read_journal
+from autograder.rehearsed import Rehearsed
 from autograder.release import build_instructor
 from autograder.source import read_source
+from autograder.warm import Warm
 from tests.conftest import CHAPTERS
 from tests.kill_drill import state
 from tests.small_course import ANSWERS, NAME, RIGHT, make_course, nbgrader
@@ -264,6 +271,40 @@ def test_both_entrances_leave_the_same(awkward: Course):
 def test_nothing_of_a_link_or_a_pipe_is_copied(awkward: Course):
     names = {path.name for path in (awkward.root / "autograded").rglob("*")}
     assert not names & {"passwd", "data.csv"}
+
+
+def test_what_is_wrong_with_the_tests_is_said_once_a_class(tmp_path: Path):
+    course = make_course(tmp_path, hooks=True)
+    source = tmp_path / "source" / NAME / "numbers.ipynb"
+    text = source.read_text(encoding="utf-8")
+    source.write_text(text.replace("assert square(3) == 9", "assert vars(square) == {}"))
+    nbgrader(course.root, "generate_assignment", NAME)
+    for student in ("ada", "bela"):
+        small_hand_in(course.root, student, RIGHT)
+    said = nbgrader(course.root, "autograde", NAME)
+    told = "WARNING] ps1/numbers, test square-seen: the reference does not pass it"
+    assert said.count(told) == 1
+    assert said.count("1 of the tests do not run as they should") == 1
+    command = [sys.executable, "-m", "nbgrader", "autograde", NAME, "--student", "ada", "--force"]
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *command]  # nobody reads what is printed
+    done = subprocess.run(shell, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0 and told in done.stderr
+
+
+def test_what_the_machine_may_have_ended_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    course = make_course(tmp_path, hooks=True)
+    nbgrader(course.root, "generate_assignment", NAME)
+    small_hand_in(course.root, "ada", RIGHT)
+    lost = Lost("the grading process was killed by signal 9 (KILL)")
+    monkeypatch.setattr(Warm, "run", lambda self, tasks: ((task, lost) for task in tasks))
+    monkeypatch.setattr(hooks, "rehearsed", lambda *_: Rehearsed())
+    coursedir = CourseDirectory(root=str(tmp_path), assignment_id=NAME)
+    hooks._Run(coursedir, logging.getLogger("autograde")).grade_apart("ada")
+    (words,) = caplog.messages
+    assert words.startswith("ada/ps1 is in doubt: its process was ended")
+    assert words.endswith("nbgrader autograde ps1 --student ada --force")
 
 
 def total(rows: tuple) -> float:

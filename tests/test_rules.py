@@ -516,6 +516,20 @@ def test_a_question_adds_to_the_defaults(tmp_path: Path):
     assert not rules.allows_file("csv.py")
 
 
+def test_a_files_name_is_compared_as_it_is_composed(tmp_path: Path):
+    one, two = "gr\u00f6\u00dfe", "gro\u0308\u00dfe"
+    path = write(tmp_path, f'[files]\nallow = ["{one}.csv", "{two}.py", "*.[t\u00f6]xt"]\n')
+    rules = read_rules(path, "week", [])
+    for name in (one, two):
+        assert all(
+            rules.allows_file(f"{name}.{kind}") for kind in ("csv", "py", "txt", "o\u0308xt")
+        )
+        assert rules.file_as(f"{name}.csv") == f"{one}.csv"
+        assert rules.file_as(f"{name}.py") == f"{two}.py"
+        assert rules.file_as(f"{name}.txt") == f"{one}.txt"
+    assert not rules.allows_file("gr\u00f6se.csv")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -12,7 +12,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,7 @@ def run(spawned: Spawned, code: str) -> Any:
 
 def become_ordinary() -> None:
     """In a child of root: open the way to Python in a private mount namespace, then give up."""
+    before = os.umask(0o022)
     sandbox._unshare(sandbox._NEWNS)
     sandbox._mount("", "/", "", sandbox._REC | sandbox._PRIVATE)
     for wanted in {sys.prefix, sys.base_prefix, str(ROOT)}:
@@ -78,6 +79,7 @@ def become_ordinary() -> None:
                 Path(wanted).mkdir(parents=True)
                 sandbox._mount(f"/proc/self/fd/{inside}", wanted, "", sandbox._BIND)
                 break
+    os.umask(before)
     os.setgroups([])
     os.setresgid(ORDINARY, ORDINARY, ORDINARY)
     os.setresuid(ORDINARY, ORDINARY, ORDINARY)
@@ -114,10 +116,22 @@ def who(request: pytest.FixtureRequest) -> Iterator[str]:
     before.cache_clear()
 
 
+@contextmanager
+def secretive() -> Iterator[None]:
+    """As one whose files no other user may read."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 @pytest.fixture(scope="module")
 def box(who: str) -> Iterator[Zygote]:
-    """A warm process with room to move."""
-    with Zygote(["fractions"], [HERE], student="tests.test_sandbox") as made:
+    """A warm process with room to move, whoever may read what its starter writes."""
+    with secretive():
+        made = Zygote(["fractions"], [HERE], student="tests.test_sandbox")
+    with made:
         yield made
 
 
@@ -260,6 +274,19 @@ def test_it_can_write_at_home_only(inside: Spawned):
     assert isinstance(written, list), written
     assert all(path.startswith("/scratch") for path in written), written
     assert run(inside, "import os; answer = os.getcwd()") == sandbox.HOME
+
+
+def test_the_instructors_umask_stays_outside(inside: Spawned):
+    assert run(inside, "import os; answer = os.umask(0o022)") == 0o022
+    closed = """
+        import os
+        answer = []
+        for top in ("/", "/etc", "/dev", "/scratch"):
+            for name in os.listdir(top):
+                if not os.access(os.path.join(top, name), os.R_OK) and name != "full":
+                    answer.append(os.path.join(top, name))
+    """
+    assert run(inside, closed) == []
 
 
 def test_two_students_share_no_files(box: Zygote):

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nbgrader.api import Gradebook
 from nbgrader.utils import parse_utc
 
 from autograder import unzip
-from autograder.course import CourseError
+from autograder.course import Course, CourseError
 from autograder.unzip import SafeCollector, safe_unzip
-from tests.small_course import NAME, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.test_sandbox import secretive
 
 COLLECT = r"""
 c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
@@ -58,6 +60,25 @@ def test_names_that_lead_out_and_links_stay_in_the_zip(tmp_path: Path):
     assert len(left) == 7 and "link" in left
     assert [path.name for path in (tmp_path / "out").rglob("*")] == ["ok.txt"]
     assert not (tmp_path / "up").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such names")
+def test_a_time_with_colons_in_a_name_is_no_reason_to_leave_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    names = {
+        "cy": "ps1_cy_attempt_Nov 20 2026 11:59PM_numbers.ipynb",
+        "fay": "ps1_fay_attempt_2026-11-20T23:59:59+0100_numbers.ipynb",
+        "gil": "12:30/ps1_gil_attempt_2026-11-20 23:59_numbers.ipynb",
+    }
+    zipped(folder / "class.zip", **{name: who.encode() for who, name in names.items()})
+    regexp = r".*ps1_(?P<student_id>\w+)_attempt_(?P<timestamp>[^_]+)_(?P<file_id>\w+)"
+    assert collected(folder, regexp, tmp_path) == {who: who for who in names}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        assert not unzip._is_a_name("b:c") and unzip._is_a_name("b")
 
 
 def test_no_name_beside_an_archive_is_in_its_way(tmp_path: Path):
@@ -652,14 +673,34 @@ def bad_archives(folder: Path) -> None:
     (folder / "\x1b[31mred.zip").write_bytes(b"")
 
 
-def test_zip_collect_collects_everybody_whatever_somebody_uploads(tmp_path: Path):
-    course = make_course(tmp_path / "course")
-    with (course.root / "nbgrader_config.py").open("a") as file:
+def collecting_course(root: Path) -> Course:
+    """The small course, with our collectors and a folder for what was downloaded."""
+    course = make_course(root, hooks=True)
+    with (root / "nbgrader_config.py").open("a") as file:
         file.write(COLLECT)
-    (course.root / "release" / NAME).mkdir(parents=True)
-    shutil.copy(course.root / "source" / NAME / "numbers.ipynb", course.root / "release" / NAME)
+    nbgrader(root, "generate_assignment", NAME)
+    (root / "downloaded" / NAME / "archive").mkdir(parents=True)
+    return course
+
+
+def test_an_instructors_umask_is_in_nobodys_way(tmp_path: Path):
+    course = collecting_course(tmp_path / "course")
+    work = hand_in(course.root, "bo", RIGHT)
+    content = work.read_bytes()
+    shutil.rmtree(work.parents[1])
+    archive = course.root / "downloaded" / NAME / "archive" / "lms.zip"
+    zipped(archive, **{"bo_numbers.ipynb": content})
+    with secretive():
+        nbgrader(course.root, "zip_collect", NAME)
+        nbgrader(course.root, "autograde", NAME)
+    with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as book:
+        assert [one.score for one in book.assignment_submissions(NAME)] == [6]
+    assert not work.stat().st_mode & 0o077
+
+
+def test_zip_collect_collects_everybody_whatever_somebody_uploads(tmp_path: Path):
+    course = collecting_course(tmp_path / "course")
     folder = course.root / "downloaded" / NAME / "archive"
-    folder.mkdir(parents=True)
     (folder / "ada_numbers.ipynb").write_text("{}")
     zipped(folder / "bo.zip", **{"bo_numbers.ipynb": b"{}"})
     zipped(folder / "zoe.zip", **{"zoe_numbers.ipynb": b"{}"})

@@ -97,13 +97,13 @@ _doubts = 0
 
 
 def doubt(*, is_certain: bool = False) -> None:
-    """Something ended because its time was over, certainly only if it has worked for so long."""
+    """Something ended that others may have held up or killed; or certainly by its own work."""
     global _doubts
     _doubts += not is_certain
 
 
 def doubts() -> int:
-    """How often this process has ended something that may have waited for others."""
+    """How often something ended that others may have had a part in."""
     return _doubts
 
 

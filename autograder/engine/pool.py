@@ -29,6 +29,7 @@ from autograder.course import CourseError
 from autograder.engine import clock, sandbox
 from autograder.engine.confine import Inside, Walls
 from autograder.engine.parts import HEAD, SPENT, UNDER_WAY, Parts, Progress
+from autograder.names import open_streams
 
 T = TypeVar("T")
 Task = Callable[..., bytes]  # of the state, what was packed, and bytes if there are any
@@ -51,13 +52,15 @@ class Lost:
     """A task that gave no result, and why."""
 
     reason: str
+    its_own: bool = False  # nothing but the task can be why: another run would end so too
 
 
 class Doubtful(bytes):
     """A result that others may have had a part in, by taking the processors.
 
     The task is done once more when all others are done, alone; if that fails, this counts. So is
-    one that took longer than it may.
+    one that took longer than it may. What comes out of the pool as such may still be others' doing,
+    and another run may give something else.
     """
 
 
@@ -215,7 +218,7 @@ class Pool:
             work = batch.running.pop(number)
             outcome = work.result(how)
             if isinstance(outcome, Lost) and (part := work.blamed(how)):
-                batch.without(work, part)
+                batch.without(work, part, in_doubt=work.was_killed(how))
                 continue
             if isinstance(outcome, Doubtful) or work.may_be_others(outcome, how):
                 batch.later(work, outcome if isinstance(outcome, Doubtful) else None)
@@ -226,7 +229,7 @@ class Pool:
                 break
             if isinstance(outcome, bytes):
                 self._deaths = 0
-            yield work.entry.task, outcome
+            yield work.entry.task, work.judged(outcome)
         if reports is None:
             self._deaths += 1
             self.close()
@@ -255,6 +258,7 @@ class _Entry(Generic[T]):
     tries: int = 0  # before, of which others may have had a part in the end
     first: Doubtful | None = None  # what an earlier try gave
     without: Mapping[str, str] = field(default_factory=dict)  # parts, see `Parts`
+    in_doubt: bool = False  # who has killed it in one of those parts, nobody knows
 
 
 @dataclass
@@ -267,6 +271,7 @@ class _Work(Generic[T]):
     progress: Progress = field(default_factory=Progress)
     heard: bytearray = field(default_factory=bytearray)
     killed: str = ""  # why, if it was
+    fell_back: bool = False  # on what its first try gave
     over: bool = False  # nothing more will come through the pipe
 
     def hear(self) -> bool:
@@ -290,7 +295,7 @@ class _Work(Generic[T]):
         """Whether others may have had a part in its loss, who took the processors or the memory."""
         if not isinstance(outcome, Lost) or self.entry.tries:
             return False
-        return self._is_late() or (bool(self.progress.name) and self._was_killed(how))
+        return self._is_late() or (bool(self.progress.name) and self.was_killed(how))
 
     def blamed(self, how: str) -> tuple[str, str] | None:
         """The part that has certainly ended the worker, now lost, and how; None if none has."""
@@ -302,14 +307,19 @@ class _Work(Generic[T]):
         alone = self.entry.tries > 0
         if self.killed or self.heard:
             return (name, "timeout") if self._is_late() and alone else None
-        return None if self._was_killed(how) and not alone else (name, "died")
+        return None if self.was_killed(how) and not alone else (name, "died")
 
     def _is_late(self) -> bool:
         return self.killed.startswith(_TOO_LONG)
 
-    def _was_killed(self, how: str) -> bool:
+    def was_killed(self, how: str) -> bool:
         """Whether it was killed, and not by the pool: by the kernel when memory was short."""
         return how == _KILLED and not self.killed
+
+    def judged(self, outcome: bytes | Lost) -> bytes | Lost:
+        """What came of it in the end; in doubt if that may be others' doing."""
+        in_doubt = self.fell_back or self.entry.in_doubt
+        return Doubtful(outcome) if isinstance(outcome, bytes) and in_doubt else outcome
 
     def complete(self) -> bool:
         """Whether all of a result has come."""
@@ -332,9 +342,11 @@ class _Work(Generic[T]):
         if kind in (b"R", b"D"):
             return body
         if first is not None:
+            self.fell_back = True
             return bytes(first)
         if not whole:
-            return Lost(f"the grading process {self.killed or how}")
+            its_own = bool(self.killed) or how == _SPENT
+            return Lost(f"the grading process {self.killed or how}", its_own)
         return Lost(f"the grading process {body[:_LONGEST_WORDS].decode(errors='replace')}")
 
 
@@ -381,7 +393,7 @@ class _Batch(Generic[T]):
             if outcome is None:
                 self.again(work)
             else:
-                yield work.entry.task, outcome
+                yield work.entry.task, work.judged(outcome)
 
     def again(self, work: _Work[T]) -> None:
         """Try a task once more, in a new warm process."""
@@ -391,9 +403,12 @@ class _Batch(Generic[T]):
         """Try a task once more when all others are done."""
         self.last.append(replace(work.entry, tries=work.entry.tries + 1, first=first))
 
-    def without(self, work: _Work[T], part: tuple[str, str]) -> None:
+    def without(self, work: _Work[T], part: tuple[str, str], *, in_doubt: bool) -> None:
         """Try a task once more without the part that has ended its worker."""
-        self.next.append(replace(work.entry, without=dict([*work.entry.without.items(), part])))
+        entry = work.entry
+        without = dict([*entry.without.items(), part])
+        in_doubt = in_doubt or entry.in_doubt
+        self.next.append(replace(entry, without=without, in_doubt=in_doubt))
 
 
 def _ready(control: socket.socket, batch: _Batch[Any]) -> list[int]:
@@ -412,6 +427,7 @@ class _Warm:
     """The caller's handle on the warm process."""
 
     def __init__(self, orders: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        open_streams()  # no line to another process has a number of these
         self.control, theirs = socket.socketpair()
         self.ready = False
         self._heard = b""
@@ -515,6 +531,7 @@ def _dotted(function: Callable[..., Any]) -> tuple[str, str]:
 
 def main(control_fd: str) -> None:
     """What the new Python runs: make ready once, then fork a worker for each task."""
+    open_streams()
     control = socket.socket(fileno=int(control_fd))
     gc.disable()  # imports make no garbage, only work for its collector
     made = _make(control)

@@ -34,6 +34,7 @@ _BIND, _REC, _PRIVATE, _DETACH = 4096, 16384, 1 << 18, 2
 _PR_PDEATHSIG, _PR_DUMPABLE, _PR_SECCOMP, _PR_CAPBSET_DROP, _PR_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 _FIRST_UID, _UIDS = 60000, 5000  # where no person's account lies
 _INSIDE = 1000  # the uid that a student's process sees as its own
+_UMASK = 0o022  # inside; the instructor's may hide from a student's user what the new root holds
 _MADV_COLLAPSE = 25
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
@@ -171,11 +172,17 @@ def leave_the_machine(found: Capabilities) -> None:
     _mount("", "/", "", _REC | _PRIVATE)
 
 
+def forget_umask() -> None:
+    """What is made from now on can be read by all users, whoever started the grader."""
+    os.umask(_UMASK)
+
+
 def build_jail(readable: Sequence[Path]) -> None:
     """Swap the root directory for a small one with the system, Python and `readable`, read-only.
 
     Process 1 of the new namespaces calls it. The course is not in it unless it is named.
     """
+    forget_umask()
     wanted = {path: path.resolve() for path in [*_python_paths(), PACKAGE, *readable]}
     wanted |= {real: real for real in wanted.values()}  # a path may lead through links
     _mount("tmpfs", "/tmp", "tmpfs", _NOSUID, "mode=755,size=1m")

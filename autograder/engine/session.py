@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.engine.clock import Clock, here
+from autograder.engine import sandbox
+from autograder.engine.clock import Clock, doubt, here
 from autograder.engine.peer import Gone, Peer, Policy
 from autograder.engine.said import sentences
 from autograder.results import Raised
 
 MAX_PRINTED = 20_100
 VERSIONS = itertools.count()
+KILLED = sandbox.ending(9)
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ class Student:
         if gone.kind == "broken":
             return "its process sent something unreadable"
         told = self.spawned.ended(0.05) or "its process ended"
+        if told == KILLED:  # perhaps by a kernel short of memory, for others' sake
+            doubt()
         # the number with which it ended itself could carry what a hidden test asked
         if told.startswith("exited with status"):
             return "it ended its own process"

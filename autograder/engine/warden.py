@@ -39,6 +39,7 @@ from typing import Any, NoReturn
 from autograder.engine import sandbox
 from autograder.engine.clock import open_files
 from autograder.engine.sandbox import Capabilities, Limits
+from autograder.names import open_streams
 
 Serve = Callable[[socket.socket], None]
 
@@ -72,6 +73,7 @@ class Order:
 
 def main(control_fd: str, ready_fd: str) -> None:
     """What a new Python runs: the jail first, then the warm process."""
+    open_streams()
     control, ready = (socket.socket(fileno=int(fd)) for fd in (control_fd, ready_fd))
     launch = Launch(Order.read(json.loads(_read_all(ready))), control, ready)
     launch.build()
@@ -181,6 +183,7 @@ class Launch:
 
     def _be_warm(self, parent: int, spaces: Sequence[int], folder: str) -> None:
         sandbox.die_with_parent(parent)
+        sandbox.forget_umask()
         if folder:  # there is no jail in which the home that libraries want to write to could be
             os.environ.update(sandbox.environment_at(folder))
         if self.order.found:

@@ -23,6 +23,7 @@ from autograder.engine import sandbox
 from autograder.engine.clock import Usage, Used
 from autograder.engine.sandbox import Limits
 from autograder.engine.warden import BEGUN, SPAWN, TEST, Launch, Order
+from autograder.names import open_streams
 
 _START_SECONDS = 180  # importing a large library from a cold disk
 _KILL_SECONDS = 30
@@ -130,6 +131,7 @@ class Zygote:
             here: fork it from this process, which then has to be as clean as a new one: `go_in()`
                 and `wait()` come before `spawn`, and what is imported before `go_in` is shared.
         """
+        open_streams()  # no line to another process has a number of these
         self.head: tuple[tuple[str, str, str], ...] = ()  # name, text and what it printed
         if not hasattr(os, "fork"):
             raise CourseError(
