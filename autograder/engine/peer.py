@@ -1003,7 +1003,7 @@ class Peer:
         while len(self.unread) < size:
             self.mind_the_clock()
             try:
-                part = self.line.recv(1 << 18)
+                part = self.line.recv(1 << 16)  # more costs a new memory map each time
             except TimeoutError:
                 continue  # the clock decides
             except OSError as error:
