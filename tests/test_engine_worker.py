@@ -1683,6 +1683,50 @@ def test_an_answer_may_ask_whether_a_function_of_the_test_has_a_part(task: Any) 
     assert task(parts).scores(run=asks) == {"t_run": 1}
 
 
+SHAPES = """\
+from abc import ABC, abstractmethod
+class Shape:
+    def describe(self):
+        return f"{type(self).__name__} of {self.area()}"
+class Animal(ABC):
+    def __init__(self, name):
+        self.name = name
+    @abstractmethod
+    def sound(self): ...
+    def speak(self):
+        return self.name + " says " + self.sound()
+class Row(list):
+    pass
+"""
+SQUARE = "class Square(Shape):\n    def __init__(self, a):\n        self.a = a\n"
+SQUARE += "    def area(self):\n        return self.a ** 2"
+DOG = "class Dog(Animal):\n    def sound(self):\n        return 'woof'"
+
+
+def test_a_class_that_an_answer_makes_of_one_of_the_instructors_is_one(task: Any) -> None:
+    parts = [
+        ("look", SHAPES),
+        ("square", SQUARE),
+        ("t_square", "assert isinstance(Square(1), Shape) and issubclass(Square, Shape)", 1),
+        ("t_says", "assert Square(2).describe() == 'Square of 4'", 2),
+        ("dog", DOG),
+        ("t_dog", "assert isinstance(Dog('a'), Animal) and issubclass(Dog, Animal)", 4),
+        ("t_other", "assert not isinstance(Dog('a'), Shape) and not issubclass(Dog, Shape)", 8),
+        ("t_speaks", "assert Dog('Rex').speak() == 'Rex says woof'", 16),
+        ("row", "class Long(Row):\n    pass\ndef row():\n    return Long([1])"),
+        ("t_row", "assert list(row()) == [1] and len(row()) == 1", 32),
+    ]
+    made = task(parts)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert sum(made.scores().values()) == 63
+    alone = (
+        SQUARE.replace("(Shape)", "") + "\n    def describe(self):\n        return 'Square of 4'"
+    )
+    assert made.scores(square=alone)["t_square"] == 0
+    assert made.scores(square=alone)["t_says"] == 2
+    assert made.scores(dog=DOG.replace("(Animal)", "(Shape)"))["t_other"] == 0
+
+
 LOOPED = """\
 def cube(n):
     return n ** 3

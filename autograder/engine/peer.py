@@ -36,6 +36,7 @@ from autograder.engine.records import MADE, TAGS, Records, is_one
 from autograder.engine.spans import Owners, owner_of
 from autograder.engine.stand_ins import (
     FORWARDED,
+    HOME,
     MAX_CLASSES,
     OF_CLASSES,
     Held,
@@ -1621,7 +1622,10 @@ def describe(peer: Peer, encoder: _Encoder, value: Any, base: type | None = None
     ]
     told["public"] = next(filter(None, map(public_name, kinds[:-1])), None)
     if peer.is_free:
-        told |= _lineage(peer, value) if isinstance(value, type) else {"hash": _hash_of(value)}
+        is_class = isinstance(value, type)
+        told |= _lineage(peer, value) if is_class else {"hash": _hash_of(value)}
+        above = type.mro(value) if is_class else kinds
+        told["homes"] = list(filter(None, map(peer.records.path_of, above)))[:MAX_LINEAGE]
     elif told["public"] is None:
         told["public"] = peer.records.path_of(type(value))
     return told
@@ -1721,7 +1725,7 @@ def _class_stand_in(peer: Peer, told: dict[str, Any]) -> Any:
     twins = (_named_tuple(told.get("named")), _named(told.get("twin")))
     twins += (peer.records.class_of(told.get("twin")),)
     remote.twins = tuple(kind for kind in twins if isinstance(kind, type))
-    below = map(_named, list(told.get("bases") or ())[:MAX_LINEAGE])
+    below = [*_homes(peer, told), *map(_named, list(told.get("bases") or ())[:MAX_LINEAGE])]
     remote.bases = tuple(kind for kind in below if isinstance(kind, type))
     names = tuple(name for name in peer.forwarded(told) if name in OF_CLASSES)
     kind = peer.classes.setdefault(("class", names), make_class_class(names))
@@ -1742,13 +1746,34 @@ def _class_of(peer: Peer, told: dict[str, Any]) -> type:
     names = peer.forwarded(told)
     name = class_name(told, peer.classes)
     hashed = hashing(told, believed=peer.policy.believes("__hash__"))
-    key = (names, told.get("public"), name, hashed)
+    homes = _homes(peer, told)
+    key = (names, told.get("public"), name, hashed, *homes[:1])
     if key not in peer.classes:
         seen = _seen(told.get("public"), peer.is_free)
+        if homes:
+            seen = _made_of(homes[0], name)
         if peer.is_free and seen is None:
             seen = peer.records.class_of(told.get("public"))
         peer.classes[key] = make_class(names, seen, name, hashed)
     return peer.classes[key]
+
+
+def _homes(peer: Peer, told: dict[str, Any]) -> list[type]:
+    """The instructor's classes which an answer's class is made of, the nearest first.
+
+    Only those that are Python's alone: C code believes what `__class__` says of a list.
+    """
+    paths = list(told.get("homes") or ())[:MAX_LINEAGE] if not peer.is_free else []
+    found = [kind for kind in map(peer.records.class_of, paths) if kind is not None]
+    plain = ("__main__", "abc", "typing")
+    return [k for k in found if all(b is object or b.__module__ in plain for b in k.__mro__)]
+
+
+def _made_of(home: type, name: str) -> type | None:
+    """A class below one of the instructor's: an answer's is that, and no more."""
+    with suppress(Exception):  # of which nothing can be made
+        return type(home)(name, (home,), dict(HOME))
+    return None
 
 
 def _set_class(made: Any, kind: type) -> None:

@@ -24,7 +24,7 @@ FORWARDED = frozenset(
 )
 HOME = {"__module__": "answer"}  # what messages say of where a class is
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
-TOLD = ("dunders", "public", "base", "methods", "fields", "type", "hash")  # decides its class
+TOLD = ("dunders", "public", "homes", "base", "methods", "fields", "type", "hash")  # its class
 
 
 def small(value: Any) -> int:

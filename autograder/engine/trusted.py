@@ -422,7 +422,16 @@ def _builtins(texts: Callable[[], frozenset[str]]) -> dict[str, Any]:
 
         return run
 
-    return {**vars(builtins), **{name: guarded(name) for name in ("eval", "exec", "compile")}}
+    own = {name: guarded(name) for name in ("eval", "exec", "compile")}
+    return {**vars(builtins), **own, "issubclass": _is_subclass}
+
+
+def _is_subclass(kind: Any, of: Any) -> bool:
+    """As `issubclass`, which asks an abstract class of nothing but real classes."""
+    remote = remote_of(kind)
+    if remote is None or remote.kind != "class" or not isinstance(of, type):
+        return issubclass(kind, of)
+    return any(issubclass(base, of) for base in remote.bases)
 
 
 def _is_local(value: Any) -> bool:
