@@ -64,8 +64,8 @@ class ToyModel(nn.Module):
     """A tiny stand-in for a Transformer, in float64, that remembers how it was called.
 
     Token t of its output depends on the whole source and on token t of the decoder input.
-    `calls` lists (source, decoder input, training mode) of every call; the mode is that of a part
-    of the model, as a real one's dropout is. Like real ones it is called by position.
+    `calls` lists (source, decoder input, training mode) of every call, `modes` its dropout's mode.
+    Like any model it is called by position.
     """
 
     def __init__(self, vocab_size: int, d_model: int = 3, seed: int = 0) -> None:
@@ -75,12 +75,14 @@ class ToyModel(nn.Module):
         self.out_weight = nn.Parameter(draw((d_model, vocab_size), seed=seed + 2))
         self.dropout = nn.Dropout(0.0)
         self.calls: list[tuple[Tensor, Tensor, bool]] = []
+        self.modes: list[bool] = []
 
     def forward(
         self, source: Int[Tensor, "B M"], decoder_input: Int[Tensor, "B n"], /
     ) -> Float[Tensor, "B n V"]:
         """Return logits."""
-        self.calls.append((source.clone(), decoder_input.clone(), self.dropout.training))
+        self.calls.append((source.clone(), decoder_input.clone(), self.training))
+        self.modes.append(self.dropout.training)
         read = self.source_weight[source].mean(1, keepdim=True)  # (B, 1, d_model)
         hidden = self.dropout(torch.tanh(read + self.target_weight[decoder_input]))
         return hidden @ self.out_weight
@@ -894,9 +896,8 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-assert model.calls[-1][2], (
-    "the model, with all its parts, should be in training mode when it is called"
-)
+assert model.calls[-1][2], "the model should be in training mode when it is called"
+assert model.modes[-1], "the model's parts, such as its dropout, should be in training mode, too"
 ### END HIDDEN TESTS
 
 # %% [markdown]
