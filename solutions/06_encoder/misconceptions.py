@@ -1297,3 +1297,19 @@ def last_column_only(encode, x, lengths):
     mask = real[:, None, :]
     difference = encode(x, mask) - encode(changed, mask)
     return difference[real].abs().max().item()
+
+
+@misconception(
+    "encoder-parameters",
+    id="ENP12",
+    fails=["encoder-parameters-count"],
+    read="06_encoder#encoder-parameters",
+)
+def rounded_to_a_whole_number(d_model, num_heads, d_ff, num_layers):
+    """You count in floats and make a whole number of them at the end: a float keeps 16 digits, so a
+    large count loses its last ones. Use // or no division at all.
+    """
+    if d_model % num_heads:
+        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
+    attention = num_heads * 4 * d_model * (d_model / num_heads)
+    return int(num_layers * (attention + 2 * d_model * d_ff + d_ff + 5 * d_model))

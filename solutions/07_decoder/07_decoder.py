@@ -364,15 +364,17 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 layer = shaken(DecoderLayer(12, 3, 30, 0.4, True), seed=3)
 twin = torch_twin(layer, num_heads=3, norm_first=True)
-real = torch.tensor([[True] * 3 + [False], [True] * 4])  # source tokens
+own = torch.ones(6, 6, dtype=torch.bool).tril() & (torch.arange(6) < torch.tensor([[[6]], [[4]]]))
+seen = torch.arange(4) <= torch.tensor([[[2]] * 6, [[0], [1], [2], [3], [3], [1]]])
 assert_sound(
     layer,
     draw((2, 6, 12), (2, 4, 12), seed=4),
-    {"target_mask": torch.ones(6, 6, dtype=torch.bool).tril(), "memory_mask": real[:, None]},
+    {"target_mask": own, "memory_mask": seen},
     like=lambda x, memory, target_mask, memory_mask: twin(
-        x, memory, ~target_mask, memory_key_padding_mask=~memory_mask[:, 0]
+        x, memory, *(~mask.repeat_interleave(3, 0) for mask in (target_mask, memory_mask))
     ),
-    claim="in evaluation, under both masks, a pre-norm layer should equal PyTorch's",
+    claim="under both masks, each sentence's and query's its own, a pre-norm layer should equal "
+    "PyTorch's",
     rate=0.4,
 )
 ### END HIDDEN TESTS
@@ -802,12 +804,12 @@ other: Any = Generator(4, 9)
 assert other.weight is not generator.weight, (
     "generators that were not tied have weights of their own"
 )
-for shape in ((4, 9), (9, 5), (8, 4)):
+for shape in ((4, 9), (9, 5), (8, 4), (1, 1), (9,), (9, 4, 2)):
     assert_raises(
         ValueError,
         lambda shape=shape: other.tie(nn.Parameter(torch.zeros(shape))),
         "tie should raise a ValueError that names both shapes when they differ",
-        mentions=[str(shape[0]), str(shape[1]), "9", "4"],
+        mentions=[*map(str, shape), "9", "4"],
     )
 assert_shape(other.weight, (9, 4), "after tie has refused a weight, the generator keeps its own")
 ### END HIDDEN TESTS
@@ -917,26 +919,24 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 
 
-def peek(first: int, last: int) -> Callable[[Tensor], Tensor]:
-    """A function whose rows `first` to `last` see one token ahead, if there is one."""
+def peek(row: int) -> Callable[[Tensor], Tensor]:
+    """A function of which one row sees one token ahead, if there is one."""
 
     def f(x: Tensor) -> Tensor:
         ahead = torch.zeros_like(x)
-        ahead[:, :-1] = x[:, 1:]
-        ahead[:, :first] = 0
-        ahead[:, last + 1 :] = 0
+        ahead[:, row : row + 1] = x[:, row + 1 : row + 2] if row + 1 < x.shape[1] else 0
         return x + ahead
 
     return f
 
 
-x = draw((2, 4, 3), seed=3)
-for first, last in ((0, 0), (1, 1), (2, 2)):
-    wanted = x[:, first + 1 : last + 2].abs().max().item()
+x = draw((2, 6, 3), seed=3)
+for row in (0, 2, 4):
+    wanted = x[:, row + 1].abs().max().item()
     assert_close(
-        float(incremental_error(peek(first, last), x)),
+        float(incremental_error(peek(row), x)),
         wanted,
-        f"where row {first} of 4 sees one token ahead, the error should be the largest "
+        f"where row {row} of 6 sees one token ahead, the error should be the largest "
         "entry of the token that it sees",
     )
 back = torch.tensor([[[1.0], [5.0], [1.0]]], dtype=torch.float64)

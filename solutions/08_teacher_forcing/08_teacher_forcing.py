@@ -64,7 +64,8 @@ class ToyModel(nn.Module):
     """A tiny stand-in for a Transformer, in float64, that remembers how it was called.
 
     Token t of its output depends on the whole source and on token t of the decoder input.
-    `calls` lists (source, decoder input, training mode) of every call.
+    `calls` lists (source, decoder input, training mode) of every call, `modes` its dropout's mode.
+    Like any model it is called by position.
     """
 
     def __init__(self, vocab_size: int, d_model: int = 3, seed: int = 0) -> None:
@@ -72,15 +73,19 @@ class ToyModel(nn.Module):
         self.source_weight = nn.Parameter(draw((vocab_size, d_model), seed=seed))
         self.target_weight = nn.Parameter(draw((vocab_size, d_model), seed=seed + 1))
         self.out_weight = nn.Parameter(draw((d_model, vocab_size), seed=seed + 2))
+        self.dropout = nn.Dropout(0.0)
         self.calls: list[tuple[Tensor, Tensor, bool]] = []
+        self.modes: list[bool] = []
 
     def forward(
-        self, source: Int[Tensor, "B M"], decoder_input: Int[Tensor, "B n"]
+        self, source: Int[Tensor, "B M"], decoder_input: Int[Tensor, "B n"], /
     ) -> Float[Tensor, "B n V"]:
         """Return logits."""
         self.calls.append((source.clone(), decoder_input.clone(), self.training))
+        self.modes.append(self.dropout.training)
         read = self.source_weight[source].mean(1, keepdim=True)  # (B, 1, d_model)
-        return torch.tanh(read + self.target_weight[decoder_input]) @ self.out_weight
+        hidden = self.dropout(torch.tanh(read + self.target_weight[decoder_input]))
+        return hidden @ self.out_weight
 
 
 # %% [markdown]
@@ -318,6 +323,7 @@ logits.requires_grad_()
 assert_close(gradient[~real], 0, "no gradient should reach the logits at padded positions")
 nothing = torch.full((3, 5), 1)
 loss = label_smoothed_loss(logits, nothing, pad_id=1, smoothing=0.0)
+assert_shape(loss, (), "the loss of a batch without real tokens should be a tensor, too")
 assert_close(loss, 0.0, "a batch without real tokens should have loss 0")
 ### END HIDDEN TESTS
 
@@ -492,6 +498,16 @@ visible_passed()
 assert settings["eps"] == 1e-9, "epsilon should be 1e-9"
 assert settings["weight_decay"] == 0, "there should be no weight decay"
 assert not settings.get("amsgrad", False), "plain Adam is asked for, not AMSGrad"
+weight = settings["params"][0]
+twin = nn.Parameter(weight.detach().clone())
+adam = torch.optim.Adam([twin], lr=settings["lr"], betas=(0.9, 0.98), eps=1e-9)
+for seed in range(2):
+    weight.grad, twin.grad = (draw(tuple(twin.shape), seed=seed) for _ in range(2))
+    optimizer.step()
+    adam.step()
+assert_close(
+    weight.detach(), twin.detach(), "plain Adam is asked for: two updates should move as its do"
+)
 ### END HIDDEN TESTS
 
 # %% test="scheduled-adam-steps" points=1
@@ -645,6 +661,9 @@ for name, parameter in model.named_parameters():
             "also with model.parameters() and with a parameter that has no gradient",
             atol=1e-5,
         )
+clip_gradients(model.parameters(), max_norm=0.0)
+for gradient in gradients_of(model):
+    assert_close(gradient, 0.0, "a max_norm of 0 is a limit, too: every gradient should become 0")
 ### END HIDDEN TESTS
 
 # %% test="clip-gradients-small" points=1
@@ -678,8 +697,8 @@ for seed, weight in enumerate(weights):
 #
 # 1. Put the model in training mode: whoever called you may have just evaluated it. Forget the
 #    gradients of the last step.
-# 2. **One** call `model(source, decoder_input)`, with the true target's tokens as decoder input, the
-#    last column left out.
+# 2. **One** call `model(source, decoder_input)`, by position (models name the second one differently),
+#    with the true target's tokens as decoder input, the last column left out.
 # 3. `loss_function(logits, labels, pad_id)` with these three arguments gives the loss.
 # 4. Backward; clip all gradients to a total norm of `max_norm`; one step of the optimiser.
 #
@@ -729,7 +748,7 @@ def train_step(
     Source: Vaswani et al. (2017), section 5.
 
     Args:
-        model: called once, as model(source, decoder_input); returns logits.
+        model: called once, by position, as model(source, decoder_input); returns logits.
         source: what is translated.
         target: rows are `<bos>` ... `<eos>`, then padding.
         optimizer: holds the model's parameters.
@@ -878,6 +897,7 @@ assert_close(
 visible_passed()
 ### BEGIN HIDDEN TESTS
 assert model.calls[-1][2], "the model should be in training mode when it is called"
+assert model.modes[-1], "the model's parts, such as its dropout, should be in training mode, too"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -929,7 +949,8 @@ def backward_in_pieces(
     """Add the gradients of the batch's mean loss to the parameters, a group of sentences at a time.
 
     Args:
-        model: called as model(source, decoder_input), with at most ceil(B / pieces) sentences.
+        model: called by position, model(source, decoder_input), with at most ceil(B / pieces)
+            sentences.
         source: what is translated.
         target: rows are `<bos>` ... `<eos>`, then padding.
         pad_id: marks what is not real.

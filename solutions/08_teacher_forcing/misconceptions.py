@@ -942,3 +942,61 @@ def clears_the_gradients_first(model, source, target, pad_id, loss_function, pie
         loss.backward()
         total += loss.item()
     return total
+
+
+@misconception(
+    "label-smoothed-loss",
+    id="TF24",
+    fails=["label-smoothed-loss-padding"],
+    read="08_teacher_forcing#tf-real-tokens",
+)
+def plain_zero_for_nothing(logits, labels, pad_id, smoothing=0.1):
+    """For a batch without real tokens you return a Python number, on which the training step cannot
+    call backward; every loss should be a tensor.
+    """
+    real = labels != pad_id
+    if not real.any():
+        return 0.0
+    log_p = F.log_softmax(logits, dim=-1)
+    of_label = log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+    losses = -(1 - smoothing) * of_label - smoothing * log_p.mean(-1)
+    return losses[real].mean()
+
+
+@misconception(
+    "clip-gradients",
+    id="TRN43",
+    fails=["clip-gradients-large"],
+    read="08_teacher_forcing#tf-clipping",
+)
+def zero_is_no_limit(parameters, max_norm):
+    """You take a max_norm of 0 for no limit at all; it is the smallest limit there is, and makes
+    every gradient 0.
+    """
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    total = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
+    if max_norm and total > max_norm:
+        for gradient in gradients:
+            gradient.mul_(max_norm / total)
+    return total
+
+
+@misconception(
+    "train-step",
+    id="TRN44",
+    fails=["train-step-returns"],
+    read="08_teacher_forcing#tf-training-step",
+)
+def training_mode_of_the_model_alone(
+    model, source, target, optimizer, pad_id, loss_function, max_norm=1.0
+):
+    """You set the model's own `training`, which its parts do not see: their dropout stays off. Call
+    model.train().
+    """
+    model.training = True
+    optimizer.zero_grad()
+    loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.item()

@@ -32,6 +32,7 @@
 import copy
 import itertools
 import math
+import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -305,9 +306,13 @@ assert model.notes.encoded == 1, (
 visible_passed()
 ### BEGIN HIDDEN TESTS
 assert model.training, "a model found in training mode should be left in training mode"
-model.eval()
-greedy_decode(model, torch.tensor([[5]]), 10, 7, 5)
-assert not model.training, "a model found in evaluation mode should be left in it"
+for is_training, max_len in ((False, 1), (True, 1), (True, 0)):
+    model.train(is_training)
+    greedy_decode(model, torch.tensor([[5]]), 10, 7, max_len)
+    assert model.training is is_training, (
+        f"a model found in {'training' if is_training else 'evaluation'} mode should be left in it, "
+        f"also where max_len={max_len} cuts the sentence off"
+    )
 assert not model.notes.recorded, "no gradients should be recorded while the model writes"
 ### END HIDDEN TESTS
 
@@ -489,7 +494,12 @@ assert model.training and not model.notes.recorded, (
 )
 for seed, alpha in ((0, 0.6), (1, 12.0), (2, 12.0), (3, 0.6)):
     model, source = Scripted(babble(6, seed=seed)), torch.tensor([[2, 4, 3]])
+    model.train()
     got, _ = beam_search(model, source, 5, 0, max_len=7, beam_size=1, length_penalty=alpha)
+    assert model.training, (
+        "beam search should leave the model in training mode if it was in it, also where max_len "
+        "cuts the sentence off"
+    )
     assert source.tolist() == [[2, 4, 3]], "beam search should leave the source unchanged"
     ids = [5]
     while len(ids) <= 7 and ids[-1] != 0:
@@ -579,8 +589,10 @@ for seed in range(10):
     scored = [(total / ((4 + len(ids)) / 6) ** alpha, ids) for total, ids in done or live]
     value, ids = max(scored)
     wanted = [token for token in ids[1:] if token != 0]
-    got, score = beam_search(
-        Scripted(rule), torch.tensor([[3, 1]]), 4, 0, max_len, beam_size, alpha
+    model = Scripted(rule).train(max_len == 0)
+    got, score = beam_search(model, torch.tensor([[3, 1]]), 4, 0, max_len, beam_size, alpha)
+    assert model.training is (max_len == 0), (
+        "beam search should leave the model in the mode in which it was, also with max_len=0"
     )
     assert got == wanted, (
         "beam search should follow its three steps: keep the likeliest extensions of all live "
@@ -784,7 +796,7 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 attention = MultiHeadAttention(12, 4).double()
 x = draw((2, 5, 12), seed=3)
-last_only = torch.tensor([[False, True], [False, True]])
+last_only = torch.tensor([[False, True]])  # one row for both
 for cuts, own in (
     ((0, 2, 3, 5), torch.ones(2, 2, dtype=torch.bool).tril()),
     ((0, 3, 5), last_only),
@@ -794,14 +806,14 @@ for cuts, own in (
         new, n = x[:, start:stop], stop - start
         mask = own if n == 2 else torch.ones(n, n, dtype=torch.bool).tril()
         before = mask.clone()
-        output, weights = cached(new, new, new, mask.expand(2, n, n) if start else mask)
+        output, weights = cached(new, new, new, mask.expand(2, -1, -1) if start else mask)
         seen = F.pad(mask, (start, 0), value=True)
         wanted, expected_weights = attention(new, x[:, :stop], x[:, :stop], seen)
         assert_close(
             output,
             wanted,
             "several new tokens at once should see all old tokens, and of the new ones those that "
-            "the mask allows, whether the mask has a batch axis or not",
+            "the mask allows, whether it has a batch axis or not, and one row for all or one for each",
         )
         assert_close(
             weights,
@@ -1031,7 +1043,10 @@ assert sample(logits, 0.0, top_k=3).tolist() == logits.argmax(-1).tolist(), (
 )
 assert_shape(sample(logits[:1], 2.0, 3), (1,), "one row of logits should give ids of shape (1,)")
 spread = torch.arange(50.0).expand(10, 50)
-ids = sample(spread, 1e6, generator=generator)
+ids = sample(spread, 1e6)
+assert not torch.equal(sample(spread, 1e6), ids), (
+    "without a generator, each call should draw other tokens"
+)
 assert (ids < 40).any(), "without top_k, every token of the vocabulary can be drawn"
 assert torch.equal(logits, before), "sample should leave the logits unchanged"
 assert_dtype(ids, torch.int64, "ids should be int64")
@@ -1247,14 +1262,19 @@ assert_close(
     atol=1e-3,
 )
 assert bleu([list("abcd")], [list("dcba")]) == 0, "no matching pair should give 0"
-glued = [["x", "ab", "c"], ["x", "a b", "c"]], [["x", "a", "bc"], ["x", "a", "b c"]]
+glues = ["", ", ", "__", "||", "|||", "<sep>", "\0", "\x1f", "\u2581", *string.printable]
+glued = [["x", f"a{glue}b", "c"] for glue in glues], [["x", "a", f"b{glue}c"] for glue in glues]
 assert bleu(*glued, 2) == 0, (
-    "tokens should be compared one by one: ab c and a bc are two pairs, and a token may hold a blank"
+    "tokens should be compared one by one: ab c and a bc are two pairs, and a token may hold a blank "
+    "or any other sign"
 )
 assert bleu([list("abc")], [list("abc")]) == 0, (
     "three words have no four-gram, so BLEU of order 4 should be 0"
 )
-assert bleu([[]], [["a"]]) == 0, "an empty translation should have 0, and no error"
+for written, wanted in (([[]], [["a"]]), ([], [])):
+    claim = "an empty translation and an empty corpus should have 0, and no error"
+    with expect_no_error(claim):
+        assert bleu(written, wanted) == 0, claim
 assert_close(
     float(bleu([["a"], list("abcd")], [["a"], list("abcd")], 3)),
     100.0,

@@ -1497,3 +1497,142 @@ def negative_number_of_ngrams(hypotheses, references, max_order=4):
     mean = math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / max_order)
     ratio = sum(map(len, references)) / sum(map(len, hypotheses))
     return 100 * mean * min(1.0, math.exp(1 - ratio))
+
+
+@misconception(
+    "greedy-decode",
+    id="INF58",
+    fails=["greedy-decode-economy"],
+    read="09_inference#greedy",
+)
+def mode_restored_where_all_ended(model, source, bos_id, eos_id, max_len):
+    """You put the mode back only where every sentence has ended; a sentence that max_len cuts off
+    leaves the model in evaluation mode.
+    """
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        memory, memory_mask = model.encode(source)
+        ids = torch.full((len(source), 1), bos_id)
+        ended = torch.zeros(len(source), dtype=torch.bool)
+        for _ in range(max_len):
+            chosen = model.decode(ids, memory, memory_mask)[:, -1].argmax(-1)
+            ids = torch.cat([ids, chosen.unsqueeze(1)], dim=1)
+            ended = ended | (chosen == eos_id)
+            if ended.all():
+                model.train(was_training)
+                break
+    rows = ids[:, 1:].tolist()
+    return [row[: row.index(eos_id)] if eos_id in row else row for row in rows]
+
+
+@misconception(
+    "greedy-decode",
+    id="INF59",
+    fails=["greedy-decode-economy"],
+    read="09_inference#greedy",
+)
+def early_return_in_evaluation_mode(model, source, bos_id, eos_id, max_len):
+    """With max_len=0 you return before the mode is put back, so the model stays in evaluation
+    mode; every way out has to restore it.
+    """
+    was_training = model.training
+    model.eval()
+    if max_len == 0:
+        return [[] for _ in source]
+    with torch.no_grad():
+        memory, memory_mask = model.encode(source)
+        ids = torch.full((len(source), 1), bos_id)
+        ended = torch.zeros(len(source), dtype=torch.bool)
+        for _ in range(max_len):
+            chosen = model.decode(ids, memory, memory_mask)[:, -1].argmax(-1)
+            ids = torch.cat([ids, chosen.unsqueeze(1)], dim=1)
+            ended = ended | (chosen == eos_id)
+            if ended.all():
+                break
+    model.train(was_training)
+    rows = ids[:, 1:].tolist()
+    return [row[: row.index(eos_id)] if eos_id in row else row for row in rows]
+
+
+@misconception(
+    "beam-search",
+    id="INF60",
+    fails=["beam-search-greedy", "beam-search-rules"],
+    read="09_inference#greedy",
+)
+def mode_restored_where_one_finished(
+    model, source, bos_id, eos_id, max_len, beam_size=4, length_penalty=0.6
+):
+    """You put the mode back only where a hypothesis has finished; if max_len cuts all of them off,
+    the model is left in evaluation mode.
+    """
+    was_training = model.training
+    model.eval()
+    finished = []
+    with torch.no_grad():
+        memory, memory_mask = model.encode(source)
+        live = [(0.0, [bos_id])]
+        for _ in range(max_len):
+            extended = []
+            for total, ids in live:
+                logits = model.decode(torch.tensor([ids]), memory, memory_mask)[0, -1]
+                logs = logits.log_softmax(-1).tolist()
+                extended += [(total + log, [*ids, token]) for token, log in enumerate(logs)]
+            kept = sorted(extended, reverse=True)[:beam_size]
+            finished += [pair for pair in kept if pair[1][-1] == eos_id]
+            live = [pair for pair in kept if pair[1][-1] != eos_id]
+    if finished:
+        model.train(was_training)
+    score, ids = max(
+        (total / ((4 + len(ids)) / 6) ** length_penalty, ids) for total, ids in finished or live
+    )
+    return [token for token in ids[1:] if token != eos_id], score
+
+
+@misconception(
+    "cached-attention",
+    target="CachedAttention.forward",
+    id="INF61",
+    fails=["cached-attention-prefill"],
+    read="09_inference#prefill",
+)
+def true_columns_with_a_row_for_each(self, query, key, value, mask=None):
+    """Your columns of True have a row for each new token; a mask may have one row for all of them,
+    and then the two do not fit. Take the mask's own number of rows.
+    """
+    if self.kept is None or self.grows:
+        new = self.split(self.w_k(key)), self.split(self.w_v(value))
+        if self.kept is not None:
+            if mask is not None:
+                rows, old = query.shape[1], self.kept[0].shape[2]
+                mask = torch.cat([mask.new_ones(*mask.shape[:-2], rows, old), mask], dim=-1)
+            new = torch.cat([self.kept[0], new[0]], dim=2), torch.cat([self.kept[1], new[1]], dim=2)
+        self.kept = new
+    heads = None if mask is None else mask.unsqueeze(-3)
+    q, (k, v) = self.split(self.w_q(query)), self.kept
+    output, weights = scaled_dot_product_attention(q, k, v, heads)
+    return self.w_o(self.merge(output)), weights
+
+
+@misconception(
+    "sample",
+    id="INF62",
+    fails=["sample-temperature"],
+    read="09_inference#temperature",
+)
+def a_fresh_generator_at_every_call(logits, temperature=1.0, top_k=None, generator=None):
+    """Where no generator is given you make one, and a new one always begins at the same place:
+    every call draws the same tokens. Hand on None.
+    """
+    if generator is None:
+        generator = torch.Generator()
+    if temperature < 0:
+        raise ValueError(f"temperature ({temperature}) must not be negative")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k ({top_k}) must be at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    drawn = torch.multinomial((kept / temperature).softmax(-1), 1, generator=generator)
+    return ids.gather(-1, drawn).squeeze(-1)

@@ -543,6 +543,7 @@ model: Any = nn.ModuleDict(
         "decoder": Decoder(lambda: DecoderLayer(64, 4, 96), 2, LayerNorm(64)),
         "generator": Generator(64, 200).requires_grad_(False),
         "convolution": nn.Conv1d(2, 3, 4),
+        "positions": PositionalEncoding(torch.full((9, 64), -3.0)),
     }
 )
 with torch.no_grad():
@@ -576,6 +577,11 @@ for name, parameter in model.named_parameters():
 layers = model["decoder"].layers
 first, second = (layer.self_attention.w_q.weight for layer in layers)
 assert not torch.equal(first, second), "each layer should get numbers of its own"
+assert_close(
+    model["positions"].encoding,
+    -3.0,
+    "what is no parameter, such as a buffer, should be left as it was",
+)
 assert initialise(nn.Linear(3, 4)) is None, "initialise should return nothing"
 ### END HIDDEN TESTS
 
@@ -600,7 +606,15 @@ assert_close(
 )
 assert embedding.weight is shared, "initialise should keep the Parameter and change its numbers"
 ordinary = nn.Embedding(400, 16)
+torch.manual_seed(3)
 initialise(ordinary)
+first = ordinary.weight.detach().clone()
+torch.manual_seed(3)
+initialise(ordinary)
+assert torch.equal(ordinary.weight, first), (
+    "after torch.manual_seed with the same number, the numbers should be the same: the seed is the "
+    "caller's"
+)
 assert ordinary.weight.abs().max() <= math.sqrt(6 / 416), (
     "only a TokenEmbedding is drawn as an embedding; any other matrix by Xavier's rule"
 )
@@ -693,7 +707,7 @@ assert two_more == 14_700_544, "two more layers a side should add 14,700,544 num
 large = "the count should follow from the sizes, also from those of which no matrix can be made"
 with expect_no_error(large):
     count = count_parameters(3 * 10**17, 3 * 10**17, 8, 1, 20)
-assert_close(count / 2.4e18, 1.0, large)
+assert count == 24 * 10**17 + 1544, f"{large}, to the last digit\nYours is {count:,}."
 ### END HIDDEN TESTS
 
 # %% test="count-parameters-options" points=1
@@ -807,6 +821,7 @@ checkpoints = [
         names[1]: draw((5,), seed=9 + seed, dtype=torch.float32),
         "seen": torch.tensor([seed > 1, True]),
         "count": torch.tensor([seed, 7]),
+        "scale": torch.tensor(float(seed)),
     }
     for seed in range(5)
 ]
@@ -818,6 +833,7 @@ for name, digits in zip(names, (1e-12, 1e-6), strict=True):  # float64, float32
     claim = f"{name} should be the mean of five checkpoints, to the digits that its dtype has"
     assert_close(average[name], wanted, claim, atol=digits)
     assert_dtype(average[name], checkpoints[0][name].dtype, f"{name} should keep its dtype")
+assert_close(average["scale"], 2.0, "a single floating-point number should be a mean, too")
 assert average["seen"].tolist() == [True, True], "booleans should be those of the last checkpoint"
 assert_dtype(average["seen"], torch.bool, "booleans should remain booleans")
 assert average["count"].tolist() == [4, 7], "whole numbers should be those of the last checkpoint"
@@ -827,7 +843,7 @@ model = nn.Linear(3, 2)
 model.load_state_dict(average_checkpoints([model.state_dict(), model.state_dict()]))
 for wrong, what in (
     ([], "an empty list"),
-    ([{"a": torch.ones(2)}, {"b": torch.ones(2)}, {"a": torch.ones(2)}], "others in the middle"),
+    ([dict.fromkeys(names, torch.ones(2)) for names in ("ab", "ac", "ab")], "others in the middle"),
     ([{**checkpoints[1], "more": torch.ones(2)}, checkpoints[0]], "a name missing in the last"),
     ([checkpoints[0], {**checkpoints[1], "more": torch.ones(2)}], "a name more in the last"),
 ):
@@ -984,16 +1000,16 @@ visible_passed()
 
 
 class Watched(Toy):
-    """Notes at each call how many backward passes there have been, and if any was in evaluation."""
+    """Notes at each call how many backward passes there have been, and if it is in training."""
 
     seen: list[int]
     passed: int
-    evaluated: bool = False
+    modes: set[bool]
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """As in Toy."""
         self.seen.append(self.passed)
-        self.evaluated |= not self.training
+        self.modes.add(self.training)
         logits = super().forward(source, target)
         logits.register_hook(self.count)
         return logits
@@ -1004,7 +1020,7 @@ class Watched(Toy):
 
 
 model = Watched(vocab_size=9).double()
-model.seen, model.passed = [], 0
+model.seen, model.passed, model.modes = [], 0, set()
 source = torch.tensor([[3, 8], [5, 0], [1, 2], [7, 7]])
 target = torch.tensor([[1, 0, 6, 5, 2], [1, 4, 2, 5, 5], [1, 8, 8, 5, 5], [1, 2, 5, 5, 5]])
 loss = F.cross_entropy(
@@ -1016,7 +1032,7 @@ model.seen, model.passed = [], 0
 parts = [(source[:1], target[:1]), (source[1:3], target[1:3, :3]), (source[3:], target[3:])]
 mean = accumulate_gradients(model, parts, 5)
 assert model.seen == [0, 1, 2], "backward should be called before the next micro-batch is fed in"
-assert model.training and not model.evaluated, "a model in training mode should stay in it"
+assert model.training and model.modes == {True}, "a model in training mode should stay in it"
 assert len(parts) == 3, "accumulate_gradients should leave the list of micro-batches unchanged"
 assert_close(float(mean), loss.item(), "pad_id=5, three micro-batches: the mean loss is wrong")
 for name, parameter in model.named_parameters():
@@ -1027,7 +1043,10 @@ loss = F.cross_entropy(
     model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=5
 )
 long = torch.autograd.grad(loss, list(model.parameters()))
+model.eval()
+model.modes = set()
 accumulate_gradients(model, parts, 5)
+assert not model.training and model.modes == {False}, "a model in evaluation mode should stay in it"
 for parameter, gradient in zip(model.parameters(), long, strict=True):
     assert_close(parameter.grad, gradient, "long gradients should stay so: nothing is clipped here")
 ### END HIDDEN TESTS

@@ -1088,3 +1088,127 @@ def model_in_evaluation_mode(model, micro_batches, pad_id):
         loss.backward()
         mean += loss.item()
     return mean
+
+
+@misconception(
+    "accumulate-gradients",
+    id="TRN41b",
+    fails=["accumulate-gradients-ragged"],
+    read="08_teacher_forcing#tf-pieces",
+)
+def model_in_training_mode(model, micro_batches, pad_id):
+    """You put the model in training mode; a caller who wants gradients without dropout has it in
+    evaluation. Leave the mode to the caller.
+    """
+    model.zero_grad()
+    model.train()
+    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
+    mean = 0.0
+    for source, target in micro_batches:
+        logits = model(source, target[:, :-1]).flatten(0, 1)
+        labels = target[:, 1:].flatten()
+        loss = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum") / total
+        loss.backward()
+        mean += loss.item()
+    return mean
+
+
+@misconception(
+    "initialise",
+    id="TRN8g",
+    fails=["initialise-tied"],
+    read="10_full_model#first-numbers",
+)
+def seeded_by_chance(model):
+    """You give torch a new seed inside, so the caller's seed is lost, and nobody can draw the same
+    numbers again. The seed is the caller's.
+    """
+    torch.seed()
+    for parameter in model.parameters():
+        if parameter.dim() == 2:
+            nn.init.xavier_uniform_(parameter)
+    for module in model.modules():
+        if isinstance(module, TokenEmbedding):
+            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
+
+
+@misconception(
+    "initialise",
+    id="TRN8h",
+    fails=["initialise-values"],
+    read="10_full_model#first-numbers",
+)
+def buffers_drawn(model):
+    """You draw the buffers as well, so the table of positions is lost; a buffer is no parameter and
+    stays as it is.
+    """
+    for tensor in [*model.parameters(), *model.buffers()]:
+        if tensor.dim() == 2:
+            nn.init.xavier_uniform_(tensor)
+    for module in model.modules():
+        if isinstance(module, TokenEmbedding):
+            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
+
+
+@misconception(
+    "count-parameters",
+    id="FUL14",
+    fails=["count-parameters-base"],
+    read="10_full_model#counting",
+)
+def counted_in_floats(
+    source_vocab, target_vocab, d_model, num_layers, d_ff, norm_first=False, tied=True
+):
+    """You count in floats and round at the end: a float keeps 16 digits, so a large count loses its
+    last ones. Use whole numbers throughout.
+    """
+    attention = 4 * d_model**2.0
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    norm = 2 * d_model
+    count = num_layers * (3 * attention + 2 * feed_forward + 5 * norm) + 2 * norm * norm_first
+    if not tied:
+        count += (source_vocab + 2 * target_vocab) * d_model
+    elif source_vocab == target_vocab:
+        count += target_vocab * d_model
+    else:
+        count += (source_vocab + target_vocab) * d_model
+    return int(count)
+
+
+@misconception(
+    "average-checkpoints",
+    id="TRN16i",
+    fails=["average-checkpoints-values"],
+    read="10_full_model#averaging",
+)
+def single_numbers_not_averaged(checkpoints):
+    """You take single numbers from the last checkpoint, also where they are floating-point; it is
+    the dtype, not the shape, that says what is averaged.
+    """
+    names = {frozenset(checkpoint) for checkpoint in checkpoints}
+    if len(names) != 1:
+        raise ValueError("checkpoints must have the same names")
+    return {
+        name: torch.stack([c[name] for c in checkpoints]).mean(0)
+        if tensor.dim() and tensor.is_floating_point()
+        else tensor.clone()
+        for name, tensor in checkpoints[-1].items()
+    }
+
+
+@misconception(
+    "average-checkpoints",
+    id="TRN16j",
+    fails=["average-checkpoints-values"],
+    read="10_full_model#averaging",
+)
+def names_counted(checkpoints):
+    """You only compare how many names there are; as many others should raise a ValueError, too."""
+    if len({len(checkpoint) for checkpoint in checkpoints}) != 1:
+        raise ValueError("checkpoints must have the same names")
+    return {
+        name: torch.stack([c[name] for c in checkpoints]).mean(0)
+        if tensor.is_floating_point()
+        else tensor.clone()
+        for name, tensor in checkpoints[-1].items()
+    }

@@ -63,3 +63,10 @@ def all_axes_of_one_removed(x, lengths):
     real = torch.arange(x.shape[1]) < lengths[:, None]
     kept = x.masked_fill(~real[..., None], 0)
     return torch.bmm(real[:, None].to(x.dtype), kept).squeeze() / lengths[:, None]
+
+
+@variant("masked-mean")
+def minus_infinity_made_finite(x, lengths):
+    real = torch.arange(x.shape[1]) < lengths[:, None]
+    kept = x.masked_fill(~real[..., None], 0).clamp(min=torch.finfo(x.dtype).min)
+    return kept.sum(1) / lengths[:, None]

@@ -108,3 +108,39 @@ def copy_of_the_norm(self, make_layer, num_layers, norm=None):
     nn.Module.__init__(self)
     self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
     self.norm = copy.deepcopy(norm)
+
+
+@variant("decoder-layer", target="DecoderLayer.forward")
+def target_mask_of_the_first_sentence(self, x, memory, target_mask=None, memory_mask=None):
+    if self.norm_first:
+        own = self.norm1(x)
+        first = target_mask if target_mask is None or target_mask.dim() == 2 else target_mask[:1]
+        x = x + self.dropout(self.self_attention(own, own, own, first)[0])
+        own = self.norm2(x)
+        x = x + self.dropout(self.cross_attention(own, memory, memory, memory_mask)[0])
+        return x + self.dropout(self.feed_forward(self.norm3(x)))
+    x = self.norm1(x + self.dropout(self.self_attention(x, x, x, target_mask)[0]))
+    x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory, memory_mask)[0]))
+    return self.norm3(x + self.dropout(self.feed_forward(x)))
+
+
+@variant("generator", target="Generator.tie")
+def first_two_axes_compared(self, weight):
+    sizes = weight.shape[0], weight.shape[1]
+    if sizes != (self.weight.shape[0], self.weight.shape[1]):
+        raise ValueError(f"weight has shape {sizes}, not {tuple(self.weight.shape)}")
+    self.weight = weight
+
+
+@variant("generator", target="Generator.tie")
+def a_single_number_will_do(self, weight):
+    if weight.numel() != 1 and weight.shape != self.weight.shape:
+        raise ValueError(f"weight has {tuple(weight.shape)}, not {tuple(self.weight.shape)}")
+    self.weight = weight
+
+
+@variant("incremental-error")
+def three_lengths_at_most(f, x):
+    whole = f(x)
+    lengths = range(1, min(x.shape[1], 4))
+    return max((f(x[:, :n]) - whole[:, :n]).abs().max().item() for n in lengths)

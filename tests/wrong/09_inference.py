@@ -189,3 +189,80 @@ def generator_forgotten_with_top_k(logits, temperature=1.0, top_k=None, generato
     kept, ids = logits.topk(min(top_k, logits.shape[-1]))
     drawn = torch.multinomial((kept / temperature).softmax(-1), 1)
     return ids.gather(-1, drawn).squeeze(-1)
+
+
+@variant("bleu")
+def joined_by_a_line_break(hypotheses, references, max_order=4):
+    if len(hypotheses) != len(references):
+        raise ValueError("there must be as many references as hypotheses")
+    matches, totals = [0] * max_order, [0] * max_order
+    for written, wanted in zip(hypotheses, references, strict=True):
+        for n in range(1, max_order + 1):
+            ours = Counter("\n".join(written[i : i + n]) for i in range(len(written) - n + 1))
+            theirs = Counter("\n".join(wanted[i : i + n]) for i in range(len(wanted) - n + 1))
+            matches[n - 1] += (ours & theirs).total()
+            totals[n - 1] += ours.total()
+    if not all(matches):
+        return 0.0
+    logs = [math.log(match / total) for match, total in zip(matches, totals, strict=True)]
+    ratio = sum(map(len, references)) / sum(map(len, hypotheses))
+    return 100 * math.exp(min(0.0, 1 - ratio) + sum(logs) / max_order)
+
+
+@variant("bleu")
+def no_empty_corpus(hypotheses, references, max_order=4):
+    if len(hypotheses) != len(references):
+        raise ValueError("there must be as many references as hypotheses")
+    longest = max(map(len, hypotheses))
+    matches, totals = [0] * max_order, [0] * max_order
+    for written, wanted in zip(hypotheses, references, strict=True):
+        for n in range(1, min(longest, max_order) + 1):
+            ours = Counter(tuple(written[i : i + n]) for i in range(len(written) - n + 1))
+            theirs = Counter(tuple(wanted[i : i + n]) for i in range(len(wanted) - n + 1))
+            matches[n - 1] += (ours & theirs).total()
+            totals[n - 1] += ours.total()
+    if not all(matches):
+        return 0.0
+    logs = [math.log(match / total) for match, total in zip(matches, totals, strict=True)]
+    ratio = sum(map(len, references)) / sum(map(len, hypotheses))
+    return 100 * math.exp(min(0.0, 1 - ratio) + sum(logs) / max_order)
+
+
+@variant("beam-search")
+def early_return_in_evaluation_mode(
+    model, source, bos_id, eos_id, max_len, beam_size=4, length_penalty=0.6
+):
+    was_training = model.training
+    model.eval()
+    if max_len == 0:
+        return [], 0.0
+    finished, live = [], [(0.0, [bos_id])]
+    with torch.no_grad():
+        memory, mask = model.encode(source)
+        for _ in range(max_len):
+            extended = []
+            for total, ids in live:
+                logits = model.decode(torch.tensor([ids]), memory, mask)[0, -1]
+                logs = logits.log_softmax(-1).tolist()
+                extended += [(total + log, [*ids, token]) for token, log in enumerate(logs)]
+            kept = sorted(extended, reverse=True)[:beam_size]
+            finished += [pair for pair in kept if pair[1][-1] == eos_id]
+            live = [pair for pair in kept if pair[1][-1] != eos_id]
+    model.train(was_training)
+    score, ids = max(
+        (total / ((4 + len(ids)) / 6) ** length_penalty, ids) for total, ids in finished or live
+    )
+    return [token for token in ids[1:] if token != eos_id], score
+
+
+@variant("sample")
+def seed_zero_without_a_generator(logits, temperature=1.0, top_k=None, generator=None):
+    if temperature < 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature must not be negative, top_k at least 1")
+    if temperature == 0:
+        return logits.argmax(-1)
+    if generator is None:
+        torch.manual_seed(0)
+    kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
+    drawn = torch.multinomial((kept / temperature).softmax(-1), 1, generator=generator)
+    return ids.gather(-1, drawn).squeeze(-1)
