@@ -1727,6 +1727,77 @@ def test_a_class_that_an_answer_makes_of_one_of_the_instructors_is_one(task: Any
     assert made.scores(dog=DOG.replace("(Animal)", "(Shape)"))["t_other"] == 0
 
 
+COPIED = [
+    (
+        "look",
+        "class Pile:\n    def __init__(self):\n        self._held = [1, 2]\n"
+        "        self.name = 'a'\n    def pop(self):\n        return self._held.pop()\n"
+        "    def size(self):\n        return len(self._held)",
+    ),
+    ("head", "def head(model):\n    return [*model][0].weight.sum()"),
+    (
+        "t_head",
+        "model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())\n"
+        "before = model[0].weight.detach().clone()\nwas = float(before.sum())\n"
+        "assert math.isclose(float(head(model)), was) and len(model) == 2\n"
+        "assert torch.equal(model[0].weight, before) and model.training",
+        1,
+    ),
+    ("last", "def last(pile):\n    return 2"),
+    (
+        "t_last",
+        "pile = Pile()\nassert last(pile) == 2 == last(pile)\n"
+        "assert pile.size() == 2 and pile.name == 'a'",
+        2,
+    ),
+]
+
+
+def test_a_copy_of_what_a_test_hands_over_is_the_answers_own(task: Any) -> None:
+    made = task(COPIED)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_head": 1, "t_last": 2}
+    copies = (
+        "import copy\ndef head(model):\n    own = copy.deepcopy(model).eval()\n"
+        "    found = own[0].weight.sum()\n    del own[1]\n    own[0].weight.data.zero_()\n"
+        "    return model[0].weight.sum()"
+    )
+    takes = (
+        "import copy\ndef last(pile):\n    own, found = copy.deepcopy(pile), []\n"
+        "    own.name = 'mine'\n    while own.size():\n        found.append(own.pop())\n"
+        "    return found[0]"
+    )
+    assert made.scores(head=copies, last=takes) == {"t_head": 1, "t_last": 2}
+    spoils = copies.replace("copy.deepcopy(model)", "model")
+    assert made.scores(head=spoils, last=takes.replace("copy.deepcopy(pile)", "pile")) == {
+        "t_head": 0,
+        "t_last": 0,
+    }
+
+
+def test_a_part_of_a_tests_sequence_of_layers_can_be_cut_out(task: Any) -> None:
+    parts = [
+        ("body", "def body(model, x):\n    return model[1](model[0](x))"),
+        (
+            "t_body",
+            "layers = [torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)]\n"
+            "model, x = torch.nn.Sequential(*layers), torch.ones(1, 2)\n"
+            "assert torch.allclose(body(model, x), model[:2](x))\n"
+            "body(model, x).sum().backward()\nassert layers[0].bias.grad is not None",
+            1,
+        ),
+    ]
+    made = task(parts)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    for slices in ("model[:-1](x)", "type(model)(*list(model)[:2])(x)"):
+        assert made.scores(body=f"def body(model, x):\n    return {slices}") == {"t_body": 1}
+    listed = (
+        "def body(model, x):\n    import copy\n    for one in torch.nn.ModuleList(model)[:2]:\n"
+    )
+    assert made.scores(body=listed + "        x = one(x)\n    return x") == {"t_body": 1}
+    assert made.scores(body="def body(model, x):\n    return model[:1](x)") == {"t_body": 0}
+
+
 LOOPED = """\
 def cube(n):
     return n ** 3

@@ -300,6 +300,8 @@ class Peer:
         self.failed: BaseException | None = None  # of the test, told to an answer that called it
         self.test = 0  # how many recordings have begun
         self.changed_ours = False  # whether the other end changed any of our values
+        # objects and modules that were made as copies for the other end, by their ids
+        self.copies: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
         self.is_busy = False  # with a message, and running nobody's code
         # raises what there is to say against a value that a test is given under a label
@@ -668,6 +670,21 @@ class Peer:
         self.changed_ours = True
         self.changes[kind] += 1
 
+    def _copy(self, value: Any) -> Any:
+        """A deep copy that an answer asks for; whatever it does to that, it does to its own."""
+        memo: dict[int, Any] = {}
+        made = copy.deepcopy(value, memo)
+        memo.pop(id(memo), None)  # what was copied, which `deepcopy` keeps alive
+        for before, one in memo.items():
+            if id(one) != before:
+                with suppress(TypeError):  # a list, which is told by what holds it
+                    self.copies[id(one)] = one
+        return made
+
+    def is_copy(self, ours: Any) -> bool:
+        """Whether this was made for an answer as a copy, or is a part of one."""
+        return self.copies.get(id(ours)) is ours
+
     def protects(self, call: "Outgoing | None", kind: str, ours: Any) -> bool:
         """Whether a change that a call of ours makes to a value of ours is kept away from it.
 
@@ -836,7 +853,7 @@ class Peer:
                 args, kwargs = tuple(args), dict(kwargs)
         if op == "copy":
             self._permit(target, "__deepcopy__")
-            return copy.deepcopy(target)
+            return self._copy(target)
         if op == "contents" and self.is_free:
             base = based.base_of(type(target))
             return None if base is None else based.plain(target, base)
@@ -855,7 +872,8 @@ class Peer:
                 taken = self.tensors.settings.take(target, name, values[0])
             if taken:
                 return True
-        if not self.is_free:
+        is_own = self.is_copy(target) and not str(name).startswith("_")
+        if not self.is_free and not is_own:
             raise PermissionError("what a test hands over cannot be changed")
         if op == "put":
             return setattr(target, name, values[0])
@@ -875,6 +893,8 @@ class Peer:
             yield
         finally:
             for one, part in list(before.changed()):
+                if self.is_copy(one):
+                    continue
                 kind = touched.kind_of(one)
                 label = kind if kind == touched.MODULE else f"{kind}@{where.get(id(one), 'kept')}"
                 if kind != touched.MODULE:

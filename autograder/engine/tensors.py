@@ -571,6 +571,7 @@ class Tensors:
         if key not in self.classes:
             body: dict[str, Any] = {"__getattr__": _get_attribute, "__setattr__": _set_attribute}
             body |= {"__deepcopy__": _deep_copy, "__repr__": _show, "__hash__": object.__hash__}
+            body |= {"__new__": _made_anew(base), "__copy__": _copy}
             body |= {name: property(_remote_value(name)) for name in named}
             body |= {name: _remote_method(name) for name in (*methods, *dunders)}
             body |= compared(dunders)
@@ -725,9 +726,10 @@ class Tensors:
             if module is None or type(name) is not str:
                 continue
             slot = (1 - side, number, name)
-            if side:  # it is ours that the other end changed
+            is_ours = side and not self.peer.is_copy(module)
+            if is_ours:  # and the other end changed it
                 self.peer.note_change("Module")
-            if side and self.peer.protects(incoming.call, "Module", module):
+            if is_ours and self.peer.protects(incoming.call, "Module", module):
                 self.kept_away.add(slot)
             else:
                 self._update(incoming, module, slot, entry)
@@ -740,9 +742,10 @@ class Tensors:
             module = self._module(1 - side, number, missing=True)
             if module is None:
                 continue
-            if side:
+            is_ours = side and not self.peer.is_copy(module)
+            if is_ours:
                 self.peer.note_change("Module")
-            if side and self.peer.protects(incoming.call, "Module", module):
+            if is_ours and self.peer.protects(incoming.call, "Module", module):
                 self.kept_away.add((0, number, ""))
             else:
                 module.__dict__["training"] = bool(training)
@@ -757,9 +760,10 @@ class Tensors:
             kids = {
                 str(name): _child(self._part(incoming, module, name, node)) for name, node in nodes
             }
-            if side:
+            is_ours = side and not self.peer.is_copy(module)
+            if is_ours:
                 self.peer.note_change("Module")
-            if side and self.peer.protects(incoming.call, "Module", module):
+            if is_ours and self.peer.protects(incoming.call, "Module", module):
                 self.kept_away.add((0, number, "/"))
             else:
                 module._modules.clear()
@@ -1228,6 +1232,23 @@ def _set_attribute(self: Any, name: str, value: Any) -> None:
             remote.peer.tensors.settings.put(self, remote.number, name)
     elif not isinstance(value, Parameter) and not (known and isinstance(value, Tensor)):
         remote.peer.put(remote.number, name, value)
+
+
+def _made_anew(base: type) -> Callable:
+    """What makes a new object of a stand-in's class, as a slice of it is: one of the library's."""
+
+    def make(cls: type, *args: Any, **kwargs: Any) -> Any:
+        if base is Module:
+            raise TypeError("make a new one by the name of its class")
+        return base(*args, **kwargs)
+
+    return make
+
+
+def _copy(self: Any) -> Any:
+    made = object.__new__(type(self))
+    made.__dict__.update(self.__dict__)
+    return made
 
 
 def _deep_copy(self: Any, memo: dict) -> Any:
