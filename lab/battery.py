@@ -61,7 +61,8 @@ def assert_sound(
 
     Its inputs and its own state stay as they are. A module and inputs in float64 give float64, and
     the same ones in float32 give float32. Training gives what evaluation gives, but for dropout.
-    The gradient reaches every parameter and every input with a fraction, on every way.
+    The gradient reaches every parameter and every input with a fraction, on every way, and it comes
+    from every output.
 
     Args:
         module: it may be in either mode, and is left in the one that it was in.
@@ -206,6 +207,9 @@ def _assert_reached(
         if gradient is None or not gradient.abs().sum() > 0:
             why = "is a part of the way cut off (detach, .data, a new tensor)?"
             raise AssertionError(f"{REACHES}\n{name} gets no gradient: {why}")
+    for i, value in enumerate(values):
+        if names and value.is_floating_point() and not value.requires_grad:
+            raise AssertionError(f"{SLOPES}\nOutput {i} is cut off from all that it comes from.")
     return gradients[: len(leaves)]
 
 

@@ -27,6 +27,7 @@ KINDS = {
     "unmasked in evaluation": "the mask is used in training only",
     "float for int": "whole numbers are floats",
     "tensor for float": "a number is a tensor",
+    "always double": "what comes out is in double precision, whatever goes in",
     "fills with -100": "what the mask hides gets the score -100, and is not set to 0 afterwards",
 }
 ROUNDED = "rounded"  # computed in single precision, which is right unless the text says otherwise
@@ -41,6 +42,8 @@ def spots(cell: Cell) -> Iterator[tuple[str, str, str]]:
         fractions = [one for one, text in inputs.items() if "Float[" in text]
         for i in range(result.count("Float[") if fractions else 0):
             yield "gives cut off", name, str(i)
+        if fractions and "Float[" in result:
+            yield "always double", name, ""
         for one in fractions if "Float[" in result else ():
             yield "cuts off", name, one
         for one, text in inputs.items():
@@ -126,6 +129,8 @@ def _wrapped(right: Callable[..., Any], kind: str, which: str) -> Callable[..., 
             return _each(result, lambda value: float(value) if type(value) is int else value)
         elif kind == "tensor for float":
             return _each(result, lambda v: torch.tensor(v) if type(v) is float else v)
+        elif kind == "always double":
+            return _each(result, lambda value: value.double() if _is_float(value) else value)
         elif kind == "gives cut off":
             return _detached(result, int(which))
         return result

@@ -224,6 +224,19 @@ def test_one_way_of_two_that_is_cut_off_is_told(told: bool):
     assert ("the gradient of Input 0" in said) == told
 
 
+def test_one_output_of_two_that_is_cut_off_is_told():
+    class Aside(Sound):
+        def forward(self, x, other=None):
+            y = self.linear(x)
+            return y, y if other is None else y.detach()
+
+    module, x = Aside(), draw((2, 4, 3))
+    assert_sound(module, (x,))
+    seen = torch.ones(2, dtype=torch.bool)
+    said = said_by(module, (x, seen))
+    assert said == f"{battery.SLOPES}\nOutput 1 is cut off from all that it comes from."
+
+
 def test_a_module_that_names_no_parameters_is_shaken_like_any_other():
     class Silent(nn.Linear):
         """Says that it has none."""

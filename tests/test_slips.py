@@ -18,6 +18,10 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
         ("08_teacher_forcing", "learning_rate"): "optimisers take tensors as well",
         ("09_inference", "bleu"): "published scores are tensors",
     },
+    "always double": {
+        ("08_teacher_forcing", "label_smoothed_loss"): "a loss may be summed in more precision",
+        ("09_inference", "CachedAttention.forward"): "the chapter asks for no dtype",
+    },
     "cuts off": {("09_inference", "CachedAttention.forward"): "nobody learns while decoding"},
     "gives cut off": {("09_inference", "CachedAttention.forward"): "nobody learns while decoding"},
     ROUNDED: {("10_full_model", "Transformer.decode"): "a method that is not forward"},

@@ -133,6 +133,36 @@ def split_at_every_blank(sentences, specials, min_freq=1):
 
 
 @misconception(
+    "build-vocabulary",
+    id="TOK52",
+    fails=["build-vocabulary-order"],
+    read="01_embedding#building-the-vocabulary",
+)
+def punctuation_taken_off(sentences, specials, min_freq=1):
+    """You take punctuation off the words; here a word is what stands between blanks, as it is
+    written."""
+    counts = Counter(word.strip(".,;:!?") for s in sentences for word in s.split())
+    words = [word for word, n in counts.items() if n >= min_freq and word not in specials]
+    words.sort(key=lambda word: (-counts[word], word))
+    return {token: i for i, token in enumerate([*specials, *words])}
+
+
+@misconception(
+    "build-vocabulary",
+    id="TOK53",
+    fails=["build-vocabulary-order"],
+    read="01_embedding#special-tokens",
+)
+def every_word_in_angle_brackets_is_special(sentences, specials, min_freq=1):
+    """You leave out every word in angle brackets; only the special tokens that are handed in are
+    special, and another word may look like them."""
+    counts = Counter(word for sentence in sentences for word in sentence.split())
+    words = [word for word, n in counts.items() if n >= min_freq and not word.startswith("<")]
+    words.sort(key=lambda word: (-counts[word], word))
+    return {token: i for i, token in enumerate([*specials, *words])}
+
+
+@misconception(
     "encode", id="TOK8", fails=["encode-words"], read="01_embedding#building-the-vocabulary"
 )
 def unknown_word_raises(sentence, vocabulary, max_len=None):
@@ -220,6 +250,36 @@ def no_limit_for_max_len_0(sentence, vocabulary, max_len=None):
         raise ValueError(f"max_len ({max_len}) must be at least 2")
     words = sentence.split()
     if max_len:
+        words = words[: max_len - 2]
+    ids = [vocabulary.get(word, vocabulary["<unk>"]) for word in words]
+    return [vocabulary["<bos>"], *ids, vocabulary["<eos>"]]
+
+
+@misconception(
+    "encode", id="TOK54", fails=["encode-words"], read="01_embedding#building-the-vocabulary"
+)
+def encodes_an_empty_word(sentence, vocabulary, max_len=None):
+    """Two blanks in a row make an empty word, which becomes <unk>; split() takes any number of them
+    as one."""
+    if max_len is not None and max_len < 2:
+        raise ValueError(f"max_len ({max_len}) must be at least 2")
+    words = sentence.split(" ") if sentence else []
+    if max_len is not None:
+        words = words[: max_len - 2]
+    ids = [vocabulary.get(word, vocabulary["<unk>"]) for word in words]
+    return [vocabulary["<bos>"], *ids, vocabulary["<eos>"]]
+
+
+@misconception(
+    "encode", id="TOK55", fails=["encode-words"], read="01_embedding#building-the-vocabulary"
+)
+def looks_up_without_punctuation(sentence, vocabulary, max_len=None):
+    """You take punctuation off before you look a word up; here a word is what stands between
+    blanks, as it is written."""
+    if max_len is not None and max_len < 2:
+        raise ValueError(f"max_len ({max_len}) must be at least 2")
+    words = [word.strip(".,;:!?") for word in sentence.split()]
+    if max_len is not None:
         words = words[: max_len - 2]
     ids = [vocabulary.get(word, vocabulary["<unk>"]) for word in words]
     return [vocabulary["<bos>"], *ids, vocabulary["<eos>"]]
@@ -328,7 +388,10 @@ def max_len_is_only_an_upper_limit(sequences, pad_id, max_len=None):
 
 
 @misconception(
-    "pad-batch", id="TOK49", fails=["pad-batch-ids"], read="01_embedding#padding-and-truncation"
+    "pad-batch",
+    id="TOK49",
+    fails=["pad-batch-ids", "pad-batch-lengths"],
+    read="01_embedding#padding-and-truncation",
 )
 def longest_length_for_max_len_0(sequences, pad_id, max_len=None):
     """You ask `if not max_len` or `max_len or ...`, which takes 0 for no max_len at all; ask

@@ -786,7 +786,7 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for shape, far, seed in (((2, 3, 4, 7), 2, 2), ((3, 2, 6, 5), 1, 3), ((1, 2, 3, 4), 6, 4)):
+for shape, far, seed in (((2, 3, 4, 7), 2, 2), ((3, 2, 6, 5), 0, 3), ((1, 2, 3, 4), 6, 4)):
     *lead, n, m = shape
     q, k, v = draw((*lead, n, 5), (*lead, m, 5), (*lead, m, 3), seed=seed)
     keys, values = draw((2 * far + 1, 5), (2 * far + 1, 3), seed=seed + 10)
@@ -803,8 +803,10 @@ q, k, v, keys, values = draw(
     (2, 4, 6), (2, 6, 3), (2, 3, 5), (5, 6), (5, 5), seed=5, dtype=torch.float32
 )
 turned = k.transpose(1, 2)  # (2, 3, 6), not contiguous
+single = relative_attention(q, turned, v, keys, values)
+assert_dtype(single, torch.float32, "the output has the dtype of q, k and v, float32 too")
 assert_close(
-    relative_attention(q, turned, v, keys, values),
+    single,
     relative_attention(
         q.double(), turned.double(), v.double(), keys.double(), values.double()
     ).float(),
@@ -822,9 +824,12 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
+heads = [t[:, None].repeat(1, 3, 1, 1) for t in (3000 * q, 3000 * k, v)]
+out = relative_attention(*heads, keys, values, mask=only_self.repeat(2, 3, 1, 1))
+assert_shape(out, (2, 3, 4, 3), "with heads and a mask (batch, heads, n, m) the axes stay these")
 assert_close(
-    relative_attention(3000 * q, 3000 * k, v, keys, values, mask=only_self),
-    v + values[2],
+    out,
+    (v + values[2])[:, None].repeat(1, 3, 1, 1),
     "a hidden key gets weight 0 however large its score is and however low those of the others are",
 )
 causal = torch.ones(4, 4, dtype=torch.bool).tril()

@@ -137,6 +137,9 @@ for b in range(2):
         )
 single = additive_score(s[:1], h[:1, :1], w1, w2, v)
 assert_shape(single, (1, 1), "additive scores of one sentence with one state should be (1, 1)")
+single = additive_score(*(t.float() for t in (s[0], h[0, :1], w1, w2, v)))
+assert_shape(single, (1,), "the additive score of one state, without a batch, should be (1,)")
+assert_dtype(single, torch.float32, "additive scores of float32 states should be float32")
 assert torch.equal(s, before[0]) and torch.equal(h, before[1]), (
     "additive_score should leave the tensors handed to it unchanged"
 )
@@ -178,6 +181,9 @@ single = multiplicative_score(s[:1], h[:1, :1], w)
 assert_shape(
     single, (1, 1), "multiplicative scores of one sentence with one state should be (1, 1)"
 )
+single = multiplicative_score(s[0].float(), h[0, :1].float(), w.float())
+assert_shape(single, (1,), "the multiplicative score of one state, without a batch, should be (1,)")
+assert_dtype(single, torch.float32, "multiplicative scores of float32 states should be float32")
 assert all(torch.equal(t, b) for t, b in zip((s, h, w), before, strict=True)), (
     "multiplicative_score should leave the tensors handed to it unchanged"
 )
@@ -494,6 +500,7 @@ q, k = q.transpose(-2, -1), k.transpose(-2, -1)  # (2, 3, 4), (2, 5, 4): not con
 inputs = {"q": q.requires_grad_(), "k": k.requires_grad_(), "v": v.requires_grad_()}
 output, weights = scaled_dot_product_attention(q, k, v)
 assert_dtype(output, torch.float32, "float32 inputs should give a float32 output")
+assert_dtype(weights, torch.float32, "float32 inputs should give float32 weights")
 wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v)
 assert_close(output, wanted, "attention should hold in float32 and for transposed inputs")
 wanted_weights = torch.softmax(q @ k.transpose(-2, -1) / 2, -1)
@@ -534,6 +541,13 @@ for mask, claim in (
             alone, _ = scaled_dot_product_attention(q[b, i : i + 1], k[b, row], v[b, row])
             assert_close(output[b, i], alone[0], claim)
     assert torch.equal(mask, before), "the mask handed in should stay unchanged"
+q, k, v = draw((2, 3, 4, 5), (2, 3, 6, 5), (2, 3, 6, 7), seed=6)
+mask = torch.arange(6) < torch.tensor([3, 5])[:, None, None, None]  # (2, 1, 1, 6)
+claim = "with two leading axes a mask of shape (batch, 1, 1, keys) should broadcast over them"
+with expect_no_error(claim):
+    output, _ = scaled_dot_product_attention(q, k, v, mask)
+short, _ = scaled_dot_product_attention(q[:1], k[:1, :, :3], v[:1, :, :3])
+assert_close(output[:1], short, claim)
 q = torch.full((1, 2, 4), 1e5, dtype=torch.float64)
 k = torch.tensor([-15.0, 15.0, -20.0], dtype=torch.float64)[:, None].expand(1, 3, 4)
 _, weights = scaled_dot_product_attention(q, k, k, torch.tensor([[True, False, True]]))
@@ -790,6 +804,15 @@ assert_close(
     padded[0, :3],
     self_attention(x[:1, :3], w_q, w_k, w_v)[0],
     "a padded sequence should give its real tokens the same outputs as the sequence alone",
+)
+single, both = [t.float() for t in (x, w_q, w_k, w_v)], mask & keep[:, None]  # (B, N, N)
+together = self_attention(*single, both)
+assert_dtype(together, torch.float32, "float32 inputs should give a float32 output")
+assert_close(
+    together[keep],
+    output[keep].float(),
+    "under a causal and a padding mask together, (B, N, N), every real token should get the output "
+    "that it gets under the causal mask alone",
 )
 # queries are 1e5 and keys -30, 30 and -40, so that the scores are -3e6, 3e6 and -4e6
 x = torch.tensor([[[1.0, -30.0], [1.0, 30.0], [1.0, -40.0]]], dtype=torch.float64)

@@ -534,6 +534,26 @@ def hidden_scores_are_minus_10000(q, k, v, mask=None):
 
 @misconception(
     "scaled-dot-product",
+    id="ATT25",
+    fails=["scaled-dot-product-mask"],
+    read="03_attention#mask-convention",
+)
+def mask_gets_an_axis_for_the_heads(q, k, v, mask=None):
+    """You give the mask one more axis where q, k and v have two leading ones; whoever calls shapes
+    the mask, so let it broadcast as it is."""
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        if q.dim() == 4:
+            mask = mask.unsqueeze(1)
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    return weights @ v, weights
+
+
+@misconception(
+    "scaled-dot-product",
     id="ATT9b",
     fails=["scaled-dot-product-mask"],
     read="03_attention#mask-before-softmax",

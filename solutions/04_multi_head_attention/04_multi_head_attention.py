@@ -482,10 +482,13 @@ assert ranks.tolist() == [2, 2, 2], (
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for d_model, num_heads in ((12, 4), (10, 2), (5, 5), (7, 1)):
-    w_v, w_o = (t.requires_grad_() for t in draw(*[(d_model, d_model)] * 2, seed=20))
+double, single = torch.float64, torch.float32
+for d_model, num_heads, dtype in ((12, 4, double), (10, 2, single), (5, 5, double), (7, 1, double)):
+    drawn = draw(*[(d_model, d_model)] * 2, seed=20, dtype=dtype)
+    w_v, w_o = (t.requires_grad_() for t in drawn)
     before = w_v.detach().clone(), w_o.detach().clone()
     maps = value_output_maps(w_v, w_o, num_heads)
+    assert_dtype(maps, dtype, "the maps should have the dtype of w_v and w_o, float32 too")
     d_k = d_model // num_heads
     assert_shape(
         maps, (num_heads, d_model, d_model), "there should be one (D, D) map for each head"
@@ -522,13 +525,14 @@ assert_close(parts, wanted, "three heads on tokens (1, 2) and (3, 4) add (2, 0),
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for seed, (batch, num_heads) in enumerate(((2, 3), (3, 3), (4, 1)), 21):
-    d_model = 6
+    d_model, dtype = 6, torch.float64 if num_heads > 1 else torch.float32
     x, scores, w_v, w_o = draw(
         (batch, 7, d_model),
         (batch, num_heads, 5, 7),
         (d_model, d_model),
         (d_model, d_model),
         seed=seed,
+        dtype=dtype,
     )
     weights = scores.softmax(-1)
     weights[0, :, 2] = 0.0  # a query that may see no key
@@ -542,6 +546,7 @@ for seed, (batch, num_heads) in enumerate(((2, 3), (3, 3), (4, 1)), 21):
     handed = [tensor * 1 for tensor in inputs.values()]
     parts = head_contributions(*handed)
     assert_shape(parts, (batch, num_heads, 5, d_model), "one contribution per head and query")
+    assert_dtype(parts, dtype, "contributions should have the dtype of the tokens, float32 too")
     assert_close(parts[0, :, 2], 0, "where the weights of a query are 0, no head adds anything")
     values = torch.stack([(x @ w_v)[:, :, block] for block in blocks], 1)
     side_by_side = torch.cat((weights @ values).unbind(1), -1)

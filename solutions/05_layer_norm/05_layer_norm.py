@@ -212,6 +212,8 @@ for eps in (0.1, 2.0):
         (x - mean) / (variance + eps) ** 0.5,
         "a large eps should be added to the variance, inside the root",
     )
+only = "a token with a single feature is its own mean, so that the bias should come out"
+assert_close(LayerNorm(1).double()(flat[..., :1]), 0, only)
 flat.requires_grad_()
 (gradient,) = torch.autograd.grad(LayerNorm(3).double()(1.0 * flat)[0, 0, 0], flat)
 assert torch.isfinite(gradient).all(), (
@@ -373,6 +375,8 @@ assert_close(
     F.layer_norm(small, (5,), eps=1e-5),
     "eps is 1e-5 unless told otherwise, and is added to the variance, inside the root",
 )
+claim = '"layer": a token with a single feature is its own mean, so that 0 should come out'
+assert_close(normalise(x[..., :1], "layer"), 0, claim)
 assert torch.equal(x, before), "normalise should leave the tensor handed to it unchanged"
 ### END HIDDEN TESTS
 
@@ -391,6 +395,7 @@ for eps in (1e-5, 0.5):
     columns = x.double().transpose(1, 2)
     wanted = F.batch_norm(columns, None, None, training=True, eps=eps).transpose(1, 2)
     output = normalise(x, "batch", eps=eps)
+    assert_dtype(output, torch.float32, "the output has the dtype of the input, float32 too")
     assert_close(
         output,
         wanted,
@@ -433,7 +438,7 @@ assert_raises(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for kind in ("", "Layer", "group"):
+for kind in ("", "Layer", "layernorm", " layer "):
     assert_raises(
         ValueError,
         lambda kind=kind: normalise(draw((2, 3, 4)), kind),
@@ -580,9 +585,13 @@ leaf = x.clone().requires_grad_()
 output = sublayer_connection(leaf, silent, lambda t: F.layer_norm(t, (5,)), norm_first=True)
 claim = "pre-norm: past a silent sub-layer the gradient should arrive untouched"
 assert_gradients(output, leaf, {"x": leaf}, claim)
+single = x.float()
 for norm_first in (False, True):
-    sublayer_connection(x, nn.Identity(), lambda t: F.layer_norm(t, (5,)), norm_first)
-    assert torch.equal(x, before), "x stays as it is even where the sub-layer returns x itself"
+    output = sublayer_connection(single, nn.Identity(), lambda t: F.layer_norm(t, (5,)), norm_first)
+    assert_dtype(output, torch.float32, "the output has the dtype of the input, float32 too")
+    assert torch.equal(single, before.float()), (
+        "x stays as it is even where the sub-layer returns x itself"
+    )
 for norm_first, wanted in (
     (False, torch.sin(leaf + leaf**2)),
     (True, leaf + torch.sin(leaf) ** 2),
@@ -753,7 +762,8 @@ for i in range(5):
 # 1. the numbers to learn in `FeedForward(d_model, d_ff)`, biases included;
 # 2. the multiplications in its matrix products (adding, the biases and the ReLU do not count).
 #
-# Make no module: the tests ask for sizes, too, of which none can be made.
+# Make no module: the tests ask for sizes, too, of which none can be made. Both numbers are exact,
+# however large.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -801,8 +811,8 @@ for n, d_model, d_ff in ((1, 3, 5), (7, 6, 4), (50, 1024, 4096)):
     assert_whole(parameters, count, claim)
 large = "the numbers should follow from the sizes, also from those of which no module can be made"
 with expect_no_error(large):
-    parameters, _ = feed_forward_cost(1, 8, 3 * 10**17)
-assert_close(parameters / 5.1e18, 1.0, large)
+    parameters, _ = feed_forward_cost(1, 8, 3 * 10**17 + 1)
+assert_whole(parameters, 51 * 10**17 + 25, large)
 ### END HIDDEN TESTS
 
 # %% test="feed-forward-cost-multiplications" points=1
@@ -818,6 +828,10 @@ for n, d_model, d_ff in ((1, 3, 5), (7, 6, 4), (50, 1024, 4096)):
         n * d_model * d_ff + n * d_ff * d_model,
         "the multiplications are those of both matrix products, for every token",
     )
+large = "the multiplications should be exact, also for sizes of which no module can be made"
+with expect_no_error(large):
+    _, multiplications = feed_forward_cost(1, 8, 3 * 10**17 + 1)
+assert_whole(multiplications, 48 * 10**17 + 16, large)
 ### END HIDDEN TESTS
 
 # %% [markdown]

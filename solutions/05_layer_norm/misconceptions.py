@@ -27,6 +27,22 @@ def unbiased_variance(self, x):
 @misconception(
     "layer-norm",
     target="LayerNorm.forward",
+    id="LN15",
+    fails=["layer-norm-epsilon"],
+    read="05_layer_norm#biased-variance",
+)
+def unbiased_variance_put_right(self, x):
+    """You take the variance with d_model - 1 and multiply it right afterwards: with a single
+    feature that is 0 / 0, NaN. Divide by d_model in the first place.
+    """
+    d = x.shape[-1]
+    variance = x.var(-1, keepdim=True) * (d - 1) / d
+    return self.gain * (x - x.mean(-1, keepdim=True)) / torch.sqrt(variance + self.eps) + self.bias
+
+
+@misconception(
+    "layer-norm",
+    target="LayerNorm.forward",
     id="LN2",
     fails=["layer-norm-epsilon"],
     read="05_layer_norm#epsilon",
@@ -469,6 +485,25 @@ def unbiased_in_every_kind(x, kind, eps=1e-5):
 
 @misconception(
     "normalise",
+    id="NRM10",
+    fails=["normalise-layer"],
+    read="05_layer_norm#biased-variance",
+)
+def unbiased_put_right_in_every_kind(x, kind, eps=1e-5):
+    """You take the variance with the count less 1 and multiply it right afterwards: for a group of
+    one number that is 0 / 0, NaN. Divide by the count in the first place.
+    """
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    mean = x.mean(axes[kind], keepdim=True)
+    count = x.numel() // mean.numel()
+    variance = x.var(axes[kind], keepdim=True) * (count - 1) / count
+    return (x - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "normalise",
     id="NRM7",
     fails=["normalise-unknown"],
     read="05_layer_norm#whose-mean",
@@ -831,7 +866,7 @@ def cost_as_floats(n, d_model, d_ff):
 @misconception(
     "feed-forward-cost",
     id="COS9",
-    fails=["feed-forward-cost-parameters"],
+    fails=["feed-forward-cost-parameters", "feed-forward-cost-multiplications"],
     read="05_layer_norm#feed-forward-cost",
 )
 def made_and_counted(n, d_model, d_ff):

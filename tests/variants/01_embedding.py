@@ -81,7 +81,7 @@ def exception_for_unknown_words(sentence, vocabulary, max_len=None):
         except KeyError:
             return vocabulary["<unk>"]
 
-    ids = list(map(look_up, sentence.split(" "))) if sentence else []
+    ids = list(map(look_up, sentence.split()))
     while len(ids) + 2 > limit:
         ids.pop()
     return [vocabulary["<bos>"]] + ids + [vocabulary["<eos>"]]  # noqa: RUF005  (a plain sum)

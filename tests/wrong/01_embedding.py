@@ -17,6 +17,54 @@ def ties_by_length_first(sentences, specials, min_freq=1):
     return {token: i for i, token in enumerate([*specials, *words])}
 
 
+@variant("build-vocabulary")
+def accents_after_their_letter(sentences, specials, min_freq=1):
+    import unicodedata
+
+    counts = Counter(word for sentence in sentences for word in sentence.split())
+    words = [word for word, n in counts.items() if n >= min_freq and word not in specials]
+    words.sort(key=lambda word: (-counts[word], unicodedata.normalize("NFD", word)))
+    return {token: i for i, token in enumerate([*specials, *words])}
+
+
+@variant("build-vocabulary")
+def counts_sorted_as_text(sentences, specials, min_freq=1):
+    counts = Counter(word for sentence in sentences for word in sentence.split())
+    words = sorted(word for word, n in counts.items() if n >= min_freq and word not in specials)
+    words.sort(key=lambda word: str(counts[word]), reverse=True)
+    return {token: i for i, token in enumerate([*specials, *words])}
+
+
+@variant("build-vocabulary")
+def counts_above_nine_are_nine(sentences, specials, min_freq=1):
+    counts = Counter(word for sentence in sentences for word in sentence.split())
+    words = [word for word, n in counts.items() if n >= min_freq and word not in specials]
+    words.sort(key=lambda word: (-min(counts[word], 9), word))
+    return {token: i for i, token in enumerate([*specials, *words])}
+
+
+@variant("pad-batch")
+def at_least_one_column(sequences, pad_id, max_len=None):
+    N = max(1, *map(len, sequences)) if max_len is None else max_len
+    rows = [list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences]
+    return torch.tensor(rows), torch.tensor([min(len(s), N) for s in sequences])
+
+
+@variant("pad-batch")
+def lengths_not_cut_by_max_len_0(sequences, pad_id, max_len=None):
+    N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
+    rows = [list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences]
+    return torch.tensor(rows), torch.tensor([min(len(s), N or len(s)) for s in sequences])
+
+
+@variant("pad-batch")
+def lengths_by_pad_id_with_max_len(sequences, pad_id, max_len=None):
+    N = max(len(sequence) for sequence in sequences) if max_len is None else max_len
+    ids = torch.tensor([list(s[:N]) + [pad_id] * (N - len(s)) for s in sequences])
+    lengths = torch.tensor([len(s) for s in sequences])
+    return ids, lengths if max_len is None else (ids != pad_id).sum(1)
+
+
 @variant("pad-batch")
 def as_wide_as_the_widest_so_far(sequences, pad_id, max_len=None):
     widest = max(len(sequence) for sequence in sequences)
@@ -45,6 +93,11 @@ def one_length_without_its_axis(sequences, pad_id, max_len=None):
 @variant("valid-mask")
 def axes_of_length_1_vanish(lengths, N):
     return (torch.arange(N)[None, :] < lengths[:, None]).squeeze()
+
+
+@variant("valid-mask")
+def one_sequence_without_its_axis(lengths, N):
+    return (torch.arange(N)[None, :] < lengths[:, None]).squeeze(0)
 
 
 @variant("valid-mask")
@@ -81,3 +134,33 @@ def rows_of_length_1(self, vocab_size, d_model):
     self.d_model = d_model
     rows = torch.randn(vocab_size, d_model)
     self.weight = nn.Parameter(nn.functional.normalize(rows, dim=-1))
+
+
+@variant("token-embedding", target="TokenEmbedding.__init__")
+def cut_at_three_deviations(self, vocab_size, d_model):
+    super(type(self), self).__init__()
+    self.d_model, far = d_model, 3 / math.sqrt(d_model)
+    weight = torch.empty(vocab_size, d_model)
+    self.weight = nn.Parameter(nn.init.trunc_normal_(weight, std=far / 3, a=-far, b=far))
+
+
+@variant("token-embedding", target="TokenEmbedding.__init__")
+def laplace_draws(self, vocab_size, d_model):
+    super(type(self), self).__init__()
+    self.d_model = d_model
+    draws = torch.distributions.Laplace(0.0, 1 / math.sqrt(2 * d_model))
+    self.weight = nn.Parameter(draws.sample((vocab_size, d_model)))
+
+
+@variant("decode")
+def a_word_twice_is_read_once(ids, vocabulary):
+    tokens = {i: token for token, i in vocabulary.items()}
+    words = []
+    for i in ids:
+        if tokens[i] == "<eos>":
+            break
+        if tokens[i] not in ("<bos>", "<pad>") and (
+            i == vocabulary["<unk>"] or [tokens[i]] != words[-1:]
+        ):
+            words.append(tokens[i])
+    return " ".join(words)

@@ -67,3 +67,28 @@ def weights_detached_in_the_second_sum(q, k, v, key_table, value_table, mask=Non
     weights = torch.softmax(scores, dim=-1)
     from_table = torch.einsum("...ij,ijd->...id", weights.detach(), value_table[index])
     return weights @ v + from_table
+
+
+@variant("relative-attention")
+def at_least_one_step_away(q, k, v, key_table, value_table, mask=None):
+    n, m, furthest = q.shape[-2], k.shape[-2], max(1, len(key_table) // 2)
+    index = torch.arange(m) - torch.arange(n)[:, None]
+    index = index.clamp(-furthest, furthest) + furthest
+    scores = q @ k.transpose(-2, -1) + torch.einsum("...id,ijd->...ij", q, key_table[index])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores / math.sqrt(q.shape[-1]), dim=-1)
+    return weights @ v + torch.einsum("...ij,ijd->...id", weights, value_table[index])
+
+
+@variant("relative-attention")
+def mask_gets_an_axis_for_the_heads(q, k, v, key_table, value_table, mask=None):
+    n, m, furthest = q.shape[-2], k.shape[-2], len(key_table) // 2
+    index = torch.arange(m) - torch.arange(n)[:, None]
+    index = index.clamp(-furthest, furthest) + furthest
+    scores = q @ k.transpose(-2, -1) + torch.einsum("...id,ijd->...ij", q, key_table[index])
+    if mask is not None:
+        mask = mask.unsqueeze(1) if q.dim() == 4 else mask
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores / math.sqrt(q.shape[-1]), dim=-1)
+    return weights @ v + torch.einsum("...ij,ijd->...id", weights, value_table[index])

@@ -68,3 +68,29 @@ def a_single_position_loses_its_axes(n):
 @variant("masks", target="padding_mask")
 def a_single_sequence_loses_its_axis(ids, pad_id):
     return (ids != pad_id).squeeze().unsqueeze(-2)
+
+
+@variant("scores", target="additive_score")
+def one_state_without_its_axis(s, h, w1, w2, v):
+    scores = torch.tanh(h @ w1.T + (s @ w2.T).unsqueeze(-2)) @ v
+    return scores if s.dim() > 1 else scores.squeeze()
+
+
+@variant("scaled-dot-product")
+def weights_in_double_precision(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    return weights @ v, weights.double()
+
+
+@variant("self-attention")
+def first_row_of_the_mask_for_all(x, w_q, w_k, w_v, mask=None):
+    scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
+    if mask is not None:
+        mask = mask[:, :1] if mask.dim() == 3 else mask
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return torch.softmax(scores, dim=-1) @ (x @ w_v)

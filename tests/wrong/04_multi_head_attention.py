@@ -53,3 +53,11 @@ def half_of_four_times(d_model):
 @variant("attention-cost", target="even_length")
 def wrong_for_an_odd_width(d_model):
     return d_model // 2 * 4
+
+
+@variant("multi-head", target="MultiHeadAttention.forward")
+def weights_cut_off_under_a_mask(self, query, key, value, mask=None):
+    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    seen = None if mask is None else mask.unsqueeze(-3)
+    heads, weights = scaled_dot_product_attention(q, k, v, seen)
+    return self.w_o(self.merge(heads)), weights if mask is None else weights.detach()

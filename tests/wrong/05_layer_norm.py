@@ -71,3 +71,34 @@ def all_numbers_start_at_zero(self, d_model, d_ff):
     self.inner, self.outer = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
     for parameter in self.parameters():
         nn.init.zeros_(parameter)
+
+
+@variant("normalise")
+def kind_begins_with_its_name(x, kind, eps=1e-5):
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    found = [one for one in axes if kind.startswith(one)]
+    if not found:
+        raise ValueError(f"unknown kind {kind!r}")
+    centred = x - x.mean(axes[found[0]], keepdim=True)
+    return centred / torch.sqrt(centred.square().mean(axes[found[0]], keepdim=True) + eps)
+
+
+@variant("normalise")
+def kind_without_its_blanks(x, kind, eps=1e-5):
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind.strip() not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    group = axes[kind.strip()]
+    centred = x - x.mean(group, keepdim=True)
+    return centred / torch.sqrt(centred.square().mean(group, keepdim=True) + eps)
+
+
+@variant("feed-forward-cost")
+def rounded_beyond_two_to_the_53(n, d_model, d_ff):
+    matrices = 2.0 * d_model * d_ff
+    return int(matrices + d_ff + d_model), n * 2 * d_model * d_ff
+
+
+@variant("feed-forward-cost")
+def rounded_multiplications(n, d_model, d_ff):
+    return 2 * d_model * d_ff + d_ff + d_model, int(2.0 * n * d_model * d_ff)
