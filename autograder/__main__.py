@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.course import Course, CourseError, import_quickly, use_own_tools
-from autograder.failures import WHOLE_CLASS, sentence_of
+from autograder.failures import OF_A_PATH, WHOLE_CLASS, sentence_of
 from autograder.names import is_read, open_streams, say, silence
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
             silence(stream)
         return UNREAD
     except OSError as error:
-        if error.errno not in WHOLE_CLASS:
+        if error.errno not in (*WHOLE_CLASS, *OF_A_PATH):
             raise
         raise CourseError(sentence_of(error, "what this command makes")) from error
 

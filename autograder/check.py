@@ -361,6 +361,16 @@ def _test_run(cell: Cell, outcome: Outcome, answers: dict[str, str], untouched: 
 
 def _demand_notebook(path: Path) -> None:
     """Say what is wrong with a path before it is read."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        words = getattr(error, "strerror", None) or error
+        raise CourseError(
+            f"{str(path)[:200]} cannot be opened ({words}); give the path of a notebook that you "
+            "may read."
+        ) from None
     if path.is_dir():
         found = sorted(child.name for child in path.glob("*.ipynb"))
         held = f"it holds {', '.join(found[:5])}" if found else "it holds none"

@@ -27,7 +27,12 @@ class Course:
     @classmethod
     def find(cls, start: Path | None = None) -> "Course":
         """The course that holds `start` (by default the working directory)."""
-        here = (start or Path.cwd()).resolve()
+        try:
+            here = (start or Path.cwd()).resolve()
+        except FileNotFoundError:
+            raise CourseError(
+                "The folder in which this command runs was deleted; go to the course."
+            ) from None
         for folder in (here, *here.parents):
             if (folder / "nbgrader_config.py").is_file():
                 return cls(folder)

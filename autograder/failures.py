@@ -13,6 +13,8 @@ KEPT = "What was graded is kept; run the same command again then."
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 WHOLE_CLASS = (*FULL, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)  # no one file's trouble
 
+OF_A_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)  # that was asked for
+
 
 @contextmanager
 def in_words(where: object) -> Iterator[None]:
@@ -70,6 +72,10 @@ def _of_the_disk(error: OSError, where: str) -> str:
         return f"The disk is full: {where} could not be written. Make room. {KEPT}"
     if error.errno == errno.EROFS:
         return f"{where} lies on a disk that only lets itself be read; make it writable. {KEPT}"
+    if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        return (
+            f"{where[:60]}… is no path that a disk can hold ({error.strerror}); give another one."
+        )
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{where} may not be written or read; give yourself the right to. {KEPT}"
     return f"{where} could not be written or read ({error.strerror or error}). {KEPT}"

@@ -257,6 +257,7 @@ def test_a_byte_order_mark_does_no_harm(tmp_path: Path, capsys: pytest.CaptureFi
     ("name", "content", "words"),
     [
         ("no.ipynb", None, "does not exist; give the path"),
+        (f"{'n' * 300}.ipynb", None, "cannot be opened (File name too long)"),
         ("folder", "folder", "is a folder; name a notebook in it (it holds none)"),
         ("my.py", "print()", "is not a notebook; name a file that ends in .ipynb"),
         ("my.ipynb", "", "is not a notebook (it is no JSON text); open it in Jupyter and save it"),

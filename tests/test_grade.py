@@ -101,6 +101,29 @@ def test_an_instructors_umask_holds_for_what_is_written_and_stops_nothing(taught
         assert not path.stat().st_mode & 0o077, path
 
 
+DEAF = {
+    "ignored": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
+    "blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})",
+}
+
+
+@linux
+@pytest.mark.parametrize("how", DEAF)
+def test_a_caller_that_is_not_told_of_its_children_is_served(taught: Class, how: str):
+    code = f"import os, signal, sys\n{DEAF[how]}\nos.execv(sys.executable, sys.argv[1:])"
+    command = [sys.executable, "-m", "autograder", "grade", NAME, "--student", "ada"]
+    command += ["--folder", str(taught.folder)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command],
+        capture_output=True,
+        text=True,
+        cwd=taught.course.root,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+    assert scores(taught) == {"ada": 6}
+
+
 LIAR = """class Liar:
     def is_integer(self): return True
 def third(x): return Liar()"""

@@ -428,6 +428,7 @@ class _Warm:
 
     def __init__(self, orders: tuple[dict[str, Any], dict[str, Any]]) -> None:
         open_streams()  # no line to another process has a number of these
+        sandbox.hear_of_children()
         self.control, theirs = socket.socketpair()
         self.ready = False
         self._heard = b""

@@ -15,6 +15,7 @@ import signal
 import site
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -112,6 +113,7 @@ def probe() -> Capabilities:
         return _told[0]
     if sys.platform != "linux":
         return capabilities()
+    hear_of_children()
     done = subprocess.run(
         python_command("sandbox", "tell_capabilities"), capture_output=True, text=True, check=False
     )
@@ -119,6 +121,14 @@ def probe() -> Capabilities:
         return Capabilities(False, False, False, missing=(f"The probe failed: {done.stderr}",))
     found = json.loads(done.stdout)
     return Capabilities(**{**found, "missing": tuple(found["missing"])})
+
+
+def hear_of_children() -> None:
+    """Have this process told when one of its own ends, however it was started itself."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if in_main and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
 def python_command(module: str, function: str, *arguments: str) -> list[str]:
@@ -211,8 +221,7 @@ def build_jail(readable: Sequence[Path]) -> None:
 
 def make_scratch(megabytes: int, uid: int | None = None) -> None:
     """Mount an empty scratch disk of this size: home, /tmp and /dev/shm."""
-    owner = "" if uid is None else f",uid={uid},gid={uid}"
-    options = f"mode=755,size={megabytes}m,nr_inodes={megabytes * 64 + 1024}{owner}"
+    options = f"mode=755,size={megabytes}m,nr_inodes={megabytes * 64 + 1024}"
     _mount("tmpfs", SCRATCH, "tmpfs", _NOSUID | _NODEV, options)
     for name, mode in (("home", 0o755), ("tmp", 0o1777), ("shm", 0o1777)):
         folder = Path(SCRATCH, name)
@@ -220,6 +229,8 @@ def make_scratch(megabytes: int, uid: int | None = None) -> None:
         folder.chmod(mode)
         if uid is not None:
             os.chown(folder, uid, uid)
+    if uid is not None:  # last: not every root may write to what belongs to somebody else
+        os.chown(SCRATCH, uid, uid)
 
 
 def _python_paths() -> list[Path]:

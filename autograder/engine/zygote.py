@@ -132,6 +132,7 @@ class Zygote:
                 and `wait()` come before `spawn`, and what is imported before `go_in` is shared.
         """
         open_streams()  # no line to another process has a number of these
+        sandbox.hear_of_children()
         self.head: tuple[tuple[str, str, str], ...] = ()  # name, text and what it printed
         if not hasattr(os, "fork"):
             raise CourseError(
