@@ -509,7 +509,7 @@ def train_step(
     Source: Vaswani et al. (2017), section 5.
 
     Args:
-        model: called once, as model(source, decoder_input); returns logits.
+        model: called once, by position, as model(source, decoder_input); returns logits.
         source: what is translated.
         target: rows are `<bos>` ... `<eos>`, then padding.
         optimizer: holds the model's parameters.

@@ -824,8 +824,8 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-heads = [t[:, None].repeat(1, 3, 1, 1) for t in (3000 * q, 3000 * k, v)]
-out = relative_attention(*heads, keys, values, mask=only_self.repeat(2, 3, 1, 1))
+many_q, many_k, many_v = (t[:, None].repeat(1, 3, 1, 1) for t in (3000 * q, 3000 * k, v))
+out = relative_attention(many_q, many_k, many_v, keys, values, mask=only_self.repeat(2, 3, 1, 1))
 assert_shape(out, (2, 3, 4, 3), "with heads and a mask (batch, heads, n, m) the axes stay these")
 assert_close(
     out,

@@ -805,8 +805,8 @@ assert_close(
     self_attention(x[:1, :3], w_q, w_k, w_v)[0],
     "a padded sequence should give its real tokens the same outputs as the sequence alone",
 )
-single, both = [t.float() for t in (x, w_q, w_k, w_v)], mask & keep[:, None]  # (B, N, N)
-together = self_attention(*single, both)
+x32, q32, k32, v32 = (t.float() for t in (x, w_q, w_k, w_v))
+together = self_attention(x32, q32, k32, v32, mask & keep[:, None])  # (B, N, N)
 assert_dtype(together, torch.float32, "float32 inputs should give a float32 output")
 assert_close(
     together[keep],
