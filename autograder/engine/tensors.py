@@ -67,6 +67,8 @@ class Tensors:
         self.places: dict[int, tuple[int, int, str]] = {}  # id of a parameter -> its place
         self.graphs: dict[int, tuple[list[Tensor], list[Tensor], list[Any]]] = {}
         self.classes: dict[Any, type] = {}
+        self.bases: dict[str, type] = {}  # the library's, by the names that messages have for them
+        self.told: dict[tuple[Any, ...], dict[str, Any]] = {}  # of each class, and its size
         self.settings = Settings(peer)
         self.others: Module | None = None  # holds their loose parameters
         self.lent: dict[tuple[int, str], Lent] = {}  # tensors read from attributes of theirs
@@ -368,22 +370,10 @@ class Tensors:
 
     def describe(self, encoder: Any, module: Module) -> dict[str, Any]:
         """What the other end needs to make a stand-in of a module of ours."""
-        from autograder.engine.peer import public_name
-
-        number = self.peer.give(module)
-        kinds = type(module).__mro__[:-1]
-        base = next((kind for kind in kinds if public_name(kind)), Module)
-        own = [kind for kind in kinds[: kinds.index(base)] if kind is not base]
-        names = {name: value for kind in reversed(own) for name, value in vars(kind).items()}
-        told: dict[str, Any] = {
-            "base": next((public_name(kind) for kind in kinds if may_be_base(kind)), None),
+        number, kind = self.peer.give(module), type(module)
+        told: dict[str, Any] = self._class_told(kind) | {
             "training": module.training,
-            "methods": sorted(n for n, v in names.items() if not n.startswith("_") and callable(v)),
-            "fields": sorted(
-                n for n, v in names.items() if not n.startswith("_") and not callable(v)
-            ),
-            "dunders": sorted(FORWARDED.intersection(names) - {"__call__", "__repr__"}),
-            "classes": self.peer.class_numbers(kinds),
+            "classes": self.peer.class_numbers(kind.__mro__[:-1]),
         }
         if self._is_layer(0, module):
             told["there"] = self.last[0, number, layers.SLOT] = layers.is_computed_there(module)
@@ -393,6 +383,25 @@ class Tensors:
         except WireError:
             self.forget(number)  # the other end never hears of it
             raise
+
+    def _class_told(self, kind: type) -> dict[str, Any]:
+        """What is told of a module's class; looked up again once that has got more."""
+        from autograder.engine.peer import public_name
+
+        kinds = kind.__mro__[:-1]
+        key = (kind, *(len(vars(one)) for one in kinds))
+        if key not in self.told:
+            base = next((one for one in kinds if public_name(one)), Module)
+            own = [one for one in kinds[: kinds.index(base)] if one is not base]
+            names = {name: value for one in reversed(own) for name, value in vars(one).items()}
+            shown = {name: value for name, value in names.items() if not name.startswith("_")}
+            self.told[key] = {
+                "base": next((public_name(one) for one in kinds if may_be_base(one)), None),
+                "methods": sorted(name for name, value in shown.items() if callable(value)),
+                "fields": sorted(name for name, value in shown.items() if not callable(value)),
+                "dunders": sorted(FORWARDED.intersection(names) - {"__call__", "__repr__"}),
+            }
+        return self.told[key]
 
     def _parts(self, encoder: Any, number: int, module: Module) -> dict[str, Any]:
         told: dict[str, Any] = {}
@@ -560,11 +569,7 @@ class Tensors:
 
     def class_of(self, told: dict[str, Any]) -> type:
         """The class of a module's stand-in, with the special methods that are believed now."""
-        from autograder.engine.peer import public
-
-        base = public(told["base"], False) if told.get("base") else Module
-        if not may_be_base(base):
-            raise WireError("a message names a module's class that is none")
+        base = self._base(told.get("base"))
         methods, named = _names(told.get("methods")), _names(told.get("fields"))
         dunders = self.peer.forwarded(told)
         key = (base, methods, named, dunders)
@@ -578,6 +583,19 @@ class Tensors:
             body["forward"] = _forward if base is layers.Linear else _remote_method(None)
             self.classes[key] = type(base.__name__, (base,), body)
         return self.classes[key]
+
+    def _base(self, name: Any) -> type:
+        """The class of the library's that a stand-in is made of."""
+        from autograder.engine.peer import public
+
+        if type(name) is str and name in self.bases:
+            return self.bases[name]
+        base = public(name, False) if name else Module
+        if not may_be_base(base):
+            raise WireError("a message names a module's class that is none")
+        if type(name) is str:
+            self.bases[name] = base
+        return base
 
     def lend(self, module: Module, number: int, name: str, value: Any) -> None:
         """Keep an eye on a plain tensor of a module of theirs: a test may change it in place."""

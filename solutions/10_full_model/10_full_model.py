@@ -1010,9 +1010,9 @@ class Watched(Toy):
         """As in Toy."""
         self.seen.append(self.passed)
         self.modes.add(self.training)
-        logits = super().forward(source, target)
-        logits.register_hook(self.count)
-        return logits
+        scores = super().forward(source, target)
+        scores.register_hook(self.count)
+        return scores
 
     def count(self, gradient: Tensor) -> None:
         """Called when a gradient comes back."""
