@@ -1727,6 +1727,26 @@ def test_a_class_that_an_answer_makes_of_one_of_the_instructors_is_one(task: Any
     assert made.scores(dog=DOG.replace("(Animal)", "(Shape)"))["t_other"] == 0
 
 
+LISTING = """\
+class Plugin:
+    made = []
+    def __init_subclass__(cls):
+        Plugin.made.append(cls.__name__)
+"""
+
+
+def test_no_class_of_an_answers_is_entered_in_a_list_of_the_instructors(task: Any) -> None:
+    parts = [
+        ("look", LISTING),
+        ("mine", "class Mine:\n    x = 1\ndef mine():\n    return Mine()"),
+        ("t_mine", "assert mine().x == 1 and Plugin.made == []", 1),
+    ]
+    made = task(parts)
+    assert made.scores() == {"t_mine": 1}
+    below = "class Mine(Plugin):\n    x = 1\ndef mine():\n    return Mine()"
+    assert made.scores(mine=below) == {"t_mine": 1}
+
+
 COPIED = [
     (
         "look",

@@ -5,6 +5,7 @@ modules and other objects stay with their owner, and the other end gets a stand-
 The trusted end answers only what `Policy` allows, believes nothing but values, and keeps a clock.
 """
 
+import abc
 import collections
 import copy
 import importlib
@@ -1790,7 +1791,13 @@ def _homes(peer: Peer, told: dict[str, Any]) -> list[type]:
 
 
 def _made_of(home: type, name: str) -> type | None:
-    """A class below one of the instructor's: an answer's is that, and no more."""
+    """A class below one of the instructor's: an answer's is that, and no more.
+
+    None where the making of a class runs code of the instructor's, as a list of all classes does.
+    """
+    plain = type(home) in (type, abc.ABCMeta)
+    if not plain or any("__init_subclass__" in vars(one) for one in home.__mro__[:-1]):
+        return None
     with suppress(Exception):  # of which nothing can be made
         return type(home)(name, (home,), dict(HOME))
     return None

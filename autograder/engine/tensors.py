@@ -744,10 +744,7 @@ class Tensors:
             if module is None or type(name) is not str:
                 continue
             slot = (1 - side, number, name)
-            is_ours = side and not self.peer.is_copy(module)
-            if is_ours:  # and the other end changed it
-                self.peer.note_change("Module")
-            if is_ours and self.peer.protects(incoming.call, "Module", module):
+            if self._keeps_out(incoming, side, module):
                 self.kept_away.add(slot)
             else:
                 self._update(incoming, module, slot, entry)
@@ -760,14 +757,18 @@ class Tensors:
             module = self._module(1 - side, number, missing=True)
             if module is None:
                 continue
-            is_ours = side and not self.peer.is_copy(module)
-            if is_ours:
-                self.peer.note_change("Module")
-            if is_ours and self.peer.protects(incoming.call, "Module", module):
+            if self._keeps_out(incoming, side, module):
                 self.kept_away.add((0, number, ""))
             else:
                 module.__dict__["training"] = bool(training)
             self.last[1 - side, number, ""] = module.training
+
+    def _keeps_out(self, incoming: "Incoming", side: Any, module: Module) -> bool:
+        """Whether a change of this module stays out of ours; if it is ours, it is noted."""
+        if not side or self.peer.is_copy(module):
+            return False
+        self.peer.note_change("Module")
+        return self.peer.protects(incoming.call, "Module", module)
 
     def structure_in(self, incoming: "Incoming", state: Any) -> None:
         """Put modules in the places where the other end has put them."""
@@ -778,10 +779,7 @@ class Tensors:
             kids = {
                 str(name): _child(self._part(incoming, module, name, node)) for name, node in nodes
             }
-            is_ours = side and not self.peer.is_copy(module)
-            if is_ours:
-                self.peer.note_change("Module")
-            if is_ours and self.peer.protects(incoming.call, "Module", module):
+            if self._keeps_out(incoming, side, module):
                 self.kept_away.add((0, number, "/"))
             else:
                 module._modules.clear()
