@@ -15,7 +15,7 @@ BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
 HTML     := book/_build/html/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help course test book release demo grade mutants bench drill busy check format serve pictures sources clean
+.PHONY: help course test book release demo grade mutants bench drill busy nbgrader check format serve pictures sources clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ drill: .venv/ready build/released ## kill the grader 50 times in a class of 60; 
 
 busy: .venv/ready build/released ## grade a class with three of the worst in it on a busy machine
 	@$(PY) -m tests.busy_drill
+
+nbgrader: .venv/ready ## run nbgrader's own tests with this grader; what differs is listed
+	@$(PY) -m tests.nbgraders_own
 
 check: .venv/ready ## lint, check formatting and types
 	ruff check .

@@ -39,5 +39,6 @@ c.GenerateFeedback.preprocessors = [
 ]
 
 # `nbgrader zip_collect` leaves out what is bad in an archive and collects everybody else's work.
+# FromCanvas, FromMoodle or FromBlackboard in SafeCollector's place know how these name files.
 c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
 c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"

@@ -62,6 +62,7 @@ class Parcel:
     refused: Mapping[str, str] = field(default_factory=dict)  # of these, why they were not taken
     special: Mapping[str, str] = field(default_factory=dict)  # what is no plain file, and its kind
     collected: float | None = None  # when it came to lie here, or as `trust_timestamp` says
+    told: str | None = None  # what timestamp.txt says, which its student may have written
     unseen: str = ""  # of folders into which nobody looked, the first and why
     reason: str = ""  # why there is nothing at all
     note: str = ""  # where it was found, if not where it should have been
@@ -72,6 +73,7 @@ class Parcel:
         found = hashlib.sha256(digest.encode())
         said = self.refused, self.special, self.reason, self.note
         said += (self.secret,) if self.secret else ()
+        said += ({"told": self.told},) if self.told is not None else ()
         said += ({"unseen": self.unseen},) if self.unseen else ()
         found.update(json.dumps(said, sort_keys=True).encode())
         for name, content in sorted(self.files.items()):
@@ -130,6 +132,7 @@ class _Taker:
         self.times: dict[str, float] = {}
         self.looked_at = 0
         self.unseen = ""
+        self.passed_over = ""  # a folder of copies that an editor keeps
 
     def parcel(self) -> Parcel:
         """What is there."""
@@ -138,6 +141,8 @@ class _Taker:
         files: dict[str, bytes] = {}
         refused: dict[str, str] = {}
         left = MAX_ALL
+        if self.passed_over and not names and not self.unseen:
+            self.unseen = f"what lies in {self.passed_over} is not what was handed in"
         for name in self._wanted(names):
             try:
                 files[name] = self._read(name, min(MAX_BYTES, left))
@@ -150,6 +155,7 @@ class _Taker:
             refused=refused,
             special=self.special,
             collected=self._collected(files),
+            told=self._told(),
             unseen=self.unseen,
             note=self.place.note,
             secret=self._secret(),
@@ -183,12 +189,17 @@ class _Taker:
         A file's own time is its student's: who collects by copying copies it too.
         """
         if self.assignment.rules.late.trust_timestamp:
-            with suppress(Unreadable, ValueError, OverflowError, OSError):
-                told = self._read("timestamp.txt", 1000)[:100].decode("utf-8", "replace")
-                return min(max(moment(told), 0.0), LATEST)
+            with suppress(ValueError, OverflowError, OSError):
+                return min(max(moment(self._told() or ""), 0.0), LATEST)
             return None
         when = max(self.times[name] for name in ("", *files))
         return min(max(when, 0.0), LATEST)
+
+    def _told(self) -> str | None:
+        """What timestamp.txt says; empty if it is there and cannot be read."""
+        with suppress(Unreadable):
+            return self._read("timestamp.txt", 1000)[:100].decode("utf-8", "replace").strip()
+        return "" if self._is_there("timestamp.txt") else None
 
     def _secret(self) -> str:
         """What `nbgrader submit` wrote beside the work, if it is of that form."""
@@ -256,7 +267,7 @@ class _Taker:
         elif last.endswith(".ipynb"):
             self.special[name] = "a folder"
         elif last in NOT_EXTRA:
-            return
+            self.passed_over = last
         elif depth < MAX_DEPTH and len(self.folders) < MAX_FOLDERS:
             yield from self._folder(name + "/", depth + 1)
         elif not self.unseen:

@@ -3,6 +3,10 @@
     c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
     c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"
 
+`FromCanvas`, `FromMoodle` and `FromBlackboard` in its place know how these systems name files; for
+any other system `c.FileNameCollectorPlugin.named_regexp` says it. A time in a name is taken for
+UTC, or for what `c.SafeCollector.time_zone` says.
+
 `nbgrader zip_collect` would stop for everybody at the first archive with a bad member. Here a bad
 member is left out and named in the log, a bad archive is refused alone, and everybody else's work
 is collected.
@@ -16,26 +20,37 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cached_property, lru_cache, partial
+from itertools import takewhile
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from dateutil.parser import parse
+from nbgrader.api import Gradebook
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins.zipcollect import ExtractorPlugin, FileNameCollectorPlugin
-from nbgrader.utils import parse_utc
+from nbgrader.utils import find_all_notebooks
+from traitlets import TraitError, Unicode, validate
 
 from autograder.apart import MEMORY, apart
 from autograder.course import CourseError
+from autograder.exports import Person, roster_of
 from autograder.failures import WHOLE_CLASS, sentence_of
 from autograder.names import clean_log, shown
+from autograder.places import NOTEBOOK, students_in
 
-MAX_FILES = 1000
-MAX_UNPACKED = 200_000_000  # bytes
+MAX_FILES = 1000  # of one archive, and of one hand-in
+MAX_UNPACKED = 200_000_000  # bytes of one student's
+MAX_OF_ONE = 5 * MAX_FILES  # files of one student's, archives in archives too
+MAX_OF_ALL = 10_000_000_000  # bytes of what was downloaded: more than honest work of a class takes
 MAX_RATIO = 100
 MAX_PATH = 200  # bytes of one name in a path
 MAX_PARTS = 20
@@ -44,12 +59,51 @@ FOLDER = 4000  # bytes that an empty folder takes on a disk, about
 LMS_FILES = 100_000  # in what was downloaded: a whole class may be in one archive
 MAX_HEADER = 1 << 14  # bytes of what a tar says of one member
 MIN_SECONDS, SLOWEST = 20, 10_000_000  # of processor time for an archive; bytes in a second more
-MAX_NESTED = 50_000_000  # bytes of an archive in an archive
-MAX_INNER = 5000  # archives in an archive
+DENSEST = 1000  # times its size, to which what packs files takes them
+MAX_NESTED = 50_000_000  # bytes of an archive in an archive; whoever prints much needs so many
+MAX_INNER = 100  # archives of one student's in an archive
 DRIVE = re.compile(r"[A-Za-z]:/")  # begins a path of Windows that leads elsewhere
 INNER = ".unpacked"  # ends the name of a folder that was an archive in an archive
-BLACKBOARD = re.compile(r"(?P<day>\d{4}-\d\d?-\d\d?)[- ](?P<time>\d\d?-\d\d?(-\d\d?)?)", re.ASCII)
+DASHED = re.compile(r"(?P<day>\d{4}-\d\d?-\d\d?)[- ](?P<time>\d\d?-\d\d?(-\d\d?)?)", re.ASCII)
+ATTEMPT = re.compile(r"(-\d+| ?\(\d+\))$")  # ends the name of what was handed in once more
+# How systems name what is handed in. `lms_id` tells apart whom they call the same and is a part of
+# the name here; where `place` differs they are two people whom nothing tells apart for good. Of two
+# files that go to one place the one with the higher `lms_number` was handed in later.
+CANVAS_FORM = (
+    r"(?:.*/)?(?P<student_id>{})(?:_(?i:late))?_(?P<lms_id>{})_(?P<lms_number>\d+)_"
+    r"(?:[^/]+/)?(?P<file_id>.+)"
+)
+CANVAS = CANVAS_FORM.format(r"[^/]+?", r"\d+")
+CANVAS_NUMBERED = CANVAS_FORM.format(r"[^/]+?_\d+", r"\d+")  # the name ends in a number of its own
+CANVAS_BLIND = CANVAS_FORM.format("anon", r"[0-9A-Za-z]{5}")
+MOODLE = (
+    r"(?:.*/)?(?P<student_id>[^/]+?)_(?P<place>\d+)_assignsubmission_file"
+    r"(?:_?/(?:[^/]+\.unpacked/)?|_(?:[^/]+/)?)(?P<file_id>.+)"
+)
+MOODLES = re.compile(r"(.+?)_(\d+)_assignsubmission_")  # begins a name
+# what Moodle calls everybody where names are hidden, behind a group's name perhaps
+HIDDEN = re.compile(
+    r"(?:.+-)?(?:participant[ei]?|partecipante|teilnehmer(?:in)?|deelnemer|uczestnik|"
+    r"deltagare|deltaker|deltager|osallistuja)",
+    re.IGNORECASE,
+)
+BLACKBOARD = (
+    r"(?:.*/)?(?P<place>[^/]*?)_(?P<student_id>[^/_]+)_attempt_"
+    r"(?P<timestamp>\d{4}(?:-\d\d?){5})_(?:[^/]+/)?(?P<file_id>.+)"
+)
+BLACKBOARDS = re.compile(r"(.+?_[^_]+)_attempt_\d{4}(?:-\d\d?){5}[_.]")  # begins a name
+ZONES = frozenset({"UTC", "GMT", "Z"})  # of zones that mean one thing everywhere
+MARKUP = re.compile(r"[<>\"`\\]")  # no system writes it in file names, and pages need none
+KEYS = ("student_id", "file_id")
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, gzip.BadGzipFile)
+
+NO_REGEXP = (
+    "Nothing says how files are named: collect with --collector=autograder.unzip.FromCanvas, "
+    "FromMoodle or FromBlackboard, or set c.FileNameCollectorPlugin.named_regexp."
+)
+
+
+Whose = Callable[[Path], str]  # who handed in what will lie there; empty if nobody knows
 
 
 @dataclass
@@ -60,41 +114,72 @@ class Bounds:
     size: int  # bytes
 
     def of(self, archive: Path) -> "Bounds":
-        """The same, and not more than 100 times what the archive takes."""
-        return Bounds(
-            self.files, min(self.size, max(1_000_000, archive.stat().st_size * MAX_RATIO))
-        )
+        """The same, and not more than 50 MB or 100 times what the archive takes."""
+        most = max(MAX_NESTED, archive.stat().st_size * MAX_RATIO)
+        return Bounds(self.files, min(self.size, most))
+
+
+class _Full(Exception):
+    """There is no room for more."""
 
 
 @dataclass
 class _Room:
-    """What has come out of an archive so far; more than the bounds is CourseError."""
+    """What has come out so far, and how much may."""
 
-    archive: Path
     bounds: Bounds
-    made: set[Path]  # folders
+    what: str  # it is room for
     files: int = 0
     size: int = 0
 
+    def lacks(self, files: int, size: int) -> str:
+        """What is too much with so much more; empty if nothing is."""
+        if self.files + files > self.bounds.files:
+            return f"{self.what} holds more than {self.bounds.files} files"
+        if self.size + size > self.bounds.size:
+            return f"{self.what} would unfold to more than {self.bounds.size / 1e6:.3g} MB"
+        return ""
+
     def take(self, files: int, size: int) -> None:
-        """Count what is about to be written."""
+        """Count what is written."""
         self.files += files
         self.size += size
-        if self.files > self.bounds.files:
-            raise _too_many(self.archive, self.bounds)
-        if self.size > self.bounds.size:
-            raise CourseError(
-                f"{self.archive} would unfold to more than {self.bounds.size // 1_000_000} MB; "
-                "it was refused."
-            )
 
-    def make(self, folder: Path) -> None:
-        """Make a folder and those above it."""
-        if folder not in self.made:
-            self.make(folder.parent)
-            self.take(1, FOLDER)
-            folder.mkdir(exist_ok=True)
-            self.made.add(folder)
+    def left(self) -> Bounds:
+        """How much more may come."""
+        return Bounds(self.bounds.files - self.files, self.bounds.size - self.size)
+
+
+class _Rooms:
+    """What has come out of an archive so far: in all and, where it is a class's, of each student.
+
+    Nobody's share is smaller for what somebody else has handed in.
+    """
+
+    def __init__(
+        self, what: str, bounds: Bounds, whose: Callable[[PurePosixPath], str] | None = None
+    ):
+        self.whole = _Room(bounds, what)
+        self.whose = whose
+        self.shares: dict[str, _Room] = {}
+
+    def share(self, student: str) -> _Room:
+        """One student's."""
+        bounds = Bounds(MAX_OF_ONE, MAX_UNPACKED)
+        return self.shares.setdefault(student, _Room(bounds, "what one student handed in"))
+
+    def of(self, path: PurePosixPath) -> list[_Room]:
+        """All that have to have room for a file."""
+        return [self.whole, *([self.share(self.whose(path))] if self.whose else [])]
+
+
+def _take(rooms: list[_Room], files: int, size: int) -> None:
+    """Count what is about to be written; _Full if there is no room for it."""
+    for room in rooms:
+        if words := room.lacks(files, size):
+            raise _Full(words)
+    for room in rooms:
+        room.take(files, size)
 
 
 class Unpacked(NamedTuple):
@@ -103,6 +188,7 @@ class Unpacked(NamedTuple):
     left: list[str]  # out, and why
     files: int  # folders too
     size: int  # bytes
+    shares: dict[str, tuple[int, int]]  # the same of each student, where that was asked
 
 
 class _Header(tarfile.TarInfo):
@@ -124,39 +210,46 @@ class _Member:
     name: str
     is_folder: bool
     is_plain: bool  # a file or a folder, no link or device
+    size: int  # no more comes out
     open: Callable[[], IO[bytes]]
 
 
-def safe_unzip(archive: Path, target: Path, bounds: Bounds | None = None) -> Unpacked:
+def safe_unzip(
+    archive: Path, target: Path, bounds: Bounds | None = None, whose: Whose | None = None
+) -> Unpacked:
     """Unpack a zip or tar of submissions.
 
-    Links, names that lead out of the target, doubled names and members that cannot be read are left
-    out. An archive that would unfold to more than the bounds (by default 200 MB, 1000 files or 100
-    times its size), or that takes too long, is refused with CourseError, and nothing stays.
+    Links, doubled names and members that cannot be read are left out; of a name that leads out of
+    the target the last parts count. An archive that would unfold to more than the bounds (by
+    default 200 MB, 1000 files or 100 times its size), or that takes too long, is refused with
+    CourseError, and nothing stays. Where it is a class's, and `whose` says so of each file, every
+    student has bounds of his own; what is beyond them is left out alone.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(target):
         raise CourseError(f"{target} exists; name a folder that does not.")
-    bounds = (bounds or Bounds(MAX_FILES, MAX_UNPACKED)).of(archive)
-    seconds = MIN_SECONDS + bounds.size // SLOWEST
+    bounds = bounds or Bounds(MAX_FILES, MAX_UNPACKED)
+    bounds = bounds if whose else bounds.of(archive)
+    rooms = _Rooms("it", bounds, (lambda path: whose(target / path)) if whose else None)
+    seconds = MIN_SECONDS + min(bounds.size, archive.stat().st_size * DENSEST) // SLOWEST
     try:  # in a folder of a name that nobody can have taken
         with TemporaryDirectory(
             prefix=".unpacking-", dir=target.parent, ignore_cleanup_errors=True
         ) as folder:
-            partial = Path(folder) / "content"
-            partial.mkdir()
-            told = apart(lambda: _told(archive, partial, bounds), seconds)
+            content = Path(folder) / "content"
+            content.mkdir()
+            told = apart(lambda: _told(archive, content, rooms), seconds)
             unpacked = _heard(archive, told, seconds)
-            partial.replace(target)
+            content.replace(target)
     except OSError as error:
         raise _refusal(archive, error) from error
     return unpacked
 
 
-def _told(archive: Path, target: Path, bounds: Bounds) -> dict[str, Any]:
+def _told(archive: Path, target: Path, rooms: _Rooms) -> dict[str, Any]:
     """Unpack, and say how it went in a way that can be written to another process."""
     try:
-        return {"unpacked": _unpack(archive, target, bounds)}
+        return {"unpacked": _unpack(archive, target, rooms)}
     except Exception as error:  # noqa: BLE001  (whatever a library makes of somebody's bytes)
         try:
             return {"refused": str(_refusal(archive, error))}
@@ -180,6 +273,8 @@ def _refusal(archive: Path, error: Exception) -> CourseError:
     """An error in words; raised again if it is no one archive's trouble."""
     if isinstance(error, CourseError):
         return error
+    if isinstance(error, _Full):
+        return CourseError(f"{archive} {str(error).removeprefix('it ')}; it was refused.")
     if isinstance(error, BROKEN):
         return CourseError(f"{archive} is no archive that can be read ({error}).")
     if _concerns_all(error):
@@ -195,31 +290,25 @@ def _words(error: Exception) -> str:
     """What an error says, in short; its kind if it says nothing that a person would know."""
     if isinstance(error, OSError):
         return shown(error.strerror or str(error))
-    known = isinstance(error, (*BROKEN, NotImplementedError, RuntimeError, ValueError))
+    known = isinstance(error, (*BROKEN, _Full, NotImplementedError, RuntimeError, ValueError))
     return shown(str(error)) if known and str(error) else type(error).__name__
 
 
-def _unpack(archive: Path, target: Path, bounds: Bounds) -> Unpacked:
-    left, room = [], _Room(archive, bounds, {target})
-    with _members(archive, target, bounds) as members:
-        for member in members:
-            path = _inside(target, member)
-            if path is None:
-                left.append(shown(member.name) or "a member without a name")
-                continue
+def _unpack(archive: Path, target: Path, rooms: _Rooms) -> Unpacked:
+    made = {target}
+    with _members(archive, target, rooms.whole.bounds) as members:
+        placed, left = _placed(members)
+        # a large one takes no small one's room
+        for path in sorted(placed, key=lambda path: (placed[path].is_folder, placed[path].size)):
+            member = placed[path]
             try:
-                _copy(member, path, room)
-            except CourseError:
-                raise
+                _copy(member, target / path, rooms.of(path), made)
             except Exception as error:
-                if _concerns_all(error):
+                if _concerns_all(error) or (isinstance(error, _Full) and not rooms.whose):
                     raise
                 left.append(f"{shown(member.name)} ({_words(error)})")
-    return Unpacked(left, room.files, room.size)
-
-
-def _too_many(archive: Path, bounds: Bounds) -> CourseError:
-    return CourseError(f"{archive} holds more than {bounds.files} files; it was refused.")
+    shares = {student: (room.files, room.size) for student, room in rooms.shares.items()}
+    return Unpacked(left, rooms.whole.files, rooms.whole.size, shares)
 
 
 @contextmanager
@@ -236,7 +325,7 @@ def _members(archive: Path, target: Path, bounds: Bounds) -> Iterator[Iterator[_
             infos = [info for info, _ in zip(tar, range(bounds.files + 1), strict=False)]
             found = (_tarred(tar, info) for info in infos)
         if len(infos) > bounds.files:
-            raise _too_many(archive, bounds)
+            raise _Full(f"it holds more than {bounds.files} files")
         yield found
 
 
@@ -244,7 +333,7 @@ def _zipped(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
     mode = info.external_attr >> 16
     plain = not stat.S_IFMT(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
     is_folder = info.filename.endswith("/")  # what is_dir() asks, but a name may be empty
-    return _Member(info.filename, is_folder, plain, lambda: file.open(info))
+    return _Member(info.filename, is_folder, plain, info.file_size, lambda: file.open(info))
 
 
 def _tarred(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
@@ -254,7 +343,7 @@ def _tarred(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
             raise ValueError("it has no content")
         return found
 
-    return _Member(info.name, info.isdir(), info.isreg() or info.isdir(), opened)
+    return _Member(info.name, info.isdir(), info.isreg() or info.isdir(), info.size, opened)
 
 
 @contextmanager
@@ -263,28 +352,58 @@ def _uncompressed(archive: Path, target: Path, bounds: Bounds) -> Iterator[Path]
     if archive.suffix.lower() not in (".gz", ".tgz"):
         yield archive
         return
-    plain = target.with_name(f"{target.name}.tar")
+    plain, room = target.with_name(f"{target.name}.tar"), _Room(bounds, "it")
     try:
-        with gzip.open(archive) as source:
-            whole = _Member(archive.name, is_folder=False, is_plain=True, open=lambda: source)  # pyright: ignore[reportArgumentType]
-            _copy(whole, plain, _Room(archive, bounds, {plain.parent}))
+        with gzip.open(archive) as source, plain.open("xb") as copy:
+            while piece := source.read(1 << 16):
+                _take([room], 0, len(piece))
+                copy.write(piece)
         yield plain
     finally:
         plain.unlink(missing_ok=True)
 
 
-def _inside(target: Path, member: _Member) -> Path | None:
-    """Where a member goes; None if that is not below the target or it is no plain file."""
+def _placed(members: Iterator[_Member]) -> tuple[dict[PurePosixPath, _Member], list[str]]:
+    """Where each member goes, below the target, and which go nowhere; of one name the first goes.
+
+    Those whose names lead elsewhere go where they would lie if the folder that they share were
+    the target.
+    """
+    found = [(member, _parts(member)) for member in members]
+    away = [parts[:-1] for member, parts in found if parts and _leads_elsewhere(member.name)]
+    shared = _begin_alike(away)
+    placed: dict[PurePosixPath, _Member] = {}
+    left: list[str] = []
+    for member, parts in found:
+        path = PurePosixPath(*parts[shared if _leads_elsewhere(member.name) else 0 :])
+        before = placed.get(path)
+        if not path.parts or (before and not (before.is_folder and member.is_folder)):
+            left.append(shown(member.name) or "a member without a name")
+        else:
+            placed[path] = member
+    return placed, left
+
+
+def _begin_alike(sequences: Iterable[Sequence[str]]) -> int:
+    """How many of the first items all have."""
+    columns = zip(*sequences, strict=False)
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+
+
+def _leads_elsewhere(name: str) -> bool:
+    name = name.replace("\\", "/")
+    return name.startswith("/") or bool(DRIVE.match(name)) or ".." in name.split("/")
+
+
+def _parts(member: _Member) -> tuple[str, ...]:
+    """The last parts of a name, which lead nowhere else; empty if it may not be so called."""
     name = member.name.replace("\\", "/")
-    parts = PurePosixPath(name).parts
-    if not parts or not member.is_plain or name.startswith("/") or len(parts) > MAX_PARTS:
-        return None
-    if DRIVE.match(name):
-        return None
-    if any(part == ".." or not _is_a_name(part) for part in parts) or _size(name) > MAX_LENGTH:
-        return None
-    path = target.joinpath(*parts)
-    return None if path.is_file() else path
+    parts = PurePosixPath(DRIVE.sub("", name, count=1)).parts
+    if not member.is_plain or len(parts) > MAX_PARTS or _size(name) > MAX_LENGTH:
+        return ()
+    last = max((place for place, part in enumerate(parts) if part in ("/", "//", "..")), default=-1)
+    parts = parts[last + 1 :]
+    return parts if all(_is_a_name(part) for part in parts) else ()
 
 
 def _is_a_name(part: str) -> bool:
@@ -300,21 +419,27 @@ def _size(name: str) -> int:
     return len(name.encode("utf-8", "surrogatepass"))
 
 
-def _copy(member: _Member, path: Path, room: _Room) -> None:
-    """Write one member in pieces, as far as there is room; keeps whole files only."""
-    room.make(path if member.is_folder else path.parent)
+def _copy(member: _Member, path: Path, rooms: list[_Room], made: set[Path]) -> None:
+    """Write one member in pieces, if there is room; keeps whole files only."""
+    _make(path if member.is_folder else path.parent, rooms, made)
     if member.is_folder:
         return
-    room.take(1, 0)
-    try:
-        with member.open() as source, path.open("xb") as copy:
-            while piece := source.read(1 << 16):
-                room.take(0, len(piece))
-                copy.write(piece)
-    except Exception:
-        if not path.is_dir():
-            path.unlink(missing_ok=True)
-        raise
+    _take(rooms, 1, member.size)
+    with member.open() as source, path.open("xb") as copy:
+        try:
+            shutil.copyfileobj(source, copy, 1 << 16)
+        except Exception:
+            path.unlink()
+            raise
+
+
+def _make(folder: Path, rooms: list[_Room], made: set[Path]) -> None:
+    """Make a folder and those above it."""
+    if folder not in made:
+        _make(folder.parent, rooms, made)
+        _take(rooms, 1, FOLDER)
+        folder.mkdir(exist_ok=True)
+        made.add(folder)
 
 
 class SafeExtractor(ExtractorPlugin):
@@ -324,14 +449,13 @@ class SafeExtractor(ExtractorPlugin):
         """Unpack every archive below one folder into another, and copy the other files."""
         clean_log(self.log)
         source, target = Path(archive_path), Path(extracted_path)
-        for path in sorted(source.rglob("*")):
-            if path.is_symlink() or not path.is_file():
-                continue
+        given = [one for one in source.rglob("*") if one.is_file() and not one.is_symlink()]
+        # archives last: that a file lies beside them says that none is the whole class's
+        for path in sorted(given, key=lambda path: (self._is_archive(path), path)):
             place = target / path.relative_to(source)
             with self._alone(path, target):
                 if self._is_archive(path):
-                    size = max(MAX_UNPACKED, path.stat().st_size * MAX_RATIO)
-                    self._archive(path, _stem(place), Bounds(LMS_FILES, size))
+                    self._archive(path, _stem(place))
                 else:
                     self.log.info("Copying %s", path)
                     place.parent.mkdir(parents=True, exist_ok=True)
@@ -351,32 +475,71 @@ class SafeExtractor(ExtractorPlugin):
     def _is_archive(self, path: Path) -> bool:
         return path.suffix.lower() in self.zip_ext
 
-    def _archive(self, path: Path, target: Path, bounds: Bounds) -> None:
+    def _archive(self, path: Path, target: Path) -> None:
         """Unpack one archive and those in it; each that is bad is refused alone."""
-        unpacked, inner = self._one(path, target, bounds)
-        left = Bounds(bounds.files - unpacked.files, bounds.size - unpacked.size)
+        target = _free(target)
+        bounds = Bounds(LMS_FILES, max(MAX_OF_ALL, path.stat().st_size * MAX_RATIO))
+        rooms = _Rooms("all of it", bounds)
+        whose = partial(self._whose, target)
+        unpacked, inner = self._one(path, target, bounds, whose)
+        rooms.whole.take(unpacked.files, unpacked.size)
+        for student, taken in unpacked.shares.items():
+            rooms.share(student).take(*taken)
         inner.sort(key=lambda found: found.stat().st_size)  # a large one takes no small one's room
-        for found in inner[MAX_INNER:]:
-            self.log.error("%s was left out: more than %s archives in one", found, MAX_INNER)
-        for found in inner[:MAX_INNER]:
-            within = Bounds(min(MAX_FILES, left.files), min(MAX_NESTED, left.size))
-            place = _stem(found)
+        looked_at: Counter[str] = Counter()
+        for found in inner:
+            student = whose(found)
+            looked_at[student] += 1
             with self._alone(found, target):
-                unpacked, more = self._one(found, place.with_name(place.name + INNER), within)
-                left = Bounds(left.files - unpacked.files, left.size - unpacked.size)
-                for third in more:
-                    words = "an archive in an archive in an archive"
-                    self.log.error("%s was left out: %s", third, words)
+                if looked_at[student] > MAX_INNER:
+                    raise CourseError(f"one student handed in more than {MAX_INNER} archives")
+                self._inner(found, [rooms.whole, rooms.share(student)])
 
-    def _one(self, path: Path, target: Path, bounds: Bounds) -> tuple[Unpacked, list[Path]]:
+    def _inner(self, path: Path, rooms: list[_Room]) -> None:
+        """Unpack an archive in an archive, as far as its student's share of the whole goes."""
+        left = [room.left() for room in rooms]
+        files = min(MAX_FILES, *(bounds.files for bounds in left))
+        size = min(MAX_NESTED, *(bounds.size for bounds in left))
+        place = _stem(path)
+        target = _free(place.with_name(place.name + INNER))
+        try:
+            unpacked, more = self._one(path, target, Bounds(files, size))
+        except CourseError as error:
+            if files == MAX_FILES and size == MAX_NESTED:
+                raise
+            most = f"{MAX_OF_ONE} files and {MAX_UNPACKED / 1e6:.3g} MB"
+            raise CourseError(f"{error} All of one student's may take {most}.") from error
+        _take(rooms, unpacked.files, unpacked.size)
+        for third in more:
+            self.log.error("%s was left out: an archive in an archive in an archive", third)
+
+    def _one(
+        self, path: Path, target: Path, bounds: Bounds, whose: Whose | None = None
+    ) -> tuple[Unpacked, list[Path]]:
         """Unpack an archive; also returns the archives that came out of it."""
-        while os.path.lexists(target):
-            target = target.with_name(f"{target.stem}-2{target.suffix}")
         self.log.info("Unpacking %s", path)
-        unpacked = safe_unzip(path, target, bounds)
+        unpacked = safe_unzip(path, target, bounds, whose)
         for name in unpacked.left:
             self.log.error("%s: left out %s", path, name)
-        return unpacked, [found for found in sorted(target.rglob("*")) if self._is_archive(found)]
+        return unpacked, [
+            found
+            for found in sorted(target.rglob("*"))
+            if self._is_archive(found) and found.is_file()
+        ]
+
+    def _whose(self, target: Path, path: Path) -> str:
+        """Who handed in a file, as the collector says; without one, the outermost name."""
+        collector: Any = getattr(self.parent, "collector_plugin_inst", None)
+        if isinstance(collector, SafeCollector):
+            return collector.whose(path, is_archive=self._is_archive(path))
+        return path.relative_to(target).parts[0]
+
+
+def _free(path: Path) -> Path:
+    """A path where nothing is, of this name or nearly."""
+    while os.path.lexists(path):
+        path = path.with_name(f"{path.stem}-2{path.suffix}")
+    return path
 
 
 class SafeCollector(FileNameCollectorPlugin):
@@ -387,6 +550,23 @@ class SafeCollector(FileNameCollectorPlugin):
     Where the download is one archive, that is the whole class's, whatever it is called.
     """
 
+    doubt = "it names no student"  # why a name that can be read says nobody
+
+    time_zone = Unicode("UTC", help="Of times in files' names, such as Europe/Berlin.").tag(
+        config=True
+    )
+
+    @validate("time_zone")
+    def _is_a_zone(self, proposal: Any) -> str:
+        try:
+            ZoneInfo(proposal["value"])
+        except (ValueError, OSError, ZoneInfoNotFoundError) as error:
+            raise TraitError(
+                f"SafeCollector.time_zone: there is no time zone {proposal['value']!r}; write one "
+                "such as Europe/Berlin."
+            ) from error
+        return proposal["value"]
+
     def __init__(self, **options: Any):
         """Remember what was collected."""
         super().__init__(**options)
@@ -396,50 +576,217 @@ class SafeCollector(FileNameCollectorPlugin):
         self._root = Path(app._format_collect_path(app.extracted_directory)) if known else None
         self._given = Path(app._format_collect_path(app.archive_directory)) if known else None
         self._seen: dict[str, _Collected] = {}  # by student
+        self._places: dict[str, str] = {}  # by student
         self._untimed: set[str] = set()  # students of whom a file says no time
+        self._unclear: set[str] = set()  # of whom a file says one that nobody can read
         self._hand_ins: dict[Path, int] = {}  # files looked at, by the folder that says whose
+        self._plan: dict[Path, dict | None] = {}  # what to say of each file
+        self._is_planned = False
         self._said = lru_cache(10_000)(self._asked)
+        self._of_folder = lru_cache(1000)(self._learnt)
+        if not self.named_regexp:
+            self.log.error(NO_REGEXP)
 
     def collect(self, submitted_file: str) -> dict | None:
         """Student, notebook and time as the file's name says; None to skip it."""
         file = Path(submitted_file)
-        if self._is_one_too_many(file):
-            self.log.error("%s was left out: more than %s files", submitted_file, MAX_FILES)
-            return None
-        found = super().collect(submitted_file)
-        keys = ("student_id", "file_id")
-        if not found or not all(isinstance(found.get(key), str) for key in keys):
-            return found
-        student, notebook = (found[key] for key in keys)
-        if not _stays_inside(student, notebook):
-            self.log.error("%s was left out: it names %r, %r", submitted_file, student, notebook)
-            return None
-        goes_to = _destination(notebook, submitted_file)
-        if goes_to.parts[0].casefold() == "timestamp.txt":  # where nbgrader writes it
-            self.log.error("%s was left out: nobody says when it was handed in", submitted_file)
-            return None
+        if not self._is_planned:
+            self._is_planned = True
+            self._said.cache_clear()  # now that all files are there, more is known
+            self._of_folder.cache_clear()
+            self._decide(self._files())
+        if file not in self._plan:
+            self._decide([file])
+        return self._plan[file]
+
+    def whose(self, file: Path, *, is_archive: bool) -> str:
+        """Who handed in what will lie there; empty if nobody knows."""
+        ending = self.valid_ext[0] if self.valid_ext else ""
+        if is_archive:
+            file = _stem(file)
+            file = file.with_name(file.name + INNER) / f"x{ending}"
+        elif file.suffix not in self.valid_ext:
+            file = file.with_name(f"{file.stem}{ending}")
         owner = self._owner(file)
+        return f"{owner.student}/{owner.place}" if owner.student else ""
+
+    def _files(self) -> list[Path]:
+        """All that was unpacked, in nbgrader's order."""
+        if not self._root or not self._root.is_dir():
+            return []
+        found = (Path(folder, name) for folder, _, names in os.walk(self._root) for name in names)
+        return sorted(found, key=str)
+
+    def _decide(self, files: list[Path]) -> None:
+        """Say of each of these files whether it is collected, and as what, by what is beside it."""
+        self._plan |= dict.fromkeys(files)
+        readings = [reading for file in files if (reading := self._reading(file))]
+        self._name(readings)
+        newest = _newest(readings)
+        for reading in readings:
+            newer = newest[reading.key]
+            same = newer.found["file_id"] == reading.found["file_id"]
+            if newer.number > reading.number and (same or newer.download != reading.download):
+                self.log.error("%s was left out: %s is newer", reading.file, newer.file)
+            elif self._is_taken(reading):
+                self._plan[reading.file] = reading.found
+
+    def _reading(self, file: Path) -> "_Reading | None":
+        """What a file's name says, if that may be collected."""
+        ending = self._ending(file)
+        if ending is None:
+            return None
+        if self._is_one_too_many(file):
+            self.log.error("%s was left out: more than %s files", file, MAX_FILES)
+            return None
+        plain = ".ipynb" if NOTEBOOK.fullmatch(ending) else ending
+        asked = file.with_name(f"{file.name.removesuffix(ending)}{plain}")
+        found = self._match(str(asked))
+        if not found or not all(isinstance(found.get(key), str) for key in KEYS):
+            self._plan[file] = found
+            return None
+        said, owner = self._said(asked), self._owner(asked)
+        if owner.at:
+            self._hand_ins.setdefault(owner.at, 1)
+        found |= {"student_id": said.student, "file_id": _ending_in(found["file_id"], ending)}
+        if words := self._against(file, said, owner, found["file_id"]):
+            self.log.error("%s was left out: %s", file, words)
+            return None
+        self._set_time(file, found, owner)
+        _, parts = self._below(file)
+        return _Reading(file, found, said.student, owner, parts[0] if len(parts) > 1 else "")
+
+    def _against(self, file: Path, said: "_Said", owner: "_Said", notebook: str) -> str:
+        """Why a file is not collected, in words; empty if nothing is against it."""
+        student = said.student
+        if not student:
+            return self.doubt
+        if not _stays_inside(student, notebook):
+            return f"it names {student!r}, {notebook!r}"
+        if _destination(notebook, str(file)).parts[0].casefold() == "timestamp.txt":
+            return "nobody says when it was handed in"  # it is where nbgrader writes it
+        if not owner.student:
+            return f"it names {student!r}, but its archive's name says no student"
         if owner.student != student:
-            whose = "its archive's name says no student"
-            whose = f"comes from {owner.student!r}" if owner.student else whose
-            self.log.error("%s was left out: it names %r, but %s", submitted_file, student, whose)
-            return None
+            return f"it names {student!r}, but comes from {owner.student!r}"
+        if (place := self._places.setdefault(student, said.place)) != said.place:
+            people = f"two people are called {student!r}, at {place!r} and {said.place!r}"
+            return f"{people}; collect them by hand"
+        return ""
+
+    def _ending(self, file: Path) -> str | None:
+        """How a name ends, of a file that may be collected: notebooks get longer ones on phones."""
+        ending = NOTEBOOK.search(file.name)
+        if ending and ".ipynb" in self.valid_ext:
+            return ending[0]
+        return file.suffix if file.suffix in self.valid_ext else None
+
+    def _set_time(self, file: Path, found: dict, owner: "_Said") -> None:
+        """Put the time in that the outermost name says, if it can be read."""
         found.pop("timestamp", None)
-        if time := _time(owner.time):
+        if time := _time(owner.time, self.time_zone):
             found["timestamp"] = time
-        else:
-            self._untimed.add(student)
-        seen = self._seen.setdefault(student, _Collected())
+            return
+        self._untimed.add(owner.student)
+        if owner.time:
+            self._unclear.add(owner.student)
+            words = "%s: it is not known whether it is late, as %r is no time, or of no known zone"
+            self.log.error(words, file, owner.time)
+
+    def _name(self, readings: "list[_Reading]") -> None:
+        """Take a system's number off a name, where one file alone of a hand-in has that name then.
+
+        Of several, what is a copy of what is for whoever reads them to say.
+        """
+        for reading in readings:
+            reading.shorter = self._without_number(reading.found["file_id"])
+        alike = Counter((reading.hand_in, reading.key) for reading in readings)
+        for reading in readings:
+            if alike[reading.hand_in, reading.key] == 1:
+                reading.found["file_id"] = reading.shorter
+
+    def _is_taken(self, reading: "_Reading") -> bool:
+        """Whether a file is collected, as nothing else is in its place."""
+        if reading.student in self._unclear:
+            reading.found.pop("timestamp", None)
+        goes_to = _destination(reading.found["file_id"], str(reading.file))
+        seen = self._seen.setdefault(reading.student, _Collected())
         # without times nothing says which is the newer one
-        if not seen.take(goes_to, again=student not in self._untimed):
-            self.log.error("%s was left out: there is another for %r", submitted_file, student)
-            return None
-        return found
+        if seen.take(goes_to, again=reading.student not in self._untimed):
+            return True
+        words = "%s was left out: there is another for %r"
+        self.log.error(words, reading.file, reading.student)
+        return False
+
+    def _match(self, filename: str) -> dict | None:
+        match = self._found(filename) if self.named_regexp else None
+        return match.groupdict() if match else super()._match(filename)
+
+    def _found(self, path: str) -> "re.Match[str] | None":
+        """What the regular expression finds in a path."""
+        return re.match(self.named_regexp, path)
+
+    def _learnt(self, folder: str) -> Any:
+        """What the names in a folder say together, where a system's names do."""
+        return None
+
+    @cached_property
+    def _roster(self) -> "Mapping[str, Person]":
+        """Who is in the class, if a roster says so; it lies beside submitted/ as for exports."""
+        try:
+            return roster_of(Path(self._course.root)) or {} if self._course else {}
+        except CourseError as error:
+            self.log.error("%s", error)
+            return {}
+
+    @cached_property
+    def _students(self) -> set[str]:
+        """Everybody who is known: by the roster, the gradebook, and what was handed in before."""
+        if not self._course:
+            return set()
+        known = set(self._roster)
+        with suppress(OSError):
+            known.update(students_in(Path(self._course.root) / self._course.submitted_directory))
+        url = self._course.db_url
+        with suppress(Exception):  # without a gradebook there is less to know, and nothing to make
+            if not url.startswith("sqlite:///") or Path(url.removeprefix("sqlite:///")).is_file():
+                with Gradebook(url) as book:
+                    known.update(str(student.id) for student in book.students)
+        return known
+
+    @property
+    def _course(self) -> Any:
+        """What nbgrader knows of the course; None where it is not nbgrader that asks."""
+        app: Any = self.parent
+        return app.coursedir if isinstance(app, ZipCollectApp) else None
+
+    def _who(self, match: "re.Match[str]") -> tuple[str, str]:
+        """A student's name, with a number that tells people of one name apart; and where he is."""
+        groups = match.groupdict()
+        name = "_".join(filter(None, (groups["student_id"], groups.get("lms_id"))))
+        return name, groups.get("place") or ""
+
+    def _without_number(self, notebook: str) -> str:
+        """The name that was released, where a system has put a number behind it."""
+        folder, _, name = notebook.rpartition("/")
+        stem = _stem_of(name)
+        ending = name[len(stem) :]
+        shorter = ATTEMPT.sub("", stem)
+        if stem in self._released or shorter not in self._released:
+            return notebook
+        return f"{folder}/{shorter}{ending}" if folder else f"{shorter}{ending}"
+
+    @cached_property
+    def _released(self) -> set[str]:
+        """The notebooks of the assignment, without endings; none if they are not known."""
+        here = self._course
+        if not here:
+            return set()
+        folder = here.format_path(here.release_directory, ".", here.assignment_id)
+        return {str(PurePosixPath(name).with_suffix("")) for name in find_all_notebooks(folder)}
 
     def _is_one_too_many(self, file: Path) -> bool:
         """Whether a hand-in had its number of files already; each takes time to look at."""
-        if file.suffix not in self.valid_ext:
-            return False
         folder = next((above for above in file.parents if above in self._hand_ins), None)
         if folder is None:
             return False
@@ -461,8 +808,7 @@ class SafeCollector(FileNameCollectorPlugin):
             elif not found and place >= shared:
                 found = self._holding(folder, part, parts[place + 1 :])
             if found:
-                self._hand_ins.setdefault(folder / part, 1)
-                return found
+                return found._replace(at=folder / part)
         return self._named(file.parent, parts[-1], file.suffix, said.start) or said
 
     def _shared(self, parts: tuple[str, ...]) -> int:
@@ -506,11 +852,17 @@ class SafeCollector(FileNameCollectorPlugin):
 
     def _asked(self, path: Path) -> "_Said":
         """What the regular expression finds in a path."""
-        found = re.match(self.named_regexp, str(path))
-        if not found or not found["student_id"]:
+        match = self._found(str(path)) if self.named_regexp else None
+        groups = match.groupdict() if match else {}
+        if match is None or not groups.get("student_id"):
             return _Said()
+        true, place = self._who(match)
+        student = MARKUP.sub("", true).lstrip(". ")
+        if student != true:  # which is another one than he who is called so
+            place = f"{place} {true}"
+        number = groups.get("lms_number") or "-1"
         return _Said(
-            *found.span("student_id"), found["student_id"], found.groupdict().get("timestamp")
+            *match.span("student_id"), student, place, groups.get("timestamp"), int(number)
         )
 
     def _below(self, file: Path) -> tuple[Path, tuple[str, ...]]:
@@ -518,6 +870,124 @@ class SafeCollector(FileNameCollectorPlugin):
         if self._root and file.is_relative_to(self._root):
             return self._root, file.relative_to(self._root).parts
         return file.parent, (file.name,)
+
+
+class FromCanvas(SafeCollector):
+    """For what Canvas gives: `adaminsanne_LATE_123_456_numbers-2.ipynb`; she is adaminsanne_123.
+
+    Canvas takes numbers out of the middle of a name, not from its end: `bo_12_34_56_x.ipynb` is
+    bo's or bo_12's. It is his whose number the roster has, or for whom what is left of the name is
+    a notebook of the assignment; else nobody's.
+    """
+
+    named_regexp = Unicode(CANVAS).tag(config=True)
+    doubt = "which number is the student's? A roster.csv with everybody's lms_id says so"
+
+    def _found(self, path: str) -> "re.Match[str] | None":
+        if self.named_regexp != CANVAS:
+            return super()._found(path)
+        forms = (re.match(form, path) for form in (CANVAS, CANVAS_BLIND))
+        found = [match for match in forms if match]
+        start = max((match.start("student_id") for match in found), default=0)
+        found = [match for match in found if match.start("student_id") == start]
+        if found and found[-1]["student_id"] == "anon" and self._of_folder(path[:start]):
+            return found[-1]  # in a folder where all are
+        numbered = re.match(CANVAS_NUMBERED, path)
+        if numbered and numbered.end("student_id") in [match.end("lms_id") for match in found]:
+            found.append(numbered)
+        people = {(match["student_id"], match["lms_id"]): match for match in found}
+        return self._meant(list(people.values()))
+
+    def _meant(self, found: "list[re.Match[str]]") -> "re.Match[str] | None":
+        """The one of these ways to read a name that is right; None if nobody knows."""
+        listed = [match for match in found if match["lms_id"] in self._numbers]
+        named = [match for match in found if self._is_released(match)]
+        return next((ones[0] for ones in (found, listed, named) if len(ones) == 1), None)
+
+    def _is_released(self, match: "re.Match[str]") -> bool:
+        """Whether a file that was handed in is called as a notebook of the assignment."""
+        name = match.string[match.end("lms_number") + 1 :].partition("/")[0]
+        stem = _stem_of(name.removesuffix(INNER))
+        return stem in self._released or ATTEMPT.sub("", stem) in self._released
+
+    @cached_property
+    def _numbers(self) -> set[str]:
+        """The numbers by which Canvas knows those on the roster."""
+        return {person.lms_id for person in self._roster.values()}
+
+    def _learnt(self, folder: str) -> bool:
+        """Whether nobody's name is in these names."""
+        names = _names_in(folder)
+        return bool(names) and all(name.startswith("anon_") for name in names)
+
+    def _named(self, folder: Path, part: str, suffix: str, before: int) -> "_Said | None":
+        """What a part of a path says; no less than all of it says where the name ends."""
+        said = self._said(folder / (part if part.endswith(suffix) else f"{part}{suffix}"))
+        inside = len(str(folder / "x")) - 1
+        is_here = inside <= said.start <= said.end <= min(before, inside + len(part))
+        return said if is_here else None
+
+
+class FromMoodle(SafeCollector):
+    """For what Moodle gives: `Anne Adamins_123_assignsubmission_file_/numbers.ipynb`.
+
+    Where names are hidden everybody is called `Participant`, in the site's language; the number,
+    which is of one assignment, is a part of the name then.
+    """
+
+    named_regexp = Unicode(MOODLE).tag(config=True)
+
+    def _who(self, match: "re.Match[str]") -> tuple[str, str]:
+        name, place = super()._who(match)
+        hidden = HIDDEN.fullmatch(name) or self._of_folder(
+            match.string[: match.start("student_id")]
+        )
+        return (f"{name}_{place}", "") if hidden and place else (name, place)
+
+    def _learnt(self, folder: str) -> bool:
+        """Whether all of three or more have one name."""
+        found = {match.groups() for name in _names_in(folder) if (match := MOODLES.match(name))}
+        return len(found) > 2 and len({name for name, _ in found}) == 1
+
+
+class FromBlackboard(SafeCollector):
+    """For what Blackboard gives: `ps1_anne_attempt_2026-01-01-12-00-00_numbers.ipynb`.
+
+    A column's name may hold an underscore, a user's too. Of one download all have the same column:
+    that by which most users are known, by roster or gradebook, or else the longest.
+    """
+
+    named_regexp = Unicode(BLACKBOARD).tag(config=True)
+    doubt = "where does the user's name begin? Put everybody into roster.csv, in the column student"
+
+    def _who(self, match: "re.Match[str]") -> tuple[str, str]:
+        name, place = super()._who(match)
+        if self.named_regexp != BLACKBOARD:
+            return name, place
+        column = self._of_folder(match.string[: match.start("place")])
+        if column is None:
+            return ("", "") if "_" in place else (name, place)
+        both = f"{place}_{name}"
+        if column and both.startswith(f"{column}_"):
+            return both[len(column) + 1 :], column
+        return name, place  # nothing is there to compare with
+
+    def _learnt(self, folder: str) -> str | None:
+        """The column's name; empty if no file is there to say it, None if nobody knows."""
+        found = {match[1] for name in _names_in(folder) if (match := BLACKBOARDS.match(name))}
+        if not found:
+            return ""
+        shared = min(found)[: _begin_alike(found)]
+        shortest = min(map(len, found))
+        columns = [shared[: cut.start()] for cut in re.finditer("_", shared)]
+        columns = [column for column in columns if column and len(column) + 1 < shortest]
+        known = [sum(name[len(one) + 1 :] in self._students for name in found) for one in columns]
+        best = [one for one, count in zip(columns, known, strict=True) if count == max(known)]
+        if best and (len(found) > 1 or len(best) == 1):
+            return best[-1]
+        name = self._course.assignment_id if self._course else ""
+        best = [one for one in columns if name and one.endswith(name)]
+        return best[-1] if best else None
 
 
 @dataclass
@@ -544,7 +1014,65 @@ class _Said(NamedTuple):
     start: int = -1  # of the student's name
     end: int = -1
     student: str = ""  # empty if it names none
+    place: str = ""
     time: str | None = None
+    number: int = -1  # the higher the later
+    at: Path | None = None  # the folder whose name says it
+
+
+@dataclass
+class _Reading:
+    """What a file is collected as."""
+
+    file: Path
+    found: dict
+    student: str
+    owner: _Said
+    download: str  # the outermost folder
+    shorter: str = ""  # its name without a system's number
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same for what goes to one place, but for a system's number."""
+        return self.student, _stem_of(self.shorter).casefold()
+
+    @property
+    def hand_in(self) -> tuple[str, str | None]:
+        """The same for what was handed in together."""
+        return self.download, self.owner.time
+
+    @property
+    def number(self) -> int:
+        """The higher the later."""
+        return self.owner.number
+
+
+def _newest(readings: Iterable[_Reading]) -> dict[tuple[str, str], _Reading]:
+    """Of those that go to one place, the one that was handed in last."""
+    newest: dict[tuple[str, str], _Reading] = {}
+    for reading in readings:
+        if reading.key not in newest or newest[reading.key].number < reading.number:
+            newest[reading.key] = reading
+    return newest
+
+
+def _names_in(folder: str) -> list[str]:
+    """What lies in a folder; none if there is none."""
+    with suppress(OSError):
+        return [path.name for path in Path(folder).iterdir()]
+    return []
+
+
+def _stem_of(name: str) -> str:
+    """A file's name without its ending, which may be a longer one of a notebook."""
+    return NOTEBOOK.sub("", name) if NOTEBOOK.search(name) else os.path.splitext(name)[0]  # noqa: PTH122
+
+
+def _ending_in(notebook: str, ending: str) -> str:
+    """A notebook's name with its true ending, if it is another one than it was read with."""
+    if not NOTEBOOK.fullmatch(ending) or ending == ".ipynb":
+        return notebook
+    return f"{notebook.removesuffix('.ipynb')}{ending}"
 
 
 def _destination(notebook: str, file: str) -> PurePosixPath:
@@ -562,16 +1090,38 @@ def _stays_inside(student: str, notebook: str) -> bool:
     return not odd and "/" not in student and not any(name.endswith(".ipynb") for name in folders)
 
 
-def _time(text: str | None) -> str:
-    """A time as nbgrader reads it rightly; empty if it is none.
-
-    What Blackboard writes, it takes for a day and an offset.
-    """
-    if text and (found := BLACKBOARD.fullmatch(text)):
+def _time(text: str | None, zone: str = "UTC") -> str:
+    """A time in UTC, as nbgrader reads it rightly; empty if it is none, or of an unknown zone."""
+    if not text:
+        return ""
+    if found := DASHED.fullmatch(text):
         text = f"{found['day']} {found['time'].replace('-', ':')}"
-    with suppress(ValueError, OverflowError, TypeError):
-        return text if text and parse_utc(text) is not None else ""
+    with suppress(ValueError, OverflowError, TypeError, OSError, ZoneInfoNotFoundError):
+        there = ZoneInfo(zone)
+        rest, _, last = text.rpartition(" ")
+        if "/" in last and ":" in rest:
+            text, there = rest, ZoneInfo(last)
+        times = {_read(text, there, day) for day in (datetime(2000, 1, 1), datetime(2001, 2, 2))}
+        if len(times) == 1:  # else it says no day of its own
+            return f"{times.pop().astimezone(UTC).replace(tzinfo=None)} UTC"
     return ""
+
+
+def _read(text: str, there: ZoneInfo, default: datetime) -> datetime:
+    """A time with its zone; ValueError if it names one that is not `there` and not the world's."""
+    named: list[str] = []
+
+    def zone(name: str | None, offset: int | None) -> tzinfo:
+        if name and not offset and name.upper() not in ZONES:
+            named.append(name)
+        if offset is not None:
+            return timezone(timedelta(seconds=offset))
+        return UTC if name and not named else there
+
+    when: datetime = parse(text, default=default, tzinfos=zone)
+    if named and when.replace(tzinfo=there).tzname() not in named:
+        raise ValueError(f"no zone is called {named[0]} everywhere")
+    return when.replace(tzinfo=there) if named else when
 
 
 def _stem(path: Path) -> Path:

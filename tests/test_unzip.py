@@ -16,9 +16,13 @@ from typing import Any
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.apps.zipcollectapp import ZipCollectApp
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import parse_utc
+from traitlets import TraitError
+from traitlets.config import Configurable
 
-from autograder import unzip
+from autograder import exports, unzip
 from autograder.course import Course, CourseError
 from autograder.unzip import SafeCollector, safe_unzip
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
@@ -49,7 +53,7 @@ def test_a_zip_is_unpacked(tmp_path: Path):
         safe_unzip(archive, tmp_path / "out")
 
 
-def test_names_that_lead_out_and_links_stay_in_the_zip(tmp_path: Path):
+def test_of_names_that_lead_out_the_last_parts_count_and_links_stay_in_the_zip(tmp_path: Path):
     names = ["../up", "/root", "a/../../b", "C:/x", "..\\win", "ok.txt", "n/" * 30 + "x"]
     archive = zipped(tmp_path / "a.zip", **dict.fromkeys(names, b"x"))
     with zipfile.ZipFile(archive, "a") as file:
@@ -57,9 +61,24 @@ def test_names_that_lead_out_and_links_stay_in_the_zip(tmp_path: Path):
         link.external_attr = (stat.S_IFLNK | 0o777) << 16
         file.writestr(link, "/etc/passwd")
     left = safe_unzip(archive, tmp_path / "out").left
-    assert len(left) == 7 and "link" in left
-    assert [path.name for path in (tmp_path / "out").rglob("*")] == ["ok.txt"]
-    assert not (tmp_path / "up").exists()
+    assert len(left) == 2 and "link" in left
+    found = {path.name for path in (tmp_path / "out").iterdir()}
+    assert found == {"up", "root", "b", "x", "win", "ok.txt"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a.zip", "out"}
+
+
+def test_whole_paths_keep_the_folders_that_they_do_not_share(tmp_path: Path):
+    home = "C:/Users/fay/uni/"
+    names = [f"{home}ps1/ps1.ipynb", f"{home}data/x.csv", f"{home}data/../../x.csv", "own/y.csv"]
+    archive = zipped(tmp_path / "a.zip", **dict.fromkeys(names, b"x"))
+    assert safe_unzip(archive, tmp_path / "out").left == []
+    found = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
+    assert found >= {"own/y.csv"} and len(found) == 4
+    del names[2]
+    archive = zipped(tmp_path / "b.zip", **dict.fromkeys(names, b"x"))
+    assert safe_unzip(archive, tmp_path / "b").left == []
+    found = {str(path.relative_to(tmp_path / "b")) for path in (tmp_path / "b").rglob("*.*")}
+    assert found == {"ps1/ps1.ipynb", "data/x.csv", "own/y.csv"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such names")
@@ -98,7 +117,7 @@ def test_no_name_beside_an_archive_is_in_its_way(tmp_path: Path):
 
 
 def test_a_zip_bomb_is_refused_and_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    archive = zipped(tmp_path / "a.zip", zeros=bytes(30_000_000))
+    archive = zipped(tmp_path / "a.zip", zeros=bytes(60_000_000))
     with pytest.raises(CourseError, match="would unfold to more than"):
         safe_unzip(archive, tmp_path / "out")
     many = zipped(tmp_path / "many.zip", **{str(number): b"" for number in range(1001)})
@@ -115,13 +134,14 @@ def test_a_zip_bomb_is_refused_and_nothing_stays(tmp_path: Path, monkeypatch: py
 def test_folders_count_as_files_do(tmp_path: Path):
     deep = {f"{number:x}/{'a/' * 15}b": b"" for number in range(70)}
     with pytest.raises(CourseError, match="would unfold to more than 1 MB"):
-        safe_unzip(zipped(tmp_path / "a.zip", **deep), tmp_path / "out")
+        bounds = unzip.Bounds(9999, 1_000_000)
+        safe_unzip(zipped(tmp_path / "a.zip", **deep), tmp_path / "out", bounds)
     with pytest.raises(CourseError, match="more than 1000 files"):
-        safe_unzip(zipped(tmp_path / "b.zip", x=os.urandom(60_000), **deep), tmp_path / "out")
+        safe_unzip(zipped(tmp_path / "b.zip", **deep), tmp_path / "out")
     unpacked = safe_unzip(
         zipped(tmp_path / "c.zip", **{"a/b/c": b"12", "a/d": b"3"}), tmp_path / "c"
     )
-    assert unpacked == ([], 4, 2 * unzip.FOLDER + 3)
+    assert unpacked == ([], 4, 2 * unzip.FOLDER + 3, {})
 
 
 def test_each_archive_in_an_archive_is_looked_at_once(
@@ -139,23 +159,75 @@ def test_each_archive_in_an_archive_is_looked_at_once(
     assert [path.name for path in asked] == ["archive", "lms", "y.unpacked"]
 
 
-def test_archives_in_an_archive_are_bounded_and_a_large_one_takes_no_small_ones_room(
+def extracted(folder: Path, collector: SafeCollector, tmp_path: Path) -> set[str]:
+    """Names of what comes out of a download with such a collector."""
+    out = tmp_path / "extracted"
+    collector._root, collector._given = out, folder
+    extractor = unzip.SafeExtractor()
+    extractor.parent = Configurable()
+    extractor.parent.collector_plugin_inst = collector  # pyright: ignore[reportAttributeAccessIssue]
+    extractor.extract(str(folder), str(out))
+    return {path.name for path in out.rglob("*")}
+
+
+def test_archives_in_an_archive_are_bounded_for_each_student(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     folder = tmp_path / "archive"
     folder.mkdir()
-    large = archive_of(x=os.urandom(700_000))
-    small = archive_of(**{"ps1.ipynb": b"{}"})
-    zipped(folder / "lms.zip", **{"a.zip": large, "b.zip": large, "zoe.zip": small})
-    monkeypatch.setattr(unzip, "MAX_UNPACKED", 2_200_000)
-    monkeypatch.setattr(unzip, "MAX_RATIO", 1)
-    unzip.SafeExtractor().extract(str(folder), str(tmp_path / "out"))
-    found = {path.parent.name for path in (tmp_path / "out").rglob("*") if path.suffix != ".zip"}
-    assert "zoe.unpacked" in found and "b.unpacked" not in found
-    monkeypatch.setattr(unzip, "MAX_INNER", 2)
-    unzip.SafeExtractor().extract(str(folder), str(tmp_path / "again"))
-    words = "b.zip was left out: more than 2 archives in one"
-    assert any(words in message for message in caplog.messages)
+    large, small = archive_of(x=os.urandom(700_000)), archive_of(**{"ps1.ipynb": b"{}"})
+    given = {f"eve_1_{n}_w{n}.zip": large for n in range(3)}
+    given |= {f"bo_2_{n}_b{n}.zip": small for n in range(4)} | {"zoe_3_9_z.zip": large}
+    zipped(folder / "lms.zip", **given)
+    monkeypatch.setattr(unzip, "MAX_UNPACKED", 3_000_000)
+    monkeypatch.setattr(unzip, "MAX_INNER", 3)
+    names = extracted(folder, unzip.FromCanvas(), tmp_path)
+    unpacked = sorted(name[:3] for name in names if name.endswith(".unpacked"))
+    assert unpacked == ["bo_", "bo_", "bo_", "eve", "zoe"]
+    assert any("eve_1_1_w1.zip would unfold to more than" in said for said in caplog.messages)
+    assert "it was refused. All of one student's may take 5000 files and 3 MB." in caplog.text
+    assert any("b3.zip was left out: one student handed in" in said for said in caplog.messages)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_is_too_much_of_one_student_is_left_out_alone(
+    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    zeros = {f"eve_9_{number}_{number}.csv": bytes(2_000_000) for number in range(count)}
+    honest = {f"s{number}_{number}_1_ps1.ipynb": b"{}" for number in range(5)}
+    printed = {"zoe_7_7_ps1.ipynb": b"step\n" * 500_000, "eve_9_99_ps1.ipynb": b"{}"}
+    zipped(folder / "class.zip", **zeros, **honest, **printed)
+    monkeypatch.setattr(unzip, "MAX_UNPACKED", 3_000_000)
+    names = extracted(folder, unzip.FromCanvas(), tmp_path)
+    assert names >= {*honest, *printed} and len([*zeros.keys() & names]) == 1
+    left = [said for said in caplog.messages if "left out" in said]
+    assert len(left) == count - 1 and all("more than 3 MB" in said for said in left)
+
+
+def test_a_students_own_zip_may_hold_what_packs_well(tmp_path: Path):
+    archive = zipped(tmp_path / "w.zip", **{"ps1.ipynb": b"step: loss 0.693147\n" * 400_000})
+    assert archive.stat().st_size * unzip.MAX_RATIO < 8_000_000
+    assert safe_unzip(archive, tmp_path / "out").left == []
+
+
+def test_all_that_was_downloaded_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    zeros = {f"s{number}_{number}_1_ps1.ipynb": bytes(1_000_000) for number in range(9)}
+    zipped(folder / "class.zip", **zeros)
+    monkeypatch.setattr(unzip, "MAX_OF_ALL", 3_500_000)
+    names = extracted(folder, unzip.FromCanvas(), tmp_path)
+    assert len(names & zeros.keys()) == 3
+
+
+def test_a_folder_called_as_an_archive_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    zipped(folder / "class.zip", **{"Anne_1_assignsubmission_file_/my.zip/ps1.ipynb": b"{}"})
+    assert "ps1.ipynb" in extracted(folder, unzip.FromMoodle(), tmp_path)
+    assert "left out" not in caplog.text
 
 
 def test_a_broken_zip_is_refused(tmp_path: Path):
@@ -191,13 +263,13 @@ def test_a_tar_gives_its_plain_files_alone(tmp_path: Path):
     names = ["ok.txt", "../up", "/root-file", "a/b.txt"]
     files = [(tarfile.TarInfo(name), b"x") for name in names]
     archive = tarred(tmp_path / "a.tar.gz", *files, (link, b""), (hard, b""))
-    assert safe_unzip(archive, tmp_path / "out").left == ["../up", "/root-file", "link", "hard"]
+    assert safe_unzip(archive, tmp_path / "out").left == ["link", "hard"]
     found = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
-    assert found == {"ok.txt", "b.txt"} and len(list(tmp_path.iterdir())) == 2
+    assert found == {"ok.txt", "up", "root-file", "b.txt"} and len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_gzip_that_unfolds_without_end_is_refused(tmp_path: Path):
-    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(bytes(30_000_000)))
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(bytes(60_000_000)))
     with pytest.raises(CourseError, match="would unfold to more than"):
         safe_unzip(tmp_path / "a.tar.gz", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["a.tar.gz"]
@@ -281,7 +353,7 @@ def test_a_member_that_cannot_be_read_is_left_out_alone(tmp_path: Path):
     content[place] ^= 0xFF
     archive.write_bytes(bytes(content))
     left = safe_unzip(archive, tmp_path / "out").left
-    assert len(left) == 3 and left[0].startswith("broken (")
+    assert len(left) == 3 and any(name.startswith("broken (") for name in left)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["dir", "good", "late"]
 
 
@@ -306,7 +378,13 @@ def test_of_doubled_files_the_first_is_collected_unless_times_say_more():
     )
     said = [
         collector.collect(f"{name}.ipynb") is not None
-        for name in ("ada_nb", "ada_nb", "bo_nb_2026-01-01", "bo_nb_2026-01-02", "cy_nb_2026-13-77")
+        for name in (
+            "ada_nb",
+            "ada_nb1",
+            "bo_nb_2026-01-01",
+            "bo_nb_2026-01-02",
+            "cy_nb_2026-13-77",
+        )
     ]
     assert said == [True, False, True, True, True]
     assert "timestamp" not in (collector.collect("dan_nb_no time.ipynb") or {"timestamp": 1})
@@ -395,6 +473,7 @@ BY_FOLDER = r".+/(?P<student_id>[^/]+)/(?P<file_id>[^/]+)\.ipynb"
 SAKAI = r".*/[^/]+\((?P<student_id>\w+)\)/Attachments\(s\)/(?P<file_id>.+)"
 FOLDERS = {
     MOODLE: "{}_1_assignsubmission_file_",
+    unzip.MOODLE: "{}_1_assignsubmission_file_",
     BY_FOLDER: "{}",
     SAKAI: "Name({})/Attachments(s)",
     r".*/(?P<student_id>[a-z]+)/(?P<file_id>work/.*)": "{}/work",
@@ -494,7 +573,7 @@ def test_the_system_and_not_the_student_says_when_it_was(work: str, ending: str)
         found = collector.collect(f"/my_x/{name}")
         assert found and (found["student_id"], found["timestamp"]) == (
             "eve",
-            "2027-01-01 00:00:00",
+            "2027-01-01 00:00:00 UTC",
         ), name
 
 
@@ -550,6 +629,364 @@ def test_fair_names_are_collected_whatever_the_system_calls_files(regexp: str, n
     collector._root = Path("/my_x")
     found = collector.collect(f"/my_x/{name}")
     assert found and found["student_id"] == "ada"
+
+
+CANVAS, BLACKBOARD = unzip.FromCanvas, unzip.FromBlackboard
+OF_BLACKBOARD = "gradebook_2261-CS101.01_ps1_{}_attempt_2026-01-01-12-00-00"
+
+
+@pytest.mark.parametrize(
+    ("collector", "name", "student", "file", "time"),
+    [
+        (CANVAS, "adaminsanne_123_456_numbers.ipynb", "adaminsanne_123", "numbers", None),
+        (CANVAS, "adaminsanne_LATE_123_456_numbers-2.ipynb", "adaminsanne_123", "numbers", None),
+        (CANVAS, "adaminsanne_123_456_numbers (1).ipynb", "adaminsanne_123", "numbers", None),
+        (CANVAS, "adaminsanne_123_456_my work.ipynb", "adaminsanne_123", "my work", None),
+        (CANVAS, "liwei_78_91_part-2.ipynb", "liwei_78", "part-2", None),
+        (CANVAS, "müllerjörg_LATE_5_6_x_7_8_numbers.ipynb", "müllerjörg_5", "x_7_8_numbers", None),
+        (
+            unzip.FromMoodle,
+            "Anne Adamins_123_assignsubmission_file_/numbers.ipynb",
+            "Anne Adamins",
+            "numbers",
+            None,
+        ),
+        (
+            unzip.FromMoodle,
+            "Jörg O'Müller-Lüdenscheidt_7_assignsubmission_file/work/numbers.ipynb",
+            "Jörg O'Müller-Lüdenscheidt",
+            "work/numbers",
+            None,
+        ),
+        (
+            unzip.FromMoodle,
+            "Anne Adamins_123_assignsubmission_file_numbers.ipynb",
+            "Anne Adamins",
+            "numbers",
+            None,
+        ),
+        (unzip.FromMoodle, "Anne Adamins_123_assignsubmission_onlinetext_/x.ipynb", "", "", None),
+        (
+            BLACKBOARD,
+            f"{OF_BLACKBOARD.format('anne')}_numbers.ipynb",
+            "anne",
+            "numbers",
+            "2026-01-01 12:00:00",
+        ),
+        (
+            BLACKBOARD,
+            "Home work 1_a.adamins@x.edu_attempt_2026-1-1-9-05-00_numbers.ipynb",
+            "a.adamins@x.edu",
+            "numbers",
+            "2026-01-01 09:05:00",
+        ),
+        (
+            BLACKBOARD,
+            "ps1_eve_attempt_2026-01-02-12-00-00_ps1_bo_attempt_2025-01-01-12-00-00_numbers.ipynb",
+            "eve",
+            "ps1_bo_attempt_2025-01-01-12-00-00_numbers",
+            "2026-01-02 12:00:00",
+        ),
+        (BLACKBOARD, f"{OF_BLACKBOARD.format('anne')}.txt", "", "", None),
+    ],
+)
+def test_what_systems_call_files_is_known(
+    collector: type[SafeCollector], name: str, student: str, file: str, time: str | None
+):
+    made = collector(valid_ext=[".ipynb", ".txt"])
+    made._root = Path("/my_x")
+    vars(made)["_released"] = {"numbers", "part-2"}
+    found = made.collect(f"/my_x/{name}") or {"student_id": "", "file_id": ""}
+    assert (found["student_id"], found["file_id"].removesuffix(".ipynb")) == (student, file)
+    assert str(parse_utc(found["timestamp"]) if "timestamp" in found else None) == str(time)
+
+
+@pytest.mark.parametrize(
+    ("collector", "theirs", "mine"),
+    [
+        (unzip.FromCanvas, "zoe_1_2_{}", "eve_LATE_3_4_{}"),
+        (
+            unzip.FromMoodle,
+            "Zoe Z_1_assignsubmission_file_/{}",
+            "Eve E_3_assignsubmission_file_/{}",
+        ),
+        (
+            unzip.FromBlackboard,
+            "ps1_zoe_attempt_2026-01-02-00-00-00_{}",
+            "ps1_eve_attempt_2026-01-03-00-00-00_{}",
+        ),
+    ],
+)
+@pytest.mark.parametrize("whole_class", [True, False])
+def test_in_no_systems_archive_anybody_hands_in_for_somebody_else(
+    tmp_path: Path,
+    collector: type[SafeCollector],
+    theirs: str,
+    mine: str,
+    whole_class: bool,
+):
+    forged = theirs.format("numbers.ipynb")
+    files = {theirs.format("numbers.ipynb"): b"true", mine.format("numbers.ipynb"): b"mine"}
+    files[mine.format("w.zip")] = archive_of(**{forged: b"forged", f"w/{forged}": b"forged"})
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    if whole_class:
+        zipped(folder / "class.zip", **files)
+    else:
+        for name, content in files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(content)
+    regexp = collector().named_regexp
+    assert sorted(collected(folder, regexp, tmp_path).values()) == ["mine", "true"]
+
+
+@pytest.mark.parametrize(
+    ("collector", "names"),
+    [
+        (unzip.FromCanvas, ["liwei_1_7_a.ipynb", "liwei_LATE_2_8_a.ipynb"]),
+        (unzip.FromMoodle, [f"Li Wei_{n}_assignsubmission_file_/a.ipynb" for n in "12"]),
+        (unzip.FromMoodle, [f"Li Wei_{n}_assignsubmission_file_/{n}.ipynb" for n in "12"]),
+        (
+            unzip.FromBlackboard,
+            [f"ps1_{n}_wei_attempt_2026-01-01-12-00-00_a.ipynb" for n in ("li", "su")],
+        ),
+    ],
+)
+def test_two_people_of_one_name_never_become_one(
+    collector: type[SafeCollector], names: list[str], caplog: pytest.LogCaptureFixture
+):
+    made = collector()
+    made._root = Path("/x")
+    found = [made.collect(f"/x/{name}") for name in names]
+    students = [one["student_id"] for one in found if one]
+    assert len(set(students)) == len(students)
+    assert len(students) == 2 or "two people are called" in caplog.text
+
+
+def collected_as(
+    collector: SafeCollector, out: Path, *names: str, released: tuple[str, ...] = ("ps1",)
+) -> dict[str, list[str]]:
+    """Student -> what is collected as his, of files of these names that were unpacked."""
+    for name in names:
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text(name)
+    collector._root = out
+    vars(collector)["_released"] = set(released)
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        if said := collector.collect(str(out / name)):
+            found.setdefault(said["student_id"], []).append(said["file_id"])
+    return found
+
+
+@pytest.mark.parametrize(
+    "called", ["Participant", "Group A-Participant", "Teilnehmerin", "Osaleja"]
+)
+def test_where_moodle_hides_names_each_is_one_of_his_own(tmp_path: Path, called: str):
+    names = [f"{called}_{number}_assignsubmission_file_/ps1.ipynb" for number in (27, 28, 29)]
+    found = collected_as(unzip.FromMoodle(), tmp_path, *names)
+    assert found == {f"{called}_{number}": ["ps1.ipynb"] for number in (27, 28, 29)}
+
+
+@pytest.mark.parametrize(
+    "hidden", [("aB3xz", "Qr7tP"), ("55555", "1a2b3"), ("LATE_aB3xz", "x1y2z")]
+)
+def test_where_canvas_hides_names_each_is_one_of_his_own(tmp_path: Path, hidden: tuple[str, str]):
+    names = [f"anon_{one}_80{number}_2_ps1.ipynb" for number, one in enumerate(hidden)]
+    found = collected_as(unzip.FromCanvas(), tmp_path, *names)
+    assert set(found) == {f"anon_{one.removeprefix('LATE_')}" for one in hidden}
+
+
+@pytest.mark.parametrize(
+    ("collector", "one", "other", "who"),
+    [
+        (unzip.FromMoodle, "Ann_1_assignsubmission_file_/{}", "Bo_2_assignsubmission_file_/{}", 0),
+        (unzip.FromCanvas, "ann_1_7_{}", "bo_2_9_{}", 1),
+        (
+            unzip.FromBlackboard,
+            "x_ann_attempt_2026-01-01-12-00-00_{}",
+            "x_bo_attempt_2026-01-01-12-00-00_{}",
+            2,
+        ),
+    ],
+)
+def test_a_copy_keeps_its_number_where_the_plain_name_is_there_too(
+    tmp_path: Path, collector: type[SafeCollector], one: str, other: str, who: int
+):
+    ann, bo = [("Ann", "Bo"), ("ann_1", "bo_2"), ("ann", "bo")][who]
+    names = [one.format("ps1.ipynb"), one.format("ps1 (1).ipynb"), other.format("ps1 (1).ipynb")]
+    found = {
+        who: sorted(files) for who, files in collected_as(collector(), tmp_path, *names).items()
+    }
+    assert found == {ann: ["ps1 (1).ipynb", "ps1.ipynb"], bo: ["ps1.ipynb"]}
+
+
+def test_of_two_canvas_downloads_the_later_file_counts(tmp_path: Path):
+    names = ["a/ada_1_10_ps1.ipynb", "b/ada_1_12_ps1-1.ipynb", "a/bo_2_11_ps1.ipynb"]
+    names += ["b/bo_2_11_ps1.ipynb", "a/cy_3_30_ps1.ipynb", "b/cy_3_9_ps1.ipynb"]
+    made = unzip.FromCanvas()
+    found = collected_as(made, tmp_path, *names)
+    assert found == {who: ["ps1.ipynb"] for who in ("ada_1", "bo_2", "cy_3")}
+    taken = [name for name in names if made.collect(str(tmp_path / name))]
+    assert taken == [names[1], names[2], names[4]]
+
+
+LISTED = exports.Person("bob", lms_id="12")
+
+
+@pytest.mark.parametrize(
+    ("name", "roster", "student", "file"),
+    [
+        ("bob_12_555_777_ps1.ipynb", {}, "bob_12_555", "ps1.ipynb"),
+        ("bob_12_555_777_ps1-2.ipynb", {}, "bob_12_555", "ps1.ipynb"),
+        ("bob_12_LATE_555_777_ps1.ipynb", {}, "bob_12_555", "ps1.ipynb"),
+        ("bob_12_555_777_w.ipynb", {}, "", ""),
+        ("bob_12_555_777_w.ipynb", {"bob": LISTED}, "bob_12", "777_w.ipynb"),
+        ("bob_12_555_777_ps1.ipynb", {"bob": LISTED}, "bob_12", "777_ps1.ipynb"),
+        ("bob_12_555_02_ps2.ipynb", {}, "bob_12", "02_ps2.ipynb"),
+        ("bob_12_555_777_w.unpacked/ps1.ipynb", {}, "", ""),
+        ("bob_12_555_777_ps1.unpacked/x.ipynb", {}, "bob_12_555", "x.ipynb"),
+        ("max_power_13_802_ps1.ipynb", {}, "max_power_13", "ps1.ipynb"),
+        ("anon_smith_12_801_ps1.ipynb", {}, "anon_smith_12", "ps1.ipynb"),
+    ],
+)
+def test_a_canvas_name_that_ends_in_a_number_is_nobody_elses(
+    tmp_path: Path,
+    name: str,
+    roster: dict[str, exports.Person],
+    student: str,
+    file: str,
+    caplog: pytest.LogCaptureFixture,
+):
+    made = unzip.FromCanvas()
+    vars(made)["_roster"] = roster
+    found = collected_as(made, tmp_path, name, "eve_1_2_x.ipynb", released=("ps1", "02_ps2"))
+    assert found.pop("eve_1") == ["x.ipynb"]
+    assert found == ({student: [file]} if student else {})
+    assert bool(student) != ("which number is the student's?" in caplog.text)
+
+
+def test_the_archive_of_one_whose_name_ends_in_a_number_is_his_share():
+    made = unzip.FromCanvas()
+    vars(made)["_released"] = {"ps1"}
+    names = ["bob_12_801_w.zip", "bob_12_555_777_ps1.zip", "bob_12_555_777_w.zip", "class.zip"]
+    said = [made.whose(Path("/x") / name, is_archive=True) for name in names]
+    assert said == ["bob_12/", "bob_12_555/", "", ""]
+
+
+AT = "attempt_2026-01-01-12-00-00"
+
+
+@pytest.mark.parametrize(
+    ("whole", "known", "students"),
+    [
+        (["ps1_a_eve", "ps1_eve"], (), ["a_eve", "eve"]),
+        (["hw_1_a_eve", "hw_1_bo"], (), ["a_eve", "bo"]),
+        (["ps1_a_eve", "ps1_a_bo"], ("a_eve", "a_bo"), ["a_eve", "a_bo"]),
+        (["ps1_a_eve", "ps1_a_bo"], ("eve",), ["eve", "bo"]),
+        (["ps1_eve"], (), ["eve"]),
+        (["ps1_a_eve"], ("a_eve",), ["a_eve"]),
+        (["ps1_a_eve"], (), []),
+        (["eve", "bo"], (), []),
+        (["ps1_a_eve", "hw2_bo"], (), ["bo"]),
+    ],
+)
+def test_of_blackboards_names_the_column_is_what_all_have(
+    tmp_path: Path, whole: list[str], known: tuple[str, ...], students: list[str]
+):
+    made = unzip.FromBlackboard()
+    vars(made)["_students"] = set(known)
+    found = collected_as(made, tmp_path, *(f"{one}_{AT}_ps1.ipynb" for one in whole))
+    assert sorted(found) == sorted(students)
+
+
+@pytest.mark.parametrize(
+    "name", ["PS1.IPYNB", "ps1.ipynb.txt", "ps1.ipynb.json", "ps1 (1).ipynb.txt"]
+)
+def test_notebooks_with_the_endings_of_phones_are_collected(tmp_path: Path, name: str):
+    found = collected_as(unzip.FromMoodle(), tmp_path, f"A_1_assignsubmission_file_/{name}")
+    assert found == {"A": [name.replace(" (1)", "")]}
+    assert unzip._destination(found["A"][0], name) == Path(name.replace(" (1)", ""))
+
+
+def test_signs_that_no_folder_should_have_are_left_out_of_a_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    names = [".net guy_1", 'Ann "A" B_2', "Ann A B_3", ".._4", "O'Neil_5"]
+    names = [f"{name}_assignsubmission_file_/ps1.ipynb" for name in names]
+    found = collected_as(unzip.FromMoodle(), tmp_path, *names)
+    assert set(found) == {"net guy", "Ann A B", "O'Neil"} and found["Ann A B"] == ["ps1.ipynb"]
+    assert "two people are called 'Ann A B'" in caplog.text
+
+
+def test_the_roster_and_the_gradebook_say_who_is_known(tmp_path: Path):
+    course = collecting_course(tmp_path / "course")
+    (course.root / "roster.csv").write_text("student,lms_id\nann,7\n")
+    (course.root / "submitted" / "cy_d").mkdir(parents=True)
+    with Gradebook(f"sqlite:///{course.root / 'gradebook.db'}") as book:
+        book.add_student("a_eve")
+    app = ZipCollectApp()
+    app.coursedir = CourseDirectory(root=str(course.root), assignment_id=NAME)
+    app.coursedir.db_url = f"sqlite:///{course.root / 'gradebook.db'}"
+    made = unzip.FromCanvas(parent=app)
+    assert made._students == {"ann", "a_eve", "cy_d"} and made._numbers == {"7"}
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "meant"),
+    [
+        ("Europe/Berlin", "2026-07-01-12-00-00", "2026-07-01 10:00:00"),
+        ("Europe/Berlin", "2026-01-01-12-00-00", "2026-01-01 11:00:00"),
+        ("America/New_York", "2026-01-01-20-00-00", "2026-01-02 01:00:00"),
+        ("UTC", "2026-01-01-12-00-00", "2026-01-01 12:00:00"),
+        ("Europe/Berlin", "2026-07-01 12:00:00 UTC", "2026-07-01 12:00:00"),
+        ("Europe/Berlin", "2026-07-01T12:00:00+0200", "2026-07-01 10:00:00"),
+        ("Europe/Berlin", "2026-07-01T12:00:00Z", "2026-07-01 12:00:00"),
+        ("Europe/Berlin", "2026-07-01 12:00 PM", "2026-07-01 10:00:00"),
+        ("UTC", "2026-03-01 12:30:00 +0100", "2026-03-01 11:30:00"),
+        ("Asia/Tokyo", "2026-03-01 12:30:00 -03:30", "2026-03-01 16:00:00"),
+        ("Europe/Berlin", "2026-03-01 12:30:00 America/New_York", "2026-03-01 17:30:00"),
+        ("Europe/Berlin", "2026-07-01 12:00 CEST", "2026-07-01 10:00:00"),
+        ("America/Los_Angeles", "2026-03-01 12:30 PST", "2026-03-01 20:30:00"),
+        ("Europe/Berlin", "2026-03-01 12:30:00 GMT", "2026-03-01 12:30:00"),
+        ("Europe/Berlin", "30-01-2026", "2026-01-29 23:00:00"),
+    ],
+)
+def test_a_time_in_a_name_is_of_the_systems_time_zone(zone: str, text: str, meant: str):
+    assert unzip._time(text, zone) == f"{meant} UTC"
+    assert str(parse_utc(unzip._time(text, zone))) == meant
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-03-01 12:30 PST",
+        "2026-03-01 12:30:00 BST",
+        "2026-03-01 12:30 IST",
+        "2026-03-01 12:30 CEST",
+        "2026-03-01 12:30 Mars/Base",
+        "12:30",
+    ],
+)
+def test_a_time_of_an_unknown_zone_or_day_is_none_and_said(
+    text: str, caplog: pytest.LogCaptureFixture
+):
+    assert unzip._time(text, "Europe/Berlin") == ""
+    made = SafeCollector(
+        named_regexp=r".*/(?P<student_id>\w+?)_(?P<timestamp>[^_]*)_(?P<file_id>.+)"
+    )
+    found = made.collect(f"/x/ada_{text.replace('/', '-')}_ps1.ipynb")
+    assert found and "timestamp" not in found and "not known whether it is late" in caplog.text
+
+
+def test_a_time_zone_that_is_none_is_named():
+    with pytest.raises(TraitError, match="no time zone 'Berlin'"):
+        SafeCollector(time_zone="Berlin")
+
+
+def test_without_a_regular_expression_it_says_which_there_are(caplog: pytest.LogCaptureFixture):
+    SafeCollector()
+    assert "--collector=autograder.unzip.FromCanvas" in caplog.text
 
 
 def test_an_archive_that_fails_in_any_way_is_left_out_alone(
@@ -712,10 +1149,11 @@ def test_zip_collect_collects_everybody_whatever_somebody_uploads(tmp_path: Path
     assert not found & {"gil", "kim", "leo", "mia"}
     hal = course.root / "submitted" / "hal" / NAME / "numbers.ipynb"
     assert hal.read_text() in ("first", "third")
-    assert not list(tmp_path.rglob("zip-escaped*")) and not Path("/zip-absolute.ipynb").exists()
+    inside = course.root / "downloaded" / NAME / "extracted" / "out" / "zip-escaped.ipynb"
+    assert list(tmp_path.rglob("zip-escaped*")) == [inside]
+    assert not Path("/zip-absolute.ipynb").exists()
     for words in (
-        "bomb.zip would unfold",
-        "left out ../../zip-escaped.ipynb",
+        "would unfold to more than 200 MB",
         "none.zip is no arch",
         "it names 'mia', but comes from 'eve'",
         "it names 'leo', but its archive's name says no student",
