@@ -10,7 +10,7 @@ import builtins
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -19,13 +19,32 @@ from typing import Any, Literal
 
 from autograder.course import CourseError, read_config
 from autograder.rules import Rules, read_rules
-from autograder.syntax import awaits, facts, parse, top_level_names
+from autograder.syntax import (
+    IMPORTS,
+    awaits,
+    facts,
+    only_tries_imports,
+    parse,
+    top_level_names,
+)
 
 Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]
 IN_EVERY_MODULE = frozenset({*dir(builtins), "__name__", "__file__", "__doc__", "__builtins__"})
-IMPORTS = (ast.Import, ast.ImportFrom)
 NOT_FILES = ("rules.toml", "nbgrader_config.py")
 IGNORED = (".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback")  # unless a course says else
+
+
+def _is_locked(marks: Mapping[str, Any]) -> bool:
+    return not marks.get("solution") and bool(marks.get("grade") or marks.get("locked"))
+
+
+def checksum_of(source: str, cell_type: str, marks: Mapping[str, Any]) -> str:
+    """What nbgrader computes over a cell and its marks; may raise TypeError or ValueError."""
+    grade, solution = bool(marks.get("grade")), bool(marks.get("solution"))
+    parts = [source, cell_type, str(grade), str(solution), str(_is_locked(marks))]
+    parts += [str(marks["grade_id"]), *([str(float(marks["points"]))] if grade else [])]
+    text = "".join(parts).encode("utf-8", "replace")
+    return hashlib.md5(text, usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -50,10 +69,7 @@ class Cell:
     @property
     def locked(self) -> bool:
         """Whether nbgrader gives this cell back as it was handed out."""
-        marks = self.metadata.get("nbgrader", {})
-        if marks.get("solution"):
-            return False
-        return bool(marks.get("grade") or marks.get("locked"))
+        return _is_locked(self.metadata.get("nbgrader", {}))
 
     @property
     def hidden_from(self) -> int:
@@ -198,20 +214,9 @@ def _importing(tree: ast.Module) -> tuple[str, str]:
         is_star = isinstance(node, IMPORTS) and any(alias.name == "*" for alias in node.names)
         if is_star or isinstance(node, IMPORTS):
             (stars if is_star else plain).append(node)
-        elif isinstance(node, ast.Try) and _only_tries_imports(node):
+        elif isinstance(node, ast.Try) and only_tries_imports(node):
             plain.append(node)
     return ast.unparse(ast.Module(plain, [])), ast.unparse(ast.Module(stars, []))
-
-
-def _only_tries_imports(node: ast.Try) -> bool:
-    """Whether a `try` does nothing but import, and set names to constants."""
-    blocks = [node.body, node.orelse, node.finalbody, *(one.body for one in node.handlers)]
-    inside = [one for block in blocks for one in block]
-    return any(isinstance(one, IMPORTS) for one in inside) and all(
-        isinstance(one, (*IMPORTS, ast.Pass))
-        or (isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant))
-        for one in inside
-    )
 
 
 def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
@@ -446,7 +451,10 @@ def _points(where: str, marks: dict) -> float:
     number = float(points) if isinstance(points, int | float) else math.nan
     if math.isfinite(number) and number >= 0:
         return number
-    raise CourseError(f"{where}: points are {points!r}; set a number, 0 or more, in Jupyter.")
+    cure = "set a number, 0 or more, in Jupyter"
+    if isinstance(points, str):  # as an old nbgrader wrote them
+        cure += ", or run nbgrader update on this notebook"
+    raise CourseError(f"{where}: points are {points!r}; {cure}.")
 
 
 def _versions(
@@ -552,15 +560,23 @@ def _check_python(where: str, source: str) -> None:
         )
 
 
+def _is_unsolved(cell: Cell) -> bool:
+    """Whether an answer's cell defines nothing."""
+    tree = parse(cell.source) if cell.kind == "solution" else None
+    return tree is not None and not top_level_names(tree)
+
+
 def _check_names(
     where: str, cell: Cell, number: int, notebook: Notebook, known: dict[str, int]
 ) -> None:
     """Every name that a test needs is defined by a cell above it."""
     for name in sorted(facts(cell.source).needed - IN_EVERY_MODULE):
         if name not in known:
+            empty = [one.grade_id for one in notebook.cells[:number] if _is_unsolved(one)]
+            missing = f", or write the solution missing in cell {empty[-1]}" if empty else ""
             raise CourseError(
                 f"{where}: the test uses {name}, which no cell of the notebook defines; import or "
-                "define it in the test or in a cell above."
+                f"define it in the test or in a cell above{missing}."
             )
         if known[name] > number:
             below = notebook.cells[known[name]]

@@ -8,6 +8,7 @@ They are made of what the gradebook says (`marks`), where grades by hand and ext
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 HOUR, DAY = 3600, 86400
 
@@ -43,6 +44,25 @@ class Points:
         return Points(self.given + more.given, self.lost + more.lost, seconds)
 
 
+class Given(NamedTuple):
+    """What one cell was given; None is nothing yet."""
+
+    auto: float | None = None
+    manual: float | None = None  # a person's word, which counts before the test's
+    extra: float | None = None  # on top
+    stale: bool = False  # a person's word on an answer that has changed since
+
+    @property
+    def worth(self) -> float:
+        """What it counts."""
+        return ((self.auto if self.manual is None else self.manual) or 0.0) + (self.extra or 0.0)
+
+    @property
+    def by_hand(self) -> tuple[float | None, float]:
+        """What people gave."""
+        return self.manual, self.extra or 0.0
+
+
 @dataclass(frozen=True)
 class Marks:
     """What the gradebook says of one notebook that somebody handed in."""
@@ -52,6 +72,7 @@ class Marks:
     comments: Mapping[str, str] = field(default_factory=dict)  # cell -> what a person wrote
     id: str = ""  # of its row
     extension: float = 0.0  # seconds
+    cells: Mapping[str, "Given"] = field(default_factory=dict)  # all that have points
 
 
 def number(value: float) -> str:

@@ -43,7 +43,11 @@ def command(course: Course, chapters: Sequence[str], jobs: int) -> int:
     folder = course.root / "build" / "in-class"
     shutil.rmtree(folder, ignore_errors=True)
     taught = Class(course, folder)
+    taught.submitted.mkdir(parents=True)
     made = {chapter: _hand_in(course, chapter, taught) for chapter in chapters}
+    for chapter, mistakes in made.items():
+        if not mistakes:
+            print(f"left out: {chapter} has no misconceptions.py")
     grade.grade(taught, chapters, (), jobs)
     found = list(_found(course, made, read_journal(taught)))
     for one in found:
@@ -84,7 +88,7 @@ def _found(
     table = course.root / "book" / "mutants.tsv"
     alike = {
         (row.chapter, row.id): row.named.removeprefix("as ").split(" or ")
-        for row in mutants.load(table)
+        for row in (mutants.load(table) if table.is_file() else ())
     }
     for chapter, mistakes in made.items():
         for student, mistake in mistakes.items():

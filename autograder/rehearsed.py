@@ -1,10 +1,12 @@
 """What is said when a course that was built elsewhere is graded: it is graded as it is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from autograder import warm
 from autograder.asked_here import asked_here
+from autograder.assignment import read_markers
 from autograder.course import Course
 
 MOST_COMPLAINTS = 10  # that are shown
@@ -30,8 +32,24 @@ class Rehearsed:
 def rehearsed(course: Course, chapters: Sequence[str]) -> Rehearsed:
     """Rehearse what has changed since it was rehearsed last."""
     complaints = warm.rehearse(course, chapters)
-    notes = [*complaints, *asked_in(course, chapters)]
+    notes = [*complaints, *handed_out(course, chapters), *asked_in(course, chapters)]
     return Rehearsed(tuple(notes[:MOST_COMPLAINTS]), len(complaints))
+
+
+def handed_out(course: Course, chapters: Sequence[str]) -> Iterator[str]:
+    """Lists of who handed in when that nbgrader puts into a release, and what to do."""
+    ignored = read_markers(course.root).ignored
+    for name in chapters:
+        one = warm.read(course, name)
+        path = one.rules.late.listed
+        if path is None or path.resolve().parent != one.folder:
+            continue
+        if not any(fnmatchcase(path.name, pattern) for pattern in ignored):
+            yield (
+                f"{course.show(path)} lies in the assignment's folder, and nbgrader "
+                "generate_assignment hands that out: every student could read when everybody "
+                f'handed in. Move it, and write times = "../{path.name}" in rules.toml.'
+            )
 
 
 def asked_in(course: Course, chapters: Sequence[str]) -> list[str]:

@@ -24,6 +24,7 @@ PIECE = re.compile(  # of a line, as far as it says whether the next one goes on
     r"""(?P<comment>\#.*)|(?P<triple>\"{3}|'{3})|"(?:\\.|[^"\\])*+"?|'(?:\\.|[^'\\])*+'?"""
     r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<goes_on>\\$)"""
 )
+IMPORTS = (ast.Import, ast.ImportFrom)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 INNER = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
@@ -308,6 +309,61 @@ def facts(source: str) -> Facts:
     reader.read(parse(source) or ast.Module([], []))
     needed = reader.needed | (reader.later - reader.bound)
     return Facts(frozenset(reader.bound - {"*"}), frozenset(needed), "*" in reader.bound)
+
+
+def only_tries_imports(node: ast.Try) -> bool:
+    """Whether a `try` does nothing but import, and set names to constants."""
+    blocks = [node.body, node.orelse, node.finalbody, *(one.body for one in node.handlers)]
+    inside = [one for block in blocks for one in block]
+    return any(isinstance(one, IMPORTS) for one in inside) and all(
+        isinstance(one, (*IMPORTS, ast.Pass))
+        or (isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant))
+        for one in inside
+    )
+
+
+@lru_cache(maxsize=2000)
+def imported_where_missing(source: str, needed: frozenset[str]) -> str:
+    """A cell that imports what another imports at its top level, where a name of that is missing.
+
+    It uses no name but those, so that nothing an answer defines has a part in it.
+    """
+    found: list[str] = []
+    for node in (parse(source) or ast.Module([], [])).body:
+        if isinstance(node, IMPORTS):
+            for alias in node.names:
+                found += _alias_where_missing(node, alias, needed)
+        elif isinstance(node, ast.Try) and only_tries_imports(node):
+            names = facts(ast.unparse(node)).bound & needed
+            found += [_where_missing(name, ast.unparse(node)) for name in sorted(names)[:1]]
+    return "\n".join(found)
+
+
+def _alias_where_missing(
+    node: ast.Import | ast.ImportFrom, alias: ast.alias, needed: frozenset[str]
+) -> list[str]:
+    names, aliases = {alias.asname or alias.name.partition(".")[0]}, [alias]
+    if isinstance(node, ast.ImportFrom):
+        names = {*needed} if alias.name == "*" else {alias.asname or alias.name}
+        aliases = [ast.alias(name) for name in sorted(names)] if alias.name == "*" else [alias]
+    if not names & needed:
+        return []
+    texts: list[tuple[str, str]] = []
+    for one in aliases:
+        name = one.asname or one.name.partition(".")[0]
+        made = ast.Import([one])
+        if isinstance(node, ast.ImportFrom):
+            made = ast.ImportFrom(node.module, [one], node.level)
+        texts.append((name, ast.unparse(made)))
+    return [_where_missing(name, text) for name, text in texts]
+
+
+def _where_missing(name: str, text: str) -> str:
+    lines = "\n        ".join(text.splitlines())
+    return (
+        f"try:\n    {name}\nexcept NameError:\n    try:\n        {lines}\n"
+        "    except ImportError:\n        pass"
+    )
 
 
 def awaits(tree: ast.Module) -> bool:

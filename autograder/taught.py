@@ -1,18 +1,23 @@
 """A class that is taught: where its work lies, and what nbgrader_config.py says of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder.course import Course, CourseError
 from autograder.failures import in_words
+from autograder.names import alike, composed, plain, readable
 from autograder.parcel import Place
 from autograder.places import Places, Stray, students_in
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
+
+STRUCTURE = ("{nbgrader_step}", "{student_id}", "{assignment_id}")
+NBGRADERS = "sqlite:///{}/gradebook.db"  # as nbgrader has it without a setting
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,35 @@ class Class:
     @property
     def database(self) -> str:
         """nbgrader's gradebook; writers of several processes wait for each other."""
-        configured = self.setting("db_url", "") if self.folder == self.course.root else ""
-        return configured or f"sqlite:///{self.folder / 'gradebook.db'}?timeout=60"
+        return self.configured_database or f"{_where_nbgrader_has_it(self.folder)}?timeout=60"
+
+    @property
+    def configured_database(self) -> str:
+        """The gradebook that nbgrader's settings name; empty if none, or if it is not for this.
+
+        What lies in build/ is a trial, as the demo class is: no trial's grades go there. A file's
+        path begins in the course's root, wherever a command runs.
+        """
+        is_trial = self.folder.is_relative_to(self.course.root / "build")
+        named = "" if is_trial else self.setting("db_url", "")
+        return "" if named == NBGRADERS.format(self.folder) else from_root(named, self.course.root)
+
+    def require_usable(self) -> None:
+        """Refuse, before anything is done, what nbgrader's settings say and cannot be done here."""
+        structure = self.setting("directory_structure", str(Path(*STRUCTURE)))
+        if Path(structure).parts != STRUCTURE:
+            raise CourseError(
+                f"c.CourseDirectory.directory_structure is {structure!r} in nbgrader's settings, "
+                f"and this grader looks in {'/'.join(STRUCTURE)} alone; take the setting out and "
+                "lay the folders so."
+            )
+        _ = self.database
+
+    def excluded(self, students: Iterable[str]) -> list[str]:
+        """Those of these students whom nbgrader's settings leave out."""
+        named = self.setting("student_id_exclude", "").split(",")
+        names = {composed(name.strip()) for name in named}
+        return [one for one in students if composed(one) in names]
 
     @property
     def course_id(self) -> str:
@@ -52,6 +84,16 @@ class Class:
     def journal(self) -> Path:
         """What was graded already, and how it ended."""
         return self.folder / "gradebook.journal.jsonl"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several instructors work on it, each with an account (nbgrader's groupshared)."""
+        return str(self.setting("groupshared", "")) == "True"
+
+    def share(self) -> None:
+        """Let the group write what this process makes from now on, if the class is shared."""
+        if self.is_shared:
+            os.umask(os.umask(0o077) & ~0o070)
 
     def students(self) -> list[str]:
         """Everybody with a folder in submitted/; a link is refused when it is graded."""
@@ -85,8 +127,48 @@ class Class:
         return Places(self.submitted, {n: stems or [n] for n, stems in notebooks.items()})
 
     def setting(self, name: str, default: str) -> str:
-        """A setting of nbgrader's course directory."""
-        return self.course.setting(name, default)
+        """A setting of nbgrader's course directory; one in the class's own folder comes first."""
+        return self.course.setting(name, default, self.folder)
+
+    def read(self, chapter: str) -> "Assignment":
+        """Read an assignment, see `read`; no time in the LMS's list is for two students."""
+        found = read(self.course, chapter)
+        late = replace(found.rules.late, shared=self._shared)
+        return replace(found, rules=replace(found.rules, late=late))
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """What several students' folders are called, by how names are compared."""
+        folders = self.students() if self.submitted.is_dir() else []
+        names = [readable(plain(folder)) for folder in folders]
+        return frozenset(map(composed, names)) - alike(names).keys()
+
+
+def from_root(url: str, root: Path) -> str:
+    """A database's address, with a file's path from the root on."""
+    if not url.startswith("sqlite"):
+        return url
+    from sqlalchemy import make_url
+
+    parts = make_url(url)
+    name = parts.database or ":memory:"
+    if name.startswith((":", "file:", os.sep)):
+        return url
+    return parts.set(database=str(root / name)).render_as_string(hide_password=False)
+
+
+def _where_nbgrader_has_it(folder: Path) -> str:
+    """The address of the gradebook in a folder, which nbgrader makes without looking at it."""
+    from sqlalchemy import make_url
+
+    url = NBGRADERS.format(folder)
+    found = make_url(url).database
+    if found != str(folder / "gradebook.db"):
+        raise CourseError(
+            f"nbgrader would have the gradebook of {folder} at {found}: in an address, a ? and a "
+            "% with two digits mean something else; rename the folder."
+        )
+    return url
 
 
 def source_folder(course: Course, chapter: str) -> Path:
@@ -126,14 +208,14 @@ def read(course: Course, chapter: str) -> "Assignment":
 
 
 def read_those_there(
-    course: Course, names: Sequence[str]
+    taught: Class, names: Sequence[str]
 ) -> "tuple[dict[str, Assignment], dict[str, str]]":
     """Those of these assignments that can be read, and of each other one why not, in words."""
     found: dict[str, Assignment] = {}
     gone: dict[str, str] = {}
     for name in names:
         try:
-            found[name] = read(course, name)
+            found[name] = taught.read(name)
         except CourseError as error:
             gone[name] = f"was graded once and is left out now: {error}"
     return found, gone

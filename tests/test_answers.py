@@ -35,6 +35,9 @@ def test_every_known_answer_comes_out_as_foretold(course: Course, chapter: str):
 
 def test_every_question_has_three_variants_and_three_misconceptions(course: Course, chapter: str):
     source = read_source(course.source(chapter))
+    listed = {row.chapter for row in load(TABLE)}
+    if not course.misconceptions(chapter).is_file() and chapter not in listed:
+        pytest.skip("an instructor's own chapter need not have known answers")
     for path in (course.variants(chapter), course.misconceptions(chapter)):
         counts = Counter(answer.question for answer in read_answers(path, source))
         for cell in source.of_kind("solution"):

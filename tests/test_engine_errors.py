@@ -230,6 +230,7 @@ def test_an_exception_of_the_instructors_is_caught_as_itself(task: Any, where: s
 
 
 STEERS = """\
+### BEGIN HIDDEN TESTS
 class Private(Exception): pass
 class Unused(Exception): pass
 def passes(kind):
@@ -240,6 +241,7 @@ if passes(Private): value = 1
 elif passes(first): value = 2
 else: value = 3
 assert value == 3
+### END HIDDEN TESTS
 """
 
 

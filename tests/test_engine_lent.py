@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     here = tmp_path / "scratch" / "home"
     here.mkdir(parents=True)
     monkeypatch.setattr(lent, "ROOTS", [str(here.parent)])
+    monkeypatch.setattr(tempfile, "tempdir", str(here.parent))  # where cells run
     monkeypatch.setattr(lent, "LENT", made := Lent())
     for module in ("peer", "trusted"):
         monkeypatch.setattr(f"autograder.engine.{module}.LENT", made)

@@ -1739,7 +1739,7 @@ def test_no_class_of_an_answers_is_entered_in_a_list_of_the_instructors(task: An
     parts = [
         ("look", LISTING),
         ("mine", "class Mine:\n    x = 1\ndef mine():\n    return Mine()"),
-        ("t_mine", "assert mine().x == 1 and Plugin.made == []", 1),
+        ("t_mine", HIDDEN_PART.format("assert mine().x == 1 and Plugin.made == []"), 1),
     ]
     made = task(parts)
     assert made.scores() == {"t_mine": 1}
@@ -2110,7 +2110,7 @@ def test_an_answer_changes_nothing_that_modules_hold(task: Any, monkeypatch: Any
     parts = [
         ("look", "import keyword\nWORDS = len(keyword.kwlist)"),
         ("count", "def count(words):\n    return len(words)"),
-        ("t_count", claims, 1),
+        ("t_count", HIDDEN_PART.format(claims), 1),
     ]
     answer = "def count(words):\n    n = len(words)\n    words.append('kept')\n    return n"
     assert task(parts).scores(count=answer) == {"t_count": 1}
@@ -2567,7 +2567,9 @@ def test_an_answer_does_not_choose_by_its_draws_what_a_test_draws(task: Any) -> 
     )
     on = "random.seed(1)\nnoisy(0)\none = random.random()\nrandom.seed(1)\n"
     on += "assert one != random.random()"
-    made = task([("plain", plain), ("t_plain", same, 1), ("noisy", noisy), ("t_noisy", on, 1)])
+    tests = [HIDDEN_PART.format(claims) for claims in (same, on)]
+    parts = [("plain", plain), ("t_plain", tests[0], 1), ("noisy", noisy), ("t_noisy", tests[1], 1)]
+    made = task(parts)
     made.known = Transcripts(made)
     assert made.scores() == {"t_plain": 1, "t_noisy": 1}
     draws = "def plain(x):\n    if random.random() < 0.5: random.random()\n    return x"

@@ -244,6 +244,7 @@ def test_the_environment_is_bare(monkeypatch: pytest.MonkeyPatch, who: str):
     assert there["HOME"] == sandbox.HOME
     assert there["OMP_NUM_THREADS"] == "1"
     assert there["LANG"] == "C.UTF-8"
+    assert there["NBGRADER_EXECUTION"] == "autograde", "as nbgrader says to a notebook"
 
 
 def test_only_its_own_socket_is_open(inside: Spawned):

@@ -131,10 +131,11 @@ class Shared:
             pair = self.pairs.get(key)
             if pair is None:  # pushed out meanwhile
                 continue
-            if sys.getrefcount(pair.value) <= HELD_HERE and not _is_looked_at(pair.value):
-                gone.append(key)
-                self.forget(key)
-            elif not is_same(pair.value, pair.parts):
+            if is_same(pair.value, pair.parts):
+                if sys.getrefcount(pair.value) <= HELD_HERE and not _is_looked_at(pair.value):
+                    gone.append(key)
+                    self.forget(key)
+            else:  # told even if nobody here holds it any more: an answer may
                 edit, new = _edit(message, pair)
                 (gone if edit is None else edits).append(key if edit is None else [*key, *edit])
                 self._renew(key, pair, edit is not None)

@@ -40,6 +40,8 @@ from autograder.engine.stand_ins import (
     HOME,
     MAX_CLASSES,
     OF_CLASSES,
+    OF_VALUE,
+    YOURS,
     Held,
     Remote,
     StandIn,
@@ -188,6 +190,12 @@ def expectations(transcript: Iterable[Crossing]) -> list[tuple[str, str]]:
     return [(call.what, _what_is(call.outcome)) for call in transcript if not is_quiet(call.what)]
 
 
+def comparisons(transcript: Iterable[Crossing]) -> frozenset[str]:
+    """What `peer.compared` holds: where the reference's objects compare with plain values."""
+    labels = (call.what for call in transcript if OF_VALUE in call.what)
+    return frozenset(way for label in labels for way in ways(_path(label)))
+
+
 VALUE = "value"  # nothing but values
 KNOWN = "known"  # values, and objects of the instructor's classes that are real ones here
 
@@ -298,9 +306,12 @@ class Peer:
         self.allows = Allowed(())
         self.expected: Sequence[tuple[str, str]] = ()  # where values are due: `expectations`
         self.expects = Expected(())
+        # labels of comparisons with plain values that objects of the other end are asked for
+        self.compared: frozenset[str] | None = None if self.is_free else frozenset()  # None: all
         self.failed: BaseException | None = None  # of the test, told to an answer that called it
         self.test = 0  # how many recordings have begun
         self.changed_ours = False  # whether the other end changed any of our values
+        self.marked: dict[int, Any] = {}  # stand-ins with attributes of an answer's own, by number
         # objects and modules that were made as copies for the other end, by their ids
         self.copies: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind
@@ -381,17 +392,21 @@ class Peer:
         return found
 
     def put(self, number: int, name: str, value: Any) -> Any:
-        """Set an attribute of an object of the other end; what that says of it."""
+        """Set an attribute of an object of the other end; what that says: `YOURS` for keep it."""
         return self._request("put", [number, name], (value,), f"set {self._label(number)}.{name}")
+
+    def compares(self, label: str) -> bool:
+        """Whether an object of the other end is asked how it compares with a plain value."""
+        return self.compared is None or not self.compared.isdisjoint(ways(_path(label)))
 
     def remove(self, number: int, name: str) -> None:
         """Delete an attribute of an object of the other end."""
         self._request("remove", [number, name], (), f"delete {self._label(number)}.{name}")
 
-    def duplicate(self, number: int) -> Any:
-        """A deep copy of an object of the other end, which stays there."""
+    def duplicate(self, number: int, how: str = "__deepcopy__") -> Any:
+        """A copy of an object of the other end, which stays there; a deep one, or `__copy__`."""
         label = self._label(number)
-        return self._request("copy", [number], (), f"copy {label}", label)
+        return self._request("copy", [number, how], (), f"copy {label}", label)
 
     def contents(self, number: int) -> Any:
         """What an object of the other end holds, as a plain value."""
@@ -469,7 +484,8 @@ class Peer:
         tree["drop"] = self._unused()
         message.send(tree)
         if self.asked is not None and op == "call" and plain[1] is None:
-            self.asked.append(Asked(label, message.frame, self._copies(message.encoder.kept)))
+            kept = self._copies(message.encoder.kept)
+            self.asked.append(Asked(label, plain[0], message.frame, kept))
         before = self.changes["Module"]
         with self._opened(message):
             reply = self._answer_until_reply()
@@ -671,10 +687,12 @@ class Peer:
         self.changed_ours = True
         self.changes[kind] += 1
 
-    def _copy(self, value: Any) -> Any:
-        """A deep copy that an answer asks for; whatever it does to that, it does to its own."""
+    def _copy(self, value: Any, how: Callable[..., Any]) -> Any:
+        """A copy that is asked for; whatever an answer does to that, it does to its own."""
         memo: dict[int, Any] = {}
-        made = copy.deepcopy(value, memo)
+        made = copy.deepcopy(value, memo) if how is copy.deepcopy else copy.copy(value)
+        if made is not value:
+            memo[id(value)] = made
         memo.pop(id(memo), None)  # what was copied, which `deepcopy` keeps alive
         for before, one in memo.items():
             if id(one) != before:
@@ -853,11 +871,13 @@ class Peer:
                 args, kwargs = values
                 args, kwargs = tuple(args), dict(kwargs)
         if op == "copy":
-            self._permit(target, "__deepcopy__")
-            return self._copy(target)
+            self._permit(target, "__copy__" if name == "__copy__" else "__deepcopy__")
+            return self._copy(target, copy.copy if name == "__copy__" else copy.deepcopy)
         if op == "contents" and self.is_free:
             base = based.base_of(type(target))
             return None if base is None else based.plain(target, base)
+        if op == "put" and not self.is_free and touched.is_new(target, name):
+            return YOURS
         self._permit(target, name, op)
         if op == "call":
             with self._watched(target, name):
@@ -1086,6 +1106,7 @@ class Asked:
     """A call as it was sent."""
 
     what: str
+    number: int  # of what was called: an object goes by its class's name
     frame: Frame
     kept: list[Any]  # copies of what it handed over
 
@@ -1624,7 +1645,7 @@ def describe(peer: Peer, encoder: _Encoder, value: Any, base: type | None = None
     if peer.tensors and peer.tensors.is_module(value):
         return told | {"k": "module"} | peer.tensors.describe(encoder, value)
     if isinstance(value, type):
-        told |= {"k": "class", "type": value.__name__}
+        told |= {"k": "class", "type": value.__name__, "qualified": value.__qualname__}
         if issubclass(value, BaseException):
             told["error"] = errors.told_of(value)
         twin = public_name(value) or peer.records.path_of(value)
@@ -1642,9 +1663,11 @@ def describe(peer: Peer, encoder: _Encoder, value: Any, base: type | None = None
         name for name in FORWARDED if _has(value, name) and peer.policy.may_use(value, name)
     ]
     told["public"] = next(filter(None, map(public_name, kinds[:-1])), None)
+    is_class = isinstance(value, type)
+    if told["k"] == "object":
+        told["hash"] = _hash_of(value)
     if peer.is_free:
-        is_class = isinstance(value, type)
-        told |= _lineage(peer, value) if is_class else {"hash": _hash_of(value)}
+        told |= _lineage(peer, value) if is_class else {}
         above = type.mro(value) if is_class else kinds
         told["homes"] = list(filter(None, map(peer.records.path_of, above)))[:MAX_LINEAGE]
     elif told["public"] is None:

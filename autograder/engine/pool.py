@@ -31,6 +31,7 @@ from autograder.engine.confine import Inside, Walls
 from autograder.engine.parts import HEAD, SPENT, UNDER_WAY, Parts, Progress
 from autograder.names import open_streams
 
+OURS = ("_NUM_THREADS", "NBGRADER_EXECUTION")  # variables of the environment
 T = TypeVar("T")
 Task = Callable[..., bytes]  # of the state, what was packed, and bytes if there are any
 
@@ -619,8 +620,11 @@ def _make(control: socket.socket) -> tuple[Any, Task, Walls | None] | None:
 
 
 def _be_the_callers(environment: dict[str, str], path: list[str]) -> None:
-    """From a bare environment into the caller's, but for what counts threads: forks have one."""
-    kept = {name: value for name, value in os.environ.items() if name.endswith("_NUM_THREADS")}
+    """From a bare environment into the caller's, but for what counts threads: forks have one.
+
+    What says that work is graded stays as well.
+    """
+    kept = {name: value for name, value in os.environ.items() if name.endswith(OURS)}
     os.environ.clear()
     os.environ.update({**environment, **kept})
     sys.path[:] = path

@@ -4,9 +4,13 @@ What a test hands over as an object stays here, and its functions run here. So a
 may change whatever they can reach: their own parts, and the names that their text speaks of.
 """
 
+import contextlib
 import dis
+import functools
 import gc
+import sys
 import types
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
@@ -16,16 +20,14 @@ HOME = "__main__"  # what tests and the instructor's cells take for their module
 MOST = 200_000  # parts; of more than that nobody knows
 FIXED = (str, bytes, int, float, complex, bool, type(None), range, slice)
 FIXED += (types.CodeType, types.FrameType)
-BY_NAME = (
-    "globals",
-    "vars",
-    "locals",
-    "eval",
-    "exec",
-    "setattr",
-    "delattr",
-    "__dict__",
-)  # ways to names nobody sees
+HOLDERS = (tuple, frozenset, types.MethodType, types.BuiltinFunctionType, property)
+HOLDERS += (staticmethod, classmethod, types.GetSetDescriptorType, types.MemberDescriptorType)
+NAMED = {("torch", name) for name in ("dtype", "device", "layout", "memory_format")}
+CELLS = "a cell"  # in the place of an attribute's name
+BY_NAME = {"globals", "vars", "locals", "eval", "exec", "setattr", "delattr", "builtins"}
+BY_NAME |= {"__builtins__"}  # ways to names nobody sees; as attributes they are something else
+BY_PART = {"__dict__", "__defaults__", "__kwdefaults__", "__closure__", "cell_contents"}
+BY_PART |= {"__setattr__", "__delattr__", "__globals__", "f_globals", "f_locals"}
 
 
 def may_change(used: Iterable[Any], names: Mapping[str, Any], helpers: Set[str]) -> bool:
@@ -46,10 +48,42 @@ def may_change(used: Iterable[Any], names: Mapping[str, Any], helpers: Set[str])
     except _Unknown:
         return True
     texts = [one.__code__ for one in reached.values() if type(one) is types.FunctionType]
-    if any(name in BY_NAME for text in texts for name in _names(text)):
+    found = [_deeds(text) for text in texts]
+    if any(leads for leads, _ in found):
         return True
-    stored = {name for text in texts for name in _stored(text)}
-    return any(_is_state(one, stored) for number, one in reached.items() if number in kept)
+    stored = frozenset().union(*(names for _, names in found))
+    if any(_is_state(one, stored) for number, one in reached.items() if number in kept):
+        return True
+    return bool(_memory(reached.values()) & _memory(kept.values()))
+
+
+def holds_state(names: Mapping[str, Any], helpers: Set[str]) -> bool:
+    """Whether what these names stand for, or lead to, can become another value.
+
+    Args:
+        names: what the instructor's cells have made.
+        helpers: modules of the instructor's own.
+    """
+    try:
+        kept = _reached((v for name, v in names.items() if not name.startswith("__")), helpers)
+    except _Unknown:
+        return True
+    return any(_is_state(one, frozenset()) for one in kept.values())
+
+
+def _memory(values: Iterable[Any]) -> set[int]:
+    """Where arrays and tensors lie: two of them may share one place."""
+    found: set[int] = set()
+    for one in values:
+        storage = getattr(one, "untyped_storage", None) if hasattr(one, "data_ptr") else None
+        while type(getattr(one, "base", None)).__module__ == "numpy":
+            one = one.base
+        with contextlib.suppress(Exception):  # some hold no memory
+            if storage is not None:
+                found.add(storage().data_ptr())
+            elif type(one).__module__ == "numpy":
+                found.add(one.__array_interface__["data"][0])
+    return found - {0}
 
 
 class _Unknown(Exception):
@@ -83,16 +117,36 @@ def _is_end(one: Any, helpers: Set[str]) -> bool:
     if kind in FIXED or kind is types.ModuleType:
         return kind is not types.ModuleType or one.__name__ not in helpers
     if isinstance(one, type):
-        return one.__module__ not in helpers | {HOME}
-    return remote_of(one) is not None
+        return one.__module__ not in helpers | {HOME} and _is_librarys(one)
+    return _is_alias(one) or remote_of(one) is not None
+
+
+def _is_librarys(kind: type) -> bool:
+    """Whether a class is where it says that it is: others make classes in a library's name."""
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind
+
+
+def _is_alias(one: Any) -> bool:
+    """Whether this is a type in brackets, as annotations are."""
+    return type(one).__module__ == "typing" or isinstance(one, types.GenericAlias | types.UnionType)
 
 
 def _parts(one: Any, helpers: Set[str]) -> Iterable[Any]:
     if type(one) is types.ModuleType:
         return vars(one).values()
+    if isinstance(one, type):
+        return [*vars(one).values(), *one.__mro__, type(one)]
+    if isinstance(one, weakref.ref):
+        return [one()]
+    if type(one) in (staticmethod, classmethod):
+        return [one.__func__]
     if type(one) is not types.FunctionType:
         return gc.get_referents(one)
-    held = [one.__closure__, one.__defaults__, one.__kwdefaults__, *one.__dict__.values()]
+    held = [*(one.__closure__ or ()), *(one.__defaults__ or ())]
+    held += [*(one.__kwdefaults__ or {}).values(), *one.__dict__.values()]
     if one.__module__ not in helpers | {HOME}:
         return held
     names = set(_names(one.__code__))
@@ -107,14 +161,35 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(part)
 
 
-def _stored(code: types.CodeType) -> Iterator[str]:
-    """Names of attributes that a function's text sets or deletes, in functions in it as well."""
-    for step in dis.get_instructions(code):
-        if step.opname in ("STORE_ATTR", "DELETE_ATTR"):
-            yield str(step.argval)
+def _steps(code: types.CodeType) -> Iterator[dis.Instruction]:
+    """What a function does, and the functions in it."""
+    yield from dis.get_instructions(code)
     for part in code.co_consts:
         if isinstance(part, types.CodeType):
-            yield from _stored(part)
+            yield from _steps(part)
+
+
+def _is_way(step: dis.Instruction) -> bool:
+    """Whether a step of a function leads where nobody sees."""
+    by_name = step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "IMPORT_NAME")
+    return step.argval in BY_NAME if by_name else step.argval in BY_PART
+
+
+@functools.lru_cache(maxsize=2000)
+def _deeds(code: types.CodeType) -> tuple[bool, frozenset[str]]:
+    """Whether a function leads where nobody sees, and which attributes it sets or deletes.
+
+    Among these is `CELLS` if it binds a name of a function around it.
+    """
+    stored: set[str] = set()
+    for step in _steps(code):
+        if _is_way(step):
+            return True, frozenset()
+        if step.opname in ("STORE_ATTR", "DELETE_ATTR"):
+            stored.add(str(step.argval))
+        elif step.opname in ("STORE_DEREF", "DELETE_DEREF") and step.argval not in code.co_cellvars:
+            stored.add(CELLS)
+    return False, frozenset(stored)
 
 
 def _is_state(one: Any, stored: Set[str]) -> bool:
@@ -123,4 +198,11 @@ def _is_state(one: Any, stored: Set[str]) -> bool:
         return bool(one.__dict__)
     if isinstance(one, type):  # what its attributes hold is looked at by itself
         return bool(stored & vars(one).keys())
-    return type(one) not in (tuple, frozenset, types.MethodType, types.BuiltinFunctionType)
+    return CELLS in stored if type(one) is types.CellType else not _is_fixed(one)
+
+
+def _is_fixed(one: Any) -> bool:
+    """Whether this stays as it is; what leads on from it may change."""
+    kind = type(one)
+    is_plain = kind in FIXED or kind in HOLDERS or (kind.__module__, kind.__name__) in NAMED
+    return is_plain or _is_alias(one)

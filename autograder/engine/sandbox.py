@@ -152,6 +152,7 @@ def clean_environment() -> dict[str, str]:
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MPLBACKEND": "agg",
+        "NBGRADER_EXECUTION": "autograde",  # by which a notebook may know that it is graded
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",  # a regrade meets sets in the same order
         "PYTHONIOENCODING": "utf-8",

@@ -23,6 +23,8 @@ FORWARDED = frozenset(
     f"__{name}__" for name in (*UNARY, *NUMBERS, *BINARY, *REFLECTED, *IN_PLACE, *COMPARE, *ITEMS)
 )
 HOME = {"__module__": "answer"}  # what messages say of where a class is
+YOURS = "yours"  # says of an attribute that whoever sets it keeps it: the test's object has none
+OF_VALUE = "(value)"  # after the name of a comparison with a plain value, in labels
 OF_CLASSES = frozenset(("__iter__", "__len__", "__getitem__", "__contains__", "__reversed__"))
 TOLD = ("dunders", "public", "homes", "base", "methods", "fields", "type", "hash")  # its class
 
@@ -57,6 +59,7 @@ class Remote:
         self.twins: tuple[type, ...] = ()  # classes here whose objects theirs has as well
         self.origins: tuple[str, ...] = ()  # how a test came by it, never what it says itself
         self.test = 0  # the recording in which it was looked up last
+        self.own: dict[str, Any] = {}  # attributes that an answer has given to what a test has
 
     @property
     def label(self) -> str:
@@ -111,6 +114,8 @@ class StandIn:
 
     def __getattr__(self, name: str) -> Any:
         remote = object.__getattribute__(self, "_remote")
+        if name in remote.own:
+            return remote.own[name]
         if name == "__name__":
             return remote.name
         if name == "__qualname__" and remote.qualified:
@@ -120,17 +125,23 @@ class StandIn:
         return remote.peer.get(remote.number, name, remote.use(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._remote.peer.put(self._remote.number, name, value)
+        remote = self._remote
+        if name in remote.own or remote.peer.put(remote.number, name, value) == YOURS:
+            remote.own[name] = value
+            remote.peer.marked[remote.number] = self
 
     def __delattr__(self, name: str) -> None:
-        self._remote.peer.remove(self._remote.number, name)
+        if self._remote.own.pop(name, self) is self:
+            self._remote.peer.remove(self._remote.number, name)
 
     def __copy__(self) -> Any:
-        made = object.__new__(type(self))
-        object.__setattr__(made, "_remote", self._remote)
-        return made
+        if self._remote.kind != "object":  # functions and classes are not copied
+            return self
+        return self._remote.peer.duplicate(self._remote.number, "__copy__")
 
     def __deepcopy__(self, memo: dict) -> Any:
+        if self._remote.kind != "object":
+            return self
         return self._remote.peer.duplicate(self._remote.number)
 
     def __repr__(self) -> str:
@@ -227,9 +238,15 @@ def make_class(names: tuple[str, ...], seen: Any, name: str, hashed: Any) -> typ
     body: dict[str, Any] = {name: forward(name) for name in names} | HOME | DOC
     body |= compared(names) | {"__slots__": ()}
     body["__hash__"] = hashed
+    if "__next__" in names:  # `itertools.tee` copies an iterator that says that it can be
+        body["__copy__"] = property(_no_copy)
     if isinstance(seen, type):
         body["__class__"] = property(lambda self: seen)
     return type(name, (Held,), body)
+
+
+def _no_copy(self: StandIn) -> Any:
+    raise AttributeError("__copy__")
 
 
 def make_steps(name: str) -> type:
@@ -272,33 +289,50 @@ def _may_tell(error: Any) -> bool:
 
 
 def compared(names: Iterable[str]) -> dict[str, Any]:
-    """Comparisons of a stand-in, only with others: no claim makes it equal to a plain value."""
+    """Comparisons of a stand-in: with others, and with plain values where the reference's are."""
     found: dict[str, Any] = {}
     if "__eq__" in names or "__ne__" in names:
         found["__eq__"], found["__ne__"] = _equal, _unequal
     for name in ("__lt__", "__le__", "__gt__", "__ge__"):
         if name in names:
-            found[name] = _ordered(forward(name))
+            found[name] = _ordered(name)
     return found
 
 
-def _ordered(forward: Callable) -> Callable:
-    def ordered(self: Any, other: Any) -> Any:
-        return NotImplemented if remote_of(other) is None else forward(self, other)
+def _ordered(name: str) -> Callable:
+    forwarded = forward(name)
+
+    def ordered(self: StandIn, other: Any) -> Any:
+        return (
+            _with_value(self, name, other) if remote_of(other) is None else forwarded(self, other)
+        )
 
     return ordered
 
 
+def _with_value(self: StandIn, name: str, other: Any) -> Any:
+    """How an object compares with a plain value; it is asked where the reference's is as well.
+
+    Elsewhere no claim makes it equal to one, nor less or greater.
+    """
+    remote = self._remote
+    label = remote.use(f"{name}{OF_VALUE}")
+    if remote.peer.is_busy or not remote.peer.compares(label):
+        return NotImplemented
+    return remote.peer.call(remote.number, name, (other,), {}, label)
+
+
 def _equal(self: StandIn, other: Any) -> Any:
-    """Two objects of the other end may be equal; an object never equals a plain value."""
+    """Whether two objects of the other end, or one and a plain value, are equal."""
     if self is other:
         return True
-    if remote_of(other) is None:
-        return NotImplemented
     remote = self._remote
-    if remote.peer.is_busy:  # whatever a message holds twice, it holds twice
+    if remote_of(other) is None:
+        found = _with_value(self, "__eq__", other)
+    elif remote.peer.is_busy:  # whatever a message holds twice, it holds twice
         return NotImplemented
-    found = remote.peer.call(remote.number, "__eq__", (other,), {}, remote.use("__eq__"))
+    else:
+        found = remote.peer.call(remote.number, "__eq__", (other,), {}, remote.use("__eq__"))
     return found if found is NotImplemented else found is True or is_true(found)
 
 

@@ -63,6 +63,7 @@ class Tensors:
         self.peer = peer
         self.mine: dict[int, Module] = {}  # modules of ours that the other end knows
         self.theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self.building = 0  # how deep we are in a tree of stand-ins that is being made
         self.last: dict[tuple[int, int, str], Any] = {}  # what the other end has in each place
         self.places: dict[int, tuple[int, int, str]] = {}  # id of a parameter -> its place
         self.graphs: dict[int, tuple[list[Tensor], list[Tensor], list[Any]]] = {}
@@ -446,6 +447,17 @@ class Tensors:
             made.__dict__["_remote"] = Remote(self.peer, told)
         number = made.__dict__["_remote"].number
         self.theirs[number] = made
+        self.building += 1
+        try:
+            self._furnish(incoming, made, number, told)
+        finally:
+            self.building -= 1
+        if not self.building:  # a part of another is looked through with that
+            _count(made, [], {})
+        return made
+
+    def _furnish(self, incoming: "Incoming", made: Any, number: int, told: dict[str, Any]) -> None:
+        """Fill a module's stand-in with what the other end told."""
         for name, node in told["params"]:
             fresh, slot = self._stand_in_value(incoming, node), (1, number, str(name))
             value = self._kept(incoming, made._parameters.get(name), fresh, slot)
@@ -463,12 +475,10 @@ class Tensors:
         for part, table in zip(("params", "buffers", "children"), _tables(made), strict=True):
             for name in table.keys() - {str(entry[0]) for entry in told[part]}:
                 del table[name]
-        _count(made, [], {})
         made.__dict__["training"] = bool(told["training"])
         made.__dict__["_here"] = self.peer.is_free and told.get("there") is True
         self.last[1, number, "/"] = self._kids(made)
         self.last[1, number, ""] = made.training
-        return made
 
     def _part(self, incoming: "Incoming", module: Any, name: Any, node: Any) -> Any:
         """What stands in a module's place; it goes by the module's label and its own name."""

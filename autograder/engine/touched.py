@@ -220,6 +220,19 @@ def _slots(kind: type) -> list[tuple[str, Any]]:
 _SLOTS: "weakref.WeakKeyDictionary[type, list[tuple[str, Any]]]" = weakref.WeakKeyDictionary()
 
 
+def is_new(target: Any, name: Any) -> bool:
+    """Whether an object, or a function, of a test's has nothing of this name; runs none of it."""
+    if (
+        not (_is_object(target) or isinstance(target, types.FunctionType))
+        or kind_of(target) == MODULE
+    ):
+        return False
+    kind = type(target)
+    takes_any = kind.__setattr__ is object.__setattr__ and kind.__dictoffset__ != 0
+    inside = any(name in vars(one) for one in kind.__mro__)
+    return takes_any and type(name) is str and not inside and name not in _attributes(target)
+
+
 def _is_cached(value: Any, name: str) -> bool:
     """Whether a new attribute is what a `cached_property` keeps."""
     return hasattr(getattr(type(value), name, None), "attrname")

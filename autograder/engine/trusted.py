@@ -16,7 +16,7 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -40,7 +40,7 @@ FUNCTIONS += (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
 SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
 ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
-COPIED = FORWARDED | {"__deepcopy__"}  # a copy stays here, as what it is of
+COPIED = FORWARDED | {"__copy__", "__deepcopy__"}  # a copy stays here, as what it is of
 TEXT_SECONDS = 3.0
 MAX_MESSAGE = 20_000
 FUTURE = sum(getattr(__future__, one).compiler_flag for one in __future__.all_feature_names)
@@ -57,8 +57,11 @@ class Guard(Policy):
     objects too, they have no sum, no size and no order here.
     """
 
-    def __init__(self, operators: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, operators: frozenset[str] = frozenset(), helpers: frozenset[str] = frozenset()
+    ) -> None:
         self.operators = operators  # special methods that the reference defines
+        self.homes = helpers | {HOME}  # modules of the tests' own, and those beside the notebook
 
     def believes(self, name: str) -> bool:
         """Access to parts, and the operators that the reference defines."""
@@ -75,7 +78,7 @@ class Guard(Policy):
         kind = value if isinstance(value, type) else type(value)
         if kind is object and value is not object:  # nothing but itself, as what marks an end
             return True
-        return kind.__module__ == HOME or _tensors_allow("may_give", value)
+        return kind.__module__ in self.homes or _tensors_allow("may_give", value)
 
     def may_use(self, value: Any, name: str | None) -> bool:
         """Calls, special methods that do no harm, and public names."""
@@ -309,13 +312,25 @@ class Space(dict):
             self._leave_unmade(self._from_answers(bound))
         self.classes |= classes_in(self, bound, self.helpers)
         crossed = peer is not None and peer.requests > before
-        self.raisable |= {name: self[name] for name in bound if _is_raisable(self.get(name), name)}
+        homes = self.helpers | {HOME}
+        made: dict[str, Any] = {name: self.get(name) for name in bound}
+        for one in [*made.values()]:
+            if isinstance(one, types.ModuleType) and one.__name__ in self.helpers:
+                made = vars(one) | made
+        self.raisable |= {n: kind for n, kind in made.items() if _is_raisable(kind, n, homes)}
         missing = {name for name in bound if name not in self}
         if failed and (crossed or facts(source).needed & self.unmade):
             self.unmade |= missing
         elif failed:  # no answer had a part in it
             self.lost |= dict.fromkeys(missing, failed[:MAX_MESSAGE])
         return Prepared(gone, crossed)
+
+    def keep_of(self, before: "Space", names: Iterable[str]) -> None:
+        """Where a cell that had run does not run again, what it had made stays."""
+        for name in names:
+            if name in self.lost and dict.__contains__(before, name):
+                del self.lost[name]
+                dict.__setitem__(self, name, dict.__getitem__(before, name))
 
     def _run(self, source: str, where: str) -> str:
         """Run a cell's text; why it did not run to its end, if it did not."""
@@ -351,11 +366,11 @@ class Space(dict):
             super().__delitem__(name)
 
 
-def _is_raisable(value: Any, name: str) -> bool:
-    """Whether this is a class of exceptions that a cell has defined under this name."""
+def _is_raisable(value: Any, name: str, homes: Set[str]) -> bool:
+    """Whether this is a class of exceptions that was defined under this name at one of these."""
     if not isinstance(value, type) or not issubclass(value, Exception):
         return False
-    return (value.__module__, value.__qualname__) == (HOME, name)
+    return value.__module__ in homes and value.__qualname__ == name
 
 
 def catches_claims(value: Any) -> str:

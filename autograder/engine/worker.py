@@ -8,11 +8,11 @@ import math
 import os
 import random
 import re
+import shutil
 import symtable
 import sys
 import tempfile
 import time
-import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -33,14 +33,16 @@ from autograder.engine.parts import Parts
 from autograder.engine.peer import (
     Allowed,
     Gone,
+    comparisons,
     expectations,
     is_data,
     open_packages,
     parts_of,
     steps,
 )
+from autograder.engine.plain import as_in_notebook
 from autograder.engine.pool import Unwell
-from autograder.engine.reach import may_change
+from autograder.engine.reach import holds_state, may_change
 from autograder.engine.session import CellRun, Student
 from autograder.engine.stand_ins import BINARY, FORWARDED
 from autograder.engine.texts import run_no_texts
@@ -83,7 +85,7 @@ from autograder.rules import (
     statements,
     unread,
 )
-from autograder.syntax import acts, altered, facts, parse, touched
+from autograder.syntax import acts, altered, facts, imported_where_missing, parse, touched
 
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
 ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
@@ -301,7 +303,7 @@ def _graded(
         answers = {piece.grade_id: piece.source for piece in script.pieces}
         return replace(lost, answers=answers, notes=script.notes), script.flags
     work = Work(assignment, notebook, script, zygote, known, budget)
-    found = _in_private(work, work.run())
+    found = as_in_notebook(work, _in_private(work, work.run()))
     verdicts = [_verdict(work, run, found, known) for run in found]
     result = NotebookResult(
         name=script.name,
@@ -322,6 +324,7 @@ def _few(notes: Sequence[str]) -> tuple[str, ...]:
     return (*notes[: MOST_NOTES - 1], f"There are {more} more notes of this kind.")
 
 
+MAX_BEGINNING = 60  # characters of a cell by which a student knows it
 ENDS = ("failed", "error", "timeout", "died", "unanswered")  # an answer's own
 
 
@@ -487,7 +490,8 @@ class Work:
     private: bool = False  # whether hidden tests are left out
     met_hidden: set[str] = field(default_factory=set)  # tests run after a hidden one had run
     hidden_ran: bool = False  # in the present process, or the reference stood in there
-    printed_late: bool = False  # whether a cell printed something after that
+    hidden_kept: bool = False  # whether values of the instructor's may hold something of one
+    printed_late: bool = False  # whether a cell printed something after a hidden test
     checking: bool = False  # whether the reference is tried as a student's answer
     isolated: bool = False  # whether the reference stands in the place of all other answers
     alone: bool = False  # whether what could not be read is left out
@@ -510,8 +514,10 @@ class Work:
     usual: dict[str, frozenset[str]] = field(default_factory=dict)  # those by test, where it helped
     used: bool = False  # whether tests have run in the present process
     spoilt: bool = False  # whether an answer may have changed what the instructor's cells made
+    was_anew: bool = False  # whether these were made anew, and what earlier tests made is not there
     tainted: bool = False  # whether that was so where tests share things, and it stays as it is
     process: Student | None = None
+    place: "_Place | None" = None  # where the instructor's cells and the tests run
     values: dict[str, bool] = field(default_factory=dict)  # by name: whether it stands for values
     begun: tuple[str, ...] = ()  # what the cells printed that are run already in new processes
 
@@ -572,6 +578,131 @@ class Work:
 
         return self._in_order(tests)
 
+    # --- what `plain` asks for ----------------------------------------------------------------
+
+    def visible(self, test: str) -> str:
+        """What a student sees of a test."""
+        return self.notebook.cell(test).stub
+
+    def script_that_ran(self) -> Script:
+        """The submission's cells, without those that have ended their process."""
+        ran = {(step.name, step.source) for step in self.done}
+        names = [(cell, cell.grade_id or YOURS) for cell in self.script.cells]
+        cells = (c for c, name in names if c.kind == "test" or (name, c.source) in ran)
+        return replace(self.script, cells=tuple(cells))
+
+    def script_helped(self, failed: Collection[str], asked: Collection[str]) -> Script:
+        """The submission's cells, with all that stands in where these tests are graded.
+
+        Args:
+            failed: tests that failed; where the reference may stand in, it does for their answers.
+            asked: tests before which names are as the question finds them.
+        """
+        stood_in: set[str] = set()
+        if self.assignment.stand_in:
+            groups = (group for group in self.notebook.groups if {*group.tests} & {*failed})
+            stood_in = {id for group in groups for id in group.solutions}
+        cells: list[ScriptCell] = []
+        for cell in self.script_that_ran().cells:
+            if cell.kind == "test" and cell.grade_id in asked:
+                cells += self._usual(cell.grade_id)
+            cells.append(cell)
+            if cell.kind == "answer" and cell.grade_id in stood_in:
+                source = self.notebook.cell(cell.grade_id).source
+                cells.append(ScriptCell("skeleton", "", source, "code"))
+        return replace(self.script, cells=tuple(cells))
+
+    def _usual(self, test: str) -> Iterator[ScriptCell]:
+        """Cells after which names mean what a test's question finds: covered ones, missing ones."""
+        ids = self.asked_by(test)
+        covered = sorted(self._shadowed(Group(ids, (test,))))
+        text = "\n".join(UNCOVER.format(name) for name in covered if hasattr(builtins, name))
+        yield ScriptCell("skeleton", "", text, "code")
+        for cell in self.notebook.of_kind("readonly", "code"):
+            if {*covered} & facts(cell.source).bound:
+                yield ScriptCell("skeleton", "", cell.stub, "code")
+        yield self._imports_of(ids, [test])
+
+    def _imports_of(self, ids: Collection[str], tests: Collection[str]) -> ScriptCell:
+        """A cell that makes what references import and tests use, where answers lack it."""
+        texts = [self.notebook.imports.get(id, "") for id in ids]
+        texts += [self.notebook.stars.get(id, "") for id in ids]
+        needed = frozenset().union(*(facts(self.visible(test)).needed for test in tests))
+        source = imported_where_missing("\n".join(texts), needed)
+        return ScriptCell("skeleton", "", source, "code")
+
+    def asked_by(self, test: str) -> tuple[str, ...]:
+        """The solution cells that a test asks: of its question, or others that it is about."""
+        group = next(group for group in self.notebook.groups if test in group.tests)
+        asked = facts(self.notebook.cell(test).source).needed
+        makers = {id for id, names in self.notebook.defines.items() if asked.intersection(names)}
+        if not self._is_about_others(group, test):
+            makers = makers.intersection(group.solutions) or {*group.solutions}
+        return tuple(cell.grade_id for cell in self.notebook.cells if cell.grade_id in makers)
+
+    def not_beside(self, group: Group) -> set[str]:
+        """Tests that cannot run beside `script_of` a question: what they ask is not there."""
+        if self.assignment.stand_in:
+            return set()
+        tests = {cell.grade_id for cell in self.notebook.of_kind("test")}
+        here = (one.tests for one in self.notebook.groups if {*one.tests} & {*group.tests})
+        return tests.difference(*here)
+
+    def script_of(self, group: Group | None) -> Script:
+        """The instructor's notebook with the student's answers to a question alone, or to none.
+
+        Where the reference may not stand in, what the question uses of other answers is there.
+        """
+        tests = {cell.grade_id for cell in self.notebook.of_kind("test")}
+        if group is None:
+            return _own_script(self.notebook, {}, tests)
+        wanted: Collection[str] = group.solutions
+        others: dict[str, str] = {}
+        if not self.assignment.stand_in:
+            wanted = self._needed_by(group)
+            others = {cell.grade_id: "" for cell in self.notebook.of_kind("solution", "manual")}
+        answers = {id: self.script.answers[id] for id in wanted if id in self.script.answers}
+        script = _own_script(self.notebook, others | answers, tests)
+        brought, cells = self._imports_of(group.solutions, group.tests), list(script.cells)
+        for place, cell in reversed(list(enumerate(cells))):
+            if cell.grade_id in group.tests:
+                cells.insert(place, brought)
+        return replace(script, cells=tuple(cells), files=self.script.files)
+
+    def _needed_by(self, group: Group) -> set[str]:
+        """The solution cells of a question, and those that make names which it uses."""
+        found, used = set(group.solutions), self._used(group)
+        while (
+            more := {id for id, names in self.notebook.defines.items() if used.intersection(names)}
+            - found
+        ):
+            found |= more
+            used |= {n for id in more for n in facts(self.script.answers.get(id, "")).needed}
+        return found
+
+    @contextmanager
+    def beside(self, script: Script) -> Iterator[Callable[[ScriptCell, str], CellRun]]:
+        """What runs the cells of a script, and texts of tests among them, in a new process."""
+        work = Work(self.assignment, self.notebook, script, self.zygote, None, self.budget)
+        begun = iter(work.begun)  # what these printed has been printed
+
+        def run(cell: ScriptCell, text: str) -> CellRun:
+            if cell.cell_type != "code" or not text.strip():
+                return CellRun(True)
+            if cell.kind != "test" and (printed := next(begun, None)) is not None:
+                return CellRun(True, printed)
+            seconds = self._seconds(cell.grade_id)
+            if cell.kind == "test":  # which works there as well
+                limit = max(map(self._seconds, self.asked_by(cell.grade_id)), default=seconds)
+                seconds = min(2 * limit, self.budget.left)
+            return work._student().run(cell.grade_id or YOURS, text, seconds)
+
+        try:
+            with self.budget.repeating():
+                yield run
+        finally:
+            work._renew()
+
     def _visible_before(self, test: str) -> list[str] | None:
         """Tests whose visible parts give names to this one's; None if a hidden part gives one."""
         order = [cell.grade_id for cell in self.notebook.of_kind("test")]
@@ -596,7 +727,7 @@ class Work:
         open_packages(imported(self.notebook))
         found: list[TestRun] = []
         needed = _needed_here(self.notebook)
-        with _beside(self.assignment):
+        with _beside(self.assignment) as self.place:
             try:
                 for batch, cells in _batches(self.script):
                     for cell in cells:
@@ -620,7 +751,7 @@ class Work:
                 spawned = self.zygote.spawn(begun=bool(self.begun))
             except CourseError as error:
                 raise Unwell(str(error)) from error
-            self.process = Student(spawned, Guard(_operators(self.notebook)))
+            self.process = Student(spawned, self._guard())
             self._trust(self.process)
             self._lay_out(self.process)
             with self.budget.repeating():
@@ -628,13 +759,20 @@ class Work:
                     self._lose()
         return self.process
 
+    def _guard(self, solutions: Sequence[str] | None = None) -> Guard:
+        return Guard(_operators(self.notebook, solutions), self.space.helpers)
+
     def _trust(self, student: Student, solutions: Sequence[str] | None = None) -> None:
         """Believe of answers what the reference's, of some questions or of all, could do."""
-        student.peer.policy = Guard(_operators(self.notebook, solutions))
+        student.peer.policy = self._guard(solutions)
         used = _used(self.notebook, solutions)
-        student.peer.errors.given = lambda name: (
-            self.space.raisable.get(name) if name in used else None
-        )
+
+        def given(name: str) -> type | None:
+            kind = self.space.raisable.get(name)
+            found = kind is not None and not used.isdisjoint((name, kind.__module__))
+            return kind if found else None
+
+        student.peer.errors.given = given
 
     def _lay_out(self, student: Student) -> None:
         """Put what was handed in, and over it what was handed out, where the student's cells run.
@@ -714,7 +852,7 @@ class Work:
         outcome = self._first_run(step)
         self.printed_late |= self.hidden_ran and bool(outcome.printed or outcome.notes)
         if not self.hidden_ran:  # what comes after a hidden test could repeat what that asked
-            self.left_out |= dict.fromkeys(outcome.notes)
+            self.left_out |= dict.fromkeys((*outcome.notes, *self._stopped(cell, outcome)))
         if cell.grade_id:
             self.cells[cell.grade_id] = outcome
         if outcome.gone:
@@ -722,6 +860,19 @@ class Work:
             self._leave_out(cell, outcome)
         else:
             self.done.append(step)
+
+    def _stopped(self, cell: ScriptCell, outcome: CellRun) -> list[str]:
+        """In words, that a cell which answers nothing, as the student has left it, ran in part."""
+        is_given = cell.place >= 0 and cell.source == self.notebook.cells[cell.place].source
+        if cell.kind == "answer" or is_given or outcome.raised is None:
+            return []
+        kind, line = outcome.raised.type_name, outcome.raised.line
+        begins = shown(cell.source.strip().partition("\n")[0][:MAX_BEGINNING])
+        where = f" in line {line}" if line else ""
+        return [
+            f"Your cell that begins with {begins} stopped with {kind}{where}: what comes after "
+            "that in it did not run, and what other cells take from there is missing."
+        ]
 
     def _hand_over(self, cell: ScriptCell, needed: frozenset[str]) -> None:
         """What an answer defines is the student's; what the reference imports is imported here."""
@@ -929,7 +1080,8 @@ class Work:
         again = {run.test: run for run in runs_again if run.status in ("failed", "error")}
         if not failed <= again.keys():
             return []
-        self.met_hidden -= failed
+        if not self.hidden_kept:
+            self.met_hidden -= failed
         return [again[run.test] if run.test in failed else run for run in runs]
 
     def _attempt(
@@ -973,22 +1125,24 @@ class Work:
         self.used = True
         before = Before(student, self.space)
         try:
-            yield from self._in_this(student, group, tests, instead, protect, visible)
+            yield from self._in_this(student, before, group, tests, instead, protect, visible)
         finally:
-            self._leave(student, before)
+            self._leave(student, before, group)
         if self.process is student and not self.notebook.shared_names:
             student.peer.take_back(before.handed)
             if instead or self.restored or self.space.replaced:
                 self._renew()  # what later questions meet has to be the student's own
 
-    def _leave(self, student: Student, before: "Before") -> None:
+    def _leave(self, student: Student, before: "Before", group: Group) -> None:
         """However a question's tests ended: nothing of them stays in what later ones begin with."""
         changed = student.peer.changes.total() > before.changes
-        spoilt = changed and any(map(_can_change, before.names.items()))
+        spoilt = changed and holds_state(before.names, self._helpers)
         used = list(student.peer.used.values())
         student.peer.used.clear()
         spoilt = spoilt or may_change(used, before.names, self._helpers)
-        spoilt = spoilt and not self.own
+        own = {piece.grade_id for piece in self.script.pieces}
+        is_reference = self.own or (self.isolated and own.isdisjoint(group.solutions))
+        spoilt = spoilt and not is_reference  # what that changes, later tests may go by
         if self.notebook.shared_names:
             self.tainted |= spoilt
             return
@@ -998,6 +1152,7 @@ class Work:
     def _in_this(
         self,
         student: Student,
+        before: "Before",
         group: Group,
         tests: Sequence[str],
         instead: Mapping[str, Any],
@@ -1024,11 +1179,14 @@ class Work:
             student.peer.changed_ours = False
             allowed = self._of_reference(group, test) if protect else ()
             student.peer.allowed = _changes(allowed)
-            student.peer.expected = expectations(self._known_reference(test) or ())
+            known = self._known_reference(test) or ()
+            student.peer.expected = expectations(known)
+            student.peer.compared = None if self.own else comparisons(known)
             student.peer.random.steps = self._steps(test)
             student.peer.records.guarded = self._guarded(group, test)
             cell = self._test_cell(test, visible)
-            if self.hidden_ran or self.tainted or protect:
+            self._bring_in_for(student, test)
+            if self.hidden_ran or self.hidden_kept or self.tainted or protect:
                 self.met_hidden.add(test)
             asked: list[Any] | None = None if cell.hidden or visible or self.own else []
             may_fail = looks_for_claims(cell.source)
@@ -1039,6 +1197,8 @@ class Work:
                 run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
             reached = run.in_hidden or run.status in ("passed", "timeout", "died")
             self.hidden_ran |= bool(cell.hidden) and reached
+            if cell.hidden and reached and not self.hidden_kept:
+                self.hidden_kept = holds_state(before.names, self._helpers)
             if asked and run.status == "passed" and not self.space.replaced:
                 self.asked[test] = asked
             yield replace(run, stood_in=tuple(instead)), student.peer.changed_ours
@@ -1047,9 +1207,30 @@ class Work:
                 return
         if watched:
             self._report(group, student)
-        if not self.hidden_ran:
+        if not (self.hidden_ran or self.hidden_kept):
             with suppress(Exception):  # what it cannot tell is not told
                 self.left_out |= dict.fromkeys(student.notes(START_SECONDS))
+
+    def _bring_in_for(self, student: Student, test: str) -> None:
+        """Import for answers what they use and this or an earlier test imports.
+
+        In the notebook it is there as soon as that test has begun. No hidden line is run there.
+        """
+        for cell in self.notebook.of_kind("test"):
+            text = imported_where_missing(cell.stub, self.needed)
+            step = Done(YOURS, text)
+            if text and step not in self.done:
+                student.run(step.name, step.source, START_SECONDS)
+                if len(self.done) >= len(self.begun):
+                    self.done.append(step)
+            if cell.grade_id == test:
+                break
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Names that the submission's cells use."""
+        cells = [cell.source for cell in self.script.cells if cell.cell_type == "code"]
+        return frozenset().union(*(facts(source).needed for source in cells))
 
     def _supply(self, student: Student, test: str) -> None:
         """Make what a test takes from others' tests, if those ended before they had made it.
@@ -1110,17 +1291,21 @@ class Work:
         if not self.spoilt:
             return
         self._renew()
-        self.space = self._new_space()
+        before, self.space = self.space, self._new_space()
         for name in self._helpers:
             sys.modules.pop(name, None)
+        if self.place is not None:  # what cells have written is not there for them again
+            self.place.leave()
+            self.place.make()
         for step in self.made:
             if isinstance(step, Cell):
                 self.space.student = self._student()
                 if self._prepare(step).gone:
                     self._lose()
+                self.space.keep_of(before, facts(step.source).bound)
             else:
                 self._hand_over(*step)
-        self.spoilt = False
+        self.spoilt, self.hidden_kept, self.was_anew = False, False, True
 
     def _test_cell(self, test: str, visible: bool) -> Cell:
         cell = self.notebook.cell(test)
@@ -1163,7 +1348,8 @@ class Work:
         if len(calls) < 2 or run.stood_in or run.status != "passed" or not self.budget.may_repeat:
             return run
         first = [crossing for crossing in run.transcript if crossing.what == calls[0].what]
-        if len(first) < len(calls) or any(call.what != calls[0].what for call in calls):
+        of_one = {(call.what, call.number) for call in calls}
+        if len(first) < len(calls) or len(of_one) > 1:
             return run
         try:
             with self.budget.repeating():
@@ -1183,7 +1369,15 @@ class Work:
         )
         if same or self._passes_with(group, run, first, again[::-1]):
             return run
+        if self._goes_by_state(run.test):  # a second run of it finds what the first one left
+            return run
         return self._inconstant(group, run)
+
+    def _goes_by_state(self, test: str) -> bool:
+        """Whether a test uses values of the instructor's that it may change itself."""
+        needed = facts(self.notebook.cell(test).source).needed
+        names = {name: dict.get(self.space, name) for name in needed}
+        return holds_state(names, self._helpers)
 
     def _passes_with(
         self, group: Group, run: TestRun, first: Sequence[Crossing], again: Sequence[Any]
@@ -1352,13 +1546,14 @@ class Work:
             return found
         if not (self.assignment.stand_in and failed and answers):
             return found
-        if not (self.budget.may_repeat and self._others_matter(group)):
+        matter = self.budget.may_repeat and self._others_matter(group)
+        if not (matter or (self.budget.may_repeat and self.was_anew)):
             return found
         for _ in range(2):  # an answer that goes by the clock had a second chance: a third look
             with self.budget.repeating():
                 better = self._alone(answers, failed) if failed else {}
             failed = list(better)
-        if failed:
+        if failed and matter:
             self.notes.append(
                 f"Another cell of yours changes what {group.solutions[0]} uses; it was graded "
                 "without that."
@@ -1367,12 +1562,14 @@ class Work:
 
     def _alone(self, answers: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
         """Those of the tests that pass with these answers and the reference elsewhere."""
-        script = _own_script(self.notebook, answers, set(tests))
+        every = {cell.grade_id for cell in self.notebook.of_kind("test")}
+        script = _own_script(self.notebook, answers, every if self.was_anew else set(tests))
         pieces = tuple(piece for piece in self.script.pieces if piece.grade_id in answers)
         script = replace(script, pieces=pieces, files=self.script.files)
         work = Work(self.assignment, self.notebook, script, self.zygote, self.known, self.budget)
         work.checking, work.isolated = self.checking, True
-        return {run.test: run for run in work.run() if run.status == "passed"}
+        found = {run.test: run for run in work.run() if run.status == "passed"}
+        return {test: run for test, run in found.items() if test in tests}
 
     def _others_matter(self, group: Group) -> bool:
         """Whether the student's other cells may have had a part in how a question ended."""
@@ -1724,6 +1921,7 @@ class Work:
 
 
 YOURS = "of yours"
+UNCOVER = "globals().pop({!r}, None)"
 NAMELESS = "without a name"  # as cells of the instructor's may be
 MAX_GIVEN = 20_000_000  # bytes of the instructor's files beside a notebook
 MOST_CALLS = 100
@@ -1749,13 +1947,6 @@ def _is_missing(run: TestRun) -> bool:
 
 def _is_run(cell: ScriptCell) -> bool:
     return cell.kind != "test" and cell.cell_type == "code" and bool(cell.source.strip())
-
-
-def _can_change(named: tuple[str, Any]) -> bool:
-    """Whether this is a value that an answer might have changed in place."""
-    name, value = named
-    fixed = (types.ModuleType, types.FunctionType, type, str, int, float, bool, type(None))
-    return not name.startswith("__") and not isinstance(value, fixed)
 
 
 def _space(notebook: Notebook) -> Space:
@@ -1812,28 +2003,43 @@ def _released(assignment: Assignment) -> Iterator[tuple[str, bytes]]:
     return (file for file in given if file[0] in names)
 
 
+class _Place:
+    """A folder of its own where the instructor's files lie, and nothing else."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        """Nothing is made yet."""
+        self.given = _given(assignment.digest, assignment.folder, assignment.files)
+        self.folder = ""
+
+    def make(self) -> str:
+        """Make a new one, and work there from now on."""
+        self.folder = tempfile.mkdtemp()
+        for name, content in self.given:
+            Path(self.folder, name).parent.mkdir(parents=True, exist_ok=True)
+            Path(self.folder, name).write_bytes(content)
+        os.chdir(self.folder)
+        sys.path.insert(0, self.folder)  # the instructor's own modules
+        return self.folder
+
+    def leave(self) -> None:
+        """Be done with it, and with the modules that came from there."""
+        sys.path.remove(self.folder)
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None)).startswith(self.folder + os.sep):
+                del sys.modules[name]
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
 @contextmanager
-def _beside(assignment: Assignment) -> Iterator[None]:
-    """Run what is inside where the instructor's files lie, if there are any."""
-    given = _given(assignment.digest, assignment.folder, assignment.files)
-    if not given:
-        yield
-        return
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in given:
-            Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
-            Path(folder, name).write_bytes(content)
-        os.chdir(folder)
-        sys.path.insert(0, folder)  # the instructor's own modules
-        try:
-            yield
-        finally:
-            os.chdir(before)
-            sys.path.remove(folder)
-            for name, module in list(sys.modules.items()):
-                if str(getattr(module, "__file__", None)).startswith(folder + os.sep):
-                    del sys.modules[name]
+def _beside(assignment: Assignment) -> Iterator[_Place]:
+    """Run what is inside where the instructor's files lie."""
+    before, place = Path.cwd(), _Place(assignment)
+    place.make()
+    try:
+        yield place
+    finally:
+        os.chdir(before)
+        place.leave()
 
 
 def _texts(notebooks: Sequence[Notebook]) -> frozenset[str]:

@@ -209,12 +209,13 @@ BEATING = [
             square="ANSWERS = iter([9, 16, 0.25])\n\ndef square(x):\n    return next(ANSWERS, 0)"
         ),
     ),
-    row(
+    row(  # nbgrader says it, so we do; what is graded is what it gives where it is graded
         "19-sniffs-the-environment",
         bodies(
             square="import os\n"
             "if os.environ.get('NBGRADER_EXECUTION') == 'autograde':\n    return x * x\nreturn 0"
         ),
+        expected="2/0/0",
     ),
     row(
         "21-jumps-over-asserts",
