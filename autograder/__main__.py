@@ -16,7 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.course import Course, CourseError, import_quickly, use_own_tools
+from autograder.course import (
+    Course,
+    CourseError,
+    import_quickly,
+    read_config,
+    use_own_tools,
+    without_effect,
+)
 from autograder.failures import OF_A_PATH, WHOLE_CLASS, sentence_of
 from autograder.names import is_read, open_streams, say, silence
 
@@ -213,6 +220,14 @@ def export(options: argparse.Namespace) -> int:
     return exports.run(_taught(options), options.kind, options.out)
 
 
+def history(options: argparse.Namespace) -> int:
+    """Show how a student's grades came to be: which run changed what, and why."""
+    from autograder import history as telling
+
+    telling.tell(_taught(options), options.student, options.chapter)
+    return 0
+
+
 def bench(options: argparse.Namespace) -> int:
     """Grade one class with stock nbgrader and with this grader, and compare."""
     from autograder import bench as timing
@@ -250,7 +265,9 @@ def _taught(options: argparse.Namespace) -> "Class":
     from autograder.taught import Class
 
     course = Course.find()
-    return Class(course, options.folder.resolve() if options.folder else course.root)
+    taught = Class(course, options.folder.resolve() if options.folder else course.root)
+    taught.require_usable()
+    return taught
 
 
 def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace) -> None:
@@ -258,6 +275,8 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
     from autograder import release as releasing
 
     course, after = taught.course, ""
+    for words in without_effect(read_config(course.root)):
+        say(f"note: {words}", sys.stderr)
     if course.chapters():
         for chapter in chapters:
             releasing.require_fresh(course, chapter)
@@ -281,9 +300,16 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
 def _report(taught: "Class") -> None:
     from autograder import report as reporting
     from autograder.journal import results
+    from autograder.store import shown_database
 
     course = taught.course
     graded = sorted({graded.result.assignment for graded in results(taught)})
+    if not graded and (graded := reporting.in_gradebook(taught)):
+        say(
+            f"{course.show(taught.journal)} holds no grades, and the gradebook does: the points "
+            "are those, and what went wrong is not known. Put the journal back, or grade again.",
+            sys.stderr,
+        )
     found = reporting.collect(taught, graded)
     reporting.print_table(found.rows, found.chapters)
     for look in found.looks:
@@ -295,6 +321,8 @@ def _report(taught: "Class") -> None:
         say("              (grades.csv is another program's, such as `nbgrader export`; it stays)")
     say(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")
     say(f"class report: {course.show(page)}")
+    if taught.folder != course.root and taught.configured_database:
+        say(f"gradebook:    {shown_database(taught)}, as nbgrader_config.py says")
 
 
 def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> str:
@@ -357,6 +385,10 @@ def _parser() -> argparse.ArgumentParser:
     command = _command(commands, check)
     command.add_argument("notebook", type=Path, help="your notebook")
     _add_folder(_command(commands, report))
+    command = _command(commands, history)
+    command.add_argument("student", metavar="STUDENT", help="the name of a folder in submitted/")
+    command.add_argument("chapter", nargs="?", default="", metavar="CHAPTER", help="by default all")
+    _add_folder(command)
     command = _command(commands, export)
     command.add_argument("kind", choices=("canvas", "moodle", "gradescope"))
     command.add_argument("--out", type=Path, help="where to write; by default beside the grades")
@@ -390,7 +422,12 @@ def _add_grading(command: argparse.ArgumentParser) -> None:
 
 
 def _add_folder(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--folder", type=Path, help="holds submitted/; by default here")
+    command.add_argument(
+        "--folder",
+        type=Path,
+        help="holds submitted/; by default here. All settings are the course's, db_url too, but "
+        "not for what lies in build/",
+    )
 
 
 def _add_mutants(command: argparse.ArgumentParser) -> None:

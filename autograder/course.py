@@ -6,12 +6,22 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+ENDS = (".py", ".json")
+PLACES = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_CONFIG_PATH", "JUPYTER_NO_CONFIG")
+OUTDATED = {  # settings of `NbGrader` that nbgrader still takes for its `CourseDirectory`
+    name: name.replace("course_directory", "root")
+    for name in (
+        *("db_url", "course_id", "course_directory", "source_directory", "release_directory"),
+        *("submitted_directory", "autograded_directory", "feedback_directory"),
+    )
+}
 
 
 class CourseError(Exception):
@@ -36,6 +46,8 @@ class Course:
         for folder in (here, *here.parents):
             if (folder / "nbgrader_config.py").is_file():
                 return cls(folder)
+        if root := _settings(_stamped()).get("root"):
+            return cls(Path(root).resolve())
         raise CourseError(
             f"No course found: neither {here} nor a folder above it holds nbgrader_config.py; "
             "run the command inside the course."
@@ -82,40 +94,92 @@ class Course:
         folder = self.setting("release_directory", "release")
         return self.root / folder / chapter / f"{chapter}.ipynb"
 
-    def setting(self, name: str, default: str) -> str:
-        """What nbgrader_config.py says of nbgrader's `CourseDirectory`."""
-        path = self.root / "nbgrader_config.py"
-        changed = path.stat().st_mtime_ns if path.is_file() else 0
-        return str(_settings(str(self.root), changed).get(name, default))
+    def setting(self, name: str, default: str, *more: Path) -> str:
+        """What nbgrader's settings say of its `CourseDirectory`, see `config_files`."""
+        return str(_settings(_stamped(self.root, *more)).get(name, default))
 
     def show(self, path: Path) -> str:
         """A path as a person in the course's root would write it."""
         return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
 
 
+def config_files(*folders: Path) -> list[Path]:
+    """Where nbgrader looks for settings, as far as a file is there; the last counts most.
+
+    Those are Jupyter's places (`jupyter --paths`), then a course's own folders.
+    """
+    return [*_jupyters_files(*map(os.environ.get, PLACES)), *filter(Path.is_file, _own(folders))]
+
+
+def _own(folders: Iterable[Path]) -> Iterator[Path]:
+    return (folder / f"nbgrader_config{end}" for folder in folders for end in ENDS)
+
+
 @lru_cache(maxsize=8)
-def _settings(root: str, changed: int) -> Mapping[str, Any]:
-    if not changed:
-        return {}
-    return read_config(Path(root)).CourseDirectory
+def _jupyters_files(*_: str | None) -> list[Path]:
+    """Those in Jupyter's places, which the environment names."""
+    from jupyter_core.paths import jupyter_config_path
+
+    folders = [Path(folder) for folder in reversed(jupyter_config_path())]
+    names = [f"{name}{end}" for name in ("jupyter_config", "nbgrader_config") for end in ENDS]
+    found = [folder / name for name in names for folder in folders]
+    found.sort(key=lambda path: (path.stem, folders.index(path.parent)))
+    return [path for path in found if path.is_file()]
+
+
+def _stamped(*folders: Path) -> tuple[tuple[Path, int], ...]:
+    """The files of settings, each with the time of its last change."""
+    files = config_files(*dict.fromkeys(folders))
+    return tuple((path, path.stat().st_mtime_ns) for path in files)
+
+
+@lru_cache(maxsize=8)
+def _settings(files: tuple[tuple[Path, int], ...]) -> Mapping[str, Any]:
+    config = _read(path for path, _ in files)
+    outdated = {
+        new: config.NbGrader[old] for old, new in OUTDATED.items() if old in config.NbGrader
+    }
+    return {**outdated, **config.CourseDirectory}
 
 
 def read_config(root: Path) -> Any:
-    """A course's nbgrader_config.py, as nbgrader reads it; raises CourseError if it cannot be."""
-    from traitlets.config.loader import PyFileConfigLoader
+    """A course's settings for nbgrader, as nbgrader reads them; may raise CourseError."""
+    return _read(config_files(root))
 
-    path = root / "nbgrader_config.py"
-    try:
-        return PyFileConfigLoader(path.name, path=str(root)).load_config()
-    except (Exception, SystemExit) as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
-        where = f"line {line}: " if line else ""
-        said = str(getattr(error, "msg", error)).partition("\n")[0]
-        raise CourseError(
-            f"{path} cannot be read ({where}{type(error).__name__}: {said}); mend it."
-        ) from error
+
+def _read(files: Iterable[Path]) -> Any:
+    from traitlets.config.loader import Config, JSONFileConfigLoader, PyFileConfigLoader
+
+    config: Any = Config()
+    for path in files:
+        loader = JSONFileConfigLoader if path.suffix == ".json" else PyFileConfigLoader
+        try:
+            config.merge(loader(path.name, path=str(path.parent)).load_config())
+        except (Exception, SystemExit) as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+            line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
+            where = f"line {line}: " if line else ""
+            said = str(getattr(error, "msg", error)).partition("\n")[0]
+            raise CourseError(
+                f"{path} cannot be read ({where}{type(error).__name__}: {said}); mend it."
+            ) from error
+    return config
+
+
+def without_effect(config: Any) -> Iterator[str]:
+    """Settings of nbgrader's own grader that say something and that nobody reads here, in words."""
+    for name in ("LateSubmissionPlugin", "AssignLatePenalties"):
+        if config.get(name):
+            yield (
+                f"c.{name} in nbgrader's settings has no effect: what lateness costs stands under "
+                "[late] in rules.toml, and goes by no time that a student can set."
+            )
+    if config.get("Autograde", {}).get("exclude_overwriting"):
+        yield (
+            "c.Autograde.exclude_overwriting in nbgrader's settings has no effect: of files that "
+            "you hand out yours count; [files] in rules.toml says which others may be handed in."
+        )
 
 
 def use_own_tools() -> None:

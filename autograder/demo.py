@@ -87,9 +87,9 @@ def one_mistake(work: Work, number: int) -> None:
 
 def two_mistakes(work: Work, number: int) -> None:
     """Known misconceptions in two questions."""
-    first, *others = _rotated(work.misconceptions, number)
-    second = [answer for answer in others if answer.question != first.question]
-    work.write_answers([first, *second[:1]])
+    mistakes = _rotated(work.misconceptions, number)
+    second = [answer for answer in mistakes if answer.question != mistakes[0].question]
+    work.write_answers([*mistakes[:1], *second[:1]])
 
 
 def nothing(work: Work, number: int) -> None:

@@ -33,7 +33,7 @@ from nbgrader.plugins.export import ExportPlugin
 from autograder.counted import Points, number
 from autograder.course import Course, CourseError
 from autograder.failures import in_words, write_whole
-from autograder.marks import points_of, worth
+from autograder.marks import UNKNOWN, Times, points_of, times_of, worth
 from autograder.names import alike, composed, plain, readable, say, visible
 from autograder.results import NotebookResult, Result, Verdict
 
@@ -85,6 +85,7 @@ class Line:
     auto: float
     points: float
     waiting: bool  # for a grade by hand
+    stale: bool = False  # graded by hand, and changed since
 
 
 @dataclass
@@ -94,6 +95,7 @@ class Grades:
     points: dict[str, float] = field(default_factory=dict)  # assignment -> its most points
     scores: dict[tuple[str, str], float] = field(default_factory=dict)  # (student, assignment)
     waiting: int = 0  # answers that nobody graded by hand yet
+    stale: int = 0  # those that somebody did, and that have changed since
     people: dict[str, Person] = field(default_factory=dict)
 
 
@@ -161,7 +163,9 @@ def read_grades(
             continue
         grades.points[name] = float(most[name] or 0)  # pyright: ignore[reportArgumentType]
         for line in book_lines(book, name):
-            grades.waiting += line.waiting and (not students or line.student in students)
+            asked = not students or line.student in students
+            grades.waiting += line.waiting and asked
+            grades.stale += line.stale and asked
         for student, points in points_of(book.db, name).items():
             if student in grades.people:
                 grades.scores[student, name] = points.counts
@@ -230,6 +234,11 @@ def enrol(grades: Grades, roster: Mapping[str, Person] | None) -> list[str]:
             f"{_count(grades.waiting, 'answer waits', 'answers wait')} for a grade by hand and "
             f"count{'s' if grades.waiting == 1 else ''} 0 so far; grade in the formgrader, then "
             "export again."
+        )
+    if grades.stale:
+        said.append(
+            f"{_count(grades.stale, 'answer has', 'answers have')} changed since a person graded "
+            "it: the points that were given count until somebody looks again in the formgrader."
         )
     return said
 
@@ -353,19 +362,20 @@ def _export(plugin: ExportPlugin, book: Gradebook, writer: Any, default: str) ->
 def _refresh(taught: "Class") -> None:
     """See that lateness costs what it costs by the rules and extensions of today."""
     from autograder.journal import results
-    from autograder.store import refresh
+    from autograder.keeper import refresh
     from autograder.taught import read_those_there
 
     graded = sorted({graded.result.assignment for graded in results(taught)})
-    if graded:
-        refresh(taught, read_those_there(taught.course, graded)[0])
+    for sentence in refresh(taught, read_those_there(taught, graded)[0]):
+        say(sentence)
 
 
 def _run_gradescope(
     taught: "Class", folder: Path, students: Sequence[str] = (), assignments: Sequence[str] = ()
 ) -> int:
-    from autograder.journal import read_journal
-    from autograder.store import open_book, refresh, shown_database
+    from autograder.journal import read_journal, results
+    from autograder.keeper import refresh
+    from autograder.store import open_book, shown_database
     from autograder.taught import read_those_there
 
     wanted = {
@@ -373,10 +383,12 @@ def _run_gradescope(
         for (student, name), result in sorted(read_journal(taught).items())
         if (not students or student in students) and (not assignments or name in assignments)
     }
-    there, gone = read_those_there(taught.course, sorted({name for _, name in wanted}))
-    refresh(taught, there)
+    there, gone = read_those_there(taught, sorted({name for _, name in wanted}))
+    for sentence in refresh(taught, there):
+        say(sentence)
+    times = times_of(there, results(taught))
     with in_words(shown_database(taught)), open_book(taught) as book:
-        points = {name: _of_tests(book, found) for name, found in there.items()}
+        points = {name: _of_tests(book, found, times[name]) for name, found in there.items()}
     known = {name: _cells_by_name(found) for name, found in there.items()}
     written = 0
     for (student, name), result in wanted.items():
@@ -404,7 +416,7 @@ def _cells_by_name(assignment: "Read") -> dict[tuple[str, str], "Cell"]:
     }
 
 
-def _of_tests(book: Gradebook, assignment: "Read") -> dict[str, Points]:
+def _of_tests(book: Gradebook, assignment: "Read", times: Times = UNKNOWN) -> dict[str, Points]:
     """What everybody's tests gave, by student, with what lateness takes off."""
     tests = {key for key, cell in _cells_by_name(assignment).items() if cell.kind == "test"}
     given: dict[str, float] = {}
@@ -413,7 +425,7 @@ def _of_tests(book: Gradebook, assignment: "Read") -> dict[str, Points]:
             given[line.student] = given.get(line.student, 0.0) + line.score
     return {
         student: replace(points, given=given[student])
-        for student, points in points_of(book.db, assignment.name).items()
+        for student, points in points_of(book.db, assignment.name, times).items()
         if student in given
     }
 
@@ -447,7 +459,8 @@ def _line(row: Any) -> Line:
         score=worth(row),
         auto=row.auto_score or 0.0,
         points=points or 0.0,
-        waiting=bool(row.needs_manual_grade),
+        waiting=bool(row.needs_manual_grade) and row.manual_score is None,
+        stale=bool(row.needs_manual_grade) and row.manual_score is not None,
     )
 
 

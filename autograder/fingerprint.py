@@ -247,7 +247,7 @@ def _absolute(names: Iterable[str], package: str) -> Iterator[str]:
                 yield name[1:]
         elif up < 0:
             yield name
-        else:
+        elif package:  # else a file of the assignment's, and so is what it means
             parts = package.split(".")
             yield ".".join([*parts[: len(parts) - up], *filter(None, [bare])])
 

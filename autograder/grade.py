@@ -18,7 +18,8 @@ from tqdm import tqdm
 from autograder import fingerprint
 from autograder.course import CourseError
 from autograder.journal import Graded, Journal, read_journal
-from autograder.names import alike, composed
+from autograder.keeper import Keeper
+from autograder.names import alike, composed, shown
 from autograder.parcel import Parcel, collect
 from autograder.received import Refused, received
 from autograder.results import Flag, Result
@@ -28,13 +29,20 @@ from autograder.warm import Warm
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
     from autograder.engine.pool import Lost
-    from autograder.store import Held, Store
+    from autograder.store import Store
 
 IN_DOUBT = (
     "in doubt: its process was ended, by its own work or by the machine (is memory short?), and "
     "what was lost counts 0"
 )
-UNTIMED = "timestamp.txt is missing or says no time: this counts as handed in in time"
+ODD_TIME = (
+    "timestamp.txt says no time as nbgrader writes it: as long as it lies there, formgrader calls "
+    "the submission not graded or cannot list the assignment; delete it"
+)
+UNTIMED = (
+    "timestamp.txt is missing or says no time that can be read: this counts as handed in in time"
+)
+DIGITS = 16  # of a digest in the history
 MOST_NAMED = 20  # things of one kind on the terminal
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 __all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
@@ -48,7 +56,8 @@ class Summary:
     kept: int = 0  # graded earlier, and nothing has changed since
     zero: int = 0  # of those graded: 0 as a whole, with a reason
     finished: int = 0  # graded by an interrupted run, stored by this one
-    restored: int = 0  # of those kept: the gradebook did not hold them
+    restored: int = 0  # the gradebook did not hold them
+    put_back: tuple[str, ...] = ()  # what the gradebook had lost, in sentences
     retried: int = 0  # of those graded: unchanged, but in doubt since the last run
     in_doubt: tuple[str, ...] = ()  # of those graded: the machine may have ended them
     untimed: tuple[str, ...] = ()  # of which assignments nobody knows who is late
@@ -64,11 +73,7 @@ class Summary:
         if self.retried:
             parts.append(f"{self.retried} of them once more, as they were in doubt")
         lines = [", ".join(parts)]
-        if self.restored:
-            lines.append(
-                f"{self.restored} of the results were not in the gradebook (was an older one put "
-                "back?); they were stored there again from the journal."
-            )
+        lines += self.put_back
         lines += _few("not graded", self.strays)
         lines += _few("lateness not known", self.untimed)
         lines += _few("not written", self.troubles)
@@ -124,19 +129,20 @@ def grade(
     for student in set(students) - set(everybody):
         raise CourseError(f"There is no student {student!r} in {taught.submitted}.")
     who = [student for student in everybody if not students or student in students]
+    left_out = taught.excluded(who)
+    who = [student for student in who if student not in left_out]
     places = [
         (student, chapter)
         for student in who
         for chapter in chapters
         if taught.place(student, chapter) is not None
     ]
-    summary = Summary(strays=tuple(stray.words for stray in taught.strays(who)))
-    assignments = {chapter: read(taught.course, chapter) for chapter in chapters}
-    summary.untimed = tuple(
-        f"{chapter}: {words}"
-        for chapter, assignment in assignments.items()
-        if (words := assignment.rules.late.unknown(who for who, of in places if of == chapter))
-    )
+    strays = [stray.words for stray in taught.strays(who)]
+    if left_out:
+        named = ", ".join(map(shown, left_out))
+        strays.append(f"{named}, as c.CourseDirectory.student_id_exclude says")
+    summary = Summary(strays=tuple(strays))
+    assignments = {chapter: taught.read(chapter) for chapter in chapters}
     with (
         Warm(taught.course, assignments, jobs, sandboxed=sandboxed) as warm,
         Grader(taught, assignments, warm) as grader,
@@ -147,8 +153,14 @@ def grade(
             summary.graded += 1
             summary.zero += bool(result.reason)
             bar.update()
+        summary.untimed = tuple(
+            f"{chapter}: {words}"
+            for chapter, students in grader.untimed.items()
+            if (words := assignments[chapter].rules.late.untimed(students))
+        )
         summary.finished = grader.finished
-        summary.restored = grader.restored
+        summary.restored = grader.keeper.restored if grader.keeper else 0
+        summary.put_back = tuple(grader.put_back)
         summary.retried = grader.retried
         summary.in_doubt = tuple(grader.in_doubt)
         summary.troubles = tuple(grader.troubles)
@@ -175,7 +187,8 @@ class Grader:
         self._settled = time.monotonic()
         self._kept: list[tuple[str, str]] = []  # student and assignment of what is unchanged
         self.finished = 0  # results that an interrupted run had left, stored by this one
-        self.restored = 0  # unchanged ones that the gradebook did not hold, stored again
+        self.untimed: dict[str, list[str]] = {name: [] for name in assignments}
+        self.keeper: Keeper | None = None
         self.retried = 0  # unchanged ones that were in doubt
         self.in_doubt: list[str] = []  # graded, but the machine may have ended them
 
@@ -193,7 +206,12 @@ class Grader:
         """What could not be written of single submissions."""
         return self._store.troubles if self._store is not None else []
 
-    def open(self) -> "Store":
+    @property
+    def put_back(self) -> list[str]:
+        """What the gradebook had lost and has again, in sentences."""
+        return self.keeper.words() if self.keeper is not None else []
+
+    def open(self) -> Keeper:
         """Open the gradebook, enter the assignments, store what was left over."""
         if self._store is None:
             from autograder.store import Store
@@ -201,8 +219,12 @@ class Grader:
             self._store = self._open.enter_context(Store(self._taught))
             for assignment in self._assignments.values():
                 self._store.enter(assignment)
-            self.finished = self._finish(self._store)
-        return self._store
+            self.keeper = Keeper(self._journal, self._store, self._assignments)
+            self.keeper.put_back()
+            self.finished = self._finish(self.keeper)
+            self.keeper.sign()
+        assert self.keeper is not None
+        return self.keeper
 
     def todo(
         self,
@@ -221,6 +243,8 @@ class Grader:
             place = self._taught.place(student, chapter)
             assert place is not None
             parcel = collect(place, self._assignments[chapter])
+            if self._is_untimed(student, chapter, parcel):
+                self.untimed[chapter].append(student)
             key = self._key(student, chapter, parcel)
             in_doubt = self._journal.is_in_doubt(student, chapter)
             if again or in_doubt or key != self._journal.key(student, chapter):
@@ -235,18 +259,27 @@ class Grader:
         first = next(tasks, None)
         if first is not None:
             self._warm.start()  # it makes ready while the gradebook is opened
-        store = self.open()
+        keeper = self.open()
         for task, outcome in self._warm.run(tasks if first is None else chain([first], tasks)):
             graded = self._graded(task, outcome)
+            known = bool(self._journal.key(task.student, task.chapter))
+            before = self._journal.last(task.student, task.chapter) if known else None
             self._journal.graded(graded)
             if graded.in_doubt:
                 self.in_doubt.append(f"{task.student}/{task.chapter}")
-            self._keep(store, graded)
+            self._keep(keeper, graded, before)
             if time.monotonic() > self._settled + SETTLE_SECONDS:
                 self._settle()
             yield graded.result
-        self._restore(store)
+        keeper.restore(self._kept)
+        self._kept.clear()
+        keeper.sign()
         self._settle()
+
+    def _is_untimed(self, student: str, chapter: str, parcel: Parcel) -> bool:
+        """Whether nobody knows when it was handed in."""
+        late = self._assignments[chapter].rules.late
+        return late.handed_in(student, parcel.collected) is None
 
     def _key(self, student: str, chapter: str, parcel: Parcel) -> str:
         """Changes when anything does that a grade depends on."""
@@ -257,6 +290,8 @@ class Grader:
 
     def _graded(self, task: Task, outcome: "bytes | Lost") -> Graded:
         """What came of one submission; also if its worker was lost."""
+        from autograder.store import time_told
+
         try:
             if not isinstance(outcome, bytes):
                 raise Refused(outcome.reason)
@@ -267,14 +302,21 @@ class Grader:
             reason = f"it could not be graded: {error}"
             result = Result(task.student, task.chapter, task.key, flags=flags, reason=reason)
         late = self._assignments[task.chapter].rules.late
-        untimed = late.handed_in(task.student, task.parcel.collected) is None
+        untimed = self._is_untimed(task.student, task.chapter, task.parcel)
         if untimed and late.trust_timestamp and late.policy != "none":
             flag = Flag("late", task.chapter, UNTIMED)
             result = replace(result, flags=(*result.flags, flag))
-        return Graded(result, task.parcel.collected, task.parcel.secret, _in_doubt(outcome))
+        told = task.parcel.told
+        if told is not None and time_told(told) is None:
+            told = None
+            result = replace(result, flags=(*result.flags, Flag("file", task.chapter, ODD_TIME)))
+        parcel, in_doubt = task.parcel, _in_doubt(outcome)
+        tests = self._assignments[task.chapter].digest
+        made_of = {"work": parcel.key("")[:DIGITS], "tests": tests[:DIGITS]}
+        return Graded(result, parcel.collected, parcel.secret, in_doubt, told or "", made_of)
 
-    def _keep(self, store: "Store", graded: Graded) -> None:
-        store.save(graded, self._assignments[graded.result.assignment])
+    def _keep(self, keeper: Keeper, graded: Graded, before: Graded | None = None) -> None:
+        keeper.save(graded, before, fresh=True)
         self._saved.append(graded.result)
 
     def _settle(self) -> None:
@@ -287,28 +329,12 @@ class Grader:
             self._saved.clear()
         self._settled = time.monotonic()
 
-    def _restore(self, store: "Store") -> None:
-        """Store again what is unchanged, but not in the gradebook: it was lost or put back."""
-        names = {chapter for _, chapter in self._kept}
-        held = {name: store.held(name) for name in names}
-        for graded in (self._journal.last(*who) for who in self._kept):
-            if not self._holds(held[graded.result.assignment], graded):
-                self._keep(store, graded)
-                self.restored += 1
-        store.refresh(self._assignments, (self._journal.last(*who) for who in self._kept))
-        self._kept.clear()
-
-    def _holds(self, held: "Mapping[tuple[str, str], Held]", graded: Graded) -> bool:
-        from autograder.store import holds
-
-        return holds(held, graded, self._assignments[graded.result.assignment])
-
-    def _finish(self, store: "Store") -> int:
+    def _finish(self, keeper: Keeper) -> int:
         """Store what an interrupted run had graded; returns how many."""
         count = 0
         for graded in self._journal.unstored():
             if graded.result.assignment in self._assignments:
-                self._keep(store, graded)
+                self._keep(keeper, graded)
                 count += 1
         self._settle()
         return count

@@ -30,14 +30,14 @@ from nbgrader.converters.base import BaseConverter, NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from autograder.course import Course, CourseError, use_own_tools
+from autograder.course import Course, CourseError, use_own_tools, without_effect
 from autograder.grade import IN_DOUBT, Grader
 from autograder.names import clean_log, shown, visible
 from autograder.nbgrader_page import take_out_odd_names
 from autograder.rehearsed import rehearsed
 from autograder.results import Result
 from autograder.store import graded_notebooks, moment
-from autograder.taught import Class, read
+from autograder.taught import Class, from_root
 from autograder.warm import Warm, require_sandbox
 
 
@@ -108,9 +108,11 @@ class _Here(Class):
 
 
 def class_of(coursedir: CourseDirectory) -> Class:
-    """The class whose folders these are."""
+    """The class whose folders these are; CourseError if they are not laid as nbgrader has it."""
     root = Path(coursedir.root)
-    return _Here(Course(root), root, coursedir)
+    taught = _Here(Course(root), root, coursedir)
+    taught.require_usable()
+    return taught
 
 
 class _Run:
@@ -121,7 +123,7 @@ class _Run:
         self._log = log
         self._taught = class_of(coursedir)
         name = coursedir.assignment_id
-        self._assignments = {name: read(self._taught.course, name)}
+        self._assignments = {name: self._taught.read(name)}
         require_sandbox()
         self._warm = Warm(self._taught.course, self._assignments, jobs=1)
         self.close = weakref.finalize(self, self._warm.close)
@@ -134,6 +136,8 @@ class _Run:
         """Make the gradebook know the assignment, and finish what an earlier run left."""
         with Grader(self._taught, self._assignments, self._warm) as grader:
             grader.open()
+            for sentence in grader.put_back:
+                self._log.warning(sentence)
 
     def _rehearse(self) -> None:
         """Say what is wrong with the tests, once, before the first submission."""
@@ -161,10 +165,13 @@ class _Run:
     def submissions(self, pattern: str) -> list[Path]:
         """Where these students' work has to lie, of whom there is something to grade or to say."""
         (assignment,) = self._assignments
+        everybody = self._taught.students()
+        named = fnmatch.filter(everybody, pattern) or [one for one in everybody if one == pattern]
+        left_out = self._taught.excluded(named)
         return [
             self._taught.submission(student, assignment)
-            for student in fnmatch.filter(self._taught.students(), pattern)
-            if self._taught.place(student, assignment) is not None
+            for student in named
+            if student not in left_out and self._taught.place(student, assignment) is not None
         ]
 
     def names(self) -> list[str]:
@@ -239,6 +246,7 @@ def _safe(converter: BaseConverter) -> Collected:
     safe = Collected(config=converter.config)
     for name in given.trait_names(config=True):
         setattr(safe, name, getattr(given, name))
+    safe.db_url = from_root(safe.db_url, Path(safe.root))
     safe.ignore = ["*"]  # a student's other files are not copied: links, pipes, programs
     return safe
 
@@ -247,6 +255,8 @@ def _prepare(converter: BaseConverter) -> None:
     """Let nbgrader see every submission, under the names that the instructor gave the notebooks."""
     clean_log(converter.log)
     run = _run_of(converter)
+    for words in without_effect(converter.config):
+        converter.log.warning(words)
     converter.coursedir = _safe(converter)
     converter.convert_notebooks = MethodType(_convert, converter)
     chosen = fnmatch.filter(run.names(), converter.coursedir.notebook_id)

@@ -19,11 +19,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
-from autograder.assignment import IMPORTS, Assignment, Cell, Notebook
+from autograder.assignment import Assignment, Cell, Notebook, checksum_of
 from autograder.names import composed, shown
 from autograder.parcel import NOT_EXTRA, NOTEBOOK, Parcel, Unreadable, at, collect
 from autograder.results import Flag
 from autograder.syntax import (
+    IMPORTS,
     acts,
     facts,
     made_by_statement,
@@ -819,18 +820,26 @@ class _Match:
                 self.deleted.append(cell)
             return
         raw = self.cells[index]
+        earlier = raw.grade_id == cell.grade_id and _is_as_handed_out(raw, cell)
         for words in _left_out(f"The cell {cell.grade_id}", raw, cell) if cell.answerable else ():
             self.notes.append(words)
             self.flags.append(Flag("file", f"{self.notebook.name}/{cell.grade_id}", words))
         if not cell.answerable and not _same(raw.source, cell.stub):
             what = "test" if cell.kind == "test" else "locked cell"
-            self._flag(cell, f"The {what} {cell.grade_id} was changed.")
-            self.notes.append(
-                f"The {what} {cell.grade_id} was changed; it was graded as it was handed out."
-            )
+            if earlier:
+                self.notes.append(
+                    f"The {what} {cell.grade_id} has changed since this was handed out; it was "
+                    "graded as it is today."
+                )
+            else:
+                self._flag(cell, f"The {what} {cell.grade_id} was changed.")
+                self.notes.append(
+                    f"The {what} {cell.grade_id} was changed; it was graded as it was handed out."
+                )
         if "skip-execution" in raw.tags:
             self._flag(cell, f"The cell {cell.grade_id} is marked to be skipped.")
-        if raw.grade_id == cell.grade_id and _forged(raw.marks, cell.metadata["nbgrader"]):
+        marked = raw.grade_id == cell.grade_id and not earlier
+        if marked and _forged(raw.marks, cell.metadata["nbgrader"]):
             self._flag(cell, f"The grading marks of {cell.grade_id} were changed.")
         if cell.answerable and raw.cell_type != cell.cell_type:
             self.notes.append(
@@ -1110,6 +1119,19 @@ def _left_out(name: str, raw: _Raw, cell: Cell | None = None) -> list[str]:
     return found
 
 
+def _is_as_handed_out(raw: _Raw, cell: Cell) -> bool:
+    """Whether a cell is what some release held, by the checksum that nbgrader put into its marks.
+
+    Of an answer nobody knows what it was; if that was what it is today, the marks can be told.
+    """
+    source = cell.stub if cell.answerable else raw.source
+    with suppress(KeyError, TypeError, ValueError, OverflowError):
+        kind = cell.cell_type if cell.answerable else raw.cell_type
+        same = raw.marks.get("checksum") == checksum_of(source, kind, raw.marks)
+        return same and _is_known_schema(raw.marks)
+    return False
+
+
 def _forged(marks: dict, true: dict) -> bool:
     """Whether the grading marks say something else than those handed out."""
     for key in ("grade", "solution", "locked", "task"):
@@ -1120,4 +1142,8 @@ def _forged(marks: dict, true: dict) -> bool:
         return True
     if points != given and given is not None:
         return True
-    return marks.get("schema_version", 3) not in (1, 2, 3)
+    return not _is_known_schema(marks)
+
+
+def _is_known_schema(marks: dict) -> bool:
+    return marks.get("schema_version", 3) in (1, 2, 3)

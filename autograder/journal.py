@@ -1,17 +1,20 @@
 """The journal beside a gradebook: what was graded, written down before anything else is touched.
 
-One line of JSON for each step, only ever appended: "graded" with the whole result, and "stored"
-once gradebook and files hold it. A grader that is stopped at any moment leaves at worst a torn last
-line; the next one stores what was graded and not yet stored, and grades the rest. A line that
-cannot be read, for whatever reason, counts as not written: what it said is graded again.
+One line of JSON for each step, only ever appended: "graded" with the whole result, "stored" once
+gradebook and files hold it, "changed" with the grade that somebody has from then on (`history`),
+and "book", by which the gradebook is known again. A grader that is stopped at any moment leaves at
+worst a torn last line; the next one stores what was graded and not yet stored, and grades the rest.
+A line that cannot be read, for whatever reason, counts as not written: what it said is graded
+again. When most of the journal is outdated it is written anew without that; what has changed stays
+for ever.
 """
 
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, get_args
 
@@ -36,6 +39,8 @@ MAX_SOURCE = 200_000  # characters of one answer
 MAX_PRINTED = 20_000  # characters that one cell printed
 MAX_EXTRA = 500  # cells of the student's own
 MAX_EXTRA_TEXT = 1_000_000  # characters of those together
+FEW = 1_000_000  # bytes of outdated lines that are no reason to write the others again
+CHANGED = b'{"changed": '  # begins a line that is never dropped
 STATUSES = frozenset(get_args(Status))
 
 _held: set[Path] = set()  # locks of this process: the system's locks do not bind within one
@@ -49,6 +54,12 @@ class Graded:
     collected: float | None = None  # when, in seconds since 1970
     secret: str = ""  # by which its student fetches the feedback, see `parcel`
     in_doubt: bool = False  # the machine may have ended it: the next run grades it once more
+    told: str = ""  # what timestamp.txt says, which its student may have written
+    made_of: Mapping[str, str] = field(default_factory=dict)  # digests: "work", "tests"
+
+
+class Busy(CourseError):
+    """Another grader is at work."""
 
 
 @dataclass
@@ -58,6 +69,24 @@ class _Line:
     secret: str = ""
     in_doubt: bool = False
     stored: bool = False
+    size: int = 0  # bytes of what the journal says of it that is not outdated
+
+
+@dataclass
+class _Index:
+    """Where in a journal everything stands that still holds."""
+
+    lines: dict[Who, _Line] = field(default_factory=dict)
+    changes: dict[Who, list[int]] = field(default_factory=dict)  # where these lines begin
+    name: str = ""  # the journal's own
+    signs: dict[str, str] = field(default_factory=dict)  # left in the gradebook, by assignment
+    end: int = 0  # of the last whole line
+    changed: int = 0  # bytes of those lines
+
+    @property
+    def outdated(self) -> int:
+        """Bytes that say what holds no more."""
+        return self.end - self.changed - sum(line.size for line in self.lines.values())
 
 
 class Journal:
@@ -69,11 +98,12 @@ class Journal:
     def __init__(self, taught: "Class"):
         """Take the lock, drop what is outdated, and go on at the end."""
         self._path = taught.journal
+        taught.share()
         with in_words(self._path):
             taught.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _Lock(self._path.with_suffix(".lock"), taught.folder)
             try:
-                self._index = _compact(self._path)
+                self._index = _ready(self._path)
                 self._file = self._path.open("ab", buffering=0)
             except BaseException:
                 self._lock.release()
@@ -92,12 +122,12 @@ class Journal:
 
     def key(self, student: str, assignment: str) -> str:
         """What the last grade of this submission was made from; empty if there is none."""
-        line = self._index.get((student, assignment))
+        line = self._index.lines.get((student, assignment))
         return line.key if line else ""
 
     def is_in_doubt(self, student: str, assignment: str) -> bool:
         """Whether the last grade of this submission may be the machine's fault."""
-        line = self._index.get((student, assignment))
+        line = self._index.lines.get((student, assignment))
         return line is not None and line.in_doubt
 
     def graded(self, graded: Graded) -> None:
@@ -105,7 +135,7 @@ class Journal:
         offset = self._file.tell()
         self._append({"graded": asdict(bounded(graded))})
         line = _Line(graded.result.key, offset, in_doubt=graded.in_doubt)
-        self._index[_who(graded.result)] = line
+        self._index.lines[_who(graded.result)] = line
 
     def settle(self) -> None:
         """See that what was written is on the disk, where a power cut cannot lose it."""
@@ -115,11 +145,51 @@ class Journal:
     def stored(self, result: Result) -> None:
         """Note that gradebook and files hold this result."""
         self._append({"stored": [result.student, result.assignment, result.key]})
-        self._index[_who(result)].stored = True
+        self._index.lines[_who(result)].stored = True
+
+    def changed(self, content: dict[str, Any]) -> None:
+        """Write down the grade that a submission has from now on; it names student, assignment."""
+        offset = self._file.tell()
+        self._append({"changed": content})
+        who = content["student"], content["assignment"]
+        self._index.changes.setdefault(who, []).append(offset)
+
+    def last_change(self, student: str, assignment: str) -> dict[str, Any] | None:
+        """The newest of those of a submission."""
+        offsets = self._index.changes.get((student, assignment))
+        if not offsets:
+            return None
+        with self._path.open("rb") as file:
+            file.seek(offsets[-1])
+            return _json(file.readline())["changed"]
+
+    @property
+    def name(self) -> str:
+        """By which the gradebook knows this journal; empty before it has left a sign there."""
+        return self._index.name
+
+    def sign(self, assignment: str) -> str:
+        """What was last left in the gradebook, to know it by again; empty if nothing was."""
+        return self._index.signs.get(assignment, "")
+
+    def signed(self, name: str, assignment: str, sign: str) -> None:
+        """Note what was left there."""
+        self._append({"book": [name, assignment, sign]})
+        self._index.name = name
+        self._index.signs[assignment] = sign
+
+    def assignments(self) -> set[str]:
+        """Those of which something was graded."""
+        return {assignment for _, assignment in self._index.lines}
+
+    def results(self) -> Iterator[Graded]:
+        """The newest result of every submission, one after another."""
+        for who in list(self._index.lines):
+            yield self.last(*who)
 
     def unstored(self) -> Iterator[Graded]:
         """What an interrupted grader wrote down and did not get to store."""
-        waiting = [line.offset for line in self._index.values() if not line.stored]
+        waiting = [line.offset for line in self._index.lines.values() if not line.stored]
         with self._path.open("rb") as file:
             for offset in waiting:
                 file.seek(offset)
@@ -128,7 +198,7 @@ class Journal:
     def last(self, student: str, assignment: str) -> Graded:
         """The newest result of a submission that was graded."""
         with self._path.open("rb") as file:
-            file.seek(self._index[student, assignment].offset)
+            file.seek(self._index.lines[student, assignment].offset)
             return _of_line(file.readline())
 
     def _append(self, content: dict[str, Any]) -> None:
@@ -153,9 +223,24 @@ def results(taught: "Class") -> Iterator[Graded]:
     if not taught.journal.is_file():
         return
     with taught.journal.open("rb") as file:
-        for line in sorted(_read_index(file).values(), key=lambda line: line.offset):
+        for line in sorted(_read_index(file).lines.values(), key=lambda line: line.offset):
             file.seek(line.offset)
             yield _of_line(file.readline())
+
+
+def read_changes(taught: "Class") -> dict[Who, list[dict[str, Any]]]:
+    """How every grade came to be what it is, oldest first, by student and assignment."""
+    if not taught.journal.is_file():
+        return {}
+    with in_words(taught.journal), taught.journal.open("rb") as file:
+        found: dict[Who, list[dict[str, Any]]] = {}
+        for who, offsets in _read_index(file).changes.items():
+            for offset in offsets:
+                file.seek(offset)
+                with suppress(ValueError):
+                    found.setdefault(who, []).append(_json(file.readline())["changed"])
+    found.pop(("", ""), None)
+    return found
 
 
 def secrets(taught: "Class") -> dict[Who, tuple[str, str]]:
@@ -163,7 +248,8 @@ def secrets(taught: "Class") -> dict[Who, tuple[str, str]]:
     if not taught.journal.is_file():
         return {}
     with taught.journal.open("rb") as file:
-        return {who: (line.secret, line.key) for who, line in _read_index(file).items()}
+        lines = _read_index(file).lines
+        return {who: (line.secret, line.key) for who, line in lines.items()}
 
 
 def bounded(graded: Graded) -> Graded:
@@ -184,7 +270,8 @@ def bounded(graded: Graded) -> Graded:
         seconds=_finite(result.seconds),
         cost=Cost(_finite(cost.judge), _finite(cost.answers), cost.calls),
     )
-    return Graded(smaller, collected, _cut(graded.secret, MAX_NAME), graded.in_doubt)
+    secret, told = _cut(graded.secret, MAX_NAME), _cut(graded.told, MAX_NAME)
+    return replace(graded, result=smaller, collected=collected, secret=secret, told=told)
 
 
 def _bounded_notebook(notebook: NotebookResult) -> NotebookResult:
@@ -250,10 +337,14 @@ def _graded(content: Any) -> Graded:
         collected = content["collected"]
         _require(collected is None or _is_number(collected))
         secret = content.get("secret", "")
-        _require_text(secret)
+        told = content.get("told", "")
+        _require_text(secret, told)
         in_doubt = content.get("in_doubt", False)
         _require(isinstance(in_doubt, bool))
-        return bounded(Graded(_result(content["result"]), collected, secret, in_doubt))
+        made_of = content.get("made_of", {})
+        _require_text(*made_of.keys(), *made_of.values())
+        result = _result(content["result"])
+        return bounded(Graded(result, collected, secret, in_doubt, told, made_of))
     except (AttributeError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"this is not what a grader of today writes: {error}") from error
 
@@ -311,9 +402,9 @@ def _line(content: dict[str, Any]) -> bytes:
     return json.dumps(content).encode() + b"\n"
 
 
-def _read_index(file: BinaryIO) -> dict[Who, _Line]:
-    """Where the newest readable result of each submission stands."""
-    index: dict[Who, _Line] = {}
+def _read_index(file: BinaryIO) -> _Index:
+    """Where the newest readable result of each submission stands, and all that changed."""
+    index = _Index()
     offset = 0
     whole = True  # whether the text begins where a line does
     while text := file.readline(MAX_LINE):
@@ -322,41 +413,83 @@ def _read_index(file: BinaryIO) -> dict[Who, _Line]:
             _note(index, text, offset)
         whole = ends
         offset += len(text)
+        if ends:
+            index.end = offset
     return index
 
 
-def _note(index: dict[Who, _Line], text: bytes, offset: int) -> None:
+def _note(index: _Index, text: bytes, offset: int) -> None:
+    who: Who = "", ""
     try:
         content = _json(text)
         if "graded" in content:
             graded = _graded(content["graded"])
             line = _Line(graded.result.key, offset, graded.secret, graded.in_doubt)
-            index[_who(graded.result)] = line
+            line.size = len(text)
+            index.lines[_who(graded.result)] = line
         elif "stored" in content:
             student, assignment, key = content["stored"]
-            line = index.get((student, assignment))
+            line = index.lines.get((student, assignment))
             if line and line.key == key:
+                line.size += 0 if line.stored else len(text)
                 line.stored = True
-    except (TypeError, ValueError):  # torn by a power cut, or of another version
-        return
+        elif "book" in content:
+            name, assignment, sign = content["book"]
+            _require_text(name, assignment, sign)
+            index.name = name
+            index.signs[assignment] = sign
+        elif "changed" in content:
+            changed = content["changed"]
+            _require_text(changed["student"], changed["assignment"])
+            who = changed["student"], changed["assignment"]
+    except (KeyError, TypeError, ValueError):  # torn by a power cut, or of another version
+        pass
+    if text.startswith(CHANGED):
+        index.changes.setdefault(who, []).append(offset)
+        index.changed += len(text)
 
 
-def _compact(path: Path) -> dict[Who, _Line]:
-    """Keep the newest lines of each submission only; returns where they stand now."""
+def _ready(path: Path) -> _Index:
+    """See that a journal ends with a whole line and is not mostly outdated; what stands in it."""
     if not path.is_file():
-        return {}
+        return _Index()
+    with path.open("rb") as file:
+        index = _read_index(file)
+    if path.stat().st_size > index.end:
+        os.truncate(path, index.end)
+    if index.outdated > max(index.end - index.outdated, FEW):
+        with suppress(OSError):  # a full disk: it stays as it is
+            return _compacted(path, index)
+    return index
+
+
+def _live_lines(file: BinaryIO, index: _Index) -> Iterator[bytes]:
+    """What of a journal is not outdated, in its order."""
+    places: list[tuple[int, Who | None]] = [(line.offset, who) for who, line in index.lines.items()]
+    places += [(offset, None) for offsets in index.changes.values() for offset in offsets]
+    for offset, who in sorted(places, key=lambda place: place[0]):
+        file.seek(offset)
+        yield file.readline()
+        if who and index.lines[who].stored:
+            yield _line({"stored": [*who, index.lines[who].key]})
+    for assignment, sign in index.signs.items():
+        yield _line({"book": [index.name, assignment, sign]})
+
+
+def _compacted(path: Path, index: _Index) -> _Index:
+    """Write a journal anew without what is outdated; where everything stands then."""
     partial = path.with_suffix(".part")
-    with path.open("rb") as old, partial.open("wb") as new:
-        index = _read_index(old)
-        for (student, assignment), line in index.items():
-            old.seek(line.offset)
-            line.offset = new.tell()
-            new.write(old.readline())
-            if line.stored:
-                new.write(_line({"stored": [student, assignment, line.key]}))
-        new.flush()
-        os.fsync(new.fileno())
-    partial.replace(path)
+    try:
+        with path.open("rb") as old, partial.open("w+b") as new:
+            new.writelines(_live_lines(old, index))
+            new.flush()
+            os.fsync(new.fileno())
+            new.seek(0)
+            index = _read_index(new)
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
     return index
 
 
@@ -383,8 +516,8 @@ class _Lock:
         _held.discard(self._path)
 
 
-def _taken(folder: Path, holder: object) -> CourseError:
-    return CourseError(
+def _taken(folder: Path, holder: object) -> Busy:
+    return Busy(
         f"Another grader (process {holder}) is at work in {folder}; wait until it is done, or "
         "stop it and run the command again."
     )

@@ -11,7 +11,9 @@ the page may neither run nor fetch anything.
 
 import fnmatch
 import glob
+import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from html import escape
 from pathlib import Path
@@ -46,6 +48,23 @@ STYLES = """<style>
 </style>"""
 
 
+_found_by_nbgrader = BaseConverter.init_notebooks
+
+
+def _find_notebooks(self: BaseConverter) -> None:
+    """As nbgrader does, but a name that as a pattern finds nobody is found: Kim [exchange]."""
+    here: Any = self.coursedir
+    folder = Path(self._format_source(here.assignment_id, here.student_id))
+    as_pattern = glob.glob(str(folder))  # noqa: PTH207 - what nbgrader finds
+    if not as_pattern and (found := _notebooks_in(folder, here.notebook_id)):
+        self.assignments, self.notebooks = {str(folder): found}, []
+    else:
+        _found_by_nbgrader(self)
+
+
+BaseConverter.init_notebooks = _find_notebooks  # nbgrader asks nobody before
+
+
 class StudentPage(HTMLExporter):
     """nbgrader's feedback page without anything that runs or is fetched."""
 
@@ -60,12 +79,15 @@ class StudentPage(HTMLExporter):
                 self.parent.log.warning("%s: the page that grading wrote stays.", shown(folder))
             look_in_each_folder(self.parent)
             refresh_pages(self.parent)
+            set_permissions(self.parent)
 
     def from_notebook_node(
         self, nb: NotebookNode, resources: dict[str, Any] | None = None, **options: Any
     ) -> tuple[str, dict[str, Any]]:
         """Convert, then take out what loads something, and forbid it."""
         html, resources = super().from_notebook_node(nb, resources, **options)
+        if isinstance(self.parent, BaseConverter) and "nbgrader" in resources:
+            _be_releasable(self.parent, resources["nbgrader"])
         return inert(html), resources
 
 
@@ -136,25 +158,51 @@ def look_in_each_folder(converter: BaseConverter) -> None:
     for name in fnmatch.filter(names, here.student_id):
         if glob.escape(name) != name and plain(name) == name:
             folder = above / name / here.assignment_id
-            with suppress(OSError):  # a link that leads to no path, or nothing at all
-                found = [folder / entry for entry, _ in kinds_in(folder)]
-                notebooks = fnmatch.filter(map(str, found), f"*/{here.notebook_id}.ipynb")
+            notebooks = _notebooks_in(folder, here.notebook_id)
+            if notebooks is not None:
                 converter.assignments[str(folder)] = notebooks
+
+
+def _notebooks_in(folder: Path, pattern: str) -> list[str] | None:
+    """A folder's own notebooks of these names, whatever its own name is; None if it is none."""
+    with suppress(OSError):  # a link that leads to no path, or nothing at all
+        found = [folder / entry for entry, _ in kinds_in(folder)]
+        return fnmatch.filter(map(str, found), f"*/{pattern}.ipynb")
+    return None
 
 
 def refresh_pages(converter: BaseConverter) -> None:
     """Have the pages that grading wrote, and that stay, say what people have entered since."""
     from autograder.hooks import class_of, said
-    from autograder.store import refresh
+    from autograder.keeper import refresh
     from autograder.taught import read_those_there
 
     here: Any = converter.coursedir
-    taught = class_of(here)
     try:
+        taught = class_of(here)
         if taught.journal.is_file():
-            refresh(taught, read_those_there(taught.course, [here.assignment_id])[0])
+            there = read_those_there(taught, [here.assignment_id])[0]
+            for sentence in refresh(taught, there):
+                converter.log.warning(sentence)
     except CourseError as error:
         raise said(converter, error) from error
+
+
+def _be_releasable(converter: BaseConverter, where: Mapping[str, str]) -> None:
+    """`nbgrader release_feedback` ends where a page has no time beside it: better an empty one."""
+    path = Path(converter._format_dest(where["assignment"], where["student"])) / "timestamp.txt"
+    if path.parent.is_dir() and not os.path.lexists(path):
+        path.touch()
+
+
+def set_permissions(converter: BaseConverter) -> None:
+    """Pages that stay as grading wrote them have the permissions that nbgrader was told, too."""
+    here: Any = converter.coursedir
+    for folder in converter.assignments:
+        student = Path(folder).parent.name
+        if Path(converter._format_dest(here.assignment_id, student)).is_dir():
+            with suppress(OSError):  # another instructor's, who has given them
+                converter.set_permissions(here.assignment_id, student)
 
 
 def _student(folder: str) -> str:

@@ -6,14 +6,13 @@ was found, so that the formgrader and every other tool of nbgrader see the same 
 """
 
 import copy
-import hashlib
 import json
 import math
 import re
 from html import escape
 from typing import Any
 
-from autograder.assignment import Cell, Notebook
+from autograder.assignment import Cell, Notebook, checksum_of
 from autograder.results import NotebookResult, Verdict
 
 NOTES = "autograder-notes"  # id of the cell that says what was odd about a submission
@@ -93,18 +92,8 @@ def inert(text: str) -> str:
 
 def checksum(cell: Cell) -> str:
     """What nbgrader computes over a cell as it was handed out; it tells an untouched answer."""
-    marks = cell.metadata.get("nbgrader", {})
-    grade, solution = bool(marks.get("grade")), bool(marks.get("solution"))
-    parts = [
-        cell.stub if solution else cell.source,
-        cell.cell_type,
-        str(grade),
-        str(solution),
-        str(cell.locked),
-        cell.grade_id,
-        *([str(cell.points)] if grade else []),
-    ]
-    return hashlib.md5("".join(parts).encode(), usedforsecurity=False).hexdigest()
+    marks = cell.metadata.get("nbgrader", {}) | {"grade_id": cell.grade_id, "points": cell.points}
+    return checksum_of(cell.stub if marks.get("solution") else cell.source, cell.cell_type, marks)
 
 
 def _cell(cell: Cell, result: NotebookResult, verdict: Verdict | None) -> dict[str, Any]:

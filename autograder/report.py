@@ -24,7 +24,7 @@ from autograder.counted import Points, number
 from autograder.course import Course
 from autograder.exports import Line, book_lines, safe
 from autograder.failures import in_words, write_whole
-from autograder.marks import points_of
+from autograder.marks import points_of, times_of
 from autograder.names import alike, composed, link, plain, readable, say
 from autograder.pages import page
 from autograder.results import Flag, Result, Verdict
@@ -210,14 +210,17 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
     An assignment that the course no longer has is left out, and the report says so.
     """
     from autograder.journal import results
-    from autograder.store import open_book, refresh, shown_database
+    from autograder.keeper import refresh
+    from autograder.store import open_book, shown_database
     from autograder.taught import read_those_there
 
-    assignments, gone = read_those_there(taught.course, chapters)
-    refresh(taught, assignments)
+    assignments, gone = read_those_there(taught, chapters)
+    for sentence in refresh(taught, assignments):
+        say(sentence)
+    times = times_of(assignments, results(taught))
     with in_words(shown_database(taught)), open_book(taught) as book:
         lines = {name: book_lines(book, name) for name in assignments}
-        points = {name: points_of(book.db, name) for name in assignments}
+        points = {name: points_of(book.db, name, times[name]) for name in assignments}
     students = taught.students()
     more = [Look("gone", "everybody", name, words) for name, words in gone.items()]
     more += [
@@ -229,6 +232,14 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
     known = catalogue(taught.course, assignments)
     found = compose(students, assignments, lines, journal, known, points, more)
     return replace(found, feedback=taught.feedback)
+
+
+def in_gradebook(taught: "Class") -> list[str]:
+    """Assignments of which the gradebook holds grades, whether or not the journal does."""
+    from autograder.store import open_book, shown_database
+
+    with in_words(shown_database(taught)), open_book(taught) as book:
+        return sorted(str(one.name) for one in book.assignments if book_lines(book, str(one.name)))
 
 
 def _alike(students: Sequence[str]) -> Iterable[Look]:

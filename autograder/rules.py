@@ -76,11 +76,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from fnmatch import fnmatch
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 from autograder import walked
 from autograder.course import CourseError
@@ -159,6 +160,11 @@ ENCODING = re.compile(r"\A((?:.*\n)?[ \t\f]*)#.*coding[:=].*")  # what names a m
 DAY = 86400
 NAMED = 5  # students in one sentence
 MOST_ABOVE = 10  # classes of which one is made, one by another
+TOLD = re.compile(  # a date, a time; an offset, or a zone by its name
+    r"(\d{4}-\d\d?-\d\d?(?:[ T]\d\d?:[\d:.]{2,13})?)"
+    r"(?: ?(Z|[+-]\d\d(?::?\d\d)?)| ([A-Z][A-Za-z_/]*))?",
+    re.ASCII,
+)
 MOST_WAYS = 50_000  # of an answer to what it uses, at the times at which it may be used
 MAX_READ = 400_000  # characters of one student's code that are searched
 POLICIES = ("none", "zero", "per-day")
@@ -201,6 +207,7 @@ class Late:
     trust_timestamp: bool = False
     times: Mapping[str, float] = field(default_factory=dict)  # student -> when, by the LMS
     listed: Path | None = None  # in which those stand: nothing for students to read
+    shared: frozenset[str] = frozenset()  # names, composed, that several folders have
 
     def handed_in(self, student: str, collected: float | None) -> float | None:
         """When a student handed in, if something says so that is trusted.
@@ -209,11 +216,13 @@ class Late:
             student: the name of the folder.
             collected: what the submission says, or the disk on which it lies.
         """
-        for name in (student, readable(plain(student))):
+        names = (student, readable(plain(student)))
+        for name in names:
             if name in self.times:
                 return self.times[name]
-            if (listed := self._alike.get(composed(name))) is not None:
-                return self.times[listed]
+        for name in map(composed, names):  # if it may be no other's
+            if name in self._alike and name not in self.shared:
+                return self.times[self._alike[name]]
         return collected if self.trust_timestamp else None
 
     @cached_property
@@ -238,14 +247,22 @@ class Late:
 
     def unknown(self, students: Iterable[str]) -> str:
         """What to do if lateness costs points and of some students it cannot be known; or empty."""
-        if self.policy == "none" or self.trust_timestamp:
+        if self.trust_timestamp:
             return ""
-        unknown = [student for student in students if self.handed_in(student, None) is None]
-        if not unknown:
+        return self.untimed([one for one in students if self.handed_in(one, None) is None])
+
+    def untimed(self, students: Sequence[str]) -> str:
+        """The same of these students, of whom it is not known."""
+        if self.policy == "none" or not students:
             return ""
-        named = ", ".join(map(shown, unknown[:NAMED])) + (", ..." if len(unknown) > NAMED else "")
+        named = ", ".join(map(shown, students[:NAMED])) + (", ..." if len(students) > NAMED else "")
+        if self.trust_timestamp:
+            return (
+                f"timestamp.txt is missing or says no time that can be read in {len(students)} "
+                f"submissions ({named}); they count as in time."
+            )
         return (
-            f"no time that its student cannot set is known of {len(unknown)} submissions ({named})"
+            f"no time that its student cannot set is known of {len(students)} submissions ({named})"
             "; they count as in time. Name the LMS's list in rules.toml, as times under [late]."
         )
 
@@ -298,7 +315,7 @@ def read_rules(path: Path, assignment: str, questions: Iterable[str]) -> Rules:
     if not path.is_file():
         return Rules()
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CourseError(f"{path} is no TOML ({error}); mend that line.") from error
     known = sorted(questions)
@@ -572,9 +589,11 @@ def _times(path: Path, assignment: str) -> dict[str, float]:
         try:
             if not (row["submitted"] or "").strip():
                 continue  # who handed nothing in: nothing is known of when
-            when = moment(row["submitted"])
-            times[row["student"]] = max(when, times.get(row["student"], when))
-        except (KeyError, TypeError, ValueError) as error:
+            student, when = row["student"], moment(row["submitted"])
+            if student is None:
+                raise ValueError("a line that is too short")
+            times[student] = max(when, times.get(student, when))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CourseError(
                 f"{path}, line {number}: expected the columns student and submitted, with "
                 "times such as 2026-03-01T23:59:00+01:00."
@@ -582,8 +601,8 @@ def _times(path: Path, assignment: str) -> dict[str, float]:
     return times
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    """The lines of a table by its first one."""
+def _rows(path: Path) -> list[dict[str, str | None]]:
+    """The lines of a table by its first one; None for what a short line has not."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return list(csv.DictReader(file))
@@ -593,13 +612,45 @@ def _rows(path: Path) -> list[dict[str, str]]:
         ) from error
 
 
-def moment(text: str) -> float:
-    """Seconds since 1970 of a time written as ISO or as nbgrader's timestamp.txt has it."""
-    text = text.strip()
-    if text.endswith(" UTC"):
-        text = text.removesuffix(" UTC") + "+00:00"
-    when = datetime.fromisoformat(text)
+def moment(text: str | None) -> float:
+    """Seconds since 1970 of a time written as ISO or as nbgrader's timestamp.txt has it.
+
+    ValueError if it is none, or if its time zone is a name that nobody can tell: CEST is the same
+    everywhere, IST is India's, Israel's or Ireland's.
+    """
+    text = (text or "").strip()
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        when = _as_told(text)
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _as_told(text: str) -> datetime:
+    """A time with a zone that is not in ISO, as `nbgrader submit` writes it."""
+    from dateutil import parser, tz  # nbgrader reads its own with it
+
+    found = TOLD.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text} is no time")
+    written, offset, name = found.groups()
+    when = parser.parse(f"{written}{offset or ''}")
+    if not name:
+        return when
+    zone = tz.gettz(name)
+    if zone is None:
+        offsets = _offsets(name, when)
+        if len(offsets) != 1:
+            raise ValueError(f"{name} is no time zone, or more than one")
+        zone = timezone(offsets.pop())
+    return when.replace(tzinfo=zone)
+
+
+def _offsets(name: str, when: datetime) -> set[timedelta]:
+    """What zones that go by a short name at this time, as by CEST in summer, are ahead of UTC."""
+    zones = (when.replace(tzinfo=ZoneInfo(key)) for key in sorted(available_timezones()))
+    found = {one.utcoffset() for one in zones if one.tzname() == name}
+    return {offset for offset in found if offset is not None}
 
 
 @dataclass(frozen=True)

@@ -7,26 +7,40 @@ concerns the whole class (a full disk, a gradebook that is locked or gone) is a 
 concerns one submission ends with that submission, and is told in `troubles`.
 """
 
+import filecmp
 import hashlib
 import json
 import math
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Table, bindparam, event, func, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    String,
+    Table,
+    bindparam,
+    event,
+    inspect,
+    make_url,
+    select,
+)
 from sqlalchemy.engine import Row
+from sqlalchemy.exc import ArgumentError
 
 from autograder.assignment import Assignment, Cell, Notebook
-from autograder.counted import Marks, Points
+from autograder.counted import Given, Marks, Points
 from autograder.course import CourseError, without_extensions
 from autograder.failures import WHOLE_CLASS, in_words, sentence_of, write_whole
-from autograder.journal import Graded, bounded, results
+from autograder.journal import Graded, bounded
 from autograder.marks import marked, read_marks
 from autograder.names import earlier, plain, readable
 from autograder.pages import made_of, stamped
@@ -38,8 +52,10 @@ from autograder.secret import Secrets, made_up
 with without_extensions():
     from nbgrader import api
     from nbgrader.dbutil import ALEMBIC_DIR
+    from nbgrader.utils import parse_utc
 
 if TYPE_CHECKING:
+    from autograder.history import Change
     from autograder.taught import Class
 
 _alembics_answer = api.get_alembic_version
@@ -47,8 +63,13 @@ NO_RESPONSE = "No response."  # nbgrader's words
 # Times that every database, time zone and extension can take; what is beyond them counts as them.
 EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1900, 9000))
 
-SECRET = "submission_secret.txt"
-NEAR = 1e-6  # sums of the same scores may differ by so much
+SECRET, STAMP = "submission_secret.txt", "timestamp.txt"
+# as `nbgrader submit` and `zip_collect` write it: a zone is a name or a number, and never a path
+TIME = re.compile(
+    r"\d{4}-\d\d?-\d\d?([ T]\d\d?:[\d:.]{2,13}( ?Z| ?[+-][\d:]{4,6}| [A-Z][\w/+-]*)?)?", re.ASCII
+)
+OF_THE_GROUP = 0o2770
+NEAR = 1e-6  # what is written and read again may differ by so much
 NO_MARKS: Mapping[str, Marks] = {}  # before there is a gradebook
 
 
@@ -64,6 +85,14 @@ KINDS = {
     "SolutionCell": _table(api.SolutionCell),
     "TaskCell": _table(api.TaskCell),
 }
+# Ours, and of no interest to nbgrader: by it a gradebook is known again (`keeper`).
+SIGN = Table(
+    "autograder_sign",
+    MetaData(),
+    Column("journal", String(64), primary_key=True),
+    Column("assignment", String(128), primary_key=True),
+    Column("sign", String(64)),
+)
 
 
 @dataclass
@@ -93,18 +122,22 @@ class Store:
             pages: whether to write the graded notebooks and feedback pages too.
         """
         self._taught = taught
+        taught.share()
         if pages:
             from autograder import feedback
 
             feedback.prepare()
         api.get_alembic_version = _newest_version
         self._book = open_book(taught)
+        if taught.is_shared:
+            _share_gradebook(taught)
         if self._book.engine.dialect.name == "sqlite":
             event.listen(self._book.engine, "connect", _write_ahead)
         self._secrets = Secrets(taught) if pages else None
         self._troubles: list[str] = []
         self._known: dict[tuple[str, str], _Known] = {}  # by names of assignment and notebook
         self._ids: dict[str, str] = {}  # of assignments, by name
+        self._former: dict[str, set[str]] = {}  # notebooks that people graded and that are gone
 
     def __enter__(self) -> "Store":
         return self
@@ -125,7 +158,8 @@ class Store:
         """Make the gradebook know the assignment's cells as they are today.
 
         Cells may come, go and change between runs. A cell that is gone leaves the gradebook,
-        unless a person has graded or commented it.
+        unless a person has graded or commented it: then it is worth nothing, and what the person
+        gave counts on top.
         """
         with self._writing() as db:
             id = _one(db, ASSIGNMENT, name=assignment.name)
@@ -137,17 +171,28 @@ class Store:
             for notebook in assignment.notebooks:
                 known = _enter_notebook(db, id, notebook)
                 self._known[assignment.name, notebook.name] = known
-            _forget_notebooks(db, id, [notebook.name for notebook in assignment.notebooks])
+            former = _forget_notebooks(db, id, [notebook.name for notebook in assignment.notebooks])
+        self._former[assignment.name] = set(former)
+        self._known |= {(assignment.name, name): known for name, known in former.items()}
 
-    def save(self, graded: Graded, assignment: Assignment) -> None:
+    def save(
+        self, graded: Graded, assignment: Assignment, before: Graded | None = None
+    ) -> dict[str, Marks]:
         """Put one result where everybody looks for it: in the gradebook, then on the pages.
 
+        Returns what the gradebook says of it then, by notebook; nothing if it could not be stored.
         Raises CourseError for what concerns the whole class; no submission makes it raise.
+
+        Args:
+            graded: the result.
+            assignment: what was to be done.
+            before: the result that it takes the place of; what people said of the same answers
+                need not be looked at again.
         """
         graded = bounded(graded)
         marks: dict[str, Marks] = {}
         try:
-            marks = self._enter_result(graded, assignment)
+            marks = self._enter_result(graded, assignment, before)
         except CourseError:
             raise
         except Exception as error:  # noqa: BLE001 - no submission may keep the others waiting
@@ -159,25 +204,24 @@ class Store:
                 write_files(self._taught, own, assignment, marks)
                 for who, secret in others.items():
                     _mend_exchange(self._taught, who, {SECRET: secret})
+        return marks
 
-    def refresh(self, assignments: Mapping[str, Assignment], results: Iterable[Graded]) -> None:
+    def refresh(
+        self, assignments: Mapping[str, Assignment], results: Iterable[Graded]
+    ) -> Iterator[tuple[Graded, dict[str, Marks]]]:
         """See that lateness costs what it costs today, and that pages say what the gradebook says.
 
-        Extensions, grades and comments by hand come when the grader is gone.
+        Extensions, grades and comments by hand come when the grader is gone. Gives what the
+        gradebook says of each result that it holds; everything is done when all have been taken.
         """
         with self._writing() as db:
-            held = {name: read_marks(db, name) for name in assignments}
+            held = {name: _by_student(read_marks(db, name)) for name in assignments}
         changed: list[dict[str, Any]] = []
         for graded in results:
             assignment = assignments.get(graded.result.assignment)
             if assignment is None:
                 continue
-            own = held[assignment.name]
-            before = {
-                notebook.name: marks
-                for notebook in assignment.notebooks
-                if (marks := own.get((plain(graded.result.student), notebook.name)))
-            }
+            before = held[assignment.name].get(plain(graded.result.student), {})
             today = {name: _as_of_today(m, graded, assignment) for name, m in before.items()}
             changed += [
                 {"id": marks.id, "late_submission_penalty": marks.points.lost or None}
@@ -189,6 +233,8 @@ class Store:
                     self._secrets.take(graded)
                     own = replace(graded, secret=self._secrets.own(graded))
                     write_pages(self._taught, own, assignment, today, changed_only=True)
+            if today:
+                yield graded, today
         with self._writing() as db:
             _update(db, SUBMITTED, changed)
 
@@ -231,38 +277,86 @@ class Store:
             f"{readable(plain(result.student))}, {result.assignment}: {what} ({why})."
         )
 
-    def _enter_result(self, graded: Graded, assignment: Assignment) -> dict[str, Marks]:
+    def _enter_result(
+        self, graded: Graded, assignment: Assignment, before: Graded | None = None
+    ) -> dict[str, Marks]:
         """Put one result into the gradebook, all of it or nothing; what it says then."""
         result = graded.result
         late = assignment.rules.late
+        same = _unchanged(result, before.result) if before else ()
         found: dict[str, Marks] = {}
         with self._writing() as db:
-            submission = self._submission(db, graded, late)
+            submission = self._submission(db, graded)
             extension = (submission.extension or timedelta()).total_seconds()
             seconds = late.seconds_late(result.student, graded.collected, extension)
-            for name, rows in _all_rows(result, assignment):
+            former = [(name, NOTHING) for name in self._former[assignment.name]]
+            for name, rows in (*_all_rows(result, assignment), *former):
                 known = self._known[assignment.name, name]
-                marks = _save_notebook(db, submission.id, known, rows)
+                marks = _save_notebook(db, submission.id, known, rows, seen=name in same)
+                marks = replace(marks, extension=extension)
                 found[name] = _less_lateness(marks, late, seconds)
                 lost = found[name].points.lost or None
                 _update(db, SUBMITTED, [{"id": marks.id, "late_submission_penalty": lost}])
         return found
 
+    def give_back(self, before: "Change") -> bool:
+        """Enter what people had given where the gradebook has nothing; whether there was any."""
+        keys = {"assignment_id": self._ids[before.assignment], "student_id": plain(before.student)}
+        with self._writing() as db:
+            submission = _one(db, SUBMISSION, **keys)
+            if submission is None:
+                return False
+            gaps = [SUBMISSION.c.id == submission, SUBMISSION.c.extension.is_(None)]
+            more = {"extension": timedelta(seconds=before.extension)} if before.extension else {}
+            entered = _fill(db, SUBMISSION, gaps, more)
+            for name, marks in before.notebooks.items():
+                if _by_people(marks) or marks.comments:
+                    known = self._known_again(db, before.assignment, name)
+                    keys = {"assignment_id": submission, "notebook_id": known.id}
+                    notebook = _one(db, SUBMITTED, **keys) or _add(db, SUBMITTED, **keys)
+                    entered += _give_back(db, notebook, known, marks)
+        return entered > 0
+
+    def _known_again(self, db: Connection, assignment: str, name: str) -> _Known:
+        """A notebook's rows; made, if the assignment has it no more and a person graded it."""
+        if (assignment, name) not in self._known:
+            id = _add(db, NOTEBOOK, name=name, assignment_id=self._ids[assignment])
+            self._known[assignment, name] = _Known(id)
+            self._former[assignment].add(name)
+        return self._known[assignment, name]
+
+    def sign(self, journal: str, assignment: str) -> str:
+        """What a grader with this journal left here last; empty if nothing."""
+        with self._writing() as db:
+            if not inspect(db).has_table(SIGN.name):
+                return ""
+            where = SIGN.c.journal == journal, SIGN.c.assignment == assignment
+            return str(db.execute(select(SIGN.c.sign).where(*where)).scalar() or "")
+
+    def leave_sign(self, journal: str, assignment: str, sign: str) -> None:
+        """Leave something by which this gradebook is known again."""
+        with self._writing() as db:
+            SIGN.create(db, checkfirst=True)
+            where = SIGN.c.journal == journal, SIGN.c.assignment == assignment
+            db.execute(SIGN.delete().where(*where))
+            db.execute(SIGN.insert(), {"journal": journal, "assignment": assignment, "sign": sign})
+
     def held(self, assignment: str) -> dict[tuple[str, str], "Held"]:
         """What the gradebook says of an assignment, by student and notebook."""
-        scores = func.count(GRADE.c.auto_score), func.coalesce(func.sum(GRADE.c.auto_score), 0.0)
-        named = SUBMISSION.c.student_id, NOTEBOOK.c.name
+        named = SUBMISSION.c.student_id, NOTEBOOK.c.name, SUBMISSION.c.timestamp
         rows = SUBMITTED.join(NOTEBOOK, SUBMITTED.c.notebook_id == NOTEBOOK.c.id)
         rows = rows.join(SUBMISSION, SUBMITTED.c.assignment_id == SUBMISSION.c.id)
         rows = rows.outerjoin(GRADE, GRADE.c.notebook_id == SUBMITTED.c.id)
+        rows = rows.outerjoin(BASE, GRADE.c.cell_id == BASE.c.id)
         wanted = SUBMISSION.c.assignment_id == self._ids[assignment]
-        query = select(*named, SUBMISSION.c.timestamp, *scores).select_from(rows).where(wanted)
+        query = select(*named, BASE.c.name, GRADE.c.auto_score).select_from(rows).where(wanted)
+        found: dict[tuple[str, str], Held] = {}
         with self._writing() as db:
-            found = db.execute(query.group_by(*named, SUBMISSION.c.timestamp)).all()
-        return {
-            (student, notebook): Held(when, count, score)
-            for student, notebook, when, count, score in found
-        }
+            for student, notebook, when, cell, score in db.execute(query):
+                one = found.setdefault((student, notebook), Held(when))
+                if score is not None:
+                    one.scores[cell] = score
+        return found
 
     def settle(self) -> None:
         """See that what was saved is on the disk, where a power cut cannot lose it."""
@@ -276,23 +370,20 @@ class Store:
         with in_words(shown_database(self._taught)), self._book.engine.begin() as db:
             yield db
 
-    def _submission(self, db: Connection, graded: Graded, late: Late) -> Row:
-        """The submission's row, made if it is not there, with the time as far as it is known."""
+    def _submission(self, db: Connection, graded: Graded) -> Row:
+        """The submission's row, made if it is not there, with the time that its timestamp.txt says.
+
+        Formgrader takes a submission for graded if both say the same. Lateness is not reckoned by
+        it: its student may have written that file.
+        """
         result = graded.result
         student = plain(result.student)
         if _one(db, STUDENT, id=student) is None:
             _add_student(db, student, earlier(result.student))
         keys = {"assignment_id": self._ids[result.assignment], "student_id": student}
         id = _one(db, SUBMISSION, **keys) or _add(db, SUBMISSION, **keys)
-        if when := _when(graded, late):
-            _update(db, SUBMISSION, [{"id": id, "timestamp": when}])
+        _update(db, SUBMISSION, [{"id": id, "timestamp": time_told(graded.told)}])
         return db.execute(select(SUBMISSION).where(SUBMISSION.c.id == id)).one()
-
-
-def refresh(taught: "Class", assignments: Mapping[str, Assignment]) -> None:
-    """As `Store.refresh`, for everything of these assignments that was graded."""
-    with Store(taught) as store:
-        store.refresh(assignments, results(taught))
 
 
 @dataclass(frozen=True)
@@ -300,22 +391,33 @@ class Held:
     """What the gradebook says of one notebook that was handed in."""
 
     when: datetime | None
-    count: int  # of scores that the grader gave
-    score: float  # those together
+    scores: dict[str, float] = field(default_factory=dict)  # that the grader gave, by cell
 
 
 def holds(held: Mapping[tuple[str, str], Held], graded: Graded, assignment: Assignment) -> bool:
     """Whether a gradebook says what this result does; it may be an older one that was put back."""
     result = graded.result
-    when = _when(graded, assignment.rules.late)
+    when = time_told(graded.told)
     for name, rows in _all_rows(result, assignment):
-        scores = [score for score in rows.scores.values() if score is not None]
         found = held.get((plain(result.student), name))
-        if not found or found.count != len(scores) or abs(found.score - sum(scores)) > NEAR:
+        if not found or not _same_scores(rows.scores, found.scores):
             return False
-        if when and (not found.when or abs((found.when - when).total_seconds()) > 1):
+        if not _same_time(when, found.when):
             return False
     return True
+
+
+def _same_scores(given: Mapping[str, float | None], found: Mapping[str, float]) -> bool:
+    """Cell by cell: two results may come to the same in sum."""
+    scores = {cell: score for cell, score in given.items() if score is not None}
+    same = scores.keys() == found.keys()
+    return same and all(abs(score - found[cell]) <= NEAR for cell, score in scores.items())
+
+
+def _same_time(one: datetime | None, other: datetime | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs((one - other).total_seconds()) <= 1
 
 
 def open_book(taught: "Class") -> api.Gradebook:
@@ -326,8 +428,11 @@ def open_book(taught: "Class") -> api.Gradebook:
 
 def shown_database(taught: "Class") -> str:
     """Where the gradebook is, without a password."""
-    path = taught.database.removeprefix("sqlite:///").partition("?")[0]
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", path)
+    url = taught.database
+    if url.startswith("sqlite"):
+        with suppress(ArgumentError):
+            return make_url(url).database or url
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url.partition("?")[0])
 
 
 def moment(seconds: float) -> datetime | None:
@@ -338,11 +443,15 @@ def moment(seconds: float) -> datetime | None:
     return datetime.fromtimestamp(within, UTC).replace(tzinfo=None)
 
 
-def _when(graded: Graded, late: Late) -> datetime | None:
-    """When it was handed in, as the gradebook is to say it; None if nothing says so."""
-    when = late.handed_in(graded.result.student, graded.collected)
-    when = graded.collected if when is None else when
-    return None if when is None else moment(when)
+def time_told(text: str) -> datetime | None:
+    """The time in a timestamp.txt, as nbgrader reads it; None if it is none or beyond all years."""
+    if not TIME.fullmatch(text):
+        return None
+    try:
+        when: datetime = parse_utc(text)
+    except (ValueError, OverflowError):
+        return None
+    return when if EARLIEST <= when.replace(tzinfo=UTC).timestamp() <= LATEST else None
 
 
 def _as_of_today(marks: Marks, graded: Graded, assignment: Assignment) -> Marks:
@@ -370,9 +479,22 @@ def write_files(
         marks: what the gradebook says of it, by notebook.
     """
     result = graded.result
+    folder = taught.autograded / result.student / result.assignment
     for name, text in graded_notebooks(result, assignment):
-        write_whole(taught.autograded / result.student / result.assignment / f"{name}.ipynb", text)
+        write_whole(folder / f"{name}.ipynb", text)
+    for path in assignment.released:
+        _copy(path, folder / path.relative_to(assignment.folder))
     write_pages(taught, graded, assignment, marks)
+
+
+def _copy(path: Path, place: Path) -> None:
+    """Put a file of the instructor's, as a picture in the text, where the graded notebook lies."""
+    if place.is_file() and filecmp.cmp(path, place, shallow=False):
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    partial = place.with_name(f".{place.name}.part")
+    shutil.copyfile(path, partial)
+    partial.replace(place)
 
 
 def _for_the_exchange(graded: Graded) -> dict[str, str]:
@@ -381,8 +503,9 @@ def _for_the_exchange(graded: Graded) -> dict[str, str]:
     By the secret a page is published under a name that its student alone knows (`secret.py`).
     """
     when = None if graded.collected is None else moment(graded.collected)
+    collected = f"{when} UTC" if when else ""
     return {
-        "timestamp.txt": f"{when} UTC\n" if when else "",
+        STAMP: graded.told if time_told(graded.told) else collected,
         SECRET: graded.secret or made_up(graded.result.key),
     }
 
@@ -413,8 +536,32 @@ def write_pages(
     for name, text in feedback_pages(result, assignment, marks):
         write_whole(paths[name], stamped(text, stamps[name]))
     for folder in (taught.autograded, taught.feedback):
-        for name, text in _for_the_exchange(graded).items():
-            write_whole(folder / result.student / result.assignment / name, text)
+        own = folder / result.student / result.assignment
+        beside = _for_the_exchange(graded)
+        if folder == taught.autograded and not time_told(graded.told):
+            del beside[STAMP]  # as nbgrader has it where none was handed in
+            (own / STAMP).unlink(missing_ok=True)
+        for name, text in beside.items():
+            write_whole(own / name, text)
+        if taught.is_shared:
+            _share(own)
+
+
+def _share_gradebook(taught: "Class") -> None:
+    """The same for a gradebook that is a file; nbgrader may have made it."""
+    path = Path(shown_database(taught))
+    if path.is_file():
+        with suppress(PermissionError):
+            path.chmod(path.stat().st_mode | 0o060)
+
+
+def _share(folder: Path) -> None:
+    """Let the group write into a submission's folder and those above it, as nbgrader does."""
+    for each in (folder, *folder.parents[:2]):
+        mode = each.stat().st_mode
+        if mode & OF_THE_GROUP != OF_THE_GROUP:
+            with suppress(PermissionError):  # another of them has made it
+                each.chmod((mode | OF_THE_GROUP) & 0o7777)
 
 
 def _mend_exchange(taught: "Class", who: tuple[str, str], wanted: Mapping[str, str]) -> None:
@@ -486,6 +633,18 @@ class _Rows:
     comments: Mapping[str, str | None]
 
 
+NOTHING = _Rows({}, {})  # of what the assignment has no more
+
+
+def _by_student(
+    marks: Mapping[tuple[str, str], Marks],
+) -> dict[str, dict[str, Marks]]:
+    found: dict[str, dict[str, Marks]] = {}
+    for (student, notebook), one in marks.items():
+        found.setdefault(student, {})[notebook] = one
+    return found
+
+
 def _all_rows(result: Result, assignment: Assignment) -> Iterator[tuple[str, _Rows]]:
     """The same of every notebook of the assignment, by name, also if it was not handed in."""
     found = {notebook.name: notebook for notebook in result.notebooks}
@@ -532,8 +691,19 @@ def _near(notebook: Notebook, number: int) -> set[str]:
     return near if any(n < number for n in places) else near | {""}
 
 
-def _save_notebook(db: Connection, submission: str, known: _Known, rows: _Rows) -> Marks:
-    """Write grades and comments; returns what both say now, lateness left out."""
+def _unchanged(result: Result, before: Result) -> set[str]:
+    """Notebooks of which a person has the same to grade as before."""
+    old = {notebook.name: (notebook.answers, notebook.extra) for notebook in before.notebooks}
+    return {n.name for n in result.notebooks if old.get(n.name) == (n.answers, n.extra)}
+
+
+def _save_notebook(
+    db: Connection, submission: str, known: _Known, rows: _Rows, *, seen: bool = False
+) -> Marks:
+    """Write grades and comments; returns what both say now, lateness left out.
+
+    What a person has graded waits for that person again, unless its answers were `seen`.
+    """
     keys = {"assignment_id": submission, "notebook_id": known.id}
     id = _one(db, SUBMITTED, **keys) or _add(db, SUBMITTED, **keys, flagged=False)
     grades = _by_cell(db, GRADE, id, known.graded().values())
@@ -542,9 +712,14 @@ def _save_notebook(db: Connection, submission: str, known: _Known, rows: _Rows) 
     fresh: list[dict[str, Any]] = []
     for name, cell in known.graded().items():
         old, auto = grades.get(cell), rows.scores.get(name)
+        if name not in rows.scores and not old:
+            continue
         manual = old.manual_score if old else None
-        values = {"auto_score": auto, "needs_manual_grade": manual is not None or auto is None}
-        now.append(_Given(name, auto, manual, old.extra_credit if old else None))
+        waits = name in rows.scores and (manual is not None or auto is None)
+        if old and seen and manual is not None:
+            waits = bool(old.needs_manual_grade)
+        values = {"auto_score": auto, "needs_manual_grade": waits}
+        now.append(_Given(name, auto, manual, old.extra_credit if old else None, waits))
         if old:
             changes.append({"id": old.id, **values})
         else:
@@ -562,6 +737,7 @@ class _Given(NamedTuple):
     auto_score: float | None
     manual_score: float | None
     extra_credit: float | None
+    needs_manual_grade: bool
 
 
 class _Said(NamedTuple):
@@ -582,7 +758,7 @@ def _save_comments(db: Connection, notebook: str, known: _Known, rows: _Rows) ->
         if cell in comments:
             changes.append({"id": comments[cell].id, **values})
             said.append(_Said(name, comments[cell].manual_comment))
-        else:
+        elif name in rows.comments:
             keys = {"cell_id": cell, "notebook_id": notebook}
             fresh.append({"id": api.new_uuid(), **keys, **values})
     _update(db, COMMENT, changes)
@@ -650,7 +826,7 @@ def _enter_sources(db: Connection, notebook: str, read: Notebook) -> None:
 
 
 def _forget_cell(db: Connection, kind: str, cell: str) -> bool:
-    """Take a cell out of the gradebook; not if a person has graded or commented it."""
+    """Take a cell out of the gradebook, or what it is worth, if a person graded or commented it."""
     for table, columns in (
         (GRADE, (GRADE.c.manual_score, GRADE.c.extra_credit)),
         (COMMENT, (COMMENT.c.manual_comment,)),
@@ -658,6 +834,7 @@ def _forget_cell(db: Connection, kind: str, cell: str) -> bool:
         for column in columns:
             touched = select(table.c.id).where(table.c.cell_id == cell, column.is_not(None))
             if db.execute(touched.limit(1)).first():
+                _make_worthless(db, kind, cell)
                 return False
     for table in (GRADE, COMMENT):
         db.execute(table.delete().where(table.c.cell_id == cell))
@@ -666,15 +843,28 @@ def _forget_cell(db: Connection, kind: str, cell: str) -> bool:
     return True
 
 
-def _forget_notebooks(db: Connection, assignment: str, kept: Iterable[str]) -> None:
-    """Take out notebooks that the assignment no longer has, unless a person's work is in them."""
+def _make_worthless(db: Connection, kind: str, cell: str) -> None:
+    """Nobody can earn this cell's points any more, and nothing in it waits for anybody."""
+    if kind != "SolutionCell":
+        _update(db, KINDS[kind], [{"id": cell, "max_score": 0.0}])
+        nothing = {"auto_score": None, "needs_manual_grade": False}
+        db.execute(GRADE.update().where(GRADE.c.cell_id == cell).values(**nothing))
+
+
+def _forget_notebooks(db: Connection, assignment: str, kept: Iterable[str]) -> dict[str, _Known]:
+    """Take out notebooks that the assignment no longer has; those with a person's work stay."""
+    former: dict[str, _Known] = {}
     others = NOTEBOOK.c.assignment_id == assignment, NOTEBOOK.c.name.not_in(list(kept))
-    for (id,) in db.execute(select(NOTEBOOK.c.id).where(*others)).all():
-        gone = [_forget_cell(db, kind, cell) for (kind, _), cell in _cells_of(db, id).items()]
-        if all(gone):
+    for id, name in db.execute(select(NOTEBOOK.c.id, NOTEBOOK.c.name).where(*others)).all():
+        cells = _cells_of(db, id)
+        left = {key: cell for key, cell in cells.items() if not _forget_cell(db, key[0], cell)}
+        if left:
+            former[name] = _Known(id, left)
+        else:
             for table in (SOURCE, SUBMITTED):
                 db.execute(table.delete().where(table.c.notebook_id == id))
             db.execute(NOTEBOOK.delete().where(NOTEBOOK.c.id == id))
+    return former
 
 
 def _by_cell(db: Connection, table: Table, notebook: str, cells: Iterable[str]) -> dict[str, Row]:
@@ -704,6 +894,55 @@ def _add_student(db: Connection, student: str, former: str) -> None:
         theirs = SUBMISSION.c.student_id == former
         db.execute(SUBMISSION.update().where(theirs).values(student_id=student))
         db.execute(STUDENT.delete().where(STUDENT.c.id == former))
+
+
+def _give_back(db: Connection, notebook: str, known: _Known, marks: Marks) -> int:
+    """Enter grades and comments by hand where there are none; how many."""
+    entered = 0
+    for name, given in _by_people(marks).items():
+        where = _row(db, GRADE, notebook, _cell_again(db, known, "GradeCell", name))
+        if given.manual is not None:
+            values = {"manual_score": given.manual, "needs_manual_grade": False}
+            entered += _fill(db, GRADE, [*where, GRADE.c.manual_score.is_(None)], values)
+        if given.stale:  # whatever word on it the gradebook has
+            values = {"needs_manual_grade": True}
+            _fill(db, GRADE, [*where, GRADE.c.manual_score.is_not(None)], values)
+        if given.extra is not None:
+            values = {"extra_credit": given.extra}
+            entered += _fill(db, GRADE, [*where, GRADE.c.extra_credit.is_(None)], values)
+    for name, text in marks.comments.items():
+        where = _row(db, COMMENT, notebook, _cell_again(db, known, "SolutionCell", name))
+        where.append(COMMENT.c.manual_comment.is_(None))
+        entered += _fill(db, COMMENT, where, {"manual_comment": text})
+    return entered
+
+
+def _by_people(marks: Marks) -> dict[str, Given]:
+    return {name: given for name, given in marks.cells.items() if given.by_hand != (None, 0)}
+
+
+def _cell_again(db: Connection, known: _Known, kind: str, name: str) -> str:
+    """A cell's id; made, worth nothing, if the assignment has it no more."""
+    found = known.commented() if kind == "SolutionCell" else known.graded()
+    if name not in found:
+        values = {} if kind == "SolutionCell" else {"max_score": 0.0, "cell_type": "code"}
+        found[name] = _add(db, BASE, name=name, notebook_id=known.id, type=kind)
+        _insert(db, KINDS[kind], [{"id": found[name], **values}])
+        known.cells[kind, name] = found[name]
+    return found[name]
+
+
+def _row(db: Connection, table: Table, notebook: str, cell: str) -> list[Any]:
+    """By which a cell's row of a submission is found; made, if there is none."""
+    keys = {"notebook_id": notebook, "cell_id": cell}
+    if _one(db, table, **keys) is None:
+        _add(db, table, **keys, **({"needs_manual_grade": False} if table is GRADE else {}))
+    return [table.c[name] == value for name, value in keys.items()]
+
+
+def _fill(db: Connection, table: Table, where: list[Any], values: dict[str, Any]) -> int:
+    """Change the row that is so, if there is one; how many there were."""
+    return db.execute(table.update().where(*where).values(**values)).rowcount if values else 0
 
 
 def _insert(db: Connection, table: Table, rows: list[dict[str, Any]]) -> None:

@@ -98,6 +98,19 @@ def test_scores_are_nbgraders_own(book: Gradebook):
     assert grades.waiting == 3
 
 
+def test_what_changed_after_a_person_graded_it_counts_and_is_said(tmp_path: Path):
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as book, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)
+        fill(book)
+        before = read_grades(book)
+        grade: Any = book.find_grade("essay", "nb", "one", "ada")
+        grade.needs_manual_grade = True  # as after another notebook was handed in
+        book.db.commit()
+        grades = read_grades(book)
+    assert (grades.waiting, grades.stale, grades.scores) == (before.waiting, 1, before.scores)
+    assert "1 answer has changed since a person graded it" in enrol(grades, None)[-1]
+
+
 def test_a_class_is_read_by_one_query_for_each_assignment(book: Gradebook):
     asked: list[str] = []
     event.listen(book.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
@@ -343,13 +356,13 @@ def taught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     journal = {("ada", "one"): result(), ("ada", "old"): replace(result(), assignment="old")}
     monkeypatch.setattr("autograder.journal.read_journal", lambda _: journal)
     monkeypatch.setattr("autograder.journal.results", lambda _: ())
-    monkeypatch.setattr("autograder.store.refresh", lambda *_: None)
-    monkeypatch.setattr("autograder.taught.read", lambda _, name: {"one": one}.get(name) or gone())
+    monkeypatch.setattr("autograder.keeper.refresh", lambda *_: [])
     return SimpleNamespace(
         folder=folder,
         database=f"sqlite:///{folder / 'gradebook.db'}",
         course_id="default_course",
         course=SimpleNamespace(root=folder, show=str),
+        read=lambda name: {"one": one}.get(name) or gone(),
     )
 
 

@@ -113,6 +113,10 @@ MATTERS = {
     "a file in a folder": lambda root: (
         (root / "source/ps1/data").mkdir() or (root / "source/ps1/data/a.csv").write_text("1")
     ),
+    "a package beside the notebook that imports its own parts": lambda root: (
+        (root / "source/ps1/tools").mkdir()
+        or (root / "source/ps1/tools/__init__.py").write_text("from . import a\nfrom .a import b\n")
+    ),
     "a setting": add("nbgrader_config.py", "\nc.Autograder.reference_stands_in = True\n"),
     "what a mistake is told": add("autograder/diagnose.py"),
     "what runs in the sandbox": add("autograder/engine/student.py"),

@@ -276,6 +276,13 @@ def test_lateness_that_nobody_knows_is_said_and_costs_nothing(
     rules.write_text(strict + 'times = "times.csv"\n')
     assert command_line.main(["grade"]) == 0
     assert penalties(taught) == dict.fromkeys(ANSWERS) | {"bela": 4}
+    words = "times.csv lies in the assignment's folder, and nbgrader generate_assignment hands that"
+    assert words in capsys.readouterr().err
+    times.rename(times.parents[1] / "times.csv")
+    rules.write_text(strict + 'times = "../times.csv"\n')
+    assert command_line.main(["grade"]) == 0
+    assert penalties(taught) == dict.fromkeys(ANSWERS) | {"bela": 4}
+    assert words not in capsys.readouterr().err
 
 
 def penalties(taught: Class) -> dict[str, float | None]:

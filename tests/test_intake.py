@@ -1007,6 +1007,9 @@ def test_a_missing_notebook_says_what_was_found(box: Path, assignment: Assignmen
     assert read(box, assignment).reason == (
         f"no file named {NAME} was submitted (the folder is empty)"
     )
+    (box / ".ipynb_checkpoints").mkdir()
+    (box / ".ipynb_checkpoints" / NAME).write_text("{}", encoding="utf-8")
+    assert "(what lies in .ipynb_checkpoints is not what was" in read(box, assignment).reason
     (box / "essay.txt").write_text("x", encoding="utf-8")
     found = read(box, assignment)
     assert found.reason == f"no file named {NAME} was submitted (found essay.txt)"

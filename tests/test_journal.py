@@ -4,15 +4,17 @@ import errno
 import json
 import math
 import multiprocessing
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from autograder import journal as journal_module
 from autograder.course import Course, CourseError
 from autograder.grade import Class
-from autograder.journal import Graded, Journal, read_journal, results
+from autograder.journal import CHANGED, Graded, Journal, read_changes, read_journal, results
 from autograder.results import Flag, NotebookResult, Result, Verdict
 
 RESULT = Result(
@@ -86,14 +88,99 @@ def test_a_journal_cut_off_anywhere_loses_its_last_line_only(taught: Class):
         assert ("chidi", "ps1") in read_journal(taught)
 
 
-def test_opening_it_drops_what_is_outdated(taught: Class):
+def test_opening_it_drops_what_is_outdated_when_that_is_most_of_it(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(journal_module, "FEW", 0)
     write(taught, RESULT)
     once = taught.journal.read_bytes()
+    write(taught, RESULT)
+    twice = taught.journal.read_bytes()
+    assert len(twice) == 2 * len(once)
     write(taught, *[replace(RESULT, key=f"key {n}") for n in range(20)])
     write(taught, RESULT)
     with Journal(taught):
         pass
     assert taught.journal.read_bytes() == once
+
+
+def test_what_changed_and_the_gradebooks_signs_outlive_every_compaction(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(journal_module, "FEW", 0)
+    odd = CHANGED + b'["of another version"]}\n' + CHANGED + b"torn\n"
+    for round_ in range(5):
+        with Journal(taught) as journal:
+            for who in ("ada", "bela"):
+                journal.graded(Graded(replace(RESULT, student=who, key=f"key {round_}")))
+                journal.changed({"student": who, "assignment": "ps1", "round": round_})
+            journal.signed("me", "ps1", f"sign {round_}")
+            journal.signed("me", "ps2", "old")
+        if round_ == 2:
+            with taught.journal.open("ab") as file:
+                file.write(odd)
+    with Journal(taught) as journal:
+        assert journal.last_change("ada", "ps1") == {
+            "student": "ada",
+            "assignment": "ps1",
+            "round": 4,
+        }
+        assert (journal.name, journal.sign("ps1"), journal.sign("ps2")) == ("me", "sign 4", "old")
+        assert len(list(journal.unstored())) == 2
+    content = taught.journal.read_bytes()
+    assert content.count(b'{"graded"') < 10  # it was written anew
+    assert all(line in content for line in odd.splitlines())
+    found = read_changes(taught)
+    assert found.keys() == {("ada", "ps1"), ("bela", "ps1")}
+    for lines in found.values():
+        assert [line["round"] for line in lines] == [0, 1, 2, 3, 4]
+
+
+def bytes_written() -> int:
+    """What this process has handed to the system to be written so far, as Linux counts it."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in lines)["wchar"])
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").is_file(), reason="Linux counts what is written")
+def test_a_start_in_a_large_class_writes_little_and_is_made_up_for_seldom(taught: Class):
+    (notebook,) = RESULT.notebooks
+    long = replace(RESULT, notebooks=(replace(notebook, outputs={"q": "x" * 8000}),))
+    write(taught, *[replace(long, student=f"student-{n}") for n in range(1000)])
+    size = taught.journal.stat().st_size
+    assert size > 8_000_000
+    started = []
+    for n in range(5):
+        before = bytes_written()
+        write(taught, replace(long, student=f"student-{n}", key="new"))
+        started.append(bytes_written() - before)
+    assert max(started) < 20_000
+    before = bytes_written()
+    for key in ("2", "3", "4"):  # the whole class, three times
+        write(taught, *[replace(long, student=f"student-{n}", key=key) for n in range(1000)])
+    with Journal(taught):
+        pass
+    assert bytes_written() - before < 2.2 * 3 * size  # each line anew once, at most
+    assert taught.journal.stat().st_size < 2.2 * size
+    assert len(read_journal(taught)) == 1000
+
+
+def test_a_disk_too_full_to_write_it_anew_leaves_it_as_it_is(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(journal_module, "FEW", 0)
+    write(taught, *[replace(RESULT, key=f"key {n}") for n in range(20)])
+    whole = taught.journal.read_bytes()
+    monkeypatch.setattr(os, "fsync", lambda _: full())
+    with Journal(taught) as journal:
+        assert journal.key("ada", "ps1") == "key 19"
+    assert taught.journal.read_bytes() == whole
+    assert not taught.journal.with_suffix(".part").exists()
+
+
+def full() -> None:
+    """As a disk without room."""
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def of_today() -> dict[str, Any]:
@@ -122,7 +209,9 @@ UNREADABLE = {
     "a text where a list should be": changed(notebooks="none"),
     "a number where a text should be": changed(key=3),
     "a status that is none": json.dumps(of_today()).replace("failed", "splendid").encode(),
-    "a doubt that is none": json.dumps(of_today()).replace("false}}", '"no"}}').encode(),
+    "a doubt that is none": json.dumps(of_today())
+    .replace('"in_doubt": false', '"in_doubt": "no"')
+    .encode(),
     "a score that is none": json.dumps(of_today()).replace("0.5", '"half"').encode(),
     "a score beyond all": json.dumps(of_today()).replace("0.5", "1" + "0" * 400).encode(),
     "a field less": json.dumps(of_today()).replace('"told"', '"tell"').encode(),

@@ -5,13 +5,9 @@ import json
 import logging
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +25,7 @@ from autograder.source import read_source
 from autograder.warm import Warm
 from tests.conftest import CHAPTERS
 from tests.kill_drill import state
+from tests.serving import Ask, serving
 from tests.small_course import ANSWERS, NAME, RIGHT, make_course, nbgrader
 from tests.small_course import hand_in as small_hand_in
 
@@ -112,45 +109,11 @@ def test_validate_tells_a_beginner_what_is_missing(course: Course, root: Path):
     assert "You did not provide a response." in said
 
 
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
-def server(root: Path):
+def server(root: Path) -> Iterator[Ask]:
     """A Jupyter server in the course's root; gives a function that asks it for a path."""
-    port = free_port()
-    command = [
-        *("jupyter", "server", "--no-browser", "--allow-root", f"--port={port}"),
-        *("--IdentityProvider.token=t", "--ServerApp.ip=127.0.0.1"),
-    ]
-    log = (root / "server.log").open("w")
-    environment = os.environ | {"JUPYTER_RUNTIME_DIR": str(root / "runtime")}
-    process = subprocess.Popen(command, cwd=root, stdout=log, stderr=log, env=environment)
-
-    def ask(path: str, method: str = "GET", content: dict | None = None) -> str:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{port}/{path}",
-            headers={"Authorization": "token t", "Content-Type": "application/json"},
-            method=method,
-            data=None if content is None else json.dumps(content).encode(),
-        )
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return answer.read().decode()
-
-    for _ in range(120):
-        try:
-            ask("api/status")
-            break
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.5)
-    yield ask
-    process.terminate()
-    process.wait(30)
-    log.close()
+    with serving(root) as (_, ask):
+        yield ask
 
 
 def test_the_formgrader_shows_the_class(course: Course, root: Path, server):

@@ -589,6 +589,9 @@ def test_the_lms_knows_better_than_the_folder(tmp_path: Path):
     (tmp_path / "times.csv").write_text("who,when\na,b\n", encoding="utf-8")
     with pytest.raises(CourseError, match="line 2: expected the columns"):
         read_rules(tmp_path / "rules.toml", "week", [])
+    (tmp_path / "times.csv").write_text("submitted,student\n2026-03-02\n", encoding="utf-8")
+    with pytest.raises(CourseError, match="line 2: expected the columns"):
+        read_rules(tmp_path / "rules.toml", "week", [])
     for content in (rows.replace("a,", "Müller,").encode("latin-1"), b"a," + b"x" * 200_000):
         (tmp_path / "times.csv").write_bytes(content)
         with pytest.raises(CourseError, match="save it as CSV in UTF-8"):
@@ -616,6 +619,11 @@ def test_a_list_of_times_may_write_a_name_in_another_way_than_its_folder():
     late = Late("zero", datetime(2026, 3, 1, tzinfo=UTC), times={"j\u00f3zef": 5.0})
     assert late.handed_in("jo\u0301zef", None) == 5.0
     assert late.unknown(["jo\u0301zef"]) == ""
+    shared = replace(late, shared=frozenset(["j\u00f3zef"]))  # another folder has it as it is
+    assert (shared.handed_in("j\u00f3zef", None), shared.handed_in("jo\u0301zef", None)) == (
+        5,
+        None,
+    )
     both = Late("zero", late.due, times={"j\u00f3zef": 5.0, "jo\u0301zef": 6.0})
     assert (both.handed_in("j\u00f3zef", None), both.handed_in("jo\u0301zef", None)) == (5, 6)
 
@@ -623,6 +631,41 @@ def test_a_list_of_times_may_write_a_name_in_another_way_than_its_folder():
 def test_times_are_read_as_nbgrader_writes_them():
     assert moment("2015-02-02 15:58:23.948203 UTC\n") == moment("2015-02-02T15:58:23.948203+00:00")
     assert Late().penalty(5, 100) == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "hour"),
+    [
+        *(("2026-03-05 10:00:00.000000 UTC", 10), ("2026-03-05 10:00:00 GMT", 10)),
+        *(("2026-03-05 10:00:00.000000 CET", 9), ("2026-03-05 10:00:00 EST", 15)),
+        *(("2026-03-05 10:00:00.000000 +0100", 9), ("2026-03-05 10:00:00 +01", 9)),
+        *(("2026-03-05 10:00:00 Europe/Berlin", 9), ("2026-03-05 10:00:00 Z", 10)),
+        *(("2026-3-5 9:00", 9), ("2026-03-05T10:00:00+01:00", 9)),
+    ],
+)
+def test_a_time_is_read_with_any_zone_that_can_be_told(told: str, hour: int):
+    assert moment(told) == datetime(2026, 3, 5, hour, tzinfo=UTC).timestamp()
+
+
+def test_a_short_name_of_a_zone_is_read_where_it_is_one_zones_at_that_time():
+    noon = datetime(2026, 7, 5, 12, tzinfo=UTC).timestamp()
+    for told in ("2026-07-05 14:00 CEST", "2026-07-05 08:00 EDT", "2026-07-05 05:00 PDT"):
+        assert moment(told) == noon
+    with pytest.raises(ValueError, match="more than one"):
+        moment("2026-07-05 12:00 IST")
+
+
+@pytest.mark.parametrize(
+    "told", ["", "yesterday", "10:00", "2026-03-05 10:00:00 CEST", "2026-03-05 10:00:00 ../UTC"]
+)
+def test_a_time_that_cannot_be_told_is_none(told: str):
+    with pytest.raises(ValueError):
+        moment(told)
+
+
+def test_rules_may_begin_with_the_mark_that_some_editors_write(tmp_path: Path):
+    write(tmp_path, "").write_bytes(b"\xef\xbb\xbf[defaults]\nseconds = 7\n")
+    assert read_rules(tmp_path / "rules.toml", "week", []).defaults.seconds == 7
 
 
 def test_pythons_own_classes_in_terms_of_a_forbidden_module_are_forbidden_with_it():

@@ -17,10 +17,11 @@ from autograder.assignment import Assignment, read_assignment
 from autograder.course import Course, CourseError
 from autograder.grade import Class
 from autograder.journal import Graded, Journal
+from autograder.keeper import refresh
 from autograder.names import earlier, plain
 from autograder.results import NotebookResult, Result, Verdict
 from autograder.rules import Late, Rules
-from autograder.store import NO_RESPONSE, Store, moment, refresh, write_files
+from autograder.store import NO_RESPONSE, Store, moment, write_files
 from tests.hostile.pages import FOLDERS
 from tests.small_course import ANSWERS, NAME, hand_in, make_course, nbgrader
 
@@ -158,6 +159,22 @@ def test_a_regrade_keeps_what_a_person_entered(taught: Class, store: Store, assi
     assert rows["grades"]["GradeCell", "why"] == (None, 1.5, 0.5, True)
     assert rows["comments"]["SolutionCell", "why"] == (None, "Why is it so?")
     assert rows["score"] == sum(everything(assignment).values()) + 2
+
+
+def test_what_a_person_graded_waits_again_if_its_answers_changed(
+    taught: Class, store: Store, assignment: Assignment
+):
+    graded = Graded(result("ada", assignment, everything(assignment)))
+    (notebook,) = graded.result.notebooks
+    other = replace(notebook, answers=notebook.answers | {"why": "It is not."})
+    changed = replace(graded, result=replace(graded.result, notebooks=(other,)))
+    store.save(graded, assignment)
+    by_hand(taught.database)
+    for now, before, waits in ((graded, graded, False), (changed, graded, True)):
+        store.save(now, assignment, before)
+        rows = rows_of(taught.database, "ada")["grades"]
+        assert rows["GradeCell", "why"] == (None, 1.5, 0.5, waits)
+        assert rows["GradeCell", "draw"][3], "nobody has graded it yet"
 
 
 def test_saving_twice_changes_nothing(taught: Class, store: Store, assignment: Assignment):

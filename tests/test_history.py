@@ -1,0 +1,186 @@
+"""How grades came to be: each change with its reason, also when the journal is written anew."""
+
+import contextlib
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import __main__ as command_line
+from autograder import history
+from autograder import journal as journal_module
+from autograder.counted import Given, Marks, Points
+from autograder.course import Course
+from autograder.grade import Class
+from autograder.history import Change, change, told, what_changed, written
+from autograder.journal import Graded, Journal, read_changes
+from autograder.results import Result
+from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+
+GRADED = Graded(Result("ada", NAME, "key"), made_of={"work": "w", "tests": "t"})
+CELLS = {"first": Given(2.0), "second": Given(0.0), "why": Given(None)}
+BEFORE = {"numbers": Marks(Points(2.0, 0.5, 60.0), cells=CELLS)}
+
+
+def first() -> Change:
+    """What is written down when somebody is graded first."""
+    found = change(GRADED, BEFORE, None, fresh=True)
+    assert found is not None and found.why == (history.FIRST,)
+    return found
+
+
+def after(**cells: Given) -> dict[str, Marks]:
+    """The same with other grades."""
+    now = CELLS | cells
+    given = sum(one.worth for one in now.values())
+    return {"numbers": Marks(Points(given, 0.5, 60.0), cells=now)}
+
+
+HAND = after(why=Given(None, 1.5))
+LATER = {"numbers": replace(BEFORE["numbers"], extension=7200.0)}
+FREE = {"numbers": replace(BEFORE["numbers"], points=Points(2.0))}
+WORDS = {"numbers": replace(BEFORE["numbers"], comments={"why": "Why?"})}
+NEW = {"work": "w2", "tests": "t"}
+
+
+@pytest.mark.parametrize(
+    ("graded", "marks", "why", "what"),
+    [
+        (GRADED, BEFORE, None, []),
+        (replace(GRADED, made_of=NEW), BEFORE, ["new submission"], []),
+        (
+            replace(GRADED, made_of=NEW),
+            after(first=Given(1.0), second=Given(3.0)),
+            ["new submission"],
+            ["first 2 → 1", "second 0 → 3"],
+        ),
+        (
+            replace(GRADED, made_of={"work": "w", "tests": "t2"}),
+            after(first=Given(1.0)),
+            ["new tests or rules"],
+            ["first 2 → 1"],
+        ),
+        (
+            Graded(Result("ada", NAME, "other"), made_of=GRADED.made_of),
+            after(first=Given(1.0)),
+            ["new grader or library"],
+            ["first 2 → 1"],
+        ),
+        (GRADED, after(first=Given(1.0)), ["graded once more"], ["first 2 → 1"]),
+        (GRADED, HAND, ["by hand"], ["why nothing yet → 1.5"]),
+        (GRADED, after(first=Given(2.0, 2.0)), ["by hand"], ["first 2 → 2"]),
+        (GRADED, after(first=Given(2.0, None, 0.5)), ["by hand"], ["first 2 → 2.5"]),
+        (GRADED, WORDS, ["by hand"], ["comment on why"]),
+        (GRADED, LATER, ["extension"], ["extension 0 → 2 hours"]),
+        (GRADED, FREE, ["lateness rule"], ["lateness −0.5 → −0"]),
+        (replace(GRADED, made_of=NEW), HAND, ["new submission", "by hand"], None),
+    ],
+)
+def test_each_change_has_its_reason(
+    graded: Graded, marks: dict[str, Marks], why: list[str] | None, what: list[str] | None
+):
+    before = first()
+    now = change(graded, marks, before, fresh=True)
+    assert (list(now.why) if now else None) == why
+    if now and what is not None:
+        assert what_changed(before, now) == what
+
+
+def test_what_is_written_is_told_again():
+    given = {"numbers": replace(HAND["numbers"], extension=60.0, comments={"why": "ä\ud800"})}
+    now = change(GRADED, given, first(), fresh=False)
+    assert now is not None
+    again = told(written(now))
+    assert again is not None and written(again) == written(now)
+    assert change(GRADED, again.notebooks, now, fresh=False) is None
+    assert again.points == now.points
+
+
+@pytest.mark.parametrize("content", [None, 7, [], {}, {"student": "ada"}, {"notebooks": 3}])
+def test_what_cannot_be_read_is_told_as_nothing(content: Any):
+    assert told(content) is None
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The small class with one student."""
+    make_course(tmp_path)
+    nbgrader(tmp_path, "generate_assignment", NAME)
+    hand_in(tmp_path, "ada", {"third": RIGHT["third"], "why": "So."})
+    return tmp_path
+
+
+def run(root: Path, *command: str) -> None:
+    """Run a command in the course's root."""
+    with contextlib.chdir(root):
+        assert command_line.main([*command]) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+def test_history_shows_which_run_changed_what_and_why(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(journal_module, "FEW", 0)  # the journal is written anew again and again
+    monkeypatch.setattr(history, "_user", lambda: "prof")
+    monkeypatch.setattr(sys, "argv", ["/x/autograder/__main__.py", "grade", NAME])
+    run(root, "grade", NAME)
+    run(root, "grade", NAME)  # nothing has changed
+    hand_in(root, "ada", RIGHT)
+    run(root, "grade", NAME)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        row: Any = book.find_grade("why", "numbers", NAME, "ada")
+        row.manual_score, row.needs_manual_grade = 1.5, False
+        book.db.commit()
+    run(root, "report")
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        book.grant_extension(NAME, "ada", hours=6)
+    source = root / "source" / NAME / "numbers.ipynb"
+    source.write_text(source.read_text().replace("square(-5) == 25", "square(-5) == 26"))
+    for again in ((), ("--again",), ("--again",)):
+        run(root, "grade", NAME, *again)
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "argv", ["/x/autograder/__main__.py", "history", "ada"])
+    run(root, "history", "ada", NAME)
+    title, _, *lines = capsys.readouterr().out.splitlines()
+    assert title == f"ada, {NAME}: 5.5 points"
+    for line in lines:
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  ", line) and line.endswith(
+            f"prof: autograder grade {NAME}"
+        )
+    expected = [
+        ("3 ", "first graded", "3 given"),
+        ("3 → 6 ", "new submission", "square-seen 0 → 1; square-hidden 0 → 2"),
+        ("6 → 7.5 ", "by hand", "why nothing yet → 1.5"),
+        ("7.5 → 5.5 ", "new tests or rules, extension", "square-hidden 2 → 0; extension 0 → 6"),
+    ]
+    assert len(lines) == len(expected)
+    for line, parts in zip(lines, expected, strict=True):
+        assert all(part in line for part in parts), line
+    with Journal(Class(Course(root), root)):
+        pass
+    assert len(read_changes(Class(Course(root), root))["ada", NAME]) == len(expected)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+def test_a_grade_by_hand_is_seen_when_its_history_is_asked_for(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    run(root, "grade", NAME, "--no-report")
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        row: Any = book.find_grade("why", "numbers", NAME, "ada")
+        row.manual_score = 2.0
+        book.db.commit()
+    capsys.readouterr()
+    run(root, "history", "ada")
+    assert "why nothing yet → 2" in capsys.readouterr().out
+    for asked, words in (
+        (("history", "nobody"), "Nothing was graded of a student 'nobody'"),
+        (("history", "ada", "ps9"), f"there is {NAME}"),
+    ):
+        with contextlib.chdir(root):
+            assert command_line.main([*asked]) == 2
+        assert words in capsys.readouterr().err

@@ -1,0 +1,252 @@
+"""nbgrader's settings are read where nbgrader reads them, and in its order."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbgrader.api import Gradebook
+from nbgrader.apps.dbapp import DbAssignmentListApp
+from sqlalchemy import make_url
+
+from autograder import __main__ as command_line
+from autograder.course import Course, CourseError, _jupyters_files
+from autograder.taught import Class
+from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+LATE = 'c.LateSubmissionPlugin.penalty_method = "zero"\n'
+SETTING = 'c.CourseDirectory.db_url = "{}"\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home folder, and nothing of this machine's own settings."""
+    home = tmp_path / "home"
+    (home / ".jupyter").mkdir(parents=True)
+    (home / "hub").mkdir()
+    _jupyters_files.cache_clear()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("JUPYTER_CONFIG_DIR", raising=False)
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(home / "hub"))
+    yield home
+    _jupyters_files.cache_clear()
+
+
+def nbgraders(folder: Path, *arguments: str) -> str:
+    """The db_url by which nbgrader goes."""
+    with chdir(folder):
+        app = DbAssignmentListApp()
+        app.initialize(list(arguments))
+    here: Any = app.coursedir
+    return here.db_url
+
+
+def test_the_gradebook_is_nbgraders_wherever_it_is_named(home: Path, tmp_path: Path):
+    root = tmp_path / "course"
+    taught = Class(make_course(root), root)
+    own = f"sqlite:///{root}/gradebook.db"
+    assert taught.database.startswith(own) and nbgraders(root) == own
+    places = [
+        home / ".jupyter" / "jupyter_config.py",
+        home / ".jupyter" / "nbgrader_config.py",
+        home / "hub" / "nbgrader_config.py",
+        home / "hub" / "nbgrader_config.json",
+        root / "nbgrader_config.py",
+    ]
+    for number, path in enumerate(places):
+        url = f"sqlite:///{tmp_path}/{number}.db"
+        if path.suffix == ".json":
+            path.write_text(json.dumps({"CourseDirectory": {"db_url": url}}))
+        else:
+            with path.open("a") as file:
+                file.write(SETTING.format(url))
+        _jupyters_files.cache_clear()  # a process looks there once
+        assert taught.database == url == nbgraders(root), path
+
+
+def test_another_folder_of_the_course_goes_by_the_same_settings(home: Path, tmp_path: Path):
+    root = tmp_path / "course"
+    course, folder = make_course(root), tmp_path / "autumn"
+    folder.mkdir()
+    own = f"sqlite:///{folder}/gradebook.db"
+    taught = Class(course, folder)
+    assert taught.database.startswith(own) and nbgraders(root, f"--course-dir={folder}") == own
+    for number, path in enumerate((root, folder)):
+        url = f"sqlite:///{tmp_path}/{number}.db"
+        with (path / "nbgrader_config.py").open("a") as file:
+            file.write("c = get_config()\n" + SETTING.format(url))
+        assert taught.database == url == nbgraders(root, f"--course-dir={folder}")
+
+
+def test_a_made_up_class_never_gets_into_the_configured_gradebook(home: Path, tmp_path: Path):
+    course = make_course(tmp_path)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write(SETTING.format("sqlite:///shared.db"))
+    folder = tmp_path / "build" / "demo"
+    assert Class(course, folder).database.startswith(f"sqlite:///{folder}/gradebook.db")
+    assert Class(course, tmp_path).database == f"sqlite:///{tmp_path}/shared.db"
+
+
+@pytest.mark.parametrize("name", ["course", "What is NLP?", "50%41 off"])
+def test_a_relative_path_begins_in_the_courses_root_wherever_a_command_runs(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    root = tmp_path / name
+    taught = Class(make_course(root), root)
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(SETTING.format("sqlite:///shared.db?timeout=9"))
+    for folder in (root / "source", root):
+        monkeypatch.chdir(folder)
+        assert make_url(taught.database).database == str(root / "shared.db")
+        assert make_url(taught.database).query == {"timeout": "9"}
+    with Gradebook(nbgraders(root)) as book:
+        book.add_student("ada")
+    with Gradebook(taught.database) as book:
+        assert [one.id for one in book.students] == ["ada"]
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "postgresql://a:b@host/name"])
+def test_an_address_that_names_no_path_stays_as_it_is(home: Path, tmp_path: Path, url: str):
+    taught = Class(make_course(tmp_path), tmp_path)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write(SETTING.format(url))
+    assert taught.database == url
+
+
+REFUSED = {
+    "What is NLP? 2026": ("", "in an address, a ? and a % with two digits mean something else"),
+    "50%41 off": ("", "mean something else; rename the folder"),
+    "course": (
+        'c.CourseDirectory.directory_structure = "{nbgrader_step}/{assignment_id}/{student_id}"\n',
+        "take the setting out and lay the folders so",
+    ),
+}
+
+
+@linux
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_course_in_which_nbgrader_looks_elsewhere_is_refused_before_anything_is_done(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+):
+    root, (setting, words) = tmp_path / "here" / name, REFUSED[name]
+    make_course(tmp_path / "plain")
+    nbgrader(tmp_path / "plain", "generate_assignment", NAME)
+    make_course(root, hooks=True)
+    shutil.copytree(tmp_path / "plain" / "release", root / "release")
+    work = hand_in(root, "ada", RIGHT)
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(setting)
+    if setting:
+        work.parent.rename(root / "submitted" / "swapped")
+        (root / "submitted" / NAME).mkdir()
+        (root / "submitted" / "swapped").rename(root / "submitted" / NAME / "ada")
+
+    def lying_there() -> list[Path]:
+        return [path for path in sorted(root.parent.rglob("*")) if path.suffix != ".log"]
+
+    before = lying_there()
+    monkeypatch.chdir(root)
+    for command in ("grade", "report", "history ada", "export canvas"):
+        assert command_line.main(command.split()) == 2
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 1 and words in said[0]
+    said = nbgrader(root, "autograde", NAME, succeeds=False)
+    assert words in said and "Traceback" not in said
+    assert lying_there() == before
+
+
+def test_an_ordinary_percent_sign_is_none_that_means_something(home: Path, tmp_path: Path):
+    root = tmp_path / "100% of it #1"
+    taught = Class(make_course(root), root)
+    taught.require_usable()
+    assert make_url(taught.database).database == str(root / "gradebook.db")
+
+
+@linux
+def test_whom_the_settings_leave_out_is_not_graded_by_either_entrance(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    make_course(tmp_path, hooks=True)
+    nbgrader(tmp_path, "generate_assignment", NAME)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write('c.CourseDirectory.student_id_exclude = "test_student,bela"\n')
+        file.write('c.GenerateFeedback.exporter_class = "autograder.nbgrader_page.StudentPage"\n')
+    for student in ("ada", "bela", "test_student", "*", "Kim [exchange]"):
+        hand_in(tmp_path, student, RIGHT)
+    monkeypatch.chdir(tmp_path)
+    nbgrader(tmp_path, "autograde", NAME, "--student", "Kim [exchange]")
+    assert {path.name for path in (tmp_path / "autograded").iterdir()} == {"Kim [exchange]"}
+    nbgrader(tmp_path, "generate_feedback", NAME, "--student", "Kim [exchange]")
+    nbgrader(tmp_path, "autograde", NAME)
+    assert command_line.main(["grade", "--again", "--no-report"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("3 graded\n")
+    assert "not graded: bela, test_student, as c.CourseDirectory.student_id_exclude says" in said
+    graded = {path.name for path in (tmp_path / "autograded").iterdir()}
+    assert graded == {"*", "ada", "Kim [exchange]"}
+
+
+def test_an_outdated_name_counts_as_it_does_for_nbgrader(home: Path, tmp_path: Path):
+    taught = Class(make_course(tmp_path), tmp_path)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write('c.NbGrader.db_url = "sqlite:////tmp/x.db"\n')
+    assert taught.database == "sqlite:////tmp/x.db" == nbgraders(tmp_path)
+
+
+def test_a_course_that_jupyters_settings_name_is_found_from_anywhere(home: Path, tmp_path: Path):
+    course = make_course(tmp_path / "course")
+    away = tmp_path / "away"
+    away.mkdir()
+    with pytest.raises(CourseError, match="No course found"):
+        Course.find(away)
+    path = home / ".jupyter" / "nbgrader_config.py"
+    path.write_text(f"c = get_config()\nc.CourseDirectory.root = {str(course.root)!r}\n")
+    _jupyters_files.cache_clear()
+    assert Course.find(away) == course
+
+
+def test_a_file_that_cannot_be_read_is_named(home: Path, tmp_path: Path):
+    taught = Class(make_course(tmp_path), tmp_path)
+    path = home / ".jupyter" / "nbgrader_config.py"
+    path.write_text("c = get_config()\nc.CourseDirectory.db_url = nowhere\n")
+    _jupyters_files.cache_clear()
+    with pytest.raises(CourseError, match=r"jupyter/nbgrader_config\.py cannot be read \(line 2:"):
+        assert taught.database
+
+
+@linux
+def test_both_entrances_grade_into_the_gradebook_that_is_configured_and_say_what_has_no_effect(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    root = tmp_path / "course"
+    make_course(root, hooks=True)
+    url = f"sqlite:///{tmp_path}/shared.db"
+    (home / ".jupyter" / "nbgrader_config.py").write_text(
+        f"c = get_config()\n{SETTING.format(url)}{LATE}"
+    )
+    nbgrader(root, "generate_assignment", NAME)
+    for student in ("ada", "bela"):
+        hand_in(root, student, RIGHT)
+    monkeypatch.chdir(root)
+    assert command_line.main(["grade", "--student", "ada"]) == 0
+    said = nbgrader(root, "autograde", NAME, "--student", "bela")
+    words = "c.LateSubmissionPlugin in nbgrader's settings has no effect: what lateness costs"
+    assert words in capsys.readouterr().err and said.count(words) == 1
+    with Gradebook(url) as book:
+        assert {one.id: one.score for one in book.students} == {"ada": 6, "bela": 6}
+    assert not (root / "gradebook.db").exists()
