@@ -1659,6 +1659,56 @@ def test_no_answer_sets_what_a_class_of_the_instructors_counts(task: Any) -> Non
     }
 
 
+LINKED = """\
+class Node:
+    kind = "node"
+    def __init__(self, v, then=None): self.v, self.then, self._seen = v, then, 0
+    def bump(self): self.v += 1
+"""
+REVERSE = """\
+def reverse(node):
+    before = None
+    while node:
+        node.then, before, node = before, node, node.then
+    return before
+"""
+
+
+def test_what_an_object_of_a_tests_own_class_holds_can_be_set(task: Any) -> None:
+    reads = "def values(node):\n    while node:\n        yield node.v\n        node = node.then\n"
+    parts = [
+        ("reverse", REVERSE),
+        (
+            "t_reverse",
+            f"{LINKED}{reads}first = Node(1, last := Node(2))\nmade = reverse(first)\n"
+            "assert [*values(made)] == [2, 1] and made is last and first.then is None",
+            1,
+        ),
+        ("more", "def more(node):\n    node.v += 1"),
+        (
+            "t_more",
+            f"{LINKED}one = Node(1)\nmore(one)\nassert one.v == 2 and not one._seen\n"
+            "assert one.kind == Node.kind == 'node'",
+            2,
+        ),
+        ("peek", "def peek(node):\n    return node.v"),
+        ("t_peek", f"{LINKED}one = Node(1)\nassert peek(one) == 1\nassert one.v == 1", 4),
+    ]
+    made = task(parts)
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    right = "def reverse(node):\n    if not (node and node.then): return node\n"
+    right += "    head = reverse(node.then)\n    node.then.then, node.then = node, None\n"
+    right = {"reverse": right + "    return head", "more": "def more(node):\n    node.bump()"}
+    assert made.scores(**right) == {"t_reverse": 1, "t_more": 2, "t_peek": 4}
+    values = "def reverse(node):\n    node.v, node.then.v = node.then.v, node.v\n    return node"
+    assert made.scores(reverse=values)["t_reverse"] == 0
+    for slip in ("pass", "node._seen = 1", "node.kind = 'x'", "node.v += 2"):
+        wrong = f"def more(node):\n    node.v += {int(slip != 'pass')}\n    {slip}"
+        assert made.scores(more=wrong)["t_more"] == 0
+    changes = "def peek(node):\n    node.v += 1\n    return node.v - 1"
+    assert made.scores(peek=changes)["t_peek"] == 0
+
+
 def test_a_test_may_hand_over_functions_of_numpys(task: Any) -> None:
     apply = "def apply(f, x):\n    return f(x)"
     test = "assert apply(np.cos, 0.0) == 1\nassert apply(np.mean, np.array([1.0, 3.0])) == 2\n"

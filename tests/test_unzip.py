@@ -653,9 +653,9 @@ OF_BLACKBOARD = "gradebook_2261-CS101.01_ps1_{}_attempt_2026-01-01-12-00-00"
         ),
         (
             unzip.FromMoodle,
-            "Jörg O'Müller-Lüdenscheidt_7_assignsubmission_file/work/numbers.ipynb",
+            "Jörg O'Müller-Lüdenscheidt_7_assignsubmission_file/inner/numbers.ipynb",
             "Jörg O'Müller-Lüdenscheidt",
-            "work/numbers",
+            "inner/numbers",
             None,
         ),
         (

@@ -78,6 +78,7 @@ MAX_VALUES = 1000  # objects of an answer's classes in a message that come back 
 LIBRARIES = frozenset(("numpy", "torch"))  # whose values cross as such
 
 TABLES = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+SET = "set "  # begins what is told of attributes that an answer has set in an object of ours
 
 
 class Gone(BaseException):
@@ -718,7 +719,7 @@ class Peer:
             call.is_counted, call.allowed = True, self.allows.next(call.label)
         if call is None or call.allowed[kind] <= 0:
             return True
-        if kind != "Module" and kind not in call.holders.values():
+        if kind not in ("Module", *call.holders.values()) and not kind.startswith(SET):
             call.allowed[kind] -= 1
         return False
 
@@ -893,12 +894,27 @@ class Peer:
                 taken = self.tensors.settings.take(target, name, values[0])
             if taken:
                 return True
+        if not self.is_free and op == "put" and touched.is_set(target, name):
+            if self._may_set(target):
+                with self._watched(target, "__setattr__"):
+                    return setattr(target, name, values[0])
         is_own = self.is_copy(target) and not str(name).startswith("_")
         if not self.is_free and not is_own:
             raise PermissionError("what a test hands over cannot be changed")
         if op == "put":
             return setattr(target, name, values[0])
         return delattr(target, name)
+
+    def _may_set(self, target: Any) -> bool:
+        """Whether an answer's call may set attributes of an object, as the reference's does."""
+        call = self.open[-1].call if isinstance(self.open[-1], Incoming) else None
+        if call is None:
+            return False
+        label = f"{SET}{touched.kind_of(target)}@{call.find().get(id(target), 'kept')}"
+        if label not in call.noted:
+            call.noted.append(label)
+        self.note_change(label)
+        return not self.protects(call, label, target)
 
     @contextmanager
     def _watched(self, target: Any, name: str | None) -> Iterator[None]:

@@ -222,15 +222,28 @@ _SLOTS: "weakref.WeakKeyDictionary[type, list[tuple[str, Any]]]" = weakref.WeakK
 
 def is_new(target: Any, name: Any) -> bool:
     """Whether an object, or a function, of a test's has nothing of this name; runs none of it."""
-    if (
-        not (_is_object(target) or isinstance(target, types.FunctionType))
-        or kind_of(target) == MODULE
-    ):
+    if not (_takes_any(target) or isinstance(target, types.FunctionType)) or type(name) is not str:
         return False
+    return _in_class(target, name) is None and name not in _attributes(target)
+
+
+def is_set(target: Any, name: Any) -> bool:
+    """Whether an object of a test's keeps a public attribute of this name; runs none of it."""
+    if not _takes_any(target) or type(name) is not str or name.startswith("_"):
+        return False
+    return name in _attributes(target) and not hasattr(type(_in_class(target, name)), "__set__")
+
+
+def _takes_any(target: Any) -> bool:
+    """Whether an object of the instructor's just keeps what it is given as an attribute."""
     kind = type(target)
-    takes_any = kind.__setattr__ is object.__setattr__ and kind.__dictoffset__ != 0
-    inside = any(name in vars(one) for one in kind.__mro__)
-    return takes_any and type(name) is str and not inside and name not in _attributes(target)
+    plain = kind.__setattr__ is object.__setattr__ and kind.__dictoffset__ != 0
+    return plain and _is_object(target) and kind_of(target) != MODULE
+
+
+def _in_class(target: Any, name: str) -> Any:
+    """What the class of an object has of a name; None if nothing."""
+    return next((vars(one)[name] for one in type(target).__mro__ if name in vars(one)), None)
 
 
 def _is_cached(value: Any, name: str) -> bool:
