@@ -894,10 +894,10 @@ class Peer:
                 taken = self.tensors.settings.take(target, name, values[0])
             if taken:
                 return True
-        if not self.is_free and op == "put" and touched.is_set(target, name):
-            if self._may_set(target):
-                with self._watched(target, "__setattr__"):
-                    return setattr(target, name, values[0])
+        sets = not self.is_free and op == "put" and touched.is_set(target, name)
+        if sets and self._may_set(target):
+            with self._watched(target, "__setattr__"):
+                return setattr(target, name, values[0])
         is_own = self.is_copy(target) and not str(name).startswith("_")
         if not self.is_free and not is_own:
             raise PermissionError("what a test hands over cannot be changed")
