@@ -323,6 +323,13 @@ def only_tries_imports(node: ast.Try) -> bool:
 
 
 @lru_cache(maxsize=2000)
+def imports_something(source: str) -> bool:
+    """Whether a cell may import anything at its top level; of most tests no more is asked."""
+    body = (parse(source) or ast.Module([], [])).body
+    return any(isinstance(node, (*IMPORTS, ast.Try)) for node in body)
+
+
+@lru_cache(maxsize=2000)
 def imported_where_missing(source: str, needed: frozenset[str]) -> str:
     """A cell that imports what another imports at its top level, where a name of that is missing.
 

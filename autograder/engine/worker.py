@@ -85,7 +85,15 @@ from autograder.rules import (
     statements,
     unread,
 )
-from autograder.syntax import acts, altered, facts, imported_where_missing, parse, touched
+from autograder.syntax import (
+    acts,
+    altered,
+    facts,
+    imported_where_missing,
+    imports_something,
+    parse,
+    touched,
+)
 
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
 ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
@@ -1217,7 +1225,8 @@ class Work:
         In the notebook it is there as soon as that test has begun. No hidden line is run there.
         """
         for cell in self.notebook.of_kind("test"):
-            text = imported_where_missing(cell.stub, self.needed)
+            imports = imports_something(cell.stub)
+            text = imported_where_missing(cell.stub, self.needed) if imports else ""
             step = Done(YOURS, text)
             if text and step not in self.done:
                 student.run(step.name, step.source, START_SECONDS)
@@ -2010,6 +2019,7 @@ class _Place:
         """Nothing is made yet."""
         self.given = _given(assignment.digest, assignment.folder, assignment.files)
         self.folder = ""
+        self.before = dict(sys.modules)
 
     def make(self) -> str:
         """Make a new one, and work there from now on."""
@@ -2024,8 +2034,9 @@ class _Place:
     def leave(self) -> None:
         """Be done with it, and with the modules that came from there."""
         sys.path.remove(self.folder)
-        for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", None)).startswith(self.folder + os.sep):
+        new = [n for n, module in sys.modules.items() if self.before.get(n) is not module]
+        for name in new:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(self.folder + os.sep):
                 del sys.modules[name]
         shutil.rmtree(self.folder, ignore_errors=True)
 
