@@ -155,17 +155,15 @@ class Notebook:
         given: dict[str, int] = {}
         shared: dict[str, tuple[str, ...]] = {}
         for number, group in enumerate(self.groups):
+            # an answer's name is the answer's, whoever else has it
+            own = {n for solution in group.solutions for n in self.defines.get(solution, ())}
+            given = {name: n for name, n in given.items() if name not in own}
             for test in group.tests:
                 known = facts(self.cell(test).source)
                 names = sorted(n for n in known.needed if given.get(n, number) != number)
                 if names:
                     shared[test] = tuple(names)
-                given |= dict.fromkeys(known.bound, number)
-            for (
-                solution
-            ) in group.solutions:  # an answer's name is the answer's, whoever else has it
-                for name in self.defines.get(solution, ()):
-                    given.pop(name, None)
+                given |= dict.fromkeys(known.bound - own, number)
         return shared
 
 

@@ -245,9 +245,9 @@ def _likeness(one: Known, runs: Sequence[TestRun]) -> tuple[int, int]:
 def _for_student(
     run: TestRun, cell: TestCell, reference: Transcript | None, answers: Mapping[str, str]
 ) -> list[str]:
-    """Sentences for the student, the most important first; none if the test passed."""
+    """Sentences for the student, the most important first; why one that passed gives less."""
     if run.status == "passed":
-        return []
+        return [run.message] if run.message else []
     if run.status == "test-error":
         return [BROKEN_TEST]
     if run.status == "unanswered":

@@ -330,16 +330,20 @@ def imports_something(source: str) -> bool:
 
 
 @lru_cache(maxsize=2000)
-def imported_where_missing(source: str, needed: frozenset[str]) -> str:
+def imported_where_missing(
+    source: str, needed: frozenset[str], bound: frozenset[str] = frozenset()
+) -> str:
     """A cell that imports what another imports at its top level, where a name of that is missing.
 
-    It uses no name but those, so that nothing an answer defines has a part in it.
+    Of what is bound elsewhere a part may be missing: `xml.dom` where there is `import xml`. The
+    cell uses no other names, so that nothing else an answer defines has a part in it.
     """
     found: list[str] = []
     for node in (parse(source) or ast.Module([], [])).body:
         if isinstance(node, IMPORTS):
             for alias in node.names:
-                found += _alias_where_missing(node, alias, needed)
+                is_part = isinstance(node, ast.Import) and "." in alias.name and not alias.asname
+                found += _alias_where_missing(node, alias, needed | bound if is_part else needed)
         elif isinstance(node, ast.Try) and only_tries_imports(node):
             names = facts(ast.unparse(node)).bound & needed
             found += [_where_missing(name, ast.unparse(node)) for name in sorted(names)[:1]]
@@ -357,18 +361,18 @@ def _alias_where_missing(
         return []
     texts: list[tuple[str, str]] = []
     for one in aliases:
-        name = one.asname or one.name.partition(".")[0]
         made = ast.Import([one])
         if isinstance(node, ast.ImportFrom):
             made = ast.ImportFrom(node.module, [one], node.level)
-        texts.append((name, ast.unparse(made)))
+        texts.append((one.asname or one.name, ast.unparse(made)))
     return [_where_missing(name, text) for name, text in texts]
 
 
 def _where_missing(name: str, text: str) -> str:
     lines = "\n        ".join(text.splitlines())
+    lacks = "(NameError, AttributeError)" if "." in name else "NameError"
     return (
-        f"try:\n    {name}\nexcept NameError:\n    try:\n        {lines}\n"
+        f"try:\n    {name}\nexcept {lacks}:\n    try:\n        {lines}\n"
         "    except ImportError:\n        pass"
     )
 

@@ -162,8 +162,10 @@ def test_groups_and_what_their_tests_share(tmp_path: Path):
         answer("def h(x): return x", "h"),
         check("assert h(data) == data\nfor data in []: pass", "t3"),
         check("def inner(): return other\nother = 3\nassert inner() == 3", "t4"),
+        answer("def data(): return 5", "data"),
+        check("assert data() == 5", "t5"),
     ).notebooks[0]
-    assert [group.tests for group in read.groups] == [("t", "t2"), ("t3", "t4")]
+    assert [group.tests for group in read.groups] == [("t", "t2"), ("t3", "t4"), ("t5",)]
     assert read.question_of("t2") == ("f", "g")
     assert read.shared_names == {"t3": ("data",)}
 

@@ -161,11 +161,20 @@ def test_a_test_that_is_about_an_earlier_question_is_tried_with_its_answer(task:
         assert made.scores(bag=SHARES) == {"t_bag": 1, "t_two": 2, "t_both": 0}
 
 
+def test_a_part_of_a_package_that_a_visible_test_imports_is_there(task: Any) -> None:
+    uses = "import xml\ndef name():\n    return xml.dom.Node.__name__"
+    test = "import xml.dom\nassert name() == 'Node'"
+    made = task([("name", "import xml.dom\n" + uses), ("t_name", test, 1)])
+    assert made.scores(name=uses) == {"t_name": 1}
+
+
 def test_points_that_a_test_ends_in_are_compared(task: Any) -> None:
     points = f"points = 0\n{SHARED}points += b.x == [1, 2]\npoints += xs == [1]\npoints"
     made = task([("bag", COPIES), ("t_bag", points, 2)])
     assert made.scores() == {"t_bag": 2}
-    assert made.scores(bag=SHARES) == {"t_bag": 1}
+    verdict = made.verdicts(bag=SHARES)["t_bag"]
+    assert (verdict.status, verdict.score) == ("passed", 1)
+    assert verdict.told == "In one process, as in your notebook, this test gives 1 of 2 points"
     assert made.scores(bag=COPIES.replace("list", "sorted")) == {"t_bag": 2}
 
 

@@ -1,6 +1,7 @@
 """What an answer may have changed by calling back."""
 
 import os
+import types
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -146,6 +147,31 @@ def test_no_way_to_a_value_goes_unseen(used: str, may: bool) -> None:
     exec(WAYS, space)
     names = dict(space)
     assert may_change([eval(used, space)], names, frozenset()) is may
+
+
+ASKED = """
+class Settings:
+    def __getattr__(self, name): raise RuntimeError(name)
+class Loud:
+    @property
+    def base(self): raise RuntimeError
+settings, loud, row = Settings(), Loud(), [1]
+"""
+
+
+def test_no_attribute_of_the_instructors_objects_is_asked_for() -> None:
+    space: dict[str, Any] = {"__name__": "__main__"}
+    exec(ASKED, space)
+    assert may_change([space["row"]], dict(space), frozenset()) is True
+    assert may_change([len], dict(space), frozenset()) is False
+
+
+def test_a_helper_that_counts_in_a_name_of_its_own_may_have_changed(monkeypatch: Any) -> None:
+    counter = types.ModuleType("counter")
+    exec("n = 0\ndef tick(x):\n    global n\n    n += 1\ndef peek(): return n", vars(counter))
+    names, helpers = {"counter": counter}, frozenset({"counter"})
+    assert may_change([counter.tick], names, helpers) is True
+    assert may_change([counter.peek], names, helpers) is False
 
 
 def test_what_a_hidden_test_left_in_the_instructors_values_is_told_to_nobody(task: Any) -> None:

@@ -312,7 +312,8 @@ class Peer:
         self.failed: BaseException | None = None  # of the test, told to an answer that called it
         self.test = 0  # how many recordings have begun
         self.changed_ours = False  # whether the other end changed any of our values
-        self.marked: dict[int, Any] = {}  # stand-ins with attributes of an answer's own, by number
+        # stand-ins with attributes of an answer's own, by number: as long as it runs, they stay
+        self.marked: dict[int, Any] = {}
         # objects and modules that were made as copies for the other end, by their ids
         self.copies: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.changes: collections.Counter[str] = collections.Counter()  # how many of each kind

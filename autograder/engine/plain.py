@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WORDS = "In one process, as in your notebook, this test fails"
 LACKING = ("NameError", "UnboundLocalError", "AttributeError", "ImportError", "ModuleNotFoundError")
 MOST_ENDS = 10  # processes that one look may take
-POINTS = "_points_here"  # before what a test's last line gives; see `asked_for`
+POINTS = "_points_here"  # before what a test's last line gives; see `_points_due`
 CLOSE = 1e-9
 
 
@@ -134,9 +134,10 @@ def _askers(work: "Work", tests: Iterable[str]) -> list[Group]:
 
 def _failing(run: TestRun, failure: Failure) -> TestRun:
     """The same test, failed, or with the points that it gives here."""
-    if failure.score:
-        return replace(run, score=min(run.score, failure.score))
     words = f"{WORDS}: {failure.words}"
+    if failure.score:
+        words = f"{WORDS.replace('fails', 'gives')} {failure.score:g} of {run.score:g} points"
+        return replace(run, score=min(run.score, failure.score), message=words)
     if failure.ended:
         return replace(run, status=failure.ended, score=0.0, message=words)
     status = "failed" if failure.kind == "AssertionError" else "error"
@@ -182,7 +183,7 @@ def _look(
                     continue
                 test = cell.grade_id if cell.kind == "test" else ""
                 text = work.visible(test) if test else cell.source
-                due = points_due(work, test, left.get(test)) if test else ""
+                due = _points_due(work, test, left.get(test)) if test else ""
                 outcome = run(cell, due or text)
                 failure = _failure(outcome, test, left.get(test, 0.0) if due else None)
                 if test in left and failure is not None:
@@ -226,7 +227,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def points_due(work: "Work", test: str, score: float | None) -> str:
+def _points_due(work: "Work", test: str, score: float | None) -> str:
     """A test's text that tells what its last line gives; empty where that is not compared."""
     if not score or work.notebook.cell(test).hidden:
         return ""

@@ -23,7 +23,7 @@ FIXED += (types.CodeType, types.FrameType)
 HOLDERS = (tuple, frozenset, types.MethodType, types.BuiltinFunctionType, property)
 HOLDERS += (staticmethod, classmethod, types.GetSetDescriptorType, types.MemberDescriptorType)
 NAMED = {("torch", name) for name in ("dtype", "device", "layout", "memory_format")}
-CELLS = "a cell"  # in the place of an attribute's name
+CELLS, GLOBALS = "a cell", "a global name"  # in the place of an attribute's name
 BY_NAME = {"globals", "vars", "locals", "eval", "exec", "setattr", "delattr", "builtins"}
 BY_NAME |= {"__builtins__"}  # ways to names nobody sees; as attributes they are something else
 BY_PART = {"__dict__", "__defaults__", "__kwdefaults__", "__closure__", "cell_contents"}
@@ -47,9 +47,15 @@ def may_change(used: Iterable[Any], names: Mapping[str, Any], helpers: Set[str])
         kept = _reached(values, helpers)
     except _Unknown:
         return True
-    texts = [one.__code__ for one in reached.values() if type(one) is types.FunctionType]
-    found = [_deeds(text) for text in texts]
+    functions = [one for one in reached.values() if type(one) is types.FunctionType]
+    found = [_deeds(one.__code__) for one in functions]
     if any(leads for leads, _ in found):
+        return True
+    # those of the notebook itself are forgotten after each question
+    if any(
+        GLOBALS in done and f.__module__ in helpers
+        for f, (_, done) in zip(functions, found, strict=True)
+    ):
         return True
     stored = frozenset().union(*(names for _, names in found))
     if any(_is_state(one, stored) for number, one in reached.items() if number in kept):
@@ -75,13 +81,13 @@ def _memory(values: Iterable[Any]) -> set[int]:
     """Where arrays and tensors lie: two of them may share one place."""
     found: set[int] = set()
     for one in values:
-        storage = getattr(one, "untyped_storage", None) if hasattr(one, "data_ptr") else None
-        while type(getattr(one, "base", None)).__module__ == "numpy":
-            one = one.base
+        kind = type(one)  # no attribute of an object of the instructor's is asked for
         with contextlib.suppress(Exception):  # some hold no memory
-            if storage is not None:
-                found.add(storage().data_ptr())
-            elif type(one).__module__ == "numpy":
+            if hasattr(kind, "untyped_storage"):
+                found.add(one.untyped_storage().data_ptr())
+            elif any(base.__module__ == "numpy" for base in kind.__mro__):
+                while type(getattr(one, "base", None)).__module__ == "numpy":
+                    one = one.base
                 found.add(one.__array_interface__["data"][0])
     return found - {0}
 
@@ -179,7 +185,8 @@ def _is_way(step: dis.Instruction) -> bool:
 def _deeds(code: types.CodeType) -> tuple[bool, frozenset[str]]:
     """Whether a function leads where nobody sees, and which attributes it sets or deletes.
 
-    Among these is `CELLS` if it binds a name of a function around it.
+    Among these is `CELLS` if it binds a name of a function around it, and `GLOBALS` if one of its
+    module.
     """
     stored: set[str] = set()
     for step in _steps(code):
@@ -189,6 +196,8 @@ def _deeds(code: types.CodeType) -> tuple[bool, frozenset[str]]:
             stored.add(str(step.argval))
         elif step.opname in ("STORE_DEREF", "DELETE_DEREF") and step.argval not in code.co_cellvars:
             stored.add(CELLS)
+        elif step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            stored.add(GLOBALS)
     return False, frozenset(stored)
 
 

@@ -1143,6 +1143,8 @@ class Work:
 
     def _leave(self, student: Student, before: "Before", group: Group) -> None:
         """However a question's tests ended: nothing of them stays in what later ones begin with."""
+        if not self.notebook.shared_names:
+            self.space.forget_all_but(before.names)
         changed = student.peer.changes.total() > before.changes
         spoilt = changed and holds_state(before.names, self._helpers)
         used = list(student.peer.used.values())
@@ -1153,9 +1155,8 @@ class Work:
         spoilt = spoilt and not is_reference  # what that changes, later tests may go by
         if self.notebook.shared_names:
             self.tainted |= spoilt
-            return
-        self.space.forget_all_but(before.names)
-        self.spoilt |= spoilt
+        else:
+            self.spoilt |= spoilt
 
     def _in_this(
         self,
@@ -1226,7 +1227,7 @@ class Work:
         """
         for cell in self.notebook.of_kind("test"):
             imports = imports_something(cell.stub)
-            text = imported_where_missing(cell.stub, self.needed) if imports else ""
+            text = imported_where_missing(cell.stub, *self.needed) if imports else ""
             step = Done(YOURS, text)
             if text and step not in self.done:
                 student.run(step.name, step.source, START_SECONDS)
@@ -1236,10 +1237,11 @@ class Work:
                 break
 
     @cached_property
-    def needed(self) -> frozenset[str]:
-        """Names that the submission's cells use."""
-        cells = [cell.source for cell in self.script.cells if cell.cell_type == "code"]
-        return frozenset().union(*(facts(source).needed for source in cells))
+    def needed(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Names that the submission's cells use, and that they bind."""
+        cells = [facts(cell.source) for cell in self.script.cells if cell.cell_type == "code"]
+        needed, bound = [cell.needed for cell in cells], [cell.bound for cell in cells]
+        return frozenset[str]().union(*needed), frozenset[str]().union(*bound)
 
     def _supply(self, student: Student, test: str) -> None:
         """Make what a test takes from others' tests, if those ended before they had made it.
@@ -1434,7 +1436,7 @@ class Work:
 
         Unless the reference does so as well.
         """
-        if not (self.checking or self._reference_is_steady(group, run.test)):
+        if not (self.checking or self._reference_is_steady(run.test)):
             return run
         return replace(run, status="failed", score=0.0, error="AssertionError", message=COUNTS)
 
@@ -1457,7 +1459,7 @@ class Work:
         """How a question's tests go with the reference."""
         return runs(self.assignment, {}, self.zygote, group.solutions, self.notebook)
 
-    def _reference_is_steady(self, group: Group, test: str) -> bool:
+    def _reference_is_steady(self, test: str) -> bool:
         """Whether the reference gives the same when it is asked in another order."""
         script = _own_script(self.notebook, {}, {test})
         work = Work(self.assignment, self.notebook, script, self.zygote, None, checking=True)
@@ -2021,19 +2023,20 @@ class _Place:
         self.folder = ""
         self.before = dict(sys.modules)
 
-    def make(self) -> str:
+    def make(self) -> None:
         """Make a new one, and work there from now on."""
         self.folder = tempfile.mkdtemp()
+        sys.path.insert(0, self.folder)  # the instructor's own modules
         for name, content in self.given:
             Path(self.folder, name).parent.mkdir(parents=True, exist_ok=True)
             Path(self.folder, name).write_bytes(content)
         os.chdir(self.folder)
-        sys.path.insert(0, self.folder)  # the instructor's own modules
-        return self.folder
 
     def leave(self) -> None:
         """Be done with it, and with the modules that came from there."""
-        sys.path.remove(self.folder)
+        if not self.folder:
+            return
+        sys.path[:] = [path for path in sys.path if path != self.folder]
         new = [n for n, module in sys.modules.items() if self.before.get(n) is not module]
         for name in new:
             if str(getattr(sys.modules[name], "__file__", None)).startswith(self.folder + os.sep):
@@ -2045,8 +2048,8 @@ class _Place:
 def _beside(assignment: Assignment) -> Iterator[_Place]:
     """Run what is inside where the instructor's files lie."""
     before, place = Path.cwd(), _Place(assignment)
-    place.make()
     try:
+        place.make()
         yield place
     finally:
         os.chdir(before)
