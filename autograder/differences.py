@@ -86,7 +86,8 @@ class _Keeper:
             return list(parts) if issubclass(kind, list) else tuple(parts)
         if issubclass(kind, set | frozenset):
             self.left -= len(value)
-            return frozenset(map(_key, value)) if self.left >= 0 else Opaque("object", "set")
+            made = set if issubclass(kind, set) else frozenset
+            return made(map(_key, value)) if self.left >= 0 else Opaque("object", "set")
         text = _text(value)
         return Opaque(text if text and len(text) < 100 else "object", _type_name(value))
 
@@ -204,7 +205,7 @@ def _spelled(value: Any) -> str:
         return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
     if isinstance(value, str | bytes):
         return repr(value[:LONGEST])
-    if isinstance(value, tuple | list | frozenset | dict):
+    if isinstance(value, tuple | list | set | frozenset | dict):
         parts = [_spelled(part) for part in islice(value, MOST_SHOWN)]
         text = ", ".join([*parts, "…"] if len(value) > len(parts) else parts)
         if isinstance(value, tuple):

@@ -497,6 +497,7 @@ class Work:
     own: bool = False  # whether these are the instructor's own answers
     private: bool = False  # whether hidden tests are left out
     met_hidden: set[str] = field(default_factory=set)  # tests run after a hidden one had run
+    deadly: set[str] = field(default_factory=set)  # tests that have ended a process
     hidden_ran: bool = False  # in the present process, or the reference stood in there
     hidden_kept: bool = False  # whether values of the instructor's may hold something of one
     printed_late: bool = False  # whether a cell printed something after a hidden test
@@ -1021,8 +1022,10 @@ class Work:
         found: list[TestRun] = []
         changed, before = False, set[str]()  # whether values of ours were; what failed before
         while left := tests[len(found) :]:
-            was_used = self.used
+            was_used, deadly = self.used, len(self.deadly)
             runs, changes, words = self._attempt(group, left, instead, protect)
+            if not runs and len(self.deadly) > deadly:
+                continue  # it was one of those before them
             if was_used and self._doubtful(group, runs, left):
                 with self.budget.repeating():
                     runs = self._found_again(group, runs, left, instead, protect)
@@ -1132,14 +1135,35 @@ class Work:
         student = self._student()
         self.used = True
         before = Before(student, self.space)
+        every = self._with_makers(group, tests)
         try:
-            yield from self._in_this(student, before, group, tests, instead, protect, visible)
+            for run, changes in self._in_this(
+                student, before, group, every, instead, protect, visible
+            ):
+                if run.status in ("timeout", "died"):
+                    self.deadly.add(run.test)
+                if run.test in tests:
+                    yield run, changes
         finally:
             self._leave(student, before, group)
         if self.process is student and not self.notebook.shared_names:
             student.peer.take_back(before.handed)
             if instead or self.restored or self.space.replaced:
                 self._renew()  # what later questions meet has to be the student's own
+
+    def _with_makers(self, group: Group, tests: Sequence[str]) -> list[str]:
+        """Tests of a question, with those before them that make names which they take.
+
+        What has ended a process is not run for that.
+        """
+        found: list[str] = []
+        needed: set[str] = set()
+        for test in reversed(group.tests[: 1 + max(map(group.tests.index, tests))]):
+            known = facts(self.notebook.cell(test).source)
+            if test in tests or (needed & known.bound and test not in self.deadly):
+                found.append(test)
+                needed = (needed - known.bound) | known.needed
+        return found[::-1]
 
     def _leave(self, student: Student, before: "Before", group: Group) -> None:
         """However a question's tests ended: nothing of them stays in what later ones begin with."""
@@ -1181,8 +1205,7 @@ class Work:
             if ended := self._not_again(test):
                 yield ended, False
                 continue
-            if self.notebook.shared_names.get(test):
-                self._supply(student, test)
+            self._supply(student, test)
             self._reseed(student, test)
             library.forget()
             student.peer.changed_ours = False
@@ -1244,11 +1267,11 @@ class Work:
         return frozenset[str]().union(*needed), frozenset[str]().union(*bound)
 
     def _supply(self, student: Student, test: str) -> None:
-        """Make what a test takes from others' tests, if those ended before they had made it.
+        """Make what a test takes from others, if those ended before they had made it.
 
-        They run once more with the reference in the place of all answers.
+        They run once more with the reference in the place of all answers, where it may stand in.
         """
-        for name in self.notebook.shared_names.get(test, ()):
+        for name in self._taken(test) if self.assignment.stand_in else ():
             maker = None if name in self.space else self._maker(name, test)
             if maker is None or self._part(maker) in self.budget.parts.without:
                 continue
@@ -1266,6 +1289,12 @@ class Work:
                 self.space.stand_back()
             made = {n: self.space[n] for n in self._bound(maker) if n in self.space}
             self.space.forget_all_but(made | before)
+
+    def _taken(self, test: str) -> Iterable[str]:
+        """Names that a test takes from other questions' tests, and from what ended a process."""
+        taken = self.notebook.shared_names.get(test, ())
+        needed = facts(self.notebook.cell(test).source).needed if self.deadly else frozenset[str]()
+        return (*taken, *(needed & frozenset[str]().union(*map(self._bound, self.deadly))))
 
     def _maker(self, name: str, test: str) -> str | None:
         """The last test before this one that makes a name."""
@@ -1404,13 +1433,16 @@ class Work:
         student, names, seconds = self._student(), dict(self.space), self._limit(group)
         student.peer.protect, student.peer.expected, student.peer.look = False, (), None
         self.space.student = student
-        self.space.stand_in({first[0].what: lambda *args, **kwargs: next(left)})
-        self._reseed(student, run.test)
+        *makers, _ = self._with_makers(group, [run.test])
         try:
             with (
                 self.budget.repeating(),
                 self.budget.parts.under_way(self._part(run.test), seconds),
             ):
+                for maker in makers:
+                    run_test(student, self.notebook.cell(maker), self.space, seconds)
+                self.space.stand_in({first[0].what: lambda *args, **kwargs: next(left)})
+                self._reseed(student, run.test)
                 found = run_test(student, cell, self.space, seconds)
         finally:
             self.space.stand_back()
@@ -1993,7 +2025,8 @@ def _modules(assignment: Assignment, files: Sequence[Path]) -> Iterator[str]:
     """The modules among files that lie beside the notebook."""
     for path in files:
         if path.suffix == ".py":
-            yield ".".join(path.relative_to(assignment.folder).with_suffix("").parts)
+            name = ".".join(path.relative_to(assignment.folder).with_suffix("").parts)
+            yield name.removesuffix(".__init__")  # a package goes by its folder
 
 
 @lru_cache(maxsize=64)
@@ -2219,19 +2252,22 @@ def _imported(sources: tuple[str, ...]) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _needed_in(sources: tuple[tuple[str, str], ...]) -> frozenset[str]:
     """Names that these cells, each with its kind, take from elsewhere."""
-    needed: set[str] = set()
-    for kind, source in sources:
-        known = facts(source)
-        if kind != "code" or (known.bound | altered(source)) & needed:
-            needed |= known.needed
-    return frozenset(needed)
+    needed = frozenset[str]()
+    while True:  # a cell may be needed for one after it
+        wanted = [
+            facts(source).needed
+            for kind, source in sources
+            if kind != "code" or (facts(source).bound | altered(source)) & needed
+        ]
+        if needed >= (more := needed.union(*wanted)):
+            return needed
+        needed = more
 
 
 def _needed_here(notebook: Notebook) -> frozenset[str]:
     """Names that the tests and the instructor's locked cells take from elsewhere."""
     cells = notebook.of_kind("test", "readonly", "code")
-    tests = [cell for cell in cells if cell.kind != "code"]
-    return _needed_in(tuple((cell.kind, cell.source) for cell in [*tests, *cells]))
+    return _needed_in(tuple((cell.kind, cell.source) for cell in cells))
 
 
 def _read_cells(script: Script, lacks: Lacks) -> Iterator[ScriptCell]:
