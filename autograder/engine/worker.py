@@ -485,6 +485,16 @@ class Before:
 
 
 @dataclass
+class Aside:
+    """The process in which all tests so far have run, while others look again at a question."""
+
+    process: Student
+    space: Space
+    values: dict[str, Any] | None = None  # what stood there when another began; None before
+    hidden_ran: bool = False
+
+
+@dataclass
 class Work:
     """Running one notebook of a submission."""
 
@@ -498,12 +508,14 @@ class Work:
     private: bool = False  # whether hidden tests are left out
     met_hidden: set[str] = field(default_factory=set)  # tests run after a hidden one had run
     deadly: set[str] = field(default_factory=set)  # tests that have ended a process
+    passed: set[str] = field(default_factory=set)  # tests that have passed with no reference
     hidden_ran: bool = False  # in the present process, or the reference stood in there
     hidden_kept: bool = False  # whether values of the instructor's may hold something of one
     printed_late: bool = False  # whether a cell printed something after a hidden test
     checking: bool = False  # whether the reference is tried as a student's answer
     isolated: bool = False  # whether the reference stands in the place of all other answers
     alone: bool = False  # whether what could not be read is left out
+    goes_on: bool = False  # whether later tests find what answers have done to values of ours
     space: Space = field(init=False)
     cells: dict[str, CellRun] = field(default_factory=dict)  # how each answer's cell went
     done: list[Done] = field(default_factory=list)
@@ -522,6 +534,7 @@ class Work:
     starred: dict[str, frozenset[str]] = field(default_factory=dict)  # by cell that asks for them
     usual: dict[str, frozenset[str]] = field(default_factory=dict)  # those by test, where it helped
     used: bool = False  # whether tests have run in the present process
+    aside: Aside | None = None  # to which the next question goes back
     spoilt: bool = False  # whether an answer may have changed what the instructor's cells made
     was_anew: bool = False  # whether these were made anew, and what earlier tests made is not there
     tainted: bool = False  # whether that was so where tests share things, and it stays as it is
@@ -815,20 +828,66 @@ class Work:
         return True
 
     def _lose(self) -> None:
-        """Give up a process that was killed or tampered with."""
+        """Give up a process that was killed or tampered with, and what tests hold of it."""
         self.losses += self.process is not None
+        if self.aside is None or self._is_first():
+            self.aside = None
+            shared = {name for names in self.notebook.shared_names.values() for name in names}
+            for name in shared & self.space.keys():
+                self.space.pop(name)
         self._renew()
 
     def _renew(self) -> None:
-        """Go on in a new process."""
+        """Go on in a new process; the one in which tests have run so far may wait for its turn."""
         process, self.process = self.process, None
-        if process is not None:
-            self.budget.note(process)
-            try:
-                process.close()
-            except CourseError as error:  # it had never been made
-                raise Unwell(str(error)) from error
+        if self.aside is not None and self.aside.process is process:
+            self.aside.values, self.aside.hidden_ran = dict(self.space), self.hidden_ran
+        elif process is not None:
+            self._close(process)
         self.used = self.hidden_ran = False
+
+    def _close(self, process: Student) -> None:
+        self.budget.note(process)
+        try:
+            process.close()
+        except CourseError as error:  # it had never been made
+            raise Unwell(str(error)) from error
+
+    def _is_first(self) -> bool:
+        """Whether the present process is the one to which the next question goes back."""
+        return self.aside is not None and self.aside.process is self.process
+
+    def _stay(self) -> None:
+        """Go on in the present process after all."""
+        aside, self.aside = self.aside, None
+        if aside is not None and aside.process is not self.process:
+            self._close(aside.process)
+
+    @contextmanager
+    def _coming_back(self) -> Iterator[None]:
+        """Whatever is looked at in new processes, in the end go on in the present one.
+
+        In it are the answers' own objects as earlier tests have left them.
+        """
+        with suppress(Gone):  # whoever needs one is told why there is none
+            self.aside = Aside(self._student(), self.space)
+        try:
+            yield
+        finally:
+            aside, self.aside = self.aside, None
+            if aside is not None and aside.process is not self.process:
+                self._go_back(aside)
+
+    def _go_back(self, aside: Aside) -> None:
+        made_anew = self.space is not aside.space and any(step.given for step in self.done)
+        if aside.process.peer.gone or aside.values is None or made_anew:
+            self._close(aside.process)
+            return
+        self._renew()
+        if self.space is aside.space:
+            self.space.forget_all_but(aside.values)
+        self.process = self.space.student = aside.process
+        self.used, self.hidden_ran = True, aside.hidden_ran
 
     def _attempt_step(self, cell: ScriptCell, needed: frozenset[str]) -> None:
         """Run one cell; whatever happens, the others run as well."""
@@ -905,9 +964,13 @@ class Work:
         seconds = self._seconds(step.name)
         outcome = self._student().run(step.name, step.source, seconds)
         if self.used and not outcome.ok and self.budget.may_repeat:
-            self._renew()
-            with self.budget.repeating():
+            with self._coming_back(), self.budget.repeating():
+                if outcome.gone:
+                    self.aside = None  # nothing is left of it
+                self._renew()
                 outcome = self._student().run(step.name, step.source, seconds)
+                if outcome.ok:
+                    self._stay()
         return outcome
 
     def _leave_out(self, cell: ScriptCell, outcome: CellRun) -> None:
@@ -1003,10 +1066,12 @@ class Work:
         start, self.losses = time.monotonic(), 0
         ended = self._forbidden(group, tests)
         if ended is None:
-            ended = self._again(group, self._group(group, tests, {}))
-            ended = self._apart(group, ended)
-            ended = [self._asked_twice(group, run) for run in ended]
-            ended = [self._without_score(group, run) for run in ended]
+            self._make_anew_if_spoilt()
+            with self._coming_back():
+                ended = self._again(group, self._group(group, tests, {}))
+                ended = self._apart(group, ended)
+                ended = [self._asked_twice(group, run) for run in ended]
+                ended = [self._without_score(group, run) for run in ended]
         ended = [self._explained(group, run) for run in ended]
         ended, took = self._without_forbidden(group, ended), time.monotonic() - start
         return self._without_unread(group, ended, took)
@@ -1142,6 +1207,8 @@ class Work:
             ):
                 if run.status in ("timeout", "died"):
                     self.deadly.add(run.test)
+                elif run.status == "passed" and not instead:
+                    self.passed.add(run.test)
                 if run.test in tests:
                     yield run, changes
         finally:
@@ -1149,6 +1216,8 @@ class Work:
         if self.process is student and not self.notebook.shared_names:
             student.peer.take_back(before.handed)
             if instead or self.restored or self.space.replaced:
+                if self._is_first():
+                    self.aside = None
                 self._renew()  # what later questions meet has to be the student's own
 
     def _with_makers(self, group: Group, tests: Sequence[str]) -> list[str]:
@@ -1176,7 +1245,8 @@ class Work:
         spoilt = spoilt or may_change(used, before.names, self._helpers)
         own = {piece.grade_id for piece in self.script.pieces}
         is_reference = self.own or (self.isolated and own.isdisjoint(group.solutions))
-        spoilt = spoilt and not is_reference  # what that changes, later tests may go by
+        # what that changes, later tests may go by
+        spoilt = spoilt and not (is_reference or self.goes_on)
         if self.notebook.shared_names:
             self.tainted |= spoilt
         else:
@@ -1269,16 +1339,20 @@ class Work:
     def _supply(self, student: Student, test: str) -> None:
         """Make what a test takes from others, if those ended before they had made it.
 
-        They run once more with the reference in the place of all answers, where it may stand in.
+        They run once more: where they had passed, and a process was lost since, as they are; else
+        with the reference in the place of all answers, where it may stand in.
         """
-        for name in self._taken(test) if self.assignment.stand_in else ():
+        for name in self._taken(test):
             maker = None if name in self.space else self._maker(name, test)
             if maker is None or self._part(maker) in self.budget.parts.without:
                 continue
+            if not (maker in self.passed or self.assignment.stand_in):
+                continue
             self._supply(student, maker)
-            names = {n for ids in self._before(maker) for n in self.notebook.defines.get(ids, ())}
-            before, seconds = dict(self.space), self._seconds(maker)
-            self.space.stand_in(self._reference(names))
+            before, ids = dict(self.space), self._before(maker) * (maker not in self.passed)
+            names = {n for id in ids for n in self.notebook.defines.get(id, ())}
+            self.space.stand_in(self._reference(names) if names else {})
+            seconds = self._seconds(maker)
             try:
                 with (
                     self.budget.repeating(),
@@ -1368,6 +1442,8 @@ class Work:
         ]
         if not doubtful:
             return found
+        if self._is_first():
+            self._renew()
         again = {r.test: r for r in self._group(group, doubtful, instead, protect=True)}
         return [
             replace(again[run.test], message=CHANGED, error="AssertionError", raised=None)
@@ -1558,7 +1634,7 @@ class Work:
         self.restored = frozenset(shadowed)
         try:
             with self.budget.repeating():
-                if shadowed:
+                if shadowed or self._is_first():
                     self._renew()
                 again = {run.test: run for run in self._group(group, failed, instead)}
                 again |= self._confirmed(group, again, instead)
@@ -1585,10 +1661,11 @@ class Work:
         answers = {
             id: self.script.answers[id] for id in group.solutions if id in self.script.answers
         }
-        if self.own or self.private or self.isolated or self.alone:
+        if self.own or self.private or self.isolated or self.alone or not (failed and answers):
             return found
-        if not (self.assignment.stand_in and failed and answers):
-            return found
+        if not self.assignment.stand_in:
+            better = self._as_left if self.was_anew and self.budget.may_repeat else {}
+            return [better.get(run.test, run) if run.test in failed else run for run in found]
         matter = self.budget.may_repeat and self._others_matter(group)
         if not (matter or (self.budget.may_repeat and self.was_anew)):
             return found
@@ -1602,6 +1679,19 @@ class Work:
                 "without that."
             )
         return [better.get(run.test, run) for run in found]
+
+    @cached_property
+    def _as_left(self) -> dict[str, TestRun]:
+        """What passes where each test finds the instructor's values as those before have left them.
+
+        As in the student's own notebook: where no reference stands in, nothing is made anew.
+        """
+        work = Work(
+            self.assignment, self.notebook, self.script, self.zygote, self.known, self.budget
+        )
+        work.checking, work.isolated, work.goes_on = self.checking, True, True
+        with self.budget.repeating():
+            return {run.test: run for run in work.run() if run.status == "passed"}
 
     def _alone(self, answers: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
         """Those of the tests that pass with these answers and the reference elsewhere."""

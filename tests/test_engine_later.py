@@ -1,0 +1,127 @@
+"""What later tests find of earlier ones: names, objects and state, whatever failed in between."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autograder.engine import worker
+from tests.test_engine_worker import HIDDEN_PART, task, zygote
+
+__all__ = ["task", "zygote"]  # fixtures
+
+MEAN = ("mean", "def mean(xs):\n    return sum(xs) / len(xs)")
+FLOORS = "def mean(xs):\n    return sum(xs) // len(xs)"
+AGES = "ages = [10, 20]\nassert mean(ages) == 15" + HIDDEN_PART.format("assert mean([7.5]) == 7.5")
+ENDS = ("raise SystemExit", "import os; os._exit(1)", "while True: pass")
+
+
+@pytest.mark.parametrize("between", [(), [("look", "k = 3")]])
+def test_names_of_an_earlier_test_are_there_when_a_test_is_run_again(
+    task: Any, between: Any
+) -> None:
+    made = task(
+        [MEAN, ("t_ages", AGES, 1), *between, ("t_more", "assert mean(ages + [30]) == 20", 2)]
+    )
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_ages": 1, "t_more": 2}
+    assert made.scores(mean=FLOORS) == {"t_ages": 0, "t_more": 2}
+
+
+def test_a_test_of_two_answers_finds_what_the_test_of_one_has_made(task: Any) -> None:
+    parts = [("small", "def small(xs):\n    return min(xs)")]
+    parts += [("large", "def large(xs):\n    return max(xs)")]
+    tests = [("t_small", "nums = [3, 1]\nassert small(nums) == 1", 1)]
+    made = task([*parts, *tests, ("t_large", "assert large(nums) == 3", 2)], seconds=1.0)
+    for end in ("return 7", *ENDS):
+        assert made.scores(small=f"def small(xs):\n    {end}") == {"t_small": 0, "t_large": 2}
+    made.assignment = replace(made.assignment, stand_in=False)
+    assert made.scores(small="def small(xs):\n    return 7") == {"t_small": 0, "t_large": 2}
+    ended = made.scores(small="import os\ndef small(xs):\n    os._exit(1)")
+    assert ended == {"t_small": 0, "t_large": 0}  # as in a notebook: nobody has made them
+
+
+STOCK = "stock = {}\ndef put(name, n):\n    stock[name] = stock.get(name, 0) + n"
+STATE = [
+    ("put", STOCK),
+    ("t_put", "put('a', 1)\nput('b', 2)", 1),
+    ("look", "seen = 1"),
+    ("half", "def half(x):\n    return x / 2"),
+    ("t_half", "assert half(3) == 1.5", 2),
+    ("worth", "def worth():\n    return sum(stock.values())"),
+    ("t_worth", "assert worth() == 3", 4),
+]
+
+
+@pytest.mark.parametrize("stand_in", [True, False])
+def test_state_goes_on_whatever_fails_in_between(task: Any, stand_in: bool) -> None:
+    made = task(STATE)
+    made.assignment = replace(made.assignment, stand_in=stand_in)
+    assert made.scores() == {"t_put": 1, "t_half": 2, "t_worth": 4}
+    for wrong in ("def half(x):\n    return 0", "", "raise NotImplementedError"):
+        assert made.scores(half=wrong) == {"t_put": 1, "t_half": 0, "t_worth": 4}
+    right = "def half(x):\n    return x / 2\nprint(half('a'))"
+    assert made.scores(half=right, look="print(nothing)") == {"t_put": 1, "t_half": 2, "t_worth": 4}
+
+
+DOG = "class Dog:\n    def __init__(self, name): self.name = name\n"
+DOG += "    def speak(self): return self.name"
+SHARED = [
+    ("dog", DOG),
+    ("t_dog", "rex = Dog('Rex')\nassert rex.name == 'Rex'", 1),
+    ("look", "seen = 1"),
+    ("half", "def half(x):\n    return x / 2"),
+    ("t_half", "assert half(3) == 1.5", 2),
+    ("call", "def call(dog):\n    return dog.speak()"),
+    ("t_call", "assert call(rex) == 'Rex'", 4),
+]
+
+
+@pytest.mark.parametrize("stand_in", [True, False])
+def test_an_object_that_tests_share_outlives_the_process_it_was_made_in(
+    task: Any, stand_in: bool
+) -> None:
+    made = task(SHARED, seconds=1.0)
+    made.assignment = replace(made.assignment, stand_in=stand_in)
+    assert made.scores() == {"t_dog": 1, "t_half": 2, "t_call": 4}
+    assert made.scores(look="print(nothing)") == {"t_dog": 1, "t_half": 2, "t_call": 4}
+    for end in ENDS[1:]:
+        ended = made.scores(half=f"def half(x):\n    {end}")
+        assert ended == {"t_dog": 1, "t_half": 0, "t_call": 4}, end
+    assert made.scores(dog="") == {"t_dog": 0, "t_half": 2, "t_call": 4 if stand_in else 0}
+
+
+def test_a_name_is_the_answers_for_tests_after_it(task: Any) -> None:
+    first = [("double", "def double(x):\n    return 2 * x")]
+    test = "def mean(xs): return 3\nassert double(mean([])) == 6"
+    made = task([*first, ("t_double", test, 1), MEAN, ("t_mean", "assert mean([1, 5]) == 3", 2)])
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_double": 1, "t_mean": 2}
+    assert made.scores(mean="def mean(xs):\n    return 0") == {"t_double": 1, "t_mean": 0}
+
+
+def test_ordinary_cells_may_build_on_each_other(task: Any) -> None:
+    parts = [("look", "base = 2"), ("data", "rows = [base, 4]"), ("star", "more = rows + [6]")]
+    made = task([*parts, MEAN, ("t_mean", "assert mean(more) == 4", 1)])
+    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert made.scores() == {"t_mean": 1}
+
+
+CART = [
+    ("table", "class Cart:\n    def __init__(self): self.items = []\ncart = Cart()"),
+    ("put", "def put(cart, x):\n    cart.items.append(x)"),
+    ("t_put", "put(cart, 3)\nassert cart.items == [3]", 1),
+    ("worth", "def worth(cart):\n    return sum(cart.items)"),
+    ("t_worth", "put(cart, 5)\nassert worth(cart) == 8", 2),
+]
+
+
+def test_what_answers_did_to_the_instructors_values_stays_where_nothing_stands_in(
+    task: Any,
+) -> None:
+    made = task(CART)
+    made.assignment = replace(made.assignment, stand_in=False)
+    assert made.scores() == {"t_put": 1, "t_worth": 2}
+    assert made.scores(worth="def worth(cart):\n    return 0") == {"t_put": 1, "t_worth": 0}
+    wrong = "def put(cart, x):\n    cart.items.append(2 * x)"
+    assert made.scores(put=wrong) == {"t_put": 0, "t_worth": 0}
