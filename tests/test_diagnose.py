@@ -407,6 +407,8 @@ def test_a_passed_test_says_nothing():
 def test_the_call_right_before_the_failure_is_the_one_explained():
     assert verdict(run(3, 5), 1, 6).told == "total: Yours is 5, expected 6."
     assert verdict(run(3, 6), 1, 6).told == "total: Yours is 3, expected 1."
+    assert verdict(run({3}, 6), [3], 6).told == "total: Yours is a set, expected a list."
+    assert verdict(run([3], 6), {3}, 6).told == "total: Yours is a list, expected a set."
 
 
 SELF: list = []

@@ -481,13 +481,17 @@ def test_what_the_reference_changes_by_methods_alone_an_answer_does_as_well(
         assert made.scores(work=wrong) == {"t_drive": 0, "t_cut": 1, "t_turn": 0}, lie
 
 
-def test_objects_of_a_helpers_classes_cross_as_well(course: Any, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("place", ["helper.py", "helper/__init__.py"])
+def test_objects_of_a_helpers_classes_cross_as_well(
+    course: Any, monkeypatch: Any, place: str
+) -> None:
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     monkeypatch.setitem(sys.modules, "helper", sys)  # taken away afterwards, whatever it is then
     del sys.modules["helper"]
     made = course("table", "import dataclasses\nimport helper\nfrom helper import City, Item, Node")
     folder = made.assignment.folder
-    (folder / "helper.py").write_text(GIVEN)
+    (folder / place).parent.mkdir(exist_ok=True)
+    (folder / place).write_text(GIVEN)
     made.assignment = replace(read_assignment(folder), stand_in=True)
     assert worker.rehearse(made.assignment, made.zygote).complaints == []
     right = WORK.replace("Item(i.name", "helper.Item(i.name").replace(
