@@ -1,5 +1,6 @@
 """What an answer may have changed by calling back."""
 
+import functools
 import os
 import types
 from collections.abc import Callable
@@ -100,6 +101,8 @@ def test_what_leads_to_a_value_of_the_instructors_may_have_changed_it(used: str,
             "def f(x, *, by=1): return x\nclass A:\n    n = 1\n    def g(self): return super()",
             False,
         ),
+        ("@functools.wraps(print)\ndef f(x): return x", False),
+        ("def f(x): return x\nf.calls = 0", True),
         ("xs = []", True),
         ("class Shop:\n    sold = []", True),
         ("def keep(x, seen=[]): seen.append(x)", True),
@@ -109,6 +112,7 @@ def test_what_leads_to_a_value_of_the_instructors_may_have_changed_it(used: str,
 )
 def test_what_the_instructors_cells_made_is_known_to_change_or_not(cell: str, holds: bool) -> None:
     space: dict[str, Any] = {"__name__": "__main__", "Callable": Callable}
+    space["functools"] = functools
     exec(cell, space)
     assert holds_state(space, frozenset()) is holds
 

@@ -24,6 +24,7 @@ HOLDERS = (tuple, frozenset, types.MethodType, types.BuiltinFunctionType, proper
 HOLDERS += (staticmethod, classmethod, types.GetSetDescriptorType, types.MemberDescriptorType)
 NAMED = {("torch", name) for name in ("dtype", "device", "layout", "memory_format")}
 CELLS, GLOBALS = "a cell", "a global name"  # in the place of an attribute's name
+WRAPPED = {"__wrapped__"}  # what a decorator sets in a function once and for all
 BY_NAME = {"globals", "vars", "locals", "eval", "exec", "setattr", "delattr", "builtins"}
 BY_NAME |= {"__builtins__"}  # ways to names nobody sees; as attributes they are something else
 BY_PART = {"__dict__", "__defaults__", "__kwdefaults__", "__closure__", "cell_contents"}
@@ -204,7 +205,7 @@ def _deeds(code: types.CodeType) -> tuple[bool, frozenset[str]]:
 def _is_state(one: Any, stored: Set[str]) -> bool:
     """Whether this can become another value and stay the same object."""
     if type(one) is types.FunctionType:
-        return bool(one.__dict__)
+        return not one.__dict__.keys() <= WRAPPED
     if isinstance(one, type):  # what its attributes hold is looked at by itself
         return bool(stored & vars(one).keys())
     return CELLS in stored if type(one) is types.CellType else not _is_fixed(one)
