@@ -156,16 +156,14 @@ def _parts(one: Any, helpers: Set[str]) -> Iterable[Any]:
     held += [*(one.__kwdefaults__ or {}).values(), *one.__dict__.values()]
     if one.__module__ not in helpers | {HOME}:
         return held
-    names = set(_names(one.__code__))
-    return [*held, *(dict.get(one.__globals__, name) for name in names)]
+    return [*held, *(dict.get(one.__globals__, name) for name in _names(one.__code__))]
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    """Names that a function's text speaks of, and those of the functions in it."""
-    yield from code.co_names
-    for part in code.co_consts:
-        if isinstance(part, types.CodeType):
-            yield from _names(part)
+@functools.lru_cache(maxsize=2000)
+def _names(code: types.CodeType) -> frozenset[str]:
+    """Names of its module, no attributes, that a function and the functions in it speak of."""
+    steps = (step for step in _steps(code) if "GLOBAL" in step.opname or "NAME" in step.opname)
+    return frozenset(str(step.argval) for step in steps)
 
 
 def _steps(code: types.CodeType) -> Iterator[dis.Instruction]:
