@@ -18,7 +18,7 @@ from tqdm import tqdm
 from autograder import fingerprint
 from autograder.course import CourseError
 from autograder.journal import Graded, Journal, read_journal
-from autograder.keeper import Keeper
+from autograder.keeper import Keeper, few, not_written
 from autograder.names import alike, composed, shown
 from autograder.parcel import Parcel, collect
 from autograder.received import Refused, received
@@ -43,7 +43,6 @@ UNTIMED = (
     "timestamp.txt is missing or says no time that can be read: this counts as handed in in time"
 )
 DIGITS = 16  # of a digest in the history
-MOST_NAMED = 20  # things of one kind on the terminal
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 __all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
 
@@ -74,23 +73,16 @@ class Summary:
             parts.append(f"{self.retried} of them once more, as they were in doubt")
         lines = [", ".join(parts)]
         lines += self.put_back
-        lines += _few("not graded", self.strays)
-        lines += _few("lateness not known", self.untimed)
-        lines += _few("not written", self.troubles)
-        lines += _few(IN_DOUBT, self.in_doubt)
+        lines += few("not graded", self.strays)
+        lines += few("lateness not known", self.untimed)
+        lines += not_written(self.troubles)
+        lines += few(IN_DOUBT, self.in_doubt)
         if self.in_doubt:
             lines.append(
                 f"Run the command again: it grades what is in doubt ({len(self.in_doubt)}) once "
                 "more. If it stays so, try --jobs 1, and read the reasons in the report."
             )
         return "\n".join(lines)
-
-
-def _few(what: str, sentences: Sequence[str]) -> list[str]:
-    """The first of these sentences, a line each, and how many there are more."""
-    more = len(sentences) - MOST_NAMED
-    lines = [f"{what}: {sentence}" for sentence in sentences[:MOST_NAMED]]
-    return [*lines, f"{what}: {more} more"] if more > 0 else lines
 
 
 class Task(NamedTuple):

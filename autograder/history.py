@@ -29,7 +29,6 @@ WORK, TESTS = "new submission", "new tests or rules"
 GRADER, AGAIN = "new grader or library", "graded once more"
 BY_HAND, EXTENSION, LATENESS = "by hand", "extension", "lateness rule"
 LONGEST_RUN = 200  # characters of a command
-LONGEST_COMMENT = 4000
 NEAR = 1e-6
 
 
@@ -71,7 +70,7 @@ class Change:
     def comments(self) -> dict[tuple[str, str], str]:
         """What people said of each cell."""
         return {
-            (name, cell): text[:LONGEST_COMMENT]
+            (name, cell): text
             for name, marks in self.notebooks.items()
             for cell, text in marks.comments.items()
         }
@@ -168,7 +167,7 @@ def written(grade: Change) -> dict[str, Any]:
                 "seconds": marks.points.seconds,
                 "extension": marks.extension,
                 "cells": {cell: _list(given) for cell, given in marks.cells.items()},
-                "comments": {cell: text[:LONGEST_COMMENT] for cell, text in marks.comments.items()},
+                "comments": dict(marks.comments),
             }
             for name, marks in grade.notebooks.items()
         },
@@ -238,16 +237,17 @@ def tell(taught: "Class", student: str, chapter: str = "") -> None:
         student: the name of a folder in submitted/.
         chapter: only this one.
     """
-    from autograder.journal import read_changes
+    from autograder.journal import read_changes, results
 
-    _look(taught, student)
-    found = read_changes(taught)
-    names = {who for who, _ in found}
+    names = {graded.result.student for graded in results(taught)}
+    names |= {who for who, _ in read_changes(taught)}
     who = student if student in names else alike(names).get(composed(student), "")
     who = who or next((name for name in names if readable(plain(name)) == student), "")
     if not who:
         raise CourseError(f"Nothing was graded of a student {student!r}; see report.html for all.")
-    mine = {name: lines for (one, name), lines in sorted(found.items()) if one == who}
+    _look(taught, who)
+    changes = sorted(read_changes(taught).items())
+    mine = {name: lines for (one, name), lines in changes if one == who}
     if chapter and chapter not in mine:
         raise CourseError(
             f"Nothing was graded of {shown(who)}'s {chapter!r}; there is {', '.join(mine)}."

@@ -7,7 +7,7 @@ something itself, that stays.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from autograder import history
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from autograder.assignment import Assignment
     from autograder.store import Store
     from autograder.taught import Class
+
+MOST_NAMED = 20  # things of one kind on the terminal
 
 
 class Keeper:
@@ -134,9 +136,10 @@ class Keeper:
 def refresh(
     taught: "Class", assignments: "Mapping[str, Assignment]", student: str = ""
 ) -> list[str]:
-    """See that gradebook and pages say what they should today; what was put back, in sentences.
+    """See that gradebook and pages say what they should today.
 
-    While a grader is at work it is the one who looks for what is missing.
+    Returns what was put back, and what could not be written, in sentences. While a grader is
+    at work it is the one who looks for what is missing.
 
     Args:
         taught: the class.
@@ -154,9 +157,21 @@ def refresh(
             mine = (one for one in journal.results() if student in ("", one.result.student))
             keeper.refresh(mine)
             keeper.sign()
-            return keeper.words()
+            return [*keeper.words(), *not_written(store.troubles)]
     except Busy:
         with Store(taught) as store:
             for _ in store.refresh(assignments, results(taught)):
                 pass
-        return []
+            return not_written(store.troubles)
+
+
+def not_written(troubles: Sequence[str]) -> list[str]:
+    """What could not be written, as lines for the terminal."""
+    return few("not written", troubles)
+
+
+def few(what: str, sentences: Sequence[str]) -> list[str]:
+    """The first of these sentences, a line each, and how many there are more."""
+    more = len(sentences) - MOST_NAMED
+    lines = [f"{what}: {sentence}" for sentence in sentences[:MOST_NAMED]]
+    return [*lines, f"{what}: {more} more"] if more > 0 else lines

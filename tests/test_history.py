@@ -184,3 +184,19 @@ def test_a_grade_by_hand_is_seen_when_its_history_is_asked_for(
         with contextlib.chdir(root):
             assert command_line.main([*asked]) == 2
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+def test_a_name_may_be_typed_in_another_way_than_its_folder(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = "Zoe\u0301"
+    hand_in(root, folder, {"third": RIGHT["third"], "why": "So."})
+    run(root, "grade", NAME, "--no-report")
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        row: Any = book.find_grade("why", "numbers", NAME, folder)
+        row.manual_score = 2.0
+        book.db.commit()
+    capsys.readouterr()
+    run(root, "history", "Zo\u00e9")
+    assert "why nothing yet → 2" in capsys.readouterr().out

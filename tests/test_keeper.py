@@ -22,6 +22,7 @@ from nbgrader.api import Gradebook
 from autograder import __main__ as command_line
 from autograder.course import Course
 from autograder.grade import Class, grade
+from autograder.journal import Journal
 from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -230,8 +231,6 @@ def test_one_submission_graded_anew_brings_back_everybody(root: Path):
 
 
 def test_a_gradebook_that_was_lost_while_another_grader_works_is_left_to_it(root: Path):
-    from autograder.journal import Journal
-
     whole = rows(root)
     delete(root)
     with Journal(Class(Course(root), root)):
@@ -412,6 +411,34 @@ def test_what_has_changed_since_a_person_graded_it_is_still_said_when_a_gradeboo
     lose(root)
     assert report(root) == 0
     assert not stale(root) or lose is put_back  # it had another answer then
+
+
+def test_a_page_that_cannot_be_written_is_said_whichever_command_comes(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    page = root / "feedback" / "ada" / NAME / "numbers.html"
+    page.unlink()
+    page.mkdir()
+    words = f"not written: ada, {NAME}: not all of its files could be written"
+    for command in (*COMMANDS.values(), ("export", "gradescope"), ("history", "ada")):
+        capsys.readouterr()
+        assert report(root, *command) == 0
+        assert words in capsys.readouterr().out, command
+    with Journal(Class(Course(root), root)):  # another grader is at work
+        assert report(root) == 0
+        assert words in capsys.readouterr().out
+
+
+def test_a_long_comment_comes_back_whole(root: Path):
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        comment: Any = book.find_comment("why", "numbers", NAME, "bela")
+        comment.manual_comment = "Why? " * 1000 + "!"
+        book.db.commit()
+    assert report(root) == 0
+    whole = rows(root)
+    delete(root)
+    assert report(root) == 0
+    assert rows(root) == whole
 
 
 def possible(root: Path) -> tuple[float, float, float]:
