@@ -18,7 +18,7 @@ from pathlib import Path
 
 from autograder.assignment import Assignment
 from autograder.names import shown
-from autograder.rules import moment
+from autograder.times import moment
 
 MAX_BYTES = 20_000_000  # of one file
 MAX_ALL = 60_000_000  # of all files that are taken

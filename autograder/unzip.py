@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial
 from itertools import takewhile
 from lzma import LZMAError
@@ -46,6 +46,7 @@ from autograder.exports import Person, roster_of
 from autograder.failures import WHOLE_CLASS, sentence_of
 from autograder.names import clean_log, shown
 from autograder.places import NOTEBOOK, students_in
+from autograder.times import read_time
 
 MAX_FILES = 1000  # of one archive, and of one hand-in
 MAX_UNPACKED = 200_000_000  # bytes of one student's
@@ -92,7 +93,6 @@ BLACKBOARD = (
     r"(?P<timestamp>\d{4}(?:-\d\d?){5})_(?:[^/]+/)?(?P<file_id>.+)"
 )
 BLACKBOARDS = re.compile(r"(.+?_[^_]+)_attempt_\d{4}(?:-\d\d?){5}[_.]")  # begins a name
-ZONES = frozenset({"UTC", "GMT", "Z"})  # of zones that mean one thing everywhere
 MARKUP = re.compile(r"[<>\"`\\]")  # no system writes it in file names, and pages need none
 KEYS = ("student_id", "file_id")
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, gzip.BadGzipFile)
@@ -1097,31 +1097,18 @@ def _time(text: str | None, zone: str = "UTC") -> str:
     if found := DASHED.fullmatch(text):
         text = f"{found['day']} {found['time'].replace('-', ':')}"
     with suppress(ValueError, OverflowError, TypeError, OSError, ZoneInfoNotFoundError):
-        there = ZoneInfo(zone)
-        rest, _, last = text.rpartition(" ")
-        if "/" in last and ":" in rest:
-            text, there = rest, ZoneInfo(last)
-        times = {_read(text, there, day) for day in (datetime(2000, 1, 1), datetime(2001, 2, 2))}
+        days = datetime(2000, 1, 1), datetime(2001, 2, 2)
+        ways = [partial(parse, default=day, tzinfos=_no_zone) for day in days]
+        times = {read_time(text, ZoneInfo(zone), way) for way in ways}
         if len(times) == 1:  # else it says no day of its own
             return f"{times.pop().astimezone(UTC).replace(tzinfo=None)} UTC"
     return ""
 
 
-def _read(text: str, there: ZoneInfo, default: datetime) -> datetime:
-    """A time with its zone; ValueError if it names one that is not `there` and not the world's."""
-    named: list[str] = []
-
-    def zone(name: str | None, offset: int | None) -> tzinfo:
-        if name and not offset and name.upper() not in ZONES:
-            named.append(name)
-        if offset is not None:
-            return timezone(timedelta(seconds=offset))
-        return UTC if name and not named else there
-
-    when: datetime = parse(text, default=default, tzinfos=zone)
-    if named and when.replace(tzinfo=there).tzname() not in named:
-        raise ValueError(f"no zone is called {named[0]} everywhere")
-    return when.replace(tzinfo=there) if named else when
+def _no_zone(name: str | None, offset: int | None) -> None:
+    """A zone in the midst of a time is one that nobody can tell."""
+    if name or offset is not None:
+        raise ValueError(f"no zone is known there: {name or offset}")
 
 
 def _stem(path: Path) -> Path:

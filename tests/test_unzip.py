@@ -950,6 +950,14 @@ def test_the_roster_and_the_gradebook_say_who_is_known(tmp_path: Path):
         ("America/Los_Angeles", "2026-03-01 12:30 PST", "2026-03-01 20:30:00"),
         ("Europe/Berlin", "2026-03-01 12:30:00 GMT", "2026-03-01 12:30:00"),
         ("Europe/Berlin", "30-01-2026", "2026-01-29 23:00:00"),
+        ("Europe/Berlin", "2026-01-01 12:00 UTC+3", "2026-01-01 09:00:00"),
+        ("Europe/Berlin", "2026-01-01 12:00 GMT-5", "2026-01-01 17:00:00"),
+        ("Europe/Berlin", "2026-01-01 12:00 UTC-03:30", "2026-01-01 15:30:00"),
+        ("Europe/Berlin", "2026-01-01 12:00 EST", "2026-01-01 17:00:00"),
+        ("Europe/Berlin", "2026-01-01 01:30 PM EST", "2026-01-01 18:30:00"),
+        ("Asia/Kolkata", "2026-01-01 12:00 IST", "2026-01-01 06:30:00"),
+        ("UTC", "20260101T120000Z", "2026-01-01 12:00:00"),
+        ("UTC", "Jan 30 2026 12:00 CET", "2026-01-30 11:00:00"),
     ],
 )
 def test_a_time_in_a_name_is_of_the_systems_time_zone(zone: str, text: str, meant: str):
@@ -965,6 +973,8 @@ def test_a_time_in_a_name_is_of_the_systems_time_zone(zone: str, text: str, mean
         "2026-03-01 12:30 IST",
         "2026-03-01 12:30 CEST",
         "2026-03-01 12:30 Mars/Base",
+        "12:30 EST Mar 1 2026",
+        "2026-03-01 1230 EST",
         "12:30",
     ],
 )
