@@ -34,7 +34,6 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.engine import Row
-from sqlalchemy.exc import ArgumentError
 
 from autograder.assignment import Assignment, Cell, Notebook
 from autograder.counted import Given, Marks, Points
@@ -428,11 +427,10 @@ def open_book(taught: "Class") -> api.Gradebook:
 
 def shown_database(taught: "Class") -> str:
     """Where the gradebook is, without a password."""
-    url = taught.database
-    if url.startswith("sqlite"):
-        with suppress(ArgumentError):
-            return make_url(url).database or url
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url.partition("?")[0])
+    url = make_url(taught.database)
+    if url.get_backend_name() == "sqlite" and url.database:
+        return url.database
+    return url.set(query={}).render_as_string()
 
 
 def moment(seconds: float) -> datetime | None:

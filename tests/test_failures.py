@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -119,6 +120,22 @@ def test_a_database_that_cannot_be_had(made: Class, tmp_path: Path, url: str, wo
     ended = run(taught, "grade", NAME)
     one_sentence(ended, *words)
     assert "secret" not in ended[1]
+
+
+@linux
+@pytest.mark.parametrize("url", ["sqlite:gradebook.db", "postgresql://me:secret@localhost:x/y"])
+def test_an_address_that_is_none_is_a_sentence(made: Class, tmp_path: Path, url: str):
+    course = make_course(tmp_path / "course", hooks=True)
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(f'c.CourseDirectory.db_url = "{url}"\n')
+    shutil.copytree(made.submitted, course.root / "submitted")
+    taught = Class(course, course.root)
+    for command in (("grade", NAME), ("report",), ("history", "ada"), ("export", "canvas")):
+        ended = run(taught, *command)
+        one_sentence(ended, "db_url", "is no address of a database")
+        assert "secret" not in ended[1]
+    said = nbgrader(course.root, "autograde", NAME, succeeds=False)
+    assert "is no address of a database" in said and "Traceback" not in said
 
 
 @contextlib.contextmanager
