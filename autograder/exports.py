@@ -101,7 +101,7 @@ class Grades:
 
 def run(taught: "Class", kind: str, out: Path | None = None) -> int:
     """Write one kind of export for a class and say where it lies."""
-    from autograder.store import open_book, shown_database
+    from autograder.store import reading
 
     writers = {"canvas": write_canvas, "moodle": write_moodle}
     if kind == "gradescope":
@@ -110,7 +110,7 @@ def run(taught: "Class", kind: str, out: Path | None = None) -> int:
         raise CourseError(f"There is no export {kind!r}; write canvas, moodle or gradescope.")
     path = out or taught.folder / f"{kind}.csv"
     _refresh(taught)
-    with in_words(shown_database(taught)), open_book(taught) as book:
+    with reading(taught) as book:
         grades = read_grades(book)
     said = enrol(grades, roster_of(taught.folder, taught.course.root))
     _open_and_write(path, writers[kind], grades)
@@ -375,7 +375,7 @@ def _run_gradescope(
 ) -> int:
     from autograder.journal import read_journal, results
     from autograder.keeper import refresh
-    from autograder.store import open_book, shown_database
+    from autograder.store import reading
     from autograder.taught import read_those_there
 
     wanted = {
@@ -387,7 +387,7 @@ def _run_gradescope(
     for sentence in refresh(taught, there):
         say(sentence)
     times = times_of(there, results(taught))
-    with in_words(shown_database(taught)), open_book(taught) as book:
+    with reading(taught) as book:
         points = {name: _of_tests(book, found, times[name]) for name, found in there.items()}
     known = {name: _cells_by_name(found) for name, found in there.items()}
     written = 0

@@ -211,14 +211,14 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
     """
     from autograder.journal import results
     from autograder.keeper import refresh
-    from autograder.store import open_book, shown_database
+    from autograder.store import reading
     from autograder.taught import read_those_there
 
     assignments, gone = read_those_there(taught, chapters)
     for sentence in refresh(taught, assignments):
         say(sentence)
     times = times_of(assignments, results(taught))
-    with in_words(shown_database(taught)), open_book(taught) as book:
+    with reading(taught) as book:
         lines = {name: book_lines(book, name) for name in assignments}
         points = {name: points_of(book.db, name, times[name]) for name in assignments}
     students = taught.students()
@@ -236,9 +236,9 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
 
 def in_gradebook(taught: "Class") -> list[str]:
     """Assignments of which the gradebook holds grades, whether or not the journal does."""
-    from autograder.store import open_book, shown_database
+    from autograder.store import reading
 
-    with in_words(shown_database(taught)), open_book(taught) as book:
+    with reading(taught) as book:
         return sorted(str(one.name) for one in book.assignments if book_lines(book, str(one.name)))
 
 

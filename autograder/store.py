@@ -425,6 +425,13 @@ def open_book(taught: "Class") -> api.Gradebook:
         return api.Gradebook(taught.database, taught.course_id)
 
 
+@contextmanager
+def reading(taught: "Class") -> Iterator[api.Gradebook]:
+    """The class's gradebook, to look into; what the database refuses is a CourseError."""
+    with in_words(shown_database(taught)), open_book(taught) as book:
+        yield book
+
+
 def shown_database(taught: "Class") -> str:
     """Where the gradebook is, without a password."""
     url = make_url(taught.database)

@@ -34,10 +34,10 @@ from typing import IO, Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dateutil.parser import parse
-from nbgrader.api import Gradebook
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins.zipcollect import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import find_all_notebooks
+from sqlalchemy import make_url
 from traitlets import TraitError, Unicode, validate
 
 from autograder.apart import MEMORY, apart
@@ -747,11 +747,10 @@ class SafeCollector(FileNameCollectorPlugin):
         known = set(self._roster)
         with suppress(OSError):
             known.update(students_in(Path(self._course.root) / self._course.submitted_directory))
-        url = self._course.db_url
-        with suppress(Exception):  # without a gradebook there is less to know, and nothing to make
-            if not url.startswith("sqlite:///") or Path(url.removeprefix("sqlite:///")).is_file():
-                with Gradebook(url) as book:
-                    known.update(str(student.id) for student in book.students)
+        try:
+            known.update(_in_gradebook(self._course))
+        except CourseError as error:  # there is less to know
+            self.log.error("%s", error)
         return known
 
     @property
@@ -1045,6 +1044,19 @@ class _Reading:
     def number(self) -> int:
         """The higher the later."""
         return self.owner.number
+
+
+def _in_gradebook(coursedir: Any) -> list[str]:
+    """Everybody whom the gradebook knows; none if there is none, and none is made."""
+    from autograder.hooks import class_of
+    from autograder.store import reading
+
+    taught = class_of(coursedir)
+    url = make_url(taught.database)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        return []
+    with reading(taught) as book:
+        return [str(student.id) for student in book.students]
 
 
 def _newest(readings: Iterable[_Reading]) -> dict[tuple[str, str], _Reading]:

@@ -932,6 +932,26 @@ def test_the_roster_and_the_gradebook_say_who_is_known(tmp_path: Path):
     assert made._students == {"ann", "a_eve", "cy_d"} and made._numbers == {"7"}
 
 
+def test_the_gradebook_is_found_from_the_courses_root_and_one_that_is_none_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    course = collecting_course(tmp_path / "course")
+    monkeypatch.chdir(tmp_path)
+    app = ZipCollectApp()
+    app.coursedir = CourseDirectory(root=str(course.root), assignment_id=NAME)
+    app.coursedir.db_url = "sqlite:///grades.db?timeout=60"
+    assert not unzip.FromCanvas(parent=app)._students
+    book = course.root / "grades.db"
+    assert not book.exists()
+    with Gradebook(f"sqlite:///{book}") as made:
+        made.add_student("a_eve")
+    assert unzip.FromCanvas(parent=app)._students == {"a_eve"}
+    assert "gradebook" not in capsys.readouterr().err
+    book.write_bytes(b"no database at all " * 100)
+    assert not unzip.FromCanvas(parent=app)._students
+    assert f"{book} is no gradebook" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("zone", "text", "meant"),
     [
