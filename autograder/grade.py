@@ -23,6 +23,7 @@ from autograder.names import alike, composed, shown
 from autograder.parcel import Parcel, collect
 from autograder.received import Refused, received
 from autograder.results import Flag, Result
+from autograder.rules import NO_TIME
 from autograder.taught import Class, read
 from autograder.warm import Warm
 
@@ -39,9 +40,6 @@ ODD_TIME = (
     "timestamp.txt says no time as nbgrader writes it: as long as it lies there, formgrader calls "
     "the submission not graded or cannot list the assignment; delete it"
 )
-UNTIMED = (
-    "timestamp.txt is missing or says no time that can be read: this counts as handed in in time"
-)
 DIGITS = 16  # of a digest in the history
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 __all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
@@ -55,7 +53,6 @@ class Summary:
     kept: int = 0  # graded earlier, and nothing has changed since
     zero: int = 0  # of those graded: 0 as a whole, with a reason
     finished: int = 0  # graded by an interrupted run, stored by this one
-    restored: int = 0  # the gradebook did not hold them
     put_back: tuple[str, ...] = ()  # what the gradebook had lost, in sentences
     retried: int = 0  # of those graded: unchanged, but in doubt since the last run
     in_doubt: tuple[str, ...] = ()  # of those graded: the machine may have ended them
@@ -151,7 +148,6 @@ def grade(
             if (words := assignments[chapter].rules.late.untimed(students))
         )
         summary.finished = grader.finished
-        summary.restored = grader.keeper.restored if grader.keeper else 0
         summary.put_back = tuple(grader.put_back)
         summary.retried = grader.retried
         summary.in_doubt = tuple(grader.in_doubt)
@@ -296,7 +292,7 @@ class Grader:
         late = self._assignments[task.chapter].rules.late
         untimed = self._is_untimed(task.student, task.chapter, task.parcel)
         if untimed and late.trust_timestamp and late.policy != "none":
-            flag = Flag("late", task.chapter, UNTIMED)
+            flag = Flag("late", task.chapter, f"{NO_TIME}: it counts as in time")
             result = replace(result, flags=(*result.flags, flag))
         told = task.parcel.told
         if told is not None and time_told(told) is None:

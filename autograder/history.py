@@ -11,12 +11,12 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.counted import Given, Marks, Points, number
+from autograder.counted import NEAR, Given, Marks, Points, number
 from autograder.course import CourseError
 from autograder.names import alike, composed, plain, readable, say, shown
 
@@ -29,7 +29,6 @@ WORK, TESTS = "new submission", "new tests or rules"
 GRADER, AGAIN = "new grader or library", "graded once more"
 BY_HAND, EXTENSION, LATENESS = "by hand", "extension", "lateness rule"
 LONGEST_RUN = 200  # characters of a command
-NEAR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Change:
 
     def is_by_hand(self) -> bool:
         """Whether a person had a part in it."""
-        given = any(one.by_hand != (None, 0) for one in self.cells().values())
+        given = any(one.is_by_hand for one in self.cells().values())
         return given or bool(self.comments()) or self.extension != 0
 
 
@@ -105,8 +104,7 @@ def change(
     if not why:
         return None
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    names = result.student, result.assignment, marks, result.key, graded.made_of
-    return Change(*names, tuple(why), when, _command(), _user())
+    return replace(now, why=tuple(why), when=when, run=_command(), user=_user())
 
 
 def _reasons(before: Change, now: Change) -> Iterator[str]:
@@ -147,7 +145,7 @@ def _automatic(grade: Change) -> dict[tuple[str, str], float]:
 
 def _by_hand(grade: Change) -> dict[tuple[str, str], Any]:
     cells = grade.cells().items()
-    return {name: one.by_hand for name, one in cells if one.by_hand != (None, 0)}
+    return {name: one.by_hand for name, one in cells if one.is_by_hand}
 
 
 def written(grade: Change) -> dict[str, Any]:
@@ -321,7 +319,7 @@ def what_changed(before: Change | None, now: Change) -> list[str]:
 
 
 def _said(given: Given) -> str:
-    if given.auto is None and given.by_hand == (None, 0):
+    if given.auto is None and not given.is_by_hand:
         return "nothing yet"
     return number(given.worth)
 

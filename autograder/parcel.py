@@ -29,7 +29,8 @@ MAX_DEPTH = 2  # of folders in the submission's
 LATEST = 253_402_214_400.0  # the last day of the year 9999; what is later cannot be written down
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$|\.json$", re.IGNORECASE)
 DATA = re.compile(r"(?<!\.ipynb)\.json$", re.IGNORECASE)  # less likely a notebook than others
-NOT_EXTRA = ("timestamp.txt", "submission_secret.txt", ".ipynb_checkpoints", ".DS_Store")
+STAMP, SECRET_FILE = "timestamp.txt", "submission_secret.txt"  # as nbgrader calls them
+NOT_EXTRA = (STAMP, SECRET_FILE, ".ipynb_checkpoints", ".DS_Store")
 SECRET = re.compile(r"[0-9A-Fa-f-]{16,256}")  # as `nbgrader submit` draws one, or a UUID
 HEAD = struct.Struct("!I")
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -175,7 +176,7 @@ class _Taker:
 
     def _first(self) -> list[str]:
         """What is looked for by its name, however much lies beside it."""
-        wanted = [*sorted(self.place.only or self._expected()), "timestamp.txt"]
+        wanted = [*sorted(self.place.only or self._expected()), STAMP]
         return [name for name in wanted if self._is_there(name)]
 
     def _is_there(self, name: str) -> bool:
@@ -198,13 +199,13 @@ class _Taker:
     def _told(self) -> str | None:
         """What timestamp.txt says; empty if it is there and cannot be read."""
         with suppress(Unreadable):
-            return self._read("timestamp.txt", 1000)[:100].decode("utf-8", "replace").strip()
-        return "" if self._is_there("timestamp.txt") else None
+            return self._read(STAMP, 1000)[:100].decode("utf-8", "replace").strip()
+        return "" if self._is_there(STAMP) else None
 
     def _secret(self) -> str:
         """What `nbgrader submit` wrote beside the work, if it is of that form."""
         with suppress(Unreadable):
-            told = self._read("submission_secret.txt", 1000).decode("ascii", "replace")
+            told = self._read(SECRET_FILE, 1000).decode("ascii", "replace")
             return told if SECRET.fullmatch(told) else ""
         return ""
 

@@ -24,7 +24,7 @@ from autograder.counted import Points, number
 from autograder.course import Course
 from autograder.exports import Line, book_lines, safe
 from autograder.failures import in_words, write_whole
-from autograder.marks import points_of, times_of
+from autograder.marks import lateness, points_of
 from autograder.names import alike, composed, link, plain, readable, say
 from autograder.pages import page
 from autograder.results import Flag, Result, Verdict
@@ -217,10 +217,10 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
     assignments, gone = read_those_there(taught, chapters)
     for sentence in refresh(taught, assignments):
         say(sentence)
-    times = times_of(assignments, results(taught))
+    late = lateness(assignments, results(taught))
     with reading(taught) as book:
         lines = {name: book_lines(book, name) for name in assignments}
-        points = {name: points_of(book.db, name, times[name]) for name in assignments}
+        points = {name: points_of(book.db, name, late[name]) for name in assignments}
     students = taught.students()
     more = [Look("gone", "everybody", name, words) for name, words in gone.items()]
     more += [

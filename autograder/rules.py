@@ -163,6 +163,7 @@ MOST_ABOVE = 10  # classes of which one is made, one by another
 MOST_WAYS = 50_000  # of an answer to what it uses, at the times at which it may be used
 MAX_READ = 400_000  # characters of one student's code that are searched
 POLICIES = ("none", "zero", "per-day")
+NO_TIME = "timestamp.txt is missing or says no time that can be read"
 
 
 @dataclass(frozen=True)
@@ -252,10 +253,7 @@ class Late:
             return ""
         named = ", ".join(map(shown, students[:NAMED])) + (", ..." if len(students) > NAMED else "")
         if self.trust_timestamp:
-            return (
-                f"timestamp.txt is missing or says no time that can be read in {len(students)} "
-                f"submissions ({named}); they count as in time."
-            )
+            return f"{NO_TIME} in {len(students)} submissions ({named}); they count as in time."
         return (
             f"no time that its student cannot set is known of {len(students)} submissions ({named})"
             "; they count as in time. Name the LMS's list in rules.toml, as times under [late]."

@@ -36,16 +36,27 @@ from sqlalchemy import (
 from sqlalchemy.engine import Row
 
 from autograder.assignment import Assignment, Cell, Notebook
-from autograder.counted import Given, Marks, Points
+from autograder.counted import NEAR, Given, Marks, Points
 from autograder.course import CourseError, without_extensions
 from autograder.failures import WHOLE_CLASS, in_words, sentence_of, write_whole
 from autograder.journal import Graded, bounded
-from autograder.marks import marked, read_marks
+from autograder.marks import (
+    ASSIGNMENT,
+    BASE,
+    COMMENT,
+    GRADE,
+    NOTEBOOK,
+    SUBMISSION,
+    SUBMITTED,
+    marked,
+    read_marks,
+    table_of,
+)
 from autograder.names import earlier, plain, readable
 from autograder.pages import made_of, stamped
+from autograder.parcel import SECRET_FILE, STAMP
 from autograder.rebuild import checksum, rebuild
 from autograder.results import NotebookResult, Result, Verdict
-from autograder.rules import Late
 from autograder.secret import Secrets, made_up
 
 with without_extensions():
@@ -62,27 +73,19 @@ NO_RESPONSE = "No response."  # nbgrader's words
 # Times that every database, time zone and extension can take; what is beyond them counts as them.
 EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1900, 9000))
 
-SECRET, STAMP = "submission_secret.txt", "timestamp.txt"
 # as `nbgrader submit` and `zip_collect` write it: a zone is a name or a number, and never a path
 TIME = re.compile(
     r"\d{4}-\d\d?-\d\d?([ T]\d\d?:[\d:.]{2,13}( ?Z| ?[+-][\d:]{4,6}| [A-Z][\w/+-]*)?)?", re.ASCII
 )
 OF_THE_GROUP = 0o2770
-NEAR = 1e-6  # what is written and read again may differ by so much
 NO_MARKS: Mapping[str, Marks] = {}  # before there is a gradebook
 
 
-def _table(model: Any) -> Table:
-    return model.__table__
-
-
-ASSIGNMENT, NOTEBOOK, SOURCE = map(_table, (api.Assignment, api.Notebook, api.SourceCell))
-BASE, STUDENT, SUBMISSION = map(_table, (api.BaseCell, api.Student, api.SubmittedAssignment))
-SUBMITTED, GRADE, COMMENT = map(_table, (api.SubmittedNotebook, api.Grade, api.Comment))
+SOURCE, STUDENT = map(table_of, (api.SourceCell, api.Student))
 KINDS = {
-    "GradeCell": _table(api.GradeCell),
-    "SolutionCell": _table(api.SolutionCell),
-    "TaskCell": _table(api.TaskCell),
+    "GradeCell": table_of(api.GradeCell),
+    "SolutionCell": table_of(api.SolutionCell),
+    "TaskCell": table_of(api.TaskCell),
 }
 # Ours, and of no interest to nbgrader: by it a gradebook is known again (`keeper`).
 SIGN = Table(
@@ -202,7 +205,7 @@ class Store:
                 own = replace(graded, secret=self._secrets.own(graded))
                 write_files(self._taught, own, assignment, marks)
                 for who, secret in others.items():
-                    _mend_exchange(self._taught, who, {SECRET: secret})
+                    _mend_exchange(self._taught, who, {SECRET_FILE: secret})
         return marks
 
     def refresh(
@@ -281,19 +284,17 @@ class Store:
     ) -> dict[str, Marks]:
         """Put one result into the gradebook, all of it or nothing; what it says then."""
         result = graded.result
-        late = assignment.rules.late
         same = _unchanged(result, before.result) if before else ()
         found: dict[str, Marks] = {}
         with self._writing() as db:
             submission = self._submission(db, graded)
             extension = (submission.extension or timedelta()).total_seconds()
-            seconds = late.seconds_late(result.student, graded.collected, extension)
             former = [(name, NOTHING) for name in self._former[assignment.name]]
             for name, rows in (*_all_rows(result, assignment), *former):
                 known = self._known[assignment.name, name]
                 marks = _save_notebook(db, submission.id, known, rows, seen=name in same)
                 marks = replace(marks, extension=extension)
-                found[name] = _less_lateness(marks, late, seconds)
+                found[name] = _as_of_today(marks, graded, assignment)
                 lost = found[name].points.lost or None
                 _update(db, SUBMITTED, [{"id": marks.id, "late_submission_penalty": lost}])
         return found
@@ -463,10 +464,6 @@ def _as_of_today(marks: Marks, graded: Graded, assignment: Assignment) -> Marks:
     """The same, with what lateness costs by the rules and the extension of today."""
     late = assignment.rules.late
     seconds = late.seconds_late(graded.result.student, graded.collected, marks.extension)
-    return _less_lateness(marks, late, seconds)
-
-
-def _less_lateness(marks: Marks, late: Late, seconds: float) -> Marks:
     given = marks.points.given
     lost = min(late.penalty(given, seconds), given) if given > 0 else 0.0
     return replace(marks, points=Points(given, lost, seconds))
@@ -511,7 +508,7 @@ def _for_the_exchange(graded: Graded) -> dict[str, str]:
     collected = f"{when} UTC" if when else ""
     return {
         STAMP: graded.told if time_told(graded.told) else collected,
-        SECRET: graded.secret or made_up(graded.result.key),
+        SECRET_FILE: graded.secret or made_up(graded.result.key),
     }
 
 
@@ -923,7 +920,7 @@ def _give_back(db: Connection, notebook: str, known: _Known, marks: Marks) -> in
 
 
 def _by_people(marks: Marks) -> dict[str, Given]:
-    return {name: given for name, given in marks.cells.items() if given.by_hand != (None, 0)}
+    return {name: given for name, given in marks.cells.items() if given.is_by_hand}
 
 
 def _cell_again(db: Connection, known: _Known, kind: str, name: str) -> str:

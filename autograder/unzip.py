@@ -45,6 +45,7 @@ from autograder.course import CourseError
 from autograder.exports import Person, roster_of
 from autograder.failures import WHOLE_CLASS, sentence_of
 from autograder.names import clean_log, shown
+from autograder.parcel import STAMP
 from autograder.places import NOTEBOOK, students_in
 from autograder.times import read_time
 
@@ -663,7 +664,7 @@ class SafeCollector(FileNameCollectorPlugin):
             return self.doubt
         if not _stays_inside(student, notebook):
             return f"it names {student!r}, {notebook!r}"
-        if _destination(notebook, str(file)).parts[0].casefold() == "timestamp.txt":
+        if _destination(notebook, str(file)).parts[0].casefold() == STAMP:
             return "nobody says when it was handed in"  # it is where nbgrader writes it
         if not owner.student:
             return f"it names {student!r}, but its archive's name says no student"
@@ -1097,8 +1098,7 @@ def _stays_inside(student: str, notebook: str) -> bool:
     """Whether the names lead to a file in the student's own folder."""
     *folders, last = notebook.split("/")
     names = [student, *folders, last]
-    odd = any(sign in student for sign in '<>"`\\')  # markup; no system writes it in file names
-    odd = odd or any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
+    odd = any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
     return not odd and "/" not in student and not any(name.endswith(".ipynb") for name in folders)
 
 
