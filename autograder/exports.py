@@ -362,30 +362,24 @@ def _export(plugin: ExportPlugin, book: Gradebook, writer: Any, default: str) ->
 def _refresh(taught: "Class") -> None:
     """See that lateness costs what it costs by the rules and extensions of today."""
     from autograder.journal import results
-    from autograder.keeper import refresh
-    from autograder.taught import read_those_there
+    from autograder.keeper import refreshed
 
-    graded = sorted({graded.result.assignment for graded in results(taught)})
-    for sentence in refresh(taught, read_those_there(taught, graded)[0]):
-        say(sentence)
+    refreshed(taught, sorted({graded.result.assignment for graded in results(taught)}))
 
 
 def _run_gradescope(
     taught: "Class", folder: Path, students: Sequence[str] = (), assignments: Sequence[str] = ()
 ) -> int:
     from autograder.journal import read_journal, results
-    from autograder.keeper import refresh
+    from autograder.keeper import refreshed
     from autograder.store import reading
-    from autograder.taught import read_those_there
 
     wanted = {
         (student, name): result
         for (student, name), result in sorted(read_journal(taught).items())
         if (not students or student in students) and (not assignments or name in assignments)
     }
-    there, gone = read_those_there(taught, sorted({name for _, name in wanted}))
-    for sentence in refresh(taught, there):
-        say(sentence)
+    there, gone = refreshed(taught, sorted({name for _, name in wanted}))
     late = lateness(there, results(taught))
     with reading(taught) as book:
         points = {name: _of_tests(book, found, late[name]) for name, found in there.items()}

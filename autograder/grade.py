@@ -294,14 +294,14 @@ class Grader:
         if untimed and late.trust_timestamp and late.policy != "none":
             flag = Flag("late", task.chapter, f"{NO_TIME}: it counts as in time")
             result = replace(result, flags=(*result.flags, flag))
-        told = task.parcel.told
-        if told is not None and time_told(told) is None:
-            told = None
+        stamp = task.parcel.stamp
+        if stamp is not None and time_told(stamp) is None:
+            stamp = None
             result = replace(result, flags=(*result.flags, Flag("file", task.chapter, ODD_TIME)))
         parcel, in_doubt = task.parcel, _in_doubt(outcome)
         tests = self._assignments[task.chapter].digest
         made_of = {"work": parcel.key("")[:DIGITS], "tests": tests[:DIGITS]}
-        return Graded(result, parcel.collected, parcel.secret, in_doubt, told or "", made_of)
+        return Graded(result, parcel.collected, parcel.secret, in_doubt, stamp or "", made_of)
 
     def _keep(self, keeper: Keeper, graded: Graded, before: Graded | None = None) -> None:
         keeper.save(graded, before, fresh=True)

@@ -177,7 +177,7 @@ def _list(given: Given) -> list[Any]:
     return list(given if given.stale else given[:3])
 
 
-def told(content: Any) -> Change | None:
+def read(content: Any) -> Change | None:
     """A change from what the journal keeps; None if a grader of today cannot read it."""
     try:
         return Change(
@@ -252,20 +252,17 @@ def tell(taught: "Class", student: str, chapter: str = "") -> None:
         )
     for name, lines in mine.items():
         if chapter in ("", name):
-            _tell_one(who, name, [one for line in lines if (one := told(line))])
+            _tell_one(who, name, [one for line in lines if (one := read(line))])
 
 
 def _look(taught: "Class", student: str) -> None:
     """Note first what people have entered since; where that cannot be, tell what is known."""
     from autograder.journal import results
-    from autograder.keeper import refresh
-    from autograder.taught import read_those_there
+    from autograder.keeper import refreshed
 
     try:
         graded = sorted({graded.result.assignment for graded in results(taught)})
-        there = read_those_there(taught, graded)[0]
-        for sentence in refresh(taught, there, student):
-            say(sentence)
+        refreshed(taught, graded, student=student)
     except CourseError as error:
         say(f"note: what was entered since the last run is not known: {error}", sys.stderr)
 

@@ -7,13 +7,14 @@ something itself, that stays.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from autograder import history
 from autograder.counted import Marks
 from autograder.history import Change
 from autograder.journal import Busy, Graded, Journal, results
+from autograder.names import say
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
@@ -125,7 +126,7 @@ class Keeper:
 
     def _before(self, graded: Graded) -> Change | None:
         result = graded.result
-        return history.told(self._journal.last_change(result.student, result.assignment))
+        return history.read(self._journal.last_change(result.student, result.assignment))
 
     def _holds(self, held: "Mapping", graded: Graded) -> bool:
         from autograder.store import holds
@@ -163,6 +164,28 @@ def refresh(
             for _ in store.refresh(assignments, results(taught)):
                 pass
             return not_written(store.troubles)
+
+
+def refreshed(
+    taught: "Class",
+    names: Sequence[str],
+    tell: Callable[[str], None] = say,
+    student: str = "",
+) -> "tuple[dict[str, Assignment], dict[str, str]]":
+    """The same of the assignments with these names; gives them as `read_those_there` does.
+
+    Args:
+        taught: the class.
+        names: of assignments that were graded once.
+        tell: is told each sentence.
+        student: as above.
+    """
+    from autograder.taught import read_those_there
+
+    there, gone = read_those_there(taught, names)
+    for sentence in refresh(taught, there, student):
+        tell(sentence)
+    return there, gone
 
 
 def not_written(troubles: Sequence[str]) -> list[str]:

@@ -18,7 +18,6 @@ with without_extensions():
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
     from autograder.journal import Graded
-    from autograder.rules import Late
 
 Seconds = Callable[[str, float], float]  # late, by the gradebook's name and an extension
 
@@ -47,16 +46,18 @@ def lateness(
         result = graded.result
         if result.assignment in found:
             found[result.assignment][plain(result.student)] = result.student, graded.collected
-    return {
-        name: partial(_seconds_late, assignments[name].rules.late, known)
-        for name, known in found.items()
-    }
+    return {name: partial(_late, assignments[name], known) for name, known in found.items()}
 
 
-def _seconds_late(
-    late: "Late", known: Mapping[str, tuple[str, float | None]], student: str, extension: float
+def _late(
+    assignment: "Assignment",
+    known: Mapping[str, tuple[str, float | None]],
+    student: str,
+    extension: float,
 ) -> float:
-    return late.seconds_late(*known[student], extension) if student in known else 0.0
+    if student not in known:
+        return 0.0
+    return assignment.rules.late.seconds_late(*known[student], extension)
 
 
 def points_of(db: Any, assignment: str, seconds: Seconds = not_told) -> dict[str, Points]:

@@ -177,16 +177,13 @@ def _notebooks_in(folder: Path, pattern: str) -> list[str] | None:
 def refresh_pages(converter: BaseConverter) -> None:
     """Have the pages that grading wrote, and that stay, say what people have entered since."""
     from autograder.hooks import class_of, said
-    from autograder.keeper import refresh
-    from autograder.taught import read_those_there
+    from autograder.keeper import refreshed
 
     here: Any = converter.coursedir
     try:
         taught = class_of(here)
         if taught.journal.is_file():
-            there = read_those_there(taught, [here.assignment_id])[0]
-            for sentence in refresh(taught, there):
-                converter.log.warning(sentence)
+            refreshed(taught, [here.assignment_id], converter.log.warning)
     except CourseError as error:
         raise said(converter, error) from error
 

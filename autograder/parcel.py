@@ -63,7 +63,7 @@ class Parcel:
     refused: Mapping[str, str] = field(default_factory=dict)  # of these, why they were not taken
     special: Mapping[str, str] = field(default_factory=dict)  # what is no plain file, and its kind
     collected: float | None = None  # when it came to lie here, or as `trust_timestamp` says
-    told: str | None = None  # what timestamp.txt says, which its student may have written
+    stamp: str | None = None  # what timestamp.txt says, which its student may have written
     unseen: str = ""  # of folders into which nobody looked, the first and why
     reason: str = ""  # why there is nothing at all
     note: str = ""  # where it was found, if not where it should have been
@@ -74,7 +74,7 @@ class Parcel:
         found = hashlib.sha256(digest.encode())
         said = self.refused, self.special, self.reason, self.note
         said += (self.secret,) if self.secret else ()
-        said += ({"told": self.told},) if self.told is not None else ()
+        said += ({"told": self.stamp},) if self.stamp is not None else ()  # so since long ago
         said += ({"unseen": self.unseen},) if self.unseen else ()
         found.update(json.dumps(said, sort_keys=True).encode())
         for name, content in sorted(self.files.items()):
@@ -156,7 +156,7 @@ class _Taker:
             refused=refused,
             special=self.special,
             collected=self._collected(files),
-            told=self._told(),
+            stamp=self._stamp(),
             unseen=self.unseen,
             note=self.place.note,
             secret=self._secret(),
@@ -191,12 +191,12 @@ class _Taker:
         """
         if self.assignment.rules.late.trust_timestamp:
             with suppress(ValueError, OverflowError, OSError):
-                return min(max(moment(self._told() or ""), 0.0), LATEST)
+                return min(max(moment(self._stamp() or ""), 0.0), LATEST)
             return None
         when = max(self.times[name] for name in ("", *files))
         return min(max(when, 0.0), LATEST)
 
-    def _told(self) -> str | None:
+    def _stamp(self) -> str | None:
         """What timestamp.txt says; empty if it is there and cannot be read."""
         with suppress(Unreadable):
             return self._read(STAMP, 1000)[:100].decode("utf-8", "replace").strip()

@@ -210,13 +210,10 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
     An assignment that the course no longer has is left out, and the report says so.
     """
     from autograder.journal import results
-    from autograder.keeper import refresh
+    from autograder.keeper import refreshed
     from autograder.store import reading
-    from autograder.taught import read_those_there
 
-    assignments, gone = read_those_there(taught, chapters)
-    for sentence in refresh(taught, assignments):
-        say(sentence)
+    assignments, gone = refreshed(taught, chapters)
     late = lateness(assignments, results(taught))
     with reading(taught) as book:
         lines = {name: book_lines(book, name) for name in assignments}

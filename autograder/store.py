@@ -382,7 +382,7 @@ class Store:
             _add_student(db, student, earlier(result.student))
         keys = {"assignment_id": self._ids[result.assignment], "student_id": student}
         id = _one(db, SUBMISSION, **keys) or _add(db, SUBMISSION, **keys)
-        _update(db, SUBMISSION, [{"id": id, "timestamp": time_told(graded.told)}])
+        _update(db, SUBMISSION, [{"id": id, "timestamp": time_told(graded.stamp)}])
         return db.execute(select(SUBMISSION).where(SUBMISSION.c.id == id)).one()
 
 
@@ -397,7 +397,7 @@ class Held:
 def holds(held: Mapping[tuple[str, str], Held], graded: Graded, assignment: Assignment) -> bool:
     """Whether a gradebook says what this result does; it may be an older one that was put back."""
     result = graded.result
-    when = time_told(graded.told)
+    when = time_told(graded.stamp)
     for name, rows in _all_rows(result, assignment):
         found = held.get((plain(result.student), name))
         if not found or not _same_scores(rows.scores, found.scores):
@@ -507,7 +507,7 @@ def _for_the_exchange(graded: Graded) -> dict[str, str]:
     when = None if graded.collected is None else moment(graded.collected)
     collected = f"{when} UTC" if when else ""
     return {
-        STAMP: graded.told if time_told(graded.told) else collected,
+        STAMP: graded.stamp if time_told(graded.stamp) else collected,
         SECRET_FILE: graded.secret or made_up(graded.result.key),
     }
 
@@ -540,7 +540,7 @@ def write_pages(
     for folder in (taught.autograded, taught.feedback):
         own = folder / result.student / result.assignment
         beside = _for_the_exchange(graded)
-        if folder == taught.autograded and not time_told(graded.told):
+        if folder == taught.autograded and not time_told(graded.stamp):
             del beside[STAMP]  # as nbgrader has it where none was handed in
             (own / STAMP).unlink(missing_ok=True)
         for name, text in beside.items():

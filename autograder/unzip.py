@@ -1098,7 +1098,8 @@ def _stays_inside(student: str, notebook: str) -> bool:
     """Whether the names lead to a file in the student's own folder."""
     *folders, last = notebook.split("/")
     names = [student, *folders, last]
-    odd = any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
+    odd = bool(MARKUP.search(student))
+    odd = odd or any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
     return not odd and "/" not in student and not any(name.endswith(".ipynb") for name in folders)
 
 

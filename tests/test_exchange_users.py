@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.small_course import NAME, RIGHT, make_course
-from tests.test_nbgrader_page import PAGE
+from tests.small_course import NAME, PAGE, RIGHT, make_course
 from tests.users import Users
 
 if sys.platform != "linux" or os.geteuid():

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from nbgrader.api import Gradebook
@@ -18,7 +17,7 @@ from sqlalchemy import exc
 from autograder.course import CourseError
 from autograder.failures import in_words, write_whole
 from autograder.grade import Class
-from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader
+from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, scores
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 SCORES = {"ada": 6, "bela": 4, "chidi": 3, "dana": 0, "noor": 0}
@@ -57,13 +56,6 @@ def run(taught: Class, *command: str) -> tuple[int, str]:
 
 
 COMMANDS = (("grade", NAME), ("report",), ("export", "canvas"))
-
-
-def scores(taught: Class) -> dict[str, float]:
-    """Points by student."""
-    with Gradebook(taught.database) as book:
-        found: list[Any] = book.assignment_submissions(NAME)
-        return {one.student.id: one.score for one in found}
 
 
 def one_sentence(ended: tuple[int, str], *words: str) -> None:
