@@ -8,6 +8,7 @@ They are made of what the gradebook says (`marks`), where grades by hand and ext
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 HOUR, DAY = 3600, 86400
@@ -79,7 +80,7 @@ class Marks:
     extension: float = 0.0  # seconds
     cells: Mapping[str, Given] = field(default_factory=dict)  # all that have points
 
-    @property
+    @cached_property
     def by_hand(self) -> dict[str, float]:
         """Points of the cells to which people gave some."""
         return {name: given.worth for name, given in self.cells.items() if given.is_by_hand}

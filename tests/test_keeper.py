@@ -25,6 +25,7 @@ from autograder.journal import Journal
 from tests.small_course import (
     ANSWERS,
     NAME,
+    PAGE,
     RIGHT,
     by_hand,
     hand_in,
@@ -419,6 +420,9 @@ def test_a_page_that_cannot_be_written_is_said_whichever_command_comes(
         capsys.readouterr()
         assert run(root, *command) == 0
         assert words in capsys.readouterr().out, command
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(PAGE)
+    assert words in nbgrader(root, "generate_feedback", NAME)
     with Journal(Class(Course(root), root)):  # another grader is at work
         assert run(root, "report") == 0
         assert words in capsys.readouterr().out
