@@ -9,7 +9,7 @@ import io
 import os
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -204,16 +204,21 @@ def items(taught: "Class", chapters: Sequence[str]) -> list[Item]:
     return list(collect(taught, chapters).items)
 
 
-def collect(taught: "Class", chapters: Sequence[str]) -> Report:
+def collect(taught: "Class", chapters: Sequence[str], tell: Callable[[str], None] = say) -> Report:
     """Everything there is to report on a class.
 
     An assignment that the course no longer has is left out, and the report says so.
+
+    Args:
+        taught: the class.
+        chapters: what was graded once.
+        tell: is told what was put back, and what could not be written.
     """
     from autograder.journal import results
     from autograder.keeper import refreshed
     from autograder.store import reading
 
-    assignments, gone = refreshed(taught, chapters)
+    assignments, gone = refreshed(taught, chapters, tell)
     late = lateness(assignments, results(taught))
     with reading(taught) as book:
         lines = {name: book_lines(book, name) for name in assignments}
