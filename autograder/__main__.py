@@ -292,12 +292,13 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
     )
     say(summary.words())
     if not options.no_report:
-        _report(taught)
+        _report(taught, summary.words().splitlines())
     if after:
         say(f"note: {after}", sys.stderr)
 
 
-def _report(taught: "Class") -> None:
+def _report(taught: "Class", said: Sequence[str] = ()) -> None:
+    """Write the report; a line that was said already is not said again."""
     from autograder import report as reporting
     from autograder.journal import results
     from autograder.store import shown_database
@@ -310,7 +311,7 @@ def _report(taught: "Class") -> None:
             "are those, and what went wrong is not known. Put the journal back, or grade again.",
             sys.stderr,
         )
-    found = reporting.collect(taught, graded)
+    found = reporting.collect(taught, graded, lambda line: None if line in said else say(line))
     reporting.print_table(found.rows, found.chapters)
     for look in found.looks:
         if look.kind == "gone":

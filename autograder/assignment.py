@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from autograder.course import CourseError, read_config
+from autograder.course import CourseError, is_course, read_config
 from autograder.rules import Rules, read_rules
 from autograder.syntax import (
     IMPORTS,
@@ -30,7 +30,7 @@ from autograder.syntax import (
 
 Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]
 IN_EVERY_MODULE = frozenset({*dir(builtins), "__name__", "__file__", "__doc__", "__builtins__"})
-NOT_FILES = ("rules.toml", "nbgrader_config.py")
+NOT_FILES = ("rules.toml", "nbgrader_config.py", "nbgrader_config.json")
 IGNORED = (".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback")  # unless a course says else
 
 
@@ -227,7 +227,7 @@ def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
     if not folder.is_dir():
         raise CourseError(f"{folder} does not exist; an assignment's notebooks lie in its folder.")
     folder = folder.resolve()
-    root = next((up for up in folder.parents if (up / "nbgrader_config.py").is_file()), None)
+    root = next((up for up in folder.parents if is_course(up)), None)
     markers = read_markers(root) if root else Markers()
     paths = sorted(path for path in folder.glob("*.ipynb") if path.is_file())
     if not paths:
@@ -259,7 +259,7 @@ def _rules_path(folder: Path, root: Path | None) -> Path:
 
 
 def read_markers(root: Path) -> Markers:
-    """The course's settings, from its nbgrader_config.py."""
+    """The course's settings, as nbgrader has them."""
     config = read_config(root)
     clear = config.get("ClearSolutions", {})
     scheme, around = config.get("ClearMarkScheme", {}), config.get("IncludeHeaderFooter", {})

@@ -8,9 +8,11 @@ They are made of what the gradebook says (`marks`), where grades by hand and ext
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 HOUR, DAY = 3600, 86400
+NEAR = 1e-6  # sums of the same points, or what is written and read again, may differ by so much
 
 
 @dataclass(frozen=True)
@@ -62,17 +64,26 @@ class Given(NamedTuple):
         """What people gave."""
         return self.manual, self.extra or 0.0
 
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether they gave anything."""
+        return self.by_hand != (None, 0.0)
+
 
 @dataclass(frozen=True)
 class Marks:
     """What the gradebook says of one notebook that somebody handed in."""
 
     points: Points = Points()
-    by_hand: Mapping[str, float] = field(default_factory=dict)  # cell -> points, a person's word
     comments: Mapping[str, str] = field(default_factory=dict)  # cell -> what a person wrote
     id: str = ""  # of its row
     extension: float = 0.0  # seconds
-    cells: Mapping[str, "Given"] = field(default_factory=dict)  # all that have points
+    cells: Mapping[str, Given] = field(default_factory=dict)  # all that have points
+
+    @cached_property
+    def by_hand(self) -> dict[str, float]:
+        """Points of the cells to which people gave some."""
+        return {name: given.worth for name, given in self.cells.items() if given.is_by_hand}
 
 
 def number(value: float) -> str:

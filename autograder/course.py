@@ -44,13 +44,13 @@ class Course:
                 "The folder in which this command runs was deleted; go to the course."
             ) from None
         for folder in (here, *here.parents):
-            if (folder / "nbgrader_config.py").is_file():
+            if is_course(folder):
                 return cls(folder)
         if root := _settings(_stamped()).get("root"):
             return cls(Path(root).resolve())
         raise CourseError(
-            f"No course found: neither {here} nor a folder above it holds nbgrader_config.py; "
-            "run the command inside the course."
+            f"No course found: neither {here} nor a folder above it holds nbgrader_config.py or "
+            "nbgrader_config.json; run the command inside the course."
         )
 
     def chapters(self) -> list[str]:
@@ -109,6 +109,11 @@ def config_files(*folders: Path) -> list[Path]:
     Those are Jupyter's places (`jupyter --paths`), then a course's own folders.
     """
     return [*_jupyters_files(*map(os.environ.get, PLACES)), *filter(Path.is_file, _own(folders))]
+
+
+def is_course(folder: Path) -> bool:
+    """Whether a folder has settings of its own: where they are, a course begins."""
+    return any(map(Path.is_file, _own([folder])))
 
 
 def _own(folders: Iterable[Path]) -> Iterator[Path]:

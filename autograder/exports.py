@@ -33,7 +33,7 @@ from nbgrader.plugins.export import ExportPlugin
 from autograder.counted import Points, number
 from autograder.course import Course, CourseError
 from autograder.failures import in_words, write_whole
-from autograder.marks import UNKNOWN, Times, points_of, times_of, worth
+from autograder.marks import Seconds, given, lateness, points_of, table_of
 from autograder.names import alike, composed, plain, readable, say, visible
 from autograder.results import NotebookResult, Result, Verdict
 
@@ -101,7 +101,7 @@ class Grades:
 
 def run(taught: "Class", kind: str, out: Path | None = None) -> int:
     """Write one kind of export for a class and say where it lies."""
-    from autograder.store import open_book, shown_database
+    from autograder.store import reading
 
     writers = {"canvas": write_canvas, "moodle": write_moodle}
     if kind == "gradescope":
@@ -110,7 +110,7 @@ def run(taught: "Class", kind: str, out: Path | None = None) -> int:
         raise CourseError(f"There is no export {kind!r}; write canvas, moodle or gradescope.")
     path = out or taught.folder / f"{kind}.csv"
     _refresh(taught)
-    with in_words(shown_database(taught)), open_book(taught) as book:
+    with reading(taught) as book:
         grades = read_grades(book)
     said = enrol(grades, roster_of(taught.folder, taught.course.root))
     _open_and_write(path, writers[kind], grades)
@@ -122,7 +122,7 @@ def run(taught: "Class", kind: str, out: Path | None = None) -> int:
 
 def book_lines(book: Gradebook, assignment: str) -> list[Line]:
     """Every graded cell of every submission of an assignment, by one query."""
-    base, graded, tasks = map(_table, (BaseCell, GradeCell, TaskCell))
+    base, graded, tasks = map(table_of, (BaseCell, GradeCell, TaskCell))
     rows = (
         book.db.query(
             SubmittedAssignment.student_id.label("student"),
@@ -143,7 +143,7 @@ def book_lines(book: Gradebook, assignment: str) -> list[Line]:
         .join(base, Grade.cell_id == base.c.id)
         .outerjoin(graded, graded.c.id == base.c.id)
         .outerjoin(tasks, tasks.c.id == base.c.id)
-        .filter(_table(Assignment).c.name == assignment)
+        .filter(table_of(Assignment).c.name == assignment)
         .all()
     )
     return [_line(row) for row in rows]
@@ -362,33 +362,27 @@ def _export(plugin: ExportPlugin, book: Gradebook, writer: Any, default: str) ->
 def _refresh(taught: "Class") -> None:
     """See that lateness costs what it costs by the rules and extensions of today."""
     from autograder.journal import results
-    from autograder.keeper import refresh
-    from autograder.taught import read_those_there
+    from autograder.keeper import refreshed
 
-    graded = sorted({graded.result.assignment for graded in results(taught)})
-    for sentence in refresh(taught, read_those_there(taught, graded)[0]):
-        say(sentence)
+    refreshed(taught, sorted({graded.result.assignment for graded in results(taught)}))
 
 
 def _run_gradescope(
     taught: "Class", folder: Path, students: Sequence[str] = (), assignments: Sequence[str] = ()
 ) -> int:
     from autograder.journal import read_journal, results
-    from autograder.keeper import refresh
-    from autograder.store import open_book, shown_database
-    from autograder.taught import read_those_there
+    from autograder.keeper import refreshed
+    from autograder.store import reading
 
     wanted = {
         (student, name): result
         for (student, name), result in sorted(read_journal(taught).items())
         if (not students or student in students) and (not assignments or name in assignments)
     }
-    there, gone = read_those_there(taught, sorted({name for _, name in wanted}))
-    for sentence in refresh(taught, there):
-        say(sentence)
-    times = times_of(there, results(taught))
-    with in_words(shown_database(taught)), open_book(taught) as book:
-        points = {name: _of_tests(book, found, times[name]) for name, found in there.items()}
+    there, gone = refreshed(taught, sorted({name for _, name in wanted}))
+    late = lateness(there, results(taught))
+    with reading(taught) as book:
+        points = {name: _of_tests(book, found, late[name]) for name, found in there.items()}
     known = {name: _cells_by_name(found) for name, found in there.items()}
     written = 0
     for (student, name), result in wanted.items():
@@ -416,17 +410,17 @@ def _cells_by_name(assignment: "Read") -> dict[tuple[str, str], "Cell"]:
     }
 
 
-def _of_tests(book: Gradebook, assignment: "Read", times: Times = UNKNOWN) -> dict[str, Points]:
+def _of_tests(book: Gradebook, assignment: "Read", seconds: Seconds) -> dict[str, Points]:
     """What everybody's tests gave, by student, with what lateness takes off."""
     tests = {key for key, cell in _cells_by_name(assignment).items() if cell.kind == "test"}
-    given: dict[str, float] = {}
+    earned: dict[str, float] = {}
     for line in book_lines(book, assignment.name):
         if (line.notebook, line.cell) in tests:
-            given[line.student] = given.get(line.student, 0.0) + line.score
+            earned[line.student] = earned.get(line.student, 0.0) + line.score
     return {
-        student: replace(points, given=given[student])
-        for student, points in points_of(book.db, assignment.name, times).items()
-        if student in given
+        student: replace(points, given=earned[student])
+        for student, points in points_of(book.db, assignment.name, seconds).items()
+        if student in earned
     }
 
 
@@ -451,21 +445,17 @@ def _cases(
 
 
 def _line(row: Any) -> Line:
-    points = row.points if row.points is not None else row.task_points
+    points, cell = row.points if row.points is not None else row.task_points, given(row)
     return Line(
         student=row.student,
         notebook=row.notebook,
         cell=row.cell,
-        score=worth(row),
-        auto=row.auto_score or 0.0,
+        score=cell.worth,
+        auto=cell.auto or 0.0,
         points=points or 0.0,
-        waiting=bool(row.needs_manual_grade) and row.manual_score is None,
-        stale=bool(row.needs_manual_grade) and row.manual_score is not None,
+        waiting=bool(row.needs_manual_grade) and not cell.stale,
+        stale=cell.stale,
     )
-
-
-def _table(model: Any) -> Any:
-    return model.__table__
 
 
 def _person(row: Any) -> Person:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from markupsafe import Markup
 
 from autograder import pages
-from autograder.counted import Marks, number
+from autograder.counted import NEAR, Marks, number
 from autograder.pages import inert_page
 from autograder.rebuild import harmless
 from autograder.results import NotebookResult, Verdict
@@ -20,7 +20,6 @@ from autograder.scan import coloured
 WORTH = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")  # a heading's "(4 points, ...)"
 HIDDEN = "Your visible tests pass; this is a hidden one, with other sizes or numbers."
 WORTH_POINTS = ("test", "manual", "task")  # kinds of cells
-NEAR = 1e-6  # sums of the same points may differ by so much
 LONGEST_SOURCE = 20_000  # characters of an answer
 STATES = {
     "passed": "passed",

@@ -18,11 +18,12 @@ from tqdm import tqdm
 from autograder import fingerprint
 from autograder.course import CourseError
 from autograder.journal import Graded, Journal, read_journal
-from autograder.keeper import Keeper
+from autograder.keeper import Keeper, few, not_written
 from autograder.names import alike, composed, shown
 from autograder.parcel import Parcel, collect
 from autograder.received import Refused, received
 from autograder.results import Flag, Result
+from autograder.rules import NO_TIME
 from autograder.taught import Class, read
 from autograder.warm import Warm
 
@@ -39,11 +40,7 @@ ODD_TIME = (
     "timestamp.txt says no time as nbgrader writes it: as long as it lies there, formgrader calls "
     "the submission not graded or cannot list the assignment; delete it"
 )
-UNTIMED = (
-    "timestamp.txt is missing or says no time that can be read: this counts as handed in in time"
-)
 DIGITS = 16  # of a digest in the history
-MOST_NAMED = 20  # things of one kind on the terminal
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 __all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
 
@@ -56,7 +53,6 @@ class Summary:
     kept: int = 0  # graded earlier, and nothing has changed since
     zero: int = 0  # of those graded: 0 as a whole, with a reason
     finished: int = 0  # graded by an interrupted run, stored by this one
-    restored: int = 0  # the gradebook did not hold them
     put_back: tuple[str, ...] = ()  # what the gradebook had lost, in sentences
     retried: int = 0  # of those graded: unchanged, but in doubt since the last run
     in_doubt: tuple[str, ...] = ()  # of those graded: the machine may have ended them
@@ -74,23 +70,16 @@ class Summary:
             parts.append(f"{self.retried} of them once more, as they were in doubt")
         lines = [", ".join(parts)]
         lines += self.put_back
-        lines += _few("not graded", self.strays)
-        lines += _few("lateness not known", self.untimed)
-        lines += _few("not written", self.troubles)
-        lines += _few(IN_DOUBT, self.in_doubt)
+        lines += few("not graded", self.strays)
+        lines += few("lateness not known", self.untimed)
+        lines += not_written(self.troubles)
+        lines += few(IN_DOUBT, self.in_doubt)
         if self.in_doubt:
             lines.append(
                 f"Run the command again: it grades what is in doubt ({len(self.in_doubt)}) once "
                 "more. If it stays so, try --jobs 1, and read the reasons in the report."
             )
         return "\n".join(lines)
-
-
-def _few(what: str, sentences: Sequence[str]) -> list[str]:
-    """The first of these sentences, a line each, and how many there are more."""
-    more = len(sentences) - MOST_NAMED
-    lines = [f"{what}: {sentence}" for sentence in sentences[:MOST_NAMED]]
-    return [*lines, f"{what}: {more} more"] if more > 0 else lines
 
 
 class Task(NamedTuple):
@@ -159,7 +148,6 @@ def grade(
             if (words := assignments[chapter].rules.late.untimed(students))
         )
         summary.finished = grader.finished
-        summary.restored = grader.keeper.restored if grader.keeper else 0
         summary.put_back = tuple(grader.put_back)
         summary.retried = grader.retried
         summary.in_doubt = tuple(grader.in_doubt)
@@ -304,16 +292,16 @@ class Grader:
         late = self._assignments[task.chapter].rules.late
         untimed = self._is_untimed(task.student, task.chapter, task.parcel)
         if untimed and late.trust_timestamp and late.policy != "none":
-            flag = Flag("late", task.chapter, UNTIMED)
+            flag = Flag("late", task.chapter, f"{NO_TIME}: it counts as in time")
             result = replace(result, flags=(*result.flags, flag))
-        told = task.parcel.told
-        if told is not None and time_told(told) is None:
-            told = None
+        stamp = task.parcel.stamp
+        if stamp is not None and time_told(stamp) is None:
+            stamp = None
             result = replace(result, flags=(*result.flags, Flag("file", task.chapter, ODD_TIME)))
         parcel, in_doubt = task.parcel, _in_doubt(outcome)
         tests = self._assignments[task.chapter].digest
         made_of = {"work": parcel.key("")[:DIGITS], "tests": tests[:DIGITS]}
-        return Graded(result, parcel.collected, parcel.secret, in_doubt, told or "", made_of)
+        return Graded(result, parcel.collected, parcel.secret, in_doubt, stamp or "", made_of)
 
     def _keep(self, keeper: Keeper, graded: Graded, before: Graded | None = None) -> None:
         keeper.save(graded, before, fresh=True)

@@ -11,12 +11,12 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.counted import Given, Marks, Points, number
+from autograder.counted import NEAR, Given, Marks, Points, number
 from autograder.course import CourseError
 from autograder.names import alike, composed, plain, readable, say, shown
 
@@ -29,8 +29,6 @@ WORK, TESTS = "new submission", "new tests or rules"
 GRADER, AGAIN = "new grader or library", "graded once more"
 BY_HAND, EXTENSION, LATENESS = "by hand", "extension", "lateness rule"
 LONGEST_RUN = 200  # characters of a command
-LONGEST_COMMENT = 4000
-NEAR = 1e-6
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Change:
     def comments(self) -> dict[tuple[str, str], str]:
         """What people said of each cell."""
         return {
-            (name, cell): text[:LONGEST_COMMENT]
+            (name, cell): text
             for name, marks in self.notebooks.items()
             for cell, text in marks.comments.items()
         }
@@ -82,7 +80,7 @@ class Change:
 
     def is_by_hand(self) -> bool:
         """Whether a person had a part in it."""
-        given = any(one.by_hand != (None, 0) for one in self.cells().values())
+        given = any(one.is_by_hand for one in self.cells().values())
         return given or bool(self.comments()) or self.extension != 0
 
 
@@ -106,8 +104,7 @@ def change(
     if not why:
         return None
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    names = result.student, result.assignment, marks, result.key, graded.made_of
-    return Change(*names, tuple(why), when, _command(), _user())
+    return replace(now, why=tuple(why), when=when, run=_command(), user=_user())
 
 
 def _reasons(before: Change, now: Change) -> Iterator[str]:
@@ -148,7 +145,7 @@ def _automatic(grade: Change) -> dict[tuple[str, str], float]:
 
 def _by_hand(grade: Change) -> dict[tuple[str, str], Any]:
     cells = grade.cells().items()
-    return {name: one.by_hand for name, one in cells if one.by_hand != (None, 0)}
+    return {name: one.by_hand for name, one in cells if one.is_by_hand}
 
 
 def written(grade: Change) -> dict[str, Any]:
@@ -168,7 +165,7 @@ def written(grade: Change) -> dict[str, Any]:
                 "seconds": marks.points.seconds,
                 "extension": marks.extension,
                 "cells": {cell: _list(given) for cell, given in marks.cells.items()},
-                "comments": {cell: text[:LONGEST_COMMENT] for cell, text in marks.comments.items()},
+                "comments": dict(marks.comments),
             }
             for name, marks in grade.notebooks.items()
         },
@@ -180,7 +177,7 @@ def _list(given: Given) -> list[Any]:
     return list(given if given.stale else given[:3])
 
 
-def told(content: Any) -> Change | None:
+def read(content: Any) -> Change | None:
     """A change from what the journal keeps; None if a grader of today cannot read it."""
     try:
         return Change(
@@ -238,36 +235,34 @@ def tell(taught: "Class", student: str, chapter: str = "") -> None:
         student: the name of a folder in submitted/.
         chapter: only this one.
     """
-    from autograder.journal import read_changes
+    from autograder.journal import read_changes, results
 
-    _look(taught, student)
-    found = read_changes(taught)
-    names = {who for who, _ in found}
+    names = {graded.result.student for graded in results(taught)}
+    names |= {who for who, _ in read_changes(taught)}
     who = student if student in names else alike(names).get(composed(student), "")
     who = who or next((name for name in names if readable(plain(name)) == student), "")
     if not who:
         raise CourseError(f"Nothing was graded of a student {student!r}; see report.html for all.")
-    mine = {name: lines for (one, name), lines in sorted(found.items()) if one == who}
+    _look(taught, who)
+    changes = sorted(read_changes(taught).items())
+    mine = {name: lines for (one, name), lines in changes if one == who}
     if chapter and chapter not in mine:
         raise CourseError(
             f"Nothing was graded of {shown(who)}'s {chapter!r}; there is {', '.join(mine)}."
         )
     for name, lines in mine.items():
         if chapter in ("", name):
-            _tell_one(who, name, [one for line in lines if (one := told(line))])
+            _tell_one(who, name, [one for line in lines if (one := read(line))])
 
 
 def _look(taught: "Class", student: str) -> None:
     """Note first what people have entered since; where that cannot be, tell what is known."""
     from autograder.journal import results
-    from autograder.keeper import refresh
-    from autograder.taught import read_those_there
+    from autograder.keeper import refreshed
 
     try:
         graded = sorted({graded.result.assignment for graded in results(taught)})
-        there = read_those_there(taught, graded)[0]
-        for sentence in refresh(taught, there, student):
-            say(sentence)
+        refreshed(taught, graded, student=student)
     except CourseError as error:
         say(f"note: what was entered since the last run is not known: {error}", sys.stderr)
 
@@ -321,7 +316,7 @@ def what_changed(before: Change | None, now: Change) -> list[str]:
 
 
 def _said(given: Given) -> str:
-    if given.auto is None and given.by_hand == (None, 0):
+    if given.auto is None and not given.is_by_hand:
         return "nothing yet"
     return number(given.worth)
 

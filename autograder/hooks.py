@@ -33,7 +33,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from autograder.course import Course, CourseError, use_own_tools, without_effect
 from autograder.grade import IN_DOUBT, Grader
 from autograder.names import clean_log, shown, visible
-from autograder.nbgrader_page import take_out_odd_names
+from autograder.nbgrader_page import student_of, take_out_odd_names
 from autograder.rehearsed import rehearsed
 from autograder.results import Result
 from autograder.store import graded_notebooks, moment
@@ -266,6 +266,6 @@ def _prepare(converter: BaseConverter) -> None:
             converter.assignments[str(folder)] = [str(folder / f"{name}.ipynb") for name in chosen]
         for odd in take_out_odd_names(converter):
             converter.log.info("Grading %s", shown(odd))
-            run.grade_apart(Path(odd).parent.name)
+            run.grade_apart(student_of(odd))
     except CourseError as error:
         raise said(converter, error) from error

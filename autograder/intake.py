@@ -1123,6 +1123,7 @@ def _is_as_handed_out(raw: _Raw, cell: Cell) -> bool:
     """Whether a cell is what some release held, by the checksum that nbgrader put into its marks.
 
     Of an answer nobody knows what it was; if that was what it is today, the marks can be told.
+    Whoever knows nbgrader computes the same: it settles what is said, and never a point.
     """
     source = cell.stub if cell.answerable else raw.source
     with suppress(KeyError, TypeError, ValueError, OverflowError):

@@ -54,7 +54,7 @@ class Graded:
     collected: float | None = None  # when, in seconds since 1970
     secret: str = ""  # by which its student fetches the feedback, see `parcel`
     in_doubt: bool = False  # the machine may have ended it: the next run grades it once more
-    told: str = ""  # what timestamp.txt says, which its student may have written
+    stamp: str = ""  # what timestamp.txt says, which its student may have written
     made_of: Mapping[str, str] = field(default_factory=dict)  # digests: "work", "tests"
 
 
@@ -270,8 +270,8 @@ def bounded(graded: Graded) -> Graded:
         seconds=_finite(result.seconds),
         cost=Cost(_finite(cost.judge), _finite(cost.answers), cost.calls),
     )
-    secret, told = _cut(graded.secret, MAX_NAME), _cut(graded.told, MAX_NAME)
-    return replace(graded, result=smaller, collected=collected, secret=secret, told=told)
+    secret, stamp = _cut(graded.secret, MAX_NAME), _cut(graded.stamp, MAX_NAME)
+    return replace(graded, result=smaller, collected=collected, secret=secret, stamp=stamp)
 
 
 def _bounded_notebook(notebook: NotebookResult) -> NotebookResult:
@@ -337,14 +337,14 @@ def _graded(content: Any) -> Graded:
         collected = content["collected"]
         _require(collected is None or _is_number(collected))
         secret = content.get("secret", "")
-        told = content.get("told", "")
-        _require_text(secret, told)
+        stamp = content.get("stamp", content.get("told", ""))  # as it was called before
+        _require_text(secret, stamp)
         in_doubt = content.get("in_doubt", False)
         _require(isinstance(in_doubt, bool))
         made_of = content.get("made_of", {})
         _require_text(*made_of.keys(), *made_of.values())
         result = _result(content["result"])
-        return bounded(Graded(result, collected, secret, in_doubt, told, made_of))
+        return bounded(Graded(result, collected, secret, in_doubt, stamp, made_of))
     except (AttributeError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"this is not what a grader of today writes: {error}") from error
 

@@ -7,18 +7,21 @@ something itself, that stays.
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from autograder import history
 from autograder.counted import Marks
 from autograder.history import Change
 from autograder.journal import Busy, Graded, Journal, results
+from autograder.names import say
 
 if TYPE_CHECKING:
     from autograder.assignment import Assignment
     from autograder.store import Store
     from autograder.taught import Class
+
+MOST_NAMED = 20  # things of one kind on the terminal
 
 
 class Keeper:
@@ -123,7 +126,7 @@ class Keeper:
 
     def _before(self, graded: Graded) -> Change | None:
         result = graded.result
-        return history.told(self._journal.last_change(result.student, result.assignment))
+        return history.read(self._journal.last_change(result.student, result.assignment))
 
     def _holds(self, held: "Mapping", graded: Graded) -> bool:
         from autograder.store import holds
@@ -134,9 +137,10 @@ class Keeper:
 def refresh(
     taught: "Class", assignments: "Mapping[str, Assignment]", student: str = ""
 ) -> list[str]:
-    """See that gradebook and pages say what they should today; what was put back, in sentences.
+    """See that gradebook and pages say what they should today.
 
-    While a grader is at work it is the one who looks for what is missing.
+    Returns what was put back, and what could not be written, in sentences. While a grader is
+    at work it is the one who looks for what is missing.
 
     Args:
         taught: the class.
@@ -154,9 +158,43 @@ def refresh(
             mine = (one for one in journal.results() if student in ("", one.result.student))
             keeper.refresh(mine)
             keeper.sign()
-            return keeper.words()
+            return [*keeper.words(), *not_written(store.troubles)]
     except Busy:
         with Store(taught) as store:
             for _ in store.refresh(assignments, results(taught)):
                 pass
-        return []
+            return not_written(store.troubles)
+
+
+def refreshed(
+    taught: "Class",
+    names: Sequence[str],
+    tell: Callable[[str], None] = say,
+    student: str = "",
+) -> "tuple[dict[str, Assignment], dict[str, str]]":
+    """The same of the assignments with these names; gives them as `read_those_there` does.
+
+    Args:
+        taught: the class.
+        names: of assignments that were graded once.
+        tell: is told each sentence.
+        student: as above.
+    """
+    from autograder.taught import read_those_there
+
+    there, gone = read_those_there(taught, names)
+    for sentence in refresh(taught, there, student):
+        tell(sentence)
+    return there, gone
+
+
+def not_written(troubles: Sequence[str]) -> list[str]:
+    """What could not be written, as lines for the terminal."""
+    return few("not written", troubles)
+
+
+def few(what: str, sentences: Sequence[str]) -> list[str]:
+    """The first of these sentences, a line each, and how many there are more."""
+    more = len(sentences) - MOST_NAMED
+    lines = [f"{what}: {sentence}" for sentence in sentences[:MOST_NAMED]]
+    return [*lines, f"{what}: {more} more"] if more > 0 else lines

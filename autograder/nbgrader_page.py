@@ -32,6 +32,7 @@ from autograder.diagnose import MISSING, UNANSWERED, claim_of, stopped_unseen
 from autograder.feedback import HIDDEN, LONGEST_SOURCE, cut
 from autograder.names import clean_log, plain, shown
 from autograder.pages import POLICY
+from autograder.parcel import STAMP
 from autograder.places import kinds_in, students_in
 from autograder.rebuild import NOTES, harmless
 from autograder.scan import coloured
@@ -139,7 +140,9 @@ def take_out_odd_names(converter: BaseConverter) -> list[str]:
     One of them would stop it for everybody, or be lost.
     """
     odd = [
-        folder for folder in converter.assignments if plain(_student(folder)) != _student(folder)
+        folder
+        for folder in converter.assignments
+        if plain(student_of(folder)) != student_of(folder)
     ]
     for folder in odd:
         del converter.assignments[folder]
@@ -174,23 +177,20 @@ def _notebooks_in(folder: Path, pattern: str) -> list[str] | None:
 def refresh_pages(converter: BaseConverter) -> None:
     """Have the pages that grading wrote, and that stay, say what people have entered since."""
     from autograder.hooks import class_of, said
-    from autograder.keeper import refresh
-    from autograder.taught import read_those_there
+    from autograder.keeper import refreshed
 
     here: Any = converter.coursedir
     try:
         taught = class_of(here)
         if taught.journal.is_file():
-            there = read_those_there(taught, [here.assignment_id])[0]
-            for sentence in refresh(taught, there):
-                converter.log.warning(sentence)
+            refreshed(taught, [here.assignment_id], converter.log.warning)
     except CourseError as error:
         raise said(converter, error) from error
 
 
 def _be_releasable(converter: BaseConverter, where: Mapping[str, str]) -> None:
     """`nbgrader release_feedback` ends where a page has no time beside it: better an empty one."""
-    path = Path(converter._format_dest(where["assignment"], where["student"])) / "timestamp.txt"
+    path = Path(converter._format_dest(where["assignment"], where["student"])) / STAMP
     if path.parent.is_dir() and not os.path.lexists(path):
         path.touch()
 
@@ -199,13 +199,14 @@ def set_permissions(converter: BaseConverter) -> None:
     """Pages that stay as grading wrote them have the permissions that nbgrader was told, too."""
     here: Any = converter.coursedir
     for folder in converter.assignments:
-        student = Path(folder).parent.name
+        student = student_of(folder)
         if Path(converter._format_dest(here.assignment_id, student)).is_dir():
             with suppress(OSError):  # another instructor's, who has given them
                 converter.set_permissions(here.assignment_id, student)
 
 
-def _student(folder: str) -> str:
+def student_of(folder: str) -> str:
+    """Whose a submission's folder is."""
     return Path(folder).parent.name
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from autograder.assignment import Assignment
 from autograder.names import shown
-from autograder.rules import moment
+from autograder.times import moment
 
 MAX_BYTES = 20_000_000  # of one file
 MAX_ALL = 60_000_000  # of all files that are taken
@@ -29,7 +29,8 @@ MAX_DEPTH = 2  # of folders in the submission's
 LATEST = 253_402_214_400.0  # the last day of the year 9999; what is later cannot be written down
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$|\.json$", re.IGNORECASE)
 DATA = re.compile(r"(?<!\.ipynb)\.json$", re.IGNORECASE)  # less likely a notebook than others
-NOT_EXTRA = ("timestamp.txt", "submission_secret.txt", ".ipynb_checkpoints", ".DS_Store")
+STAMP, SECRET_FILE = "timestamp.txt", "submission_secret.txt"  # as nbgrader calls them
+NOT_EXTRA = (STAMP, SECRET_FILE, ".ipynb_checkpoints", ".DS_Store")
 SECRET = re.compile(r"[0-9A-Fa-f-]{16,256}")  # as `nbgrader submit` draws one, or a UUID
 HEAD = struct.Struct("!I")
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -62,7 +63,7 @@ class Parcel:
     refused: Mapping[str, str] = field(default_factory=dict)  # of these, why they were not taken
     special: Mapping[str, str] = field(default_factory=dict)  # what is no plain file, and its kind
     collected: float | None = None  # when it came to lie here, or as `trust_timestamp` says
-    told: str | None = None  # what timestamp.txt says, which its student may have written
+    stamp: str | None = None  # what timestamp.txt says, which its student may have written
     unseen: str = ""  # of folders into which nobody looked, the first and why
     reason: str = ""  # why there is nothing at all
     note: str = ""  # where it was found, if not where it should have been
@@ -73,7 +74,7 @@ class Parcel:
         found = hashlib.sha256(digest.encode())
         said = self.refused, self.special, self.reason, self.note
         said += (self.secret,) if self.secret else ()
-        said += ({"told": self.told},) if self.told is not None else ()
+        said += ({"told": self.stamp},) if self.stamp is not None else ()  # so since long ago
         said += ({"unseen": self.unseen},) if self.unseen else ()
         found.update(json.dumps(said, sort_keys=True).encode())
         for name, content in sorted(self.files.items()):
@@ -155,7 +156,7 @@ class _Taker:
             refused=refused,
             special=self.special,
             collected=self._collected(files),
-            told=self._told(),
+            stamp=self._stamp(),
             unseen=self.unseen,
             note=self.place.note,
             secret=self._secret(),
@@ -175,7 +176,7 @@ class _Taker:
 
     def _first(self) -> list[str]:
         """What is looked for by its name, however much lies beside it."""
-        wanted = [*sorted(self.place.only or self._expected()), "timestamp.txt"]
+        wanted = [*sorted(self.place.only or self._expected()), STAMP]
         return [name for name in wanted if self._is_there(name)]
 
     def _is_there(self, name: str) -> bool:
@@ -190,21 +191,21 @@ class _Taker:
         """
         if self.assignment.rules.late.trust_timestamp:
             with suppress(ValueError, OverflowError, OSError):
-                return min(max(moment(self._told() or ""), 0.0), LATEST)
+                return min(max(moment(self._stamp() or ""), 0.0), LATEST)
             return None
         when = max(self.times[name] for name in ("", *files))
         return min(max(when, 0.0), LATEST)
 
-    def _told(self) -> str | None:
+    def _stamp(self) -> str | None:
         """What timestamp.txt says; empty if it is there and cannot be read."""
         with suppress(Unreadable):
-            return self._read("timestamp.txt", 1000)[:100].decode("utf-8", "replace").strip()
-        return "" if self._is_there("timestamp.txt") else None
+            return self._read(STAMP, 1000)[:100].decode("utf-8", "replace").strip()
+        return "" if self._is_there(STAMP) else None
 
     def _secret(self) -> str:
         """What `nbgrader submit` wrote beside the work, if it is of that form."""
         with suppress(Unreadable):
-            told = self._read("submission_secret.txt", 1000).decode("ascii", "replace")
+            told = self._read(SECRET_FILE, 1000).decode("ascii", "replace")
             return told if SECRET.fullmatch(told) else ""
         return ""
 

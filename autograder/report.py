@@ -9,7 +9,7 @@ import io
 import os
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +24,7 @@ from autograder.counted import Points, number
 from autograder.course import Course
 from autograder.exports import Line, book_lines, safe
 from autograder.failures import in_words, write_whole
-from autograder.marks import points_of, times_of
+from autograder.marks import lateness, points_of
 from autograder.names import alike, composed, link, plain, readable, say
 from autograder.pages import page
 from autograder.results import Flag, Result, Verdict
@@ -204,23 +204,25 @@ def items(taught: "Class", chapters: Sequence[str]) -> list[Item]:
     return list(collect(taught, chapters).items)
 
 
-def collect(taught: "Class", chapters: Sequence[str]) -> Report:
+def collect(taught: "Class", chapters: Sequence[str], tell: Callable[[str], None] = say) -> Report:
     """Everything there is to report on a class.
 
     An assignment that the course no longer has is left out, and the report says so.
+
+    Args:
+        taught: the class.
+        chapters: what was graded once.
+        tell: is told what was put back, and what could not be written.
     """
     from autograder.journal import results
-    from autograder.keeper import refresh
-    from autograder.store import open_book, shown_database
-    from autograder.taught import read_those_there
+    from autograder.keeper import refreshed
+    from autograder.store import reading
 
-    assignments, gone = read_those_there(taught, chapters)
-    for sentence in refresh(taught, assignments):
-        say(sentence)
-    times = times_of(assignments, results(taught))
-    with in_words(shown_database(taught)), open_book(taught) as book:
+    assignments, gone = refreshed(taught, chapters, tell)
+    late = lateness(assignments, results(taught))
+    with reading(taught) as book:
         lines = {name: book_lines(book, name) for name in assignments}
-        points = {name: points_of(book.db, name, times[name]) for name in assignments}
+        points = {name: points_of(book.db, name, late[name]) for name in assignments}
     students = taught.students()
     more = [Look("gone", "everybody", name, words) for name, words in gone.items()]
     more += [
@@ -236,9 +238,9 @@ def collect(taught: "Class", chapters: Sequence[str]) -> Report:
 
 def in_gradebook(taught: "Class") -> list[str]:
     """Assignments of which the gradebook holds grades, whether or not the journal does."""
-    from autograder.store import open_book, shown_database
+    from autograder.store import reading
 
-    with in_words(shown_database(taught)), open_book(taught) as book:
+    with reading(taught) as book:
         return sorted(str(one.name) for one in book.assignments if book_lines(book, str(one.name)))
 
 

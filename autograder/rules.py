@@ -76,18 +76,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime
 from fnmatch import fnmatch
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, available_timezones
 
 from autograder import walked
 from autograder.course import CourseError
 from autograder.engine.watch import WAYS_ROUND, is_method, is_module, is_seen, is_stopped
 from autograder.names import alike, composed, plain, readable, shown
 from autograder.syntax import parse, read
+from autograder.times import moment
 from autograder.walked import Bindings, Dotted, Import, Statement
 
 # What reaches a name by its text, runs text, looks into other code, or could undo the stops.
@@ -160,14 +160,10 @@ ENCODING = re.compile(r"\A((?:.*\n)?[ \t\f]*)#.*coding[:=].*")  # what names a m
 DAY = 86400
 NAMED = 5  # students in one sentence
 MOST_ABOVE = 10  # classes of which one is made, one by another
-TOLD = re.compile(  # a date, a time; an offset, or a zone by its name
-    r"(\d{4}-\d\d?-\d\d?(?:[ T]\d\d?:[\d:.]{2,13})?)"
-    r"(?: ?(Z|[+-]\d\d(?::?\d\d)?)| ([A-Z][A-Za-z_/]*))?",
-    re.ASCII,
-)
 MOST_WAYS = 50_000  # of an answer to what it uses, at the times at which it may be used
 MAX_READ = 400_000  # characters of one student's code that are searched
 POLICIES = ("none", "zero", "per-day")
+NO_TIME = "timestamp.txt is missing or says no time that can be read"
 
 
 @dataclass(frozen=True)
@@ -257,10 +253,7 @@ class Late:
             return ""
         named = ", ".join(map(shown, students[:NAMED])) + (", ..." if len(students) > NAMED else "")
         if self.trust_timestamp:
-            return (
-                f"timestamp.txt is missing or says no time that can be read in {len(students)} "
-                f"submissions ({named}); they count as in time."
-            )
+            return f"{NO_TIME} in {len(students)} submissions ({named}); they count as in time."
         return (
             f"no time that its student cannot set is known of {len(students)} submissions ({named})"
             "; they count as in time. Name the LMS's list in rules.toml, as times under [late]."
@@ -610,47 +603,6 @@ def _rows(path: Path) -> list[dict[str, str | None]]:
         raise CourseError(
             f"{path} cannot be read ({error}); save it as CSV in UTF-8, as spreadsheets offer it."
         ) from error
-
-
-def moment(text: str | None) -> float:
-    """Seconds since 1970 of a time written as ISO or as nbgrader's timestamp.txt has it.
-
-    ValueError if it is none, or if its time zone is a name that nobody can tell: CEST is the same
-    everywhere, IST is India's, Israel's or Ireland's.
-    """
-    text = (text or "").strip()
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        when = _as_told(text)
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-
-
-def _as_told(text: str) -> datetime:
-    """A time with a zone that is not in ISO, as `nbgrader submit` writes it."""
-    from dateutil import parser, tz  # nbgrader reads its own with it
-
-    found = TOLD.fullmatch(text)
-    if not found:
-        raise ValueError(f"{text} is no time")
-    written, offset, name = found.groups()
-    when = parser.parse(f"{written}{offset or ''}")
-    if not name:
-        return when
-    zone = tz.gettz(name)
-    if zone is None:
-        offsets = _offsets(name, when)
-        if len(offsets) != 1:
-            raise ValueError(f"{name} is no time zone, or more than one")
-        zone = timezone(offsets.pop())
-    return when.replace(tzinfo=zone)
-
-
-def _offsets(name: str, when: datetime) -> set[timedelta]:
-    """What zones that go by a short name at this time, as by CEST in summer, are ahead of UTC."""
-    zones = (when.replace(tzinfo=ZoneInfo(key)) for key in sorted(available_timezones()))
-    found = {one.utcoffset() for one in zones if one.tzname() == name}
-    return {offset for offset in found if offset is not None}
 
 
 @dataclass(frozen=True)

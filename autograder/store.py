@@ -34,19 +34,29 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.engine import Row
-from sqlalchemy.exc import ArgumentError
 
 from autograder.assignment import Assignment, Cell, Notebook
-from autograder.counted import Given, Marks, Points
+from autograder.counted import NEAR, Given, Marks, Points
 from autograder.course import CourseError, without_extensions
 from autograder.failures import WHOLE_CLASS, in_words, sentence_of, write_whole
 from autograder.journal import Graded, bounded
-from autograder.marks import marked, read_marks
+from autograder.marks import (
+    ASSIGNMENT,
+    BASE,
+    COMMENT,
+    GRADE,
+    NOTEBOOK,
+    SUBMISSION,
+    SUBMITTED,
+    marked,
+    read_marks,
+    table_of,
+)
 from autograder.names import earlier, plain, readable
 from autograder.pages import made_of, stamped
+from autograder.parcel import SECRET_FILE, STAMP
 from autograder.rebuild import checksum, rebuild
 from autograder.results import NotebookResult, Result, Verdict
-from autograder.rules import Late
 from autograder.secret import Secrets, made_up
 
 with without_extensions():
@@ -63,27 +73,19 @@ NO_RESPONSE = "No response."  # nbgrader's words
 # Times that every database, time zone and extension can take; what is beyond them counts as them.
 EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1900, 9000))
 
-SECRET, STAMP = "submission_secret.txt", "timestamp.txt"
 # as `nbgrader submit` and `zip_collect` write it: a zone is a name or a number, and never a path
 TIME = re.compile(
     r"\d{4}-\d\d?-\d\d?([ T]\d\d?:[\d:.]{2,13}( ?Z| ?[+-][\d:]{4,6}| [A-Z][\w/+-]*)?)?", re.ASCII
 )
 OF_THE_GROUP = 0o2770
-NEAR = 1e-6  # what is written and read again may differ by so much
 NO_MARKS: Mapping[str, Marks] = {}  # before there is a gradebook
 
 
-def _table(model: Any) -> Table:
-    return model.__table__
-
-
-ASSIGNMENT, NOTEBOOK, SOURCE = map(_table, (api.Assignment, api.Notebook, api.SourceCell))
-BASE, STUDENT, SUBMISSION = map(_table, (api.BaseCell, api.Student, api.SubmittedAssignment))
-SUBMITTED, GRADE, COMMENT = map(_table, (api.SubmittedNotebook, api.Grade, api.Comment))
+SOURCE, STUDENT = map(table_of, (api.SourceCell, api.Student))
 KINDS = {
-    "GradeCell": _table(api.GradeCell),
-    "SolutionCell": _table(api.SolutionCell),
-    "TaskCell": _table(api.TaskCell),
+    "GradeCell": table_of(api.GradeCell),
+    "SolutionCell": table_of(api.SolutionCell),
+    "TaskCell": table_of(api.TaskCell),
 }
 # Ours, and of no interest to nbgrader: by it a gradebook is known again (`keeper`).
 SIGN = Table(
@@ -203,7 +205,7 @@ class Store:
                 own = replace(graded, secret=self._secrets.own(graded))
                 write_files(self._taught, own, assignment, marks)
                 for who, secret in others.items():
-                    _mend_exchange(self._taught, who, {SECRET: secret})
+                    _mend_exchange(self._taught, who, {SECRET_FILE: secret})
         return marks
 
     def refresh(
@@ -282,19 +284,17 @@ class Store:
     ) -> dict[str, Marks]:
         """Put one result into the gradebook, all of it or nothing; what it says then."""
         result = graded.result
-        late = assignment.rules.late
         same = _unchanged(result, before.result) if before else ()
         found: dict[str, Marks] = {}
         with self._writing() as db:
             submission = self._submission(db, graded)
             extension = (submission.extension or timedelta()).total_seconds()
-            seconds = late.seconds_late(result.student, graded.collected, extension)
             former = [(name, NOTHING) for name in self._former[assignment.name]]
             for name, rows in (*_all_rows(result, assignment), *former):
                 known = self._known[assignment.name, name]
                 marks = _save_notebook(db, submission.id, known, rows, seen=name in same)
                 marks = replace(marks, extension=extension)
-                found[name] = _less_lateness(marks, late, seconds)
+                found[name] = _as_of_today(marks, graded, assignment)
                 lost = found[name].points.lost or None
                 _update(db, SUBMITTED, [{"id": marks.id, "late_submission_penalty": lost}])
         return found
@@ -382,7 +382,7 @@ class Store:
             _add_student(db, student, earlier(result.student))
         keys = {"assignment_id": self._ids[result.assignment], "student_id": student}
         id = _one(db, SUBMISSION, **keys) or _add(db, SUBMISSION, **keys)
-        _update(db, SUBMISSION, [{"id": id, "timestamp": time_told(graded.told)}])
+        _update(db, SUBMISSION, [{"id": id, "timestamp": time_told(graded.stamp)}])
         return db.execute(select(SUBMISSION).where(SUBMISSION.c.id == id)).one()
 
 
@@ -397,7 +397,7 @@ class Held:
 def holds(held: Mapping[tuple[str, str], Held], graded: Graded, assignment: Assignment) -> bool:
     """Whether a gradebook says what this result does; it may be an older one that was put back."""
     result = graded.result
-    when = time_told(graded.told)
+    when = time_told(graded.stamp)
     for name, rows in _all_rows(result, assignment):
         found = held.get((plain(result.student), name))
         if not found or not _same_scores(rows.scores, found.scores):
@@ -426,13 +426,19 @@ def open_book(taught: "Class") -> api.Gradebook:
         return api.Gradebook(taught.database, taught.course_id)
 
 
+@contextmanager
+def reading(taught: "Class") -> Iterator[api.Gradebook]:
+    """The class's gradebook, to look into; what the database refuses is a CourseError."""
+    with in_words(shown_database(taught)), open_book(taught) as book:
+        yield book
+
+
 def shown_database(taught: "Class") -> str:
     """Where the gradebook is, without a password."""
-    url = taught.database
-    if url.startswith("sqlite"):
-        with suppress(ArgumentError):
-            return make_url(url).database or url
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", url.partition("?")[0])
+    url = make_url(taught.database)
+    if url.get_backend_name() == "sqlite" and url.database:
+        return url.database
+    return url.set(query={}).render_as_string()
 
 
 def moment(seconds: float) -> datetime | None:
@@ -458,10 +464,6 @@ def _as_of_today(marks: Marks, graded: Graded, assignment: Assignment) -> Marks:
     """The same, with what lateness costs by the rules and the extension of today."""
     late = assignment.rules.late
     seconds = late.seconds_late(graded.result.student, graded.collected, marks.extension)
-    return _less_lateness(marks, late, seconds)
-
-
-def _less_lateness(marks: Marks, late: Late, seconds: float) -> Marks:
     given = marks.points.given
     lost = min(late.penalty(given, seconds), given) if given > 0 else 0.0
     return replace(marks, points=Points(given, lost, seconds))
@@ -505,8 +507,8 @@ def _for_the_exchange(graded: Graded) -> dict[str, str]:
     when = None if graded.collected is None else moment(graded.collected)
     collected = f"{when} UTC" if when else ""
     return {
-        STAMP: graded.told if time_told(graded.told) else collected,
-        SECRET: graded.secret or made_up(graded.result.key),
+        STAMP: graded.stamp if time_told(graded.stamp) else collected,
+        SECRET_FILE: graded.secret or made_up(graded.result.key),
     }
 
 
@@ -538,7 +540,7 @@ def write_pages(
     for folder in (taught.autograded, taught.feedback):
         own = folder / result.student / result.assignment
         beside = _for_the_exchange(graded)
-        if folder == taught.autograded and not time_told(graded.told):
+        if folder == taught.autograded and not time_told(graded.stamp):
             del beside[STAMP]  # as nbgrader has it where none was handed in
             (own / STAMP).unlink(missing_ok=True)
         for name, text in beside.items():
@@ -918,7 +920,7 @@ def _give_back(db: Connection, notebook: str, known: _Known, marks: Marks) -> in
 
 
 def _by_people(marks: Marks) -> dict[str, Given]:
-    return {name: given for name, given in marks.cells.items() if given.by_hand != (None, 0)}
+    return {name: given for name, given in marks.cells.items() if given.is_by_hand}
 
 
 def _cell_again(db: Connection, known: _Known, kind: str, name: str) -> str:

@@ -145,14 +145,21 @@ class Class:
 
 
 def from_root(url: str, root: Path) -> str:
-    """A database's address, with a file's path from the root on."""
-    if not url.startswith("sqlite"):
-        return url
+    """A database's address, with a file's path from the root on; CourseError if it is none."""
+    if not url:
+        return ""
     from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
 
-    parts = make_url(url)
+    try:
+        parts = make_url(url)
+    except (ArgumentError, ValueError) as error:  # it may hold a password, so it is not repeated
+        raise CourseError(
+            "c.CourseDirectory.db_url in nbgrader's settings is no address of a database; write "
+            "one such as sqlite:///gradebook.db or postgresql+psycopg2://user:password@host/name."
+        ) from error
     name = parts.database or ":memory:"
-    if name.startswith((":", "file:", os.sep)):
+    if not url.startswith("sqlite") or name.startswith((":", "file:", os.sep)):
         return url
     return parts.set(database=str(root / name)).render_as_string(hide_password=False)
 

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial
 from itertools import takewhile
 from lzma import LZMAError
@@ -34,10 +34,10 @@ from typing import IO, Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dateutil.parser import parse
-from nbgrader.api import Gradebook
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins.zipcollect import ExtractorPlugin, FileNameCollectorPlugin
 from nbgrader.utils import find_all_notebooks
+from sqlalchemy import make_url
 from traitlets import TraitError, Unicode, validate
 
 from autograder.apart import MEMORY, apart
@@ -45,7 +45,9 @@ from autograder.course import CourseError
 from autograder.exports import Person, roster_of
 from autograder.failures import WHOLE_CLASS, sentence_of
 from autograder.names import clean_log, shown
+from autograder.parcel import STAMP
 from autograder.places import NOTEBOOK, students_in
+from autograder.times import read_time
 
 MAX_FILES = 1000  # of one archive, and of one hand-in
 MAX_UNPACKED = 200_000_000  # bytes of one student's
@@ -92,7 +94,6 @@ BLACKBOARD = (
     r"(?P<timestamp>\d{4}(?:-\d\d?){5})_(?:[^/]+/)?(?P<file_id>.+)"
 )
 BLACKBOARDS = re.compile(r"(.+?_[^_]+)_attempt_\d{4}(?:-\d\d?){5}[_.]")  # begins a name
-ZONES = frozenset({"UTC", "GMT", "Z"})  # of zones that mean one thing everywhere
 MARKUP = re.compile(r"[<>\"`\\]")  # no system writes it in file names, and pages need none
 KEYS = ("student_id", "file_id")
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, gzip.BadGzipFile)
@@ -663,7 +664,7 @@ class SafeCollector(FileNameCollectorPlugin):
             return self.doubt
         if not _stays_inside(student, notebook):
             return f"it names {student!r}, {notebook!r}"
-        if _destination(notebook, str(file)).parts[0].casefold() == "timestamp.txt":
+        if _destination(notebook, str(file)).parts[0].casefold() == STAMP:
             return "nobody says when it was handed in"  # it is where nbgrader writes it
         if not owner.student:
             return f"it names {student!r}, but its archive's name says no student"
@@ -747,11 +748,10 @@ class SafeCollector(FileNameCollectorPlugin):
         known = set(self._roster)
         with suppress(OSError):
             known.update(students_in(Path(self._course.root) / self._course.submitted_directory))
-        url = self._course.db_url
-        with suppress(Exception):  # without a gradebook there is less to know, and nothing to make
-            if not url.startswith("sqlite:///") or Path(url.removeprefix("sqlite:///")).is_file():
-                with Gradebook(url) as book:
-                    known.update(str(student.id) for student in book.students)
+        try:
+            known.update(_in_gradebook(self._course))
+        except CourseError as error:  # there is less to know
+            self.log.error("%s", error)
         return known
 
     @property
@@ -1047,6 +1047,19 @@ class _Reading:
         return self.owner.number
 
 
+def _in_gradebook(coursedir: Any) -> list[str]:
+    """Everybody whom the gradebook knows; none if there is none, and none is made."""
+    from autograder.hooks import class_of
+    from autograder.store import reading
+
+    taught = class_of(coursedir)
+    url = make_url(taught.database)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        return []
+    with reading(taught) as book:
+        return [str(student.id) for student in book.students]
+
+
 def _newest(readings: Iterable[_Reading]) -> dict[tuple[str, str], _Reading]:
     """Of those that go to one place, the one that was handed in last."""
     newest: dict[tuple[str, str], _Reading] = {}
@@ -1085,7 +1098,7 @@ def _stays_inside(student: str, notebook: str) -> bool:
     """Whether the names lead to a file in the student's own folder."""
     *folders, last = notebook.split("/")
     names = [student, *folders, last]
-    odd = any(sign in student for sign in '<>"`\\')  # markup; no system writes it in file names
+    odd = bool(MARKUP.search(student))
     odd = odd or any(not name or name.startswith(".") or not _is_a_name(name) for name in names)
     return not odd and "/" not in student and not any(name.endswith(".ipynb") for name in folders)
 
@@ -1097,31 +1110,18 @@ def _time(text: str | None, zone: str = "UTC") -> str:
     if found := DASHED.fullmatch(text):
         text = f"{found['day']} {found['time'].replace('-', ':')}"
     with suppress(ValueError, OverflowError, TypeError, OSError, ZoneInfoNotFoundError):
-        there = ZoneInfo(zone)
-        rest, _, last = text.rpartition(" ")
-        if "/" in last and ":" in rest:
-            text, there = rest, ZoneInfo(last)
-        times = {_read(text, there, day) for day in (datetime(2000, 1, 1), datetime(2001, 2, 2))}
+        days = datetime(2000, 1, 1), datetime(2001, 2, 2)
+        ways = [partial(parse, default=day, tzinfos=_no_zone) for day in days]
+        times = {read_time(text, ZoneInfo(zone), way) for way in ways}
         if len(times) == 1:  # else it says no day of its own
             return f"{times.pop().astimezone(UTC).replace(tzinfo=None)} UTC"
     return ""
 
 
-def _read(text: str, there: ZoneInfo, default: datetime) -> datetime:
-    """A time with its zone; ValueError if it names one that is not `there` and not the world's."""
-    named: list[str] = []
-
-    def zone(name: str | None, offset: int | None) -> tzinfo:
-        if name and not offset and name.upper() not in ZONES:
-            named.append(name)
-        if offset is not None:
-            return timezone(timedelta(seconds=offset))
-        return UTC if name and not named else there
-
-    when: datetime = parse(text, default=default, tzinfos=zone)
-    if named and when.replace(tzinfo=there).tzname() not in named:
-        raise ValueError(f"no zone is called {named[0]} everywhere")
-    return when.replace(tzinfo=there) if named else when
+def _no_zone(name: str | None, offset: int | None) -> None:
+    """A zone in the midst of a time is one that nobody can tell."""
+    if name or offset is not None:
+        raise ValueError(f"no zone is known there: {name or offset}")
 
 
 def _stem(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 import time
 import urllib.request
@@ -12,8 +13,20 @@ from typing import Any
 
 from tornado.websocket import websocket_connect
 
-from tests.test_book_browser import BROWSER, OPTIONS
-
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--enable-logging=stderr",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--virtual-time-budget=5000",
+    "--dump-dom",
+]
 LEFT_OUT = ("--dump-dom", "--virtual-time-budget", "--host-resolver-rules")
 NO_OTHER_HOST = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 PATIENCE = 60  # seconds until a page that never shows what is waited for has failed

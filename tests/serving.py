@@ -10,12 +10,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 Ask = Callable[..., str]
 ROOT = Path(__file__).parents[1]
 TOKEN = "t"
+PATIENCE = 120  # times half a second
 HEADERS = {"Authorization": f"token {TOKEN}"}
 
 
@@ -59,13 +60,14 @@ def serving(root: Path, python: str = sys.executable) -> Iterator[tuple[int, Ask
 
     with (root / "server.log").open("w") as log:
         process = subprocess.Popen(command, cwd=root, stdout=log, stderr=log, env=environment)
-        for _ in range(120):
-            try:
-                ask("api/status")
-                break
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.5)
         try:
+            for _ in range(PATIENCE):
+                with suppress(urllib.error.URLError, ConnectionError):
+                    ask("api/status")
+                    break
+                time.sleep(0.5)
+            else:
+                raise TimeoutError(f"no server came up: {(root / 'server.log').read_text()}")
             yield port, ask
         finally:
             process.terminate()

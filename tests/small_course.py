@@ -1,5 +1,6 @@
 """A course of one small assignment, as nbgrader's manual has it: no text source, plain Python."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -8,8 +9,11 @@ from typing import Any
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.api import Gradebook
 
+from autograder import __main__ as command_line
 from autograder.course import Course
+from autograder.taught import Class
 
 NAME = "ps1"
 CONFIG = """c = get_config()
@@ -19,6 +23,15 @@ c.CourseDirectory.root = {root!r}
 HOOKS = """c.Autograde.exporter_class = "autograder.hooks.AnySubmission"
 c.Autograde.sanitize_preprocessors = ["autograder.hooks.Rebuild"]
 c.Autograde.autograde_preprocessors = ["autograder.hooks.Grade"]
+"""
+
+PAGE = """
+c.GenerateFeedback.exporter_class = "autograder.nbgrader_page.StudentPage"
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "autograder.nbgrader_page.ForStudents",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
 """
 
 
@@ -121,3 +134,32 @@ def nbgrader(root: Path, *arguments: str, succeeds: bool = True) -> str:
     said = done.stdout + done.stderr
     assert (done.returncode == 0) == succeeds, said
     return said
+
+
+def at_home(home: Path, shared: Path, command: str, student: str) -> str:
+    """Run one of nbgrader's commands as a student does, by the exchange `shared`."""
+    where = [f"--Exchange.root={shared}", f"--Exchange.cache={home / 'cache'}"]
+    return nbgrader(home, command, NAME, "--course=small", f"--student={student}", *where)
+
+
+def run(root: Path, *command: str) -> int:
+    """Run one of the grader's commands in a course's root; its exit status."""
+    with contextlib.chdir(root):
+        return command_line.main([*command])
+
+
+def by_hand(
+    root: Path, student: str, points: float, cell: str = "why", notebook: str = "numbers"
+) -> None:
+    """Give points for a cell, as a person does in formgrader."""
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        row: Any = book.find_grade(cell, notebook, NAME, student)
+        row.manual_score, row.needs_manual_grade = points, False
+        book.db.commit()
+
+
+def scores(taught: Class) -> dict[str, float]:
+    """Points by student."""
+    with Gradebook(taught.database) as book:
+        found: list[Any] = book.assignment_submissions(NAME)
+        return {one.student.id: one.score for one in found}

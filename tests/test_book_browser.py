@@ -1,29 +1,15 @@
 """The book in a real browser, opened as files, with every other host out of reach."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 
+from tests.browsing import BROWSER, OPTIONS
 from tests.test_book import CHAPTERS, LISTED
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-OPTIONS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--enable-logging=stderr",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--virtual-time-budget=5000",
-    "--dump-dom",
-]
 CHATTER = ("[PST]:", "[togglebutton]:")  # the theme's notes on its own work
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")

@@ -15,8 +15,7 @@ from nbgrader.api import Gradebook
 from autograder import __main__ as command_line
 from autograder.counted import Points
 from autograder.taught import Class
-from tests.small_course import HOOKS, NAME, RIGHT, hand_in, make_course, nbgrader
-from tests.test_nbgrader_page import PAGE
+from tests.small_course import HOOKS, NAME, PAGE, RIGHT, by_hand, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 DUE = '[late]\npolicy = "zero"\ndue = 2026-03-01T00:00:00Z\ntimes = "../times.csv"\n'
@@ -36,13 +35,11 @@ def taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Class:
     return Class(course, tmp_path)
 
 
-def by_hand(taught: Class, student: str) -> None:
+def look_at(taught: Class, student: str) -> None:
     """Grade and comment as a person does in formgrader."""
+    by_hand(taught.folder, student, 1.5)
+    by_hand(taught.folder, student, 2.0, "third-values")
     with Gradebook(taught.database) as book:
-        grade: Any = book.find_grade("why", "numbers", NAME, student)
-        grade.manual_score, grade.needs_manual_grade = 1.5, False
-        test: Any = book.find_grade("third-values", "numbers", NAME, student)
-        test.manual_score = 2.0
         comment: Any = book.find_comment("why", "numbers", NAME, student)
         comment.manual_comment = "Why <so>?"
         book.db.commit()
@@ -112,7 +109,7 @@ def test_an_extension_and_grades_by_hand_are_reckoned_in_whenever_they_come(
     rules.write_text(DUE.replace('"zero"', '"per-day"\nrate = 0.2'))
     assert command_line.main(["grade"]) == 0
     assert told(taught, capsys, "ada") == pytest.approx(dict.fromkeys(WHO, 2.4))
-    by_hand(taught, "ada")
+    look_at(taught, "ada")
     assert told(taught, capsys, "ada") == pytest.approx(dict.fromkeys(WHO, 2.6))
     assert gradescope(taught, "ada")["score"] == pytest.approx(5 - 3.9)
     with Gradebook(taught.database) as book:
@@ -138,7 +135,7 @@ def test_what_a_person_gave_and_said_is_on_the_page_by_nbgraders_steps_and_stays
         file.write(HOOKS + PAGE)
     said = re.compile(r"Why\b")  # what stands in <> is taken for markup by nbgrader's own page
     nbgrader(taught.folder, "autograde", NAME)
-    by_hand(taught, "bo")
+    look_at(taught, "bo")
     assert not said.search(page(taught, "bo"))
     nbgrader(taught.folder, "generate_feedback", NAME)
     first = page(taught, "bo")

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__ as command_line
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
-from tests.test_nbgrader_page import PAGE
+from tests.small_course import NAME, PAGE, RIGHT, at_home, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 STRANGE = ["", "../../x", "g" * 128, "a" * 300, "ab\n" * 40]  # what is no secret
@@ -40,12 +39,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.mkfifo(hand_in(root, "piped", RIGHT).with_name("submission_secret.txt"))
     hand_in(root, "empty", RIGHT).write_text("")
     return root
-
-
-def at_home(home: Path, shared: Path, command: str, student: str) -> str:
-    """Run one of nbgrader's commands as a student does."""
-    where = [f"--Exchange.root={shared}", f"--Exchange.cache={home / 'cache'}"]
-    return nbgrader(home, command, NAME, "--course=small", f"--student={student}", *where)
 
 
 def released(root: Path, student: str) -> str:

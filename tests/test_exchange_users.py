@@ -10,14 +10,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.small_course import NAME, RIGHT, make_course
-from tests.test_nbgrader_page import PAGE
+from tests.small_course import NAME, PAGE, RIGHT, make_course
 from tests.users import Users
 
 if sys.platform != "linux" or os.geteuid():
@@ -45,9 +45,7 @@ print("shown", json.dumps([[one["student"], one["autograded"], one["score"]] for
 @pytest.fixture(scope="module")
 def users() -> Iterator[Users]:
     """Who takes part, with an exchange that everybody may write to."""
-    folder = Path(tempfile.mkdtemp(prefix="exchange-"))
-    folder.chmod(0o755)
-    with Users(folder, 41000, (PROF, *STUDENTS)) as users:
+    with temporary() as folder, Users(folder, 41000, (PROF, *STUDENTS)) as users:
         status, said = users.run("ada", "python", "import autograder.grade, torch, nbgrader")
         if status:
             pytest.skip(f"ordinary users cannot be made or read this course here: {said[-300:]}")
@@ -62,7 +60,17 @@ def users() -> Iterator[Users]:
             config = f'c = get_config()\nc.Exchange.root = "{folder / "exchange"}"\n'
             (users.home(who) / "nbgrader_config.py").write_text(config)
         yield users
-    shutil.rmtree(folder)
+
+
+@contextmanager
+def temporary() -> Iterator[Path]:
+    """A folder that everybody may read, gone when all is done or skipped."""
+    folder = Path(tempfile.mkdtemp(prefix="exchange-"))
+    try:
+        folder.chmod(0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def own(path: Path, like: Path) -> None:

@@ -3,12 +3,12 @@
 import contextlib
 import errno
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from nbgrader.api import Gradebook
@@ -17,7 +17,7 @@ from sqlalchemy import exc
 from autograder.course import CourseError
 from autograder.failures import in_words, write_whole
 from autograder.grade import Class
-from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader
+from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, scores
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 SCORES = {"ada": 6, "bela": 4, "chidi": 3, "dana": 0, "noor": 0}
@@ -56,13 +56,6 @@ def run(taught: Class, *command: str) -> tuple[int, str]:
 
 
 COMMANDS = (("grade", NAME), ("report",), ("export", "canvas"))
-
-
-def scores(taught: Class) -> dict[str, float]:
-    """Points by student."""
-    with Gradebook(taught.database) as book:
-        found: list[Any] = book.assignment_submissions(NAME)
-        return {one.student.id: one.score for one in found}
 
 
 def one_sentence(ended: tuple[int, str], *words: str) -> None:
@@ -119,6 +112,22 @@ def test_a_database_that_cannot_be_had(made: Class, tmp_path: Path, url: str, wo
     ended = run(taught, "grade", NAME)
     one_sentence(ended, *words)
     assert "secret" not in ended[1]
+
+
+@linux
+@pytest.mark.parametrize("url", ["sqlite:gradebook.db", "postgresql://me:secret@localhost:x/y"])
+def test_an_address_that_is_none_is_a_sentence(made: Class, tmp_path: Path, url: str):
+    course = make_course(tmp_path / "course", hooks=True)
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(f'c.CourseDirectory.db_url = "{url}"\n')
+    shutil.copytree(made.submitted, course.root / "submitted")
+    taught = Class(course, course.root)
+    for command in (("grade", NAME), ("report",), ("history", "ada"), ("export", "canvas")):
+        ended = run(taught, *command)
+        one_sentence(ended, "db_url", "is no address of a database")
+        assert "secret" not in ended[1]
+    said = nbgrader(course.root, "autograde", NAME, succeeds=False)
+    assert "is no address of a database" in said and "Traceback" not in said
 
 
 @contextlib.contextmanager

@@ -9,12 +9,9 @@ import pytest
 from bs4 import BeautifulSoup
 
 from autograder import __main__ as command_line
-from tests.browsing import Page, browsing
+from tests.browsing import BROWSER, Page, browsing
 from tests.serving import HEADERS, Ask, serving
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
-from tests.test_book_browser import BROWSER
-from tests.test_exchange import at_home
-from tests.test_nbgrader_page import PAGE
+from tests.small_course import NAME, PAGE, RIGHT, at_home, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 OLDEST = "/usr/bin/python3.11"  # Debian's own is 3.11.2, whose regular expressions know less

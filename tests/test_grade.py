@@ -24,7 +24,7 @@ from autograder.grade import Class, grade, read_journal
 from autograder.journal import Journal
 from autograder.results import Flag
 from autograder.taught import assignments
-from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader, scores
 from tests.test_sandbox import secretive
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -38,13 +38,6 @@ def taught(tmp_path: Path) -> Class:
     for student, answers in ANSWERS.items():
         hand_in(course.root, student, answers)
     return Class(course, course.root)
-
-
-def scores(taught: Class) -> dict[str, float]:
-    """Points by student."""
-    with Gradebook(taught.database) as book:
-        found: list[Any] = book.assignment_submissions(NAME)
-        return {one.student.id: one.score for one in found}
 
 
 @linux
@@ -78,7 +71,7 @@ def test_what_the_gradebook_lost_is_stored_again(taught: Class):
         assert (summary.graded, summary.kept) == (0, 5) and scores(taught) == whole
         assert "not in the gradebook" in summary.words()
         again = grade(taught, [NAME], progress=False)
-        assert again.restored == 0 and "gradebook" not in again.words()
+        assert not again.put_back and "gradebook" not in again.words()
 
 
 @linux

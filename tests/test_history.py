@@ -1,6 +1,5 @@
 """How grades came to be: each change with its reason, also when the journal is written anew."""
 
-import contextlib
 import re
 import sys
 from dataclasses import replace
@@ -10,16 +9,15 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import __main__ as command_line
 from autograder import history
 from autograder import journal as journal_module
 from autograder.counted import Given, Marks, Points
 from autograder.course import Course
 from autograder.grade import Class
-from autograder.history import Change, change, told, what_changed, written
+from autograder.history import Change, change, read, what_changed, written
 from autograder.journal import Graded, Journal, read_changes
 from autograder.results import Result
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, nbgrader, run
 
 GRADED = Graded(Result("ada", NAME, "key"), made_of={"work": "w", "tests": "t"})
 CELLS = {"first": Given(2.0), "second": Given(0.0), "why": Given(None)}
@@ -90,19 +88,19 @@ def test_each_change_has_its_reason(
         assert what_changed(before, now) == what
 
 
-def test_what_is_written_is_told_again():
+def test_what_is_written_is_read_again():
     given = {"numbers": replace(HAND["numbers"], extension=60.0, comments={"why": "ä\ud800"})}
     now = change(GRADED, given, first(), fresh=False)
     assert now is not None
-    again = told(written(now))
+    again = read(written(now))
     assert again is not None and written(again) == written(now)
     assert change(GRADED, again.notebooks, now, fresh=False) is None
     assert again.points == now.points
 
 
 @pytest.mark.parametrize("content", [None, 7, [], {}, {"student": "ada"}, {"notebooks": 3}])
-def test_what_cannot_be_read_is_told_as_nothing(content: Any):
-    assert told(content) is None
+def test_what_cannot_be_read_is_nothing(content: Any):
+    assert read(content) is None
 
 
 @pytest.fixture
@@ -114,12 +112,6 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(root: Path, *command: str) -> None:
-    """Run a command in the course's root."""
-    with contextlib.chdir(root):
-        assert command_line.main([*command]) == 0
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 def test_history_shows_which_run_changed_what_and_why(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -127,24 +119,21 @@ def test_history_shows_which_run_changed_what_and_why(
     monkeypatch.setattr(journal_module, "FEW", 0)  # the journal is written anew again and again
     monkeypatch.setattr(history, "_user", lambda: "prof")
     monkeypatch.setattr(sys, "argv", ["/x/autograder/__main__.py", "grade", NAME])
-    run(root, "grade", NAME)
+    assert run(root, "grade", NAME) == 0
     run(root, "grade", NAME)  # nothing has changed
     hand_in(root, "ada", RIGHT)
-    run(root, "grade", NAME)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
-        row: Any = book.find_grade("why", "numbers", NAME, "ada")
-        row.manual_score, row.needs_manual_grade = 1.5, False
-        book.db.commit()
-    run(root, "report")
+    assert run(root, "grade", NAME) == 0
+    by_hand(root, "ada", 1.5)
+    assert run(root, "report") == 0
     with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
         book.grant_extension(NAME, "ada", hours=6)
     source = root / "source" / NAME / "numbers.ipynb"
     source.write_text(source.read_text().replace("square(-5) == 25", "square(-5) == 26"))
     for again in ((), ("--again",), ("--again",)):
-        run(root, "grade", NAME, *again)
+        assert run(root, "grade", NAME, *again) == 0
     capsys.readouterr()
     monkeypatch.setattr(sys, "argv", ["/x/autograder/__main__.py", "history", "ada"])
-    run(root, "history", "ada", NAME)
+    assert run(root, "history", "ada", NAME) == 0
     title, _, *lines = capsys.readouterr().out.splitlines()
     assert title == f"ada, {NAME}: 5.5 points"
     for line in lines:
@@ -169,18 +158,27 @@ def test_history_shows_which_run_changed_what_and_why(
 def test_a_grade_by_hand_is_seen_when_its_history_is_asked_for(
     root: Path, capsys: pytest.CaptureFixture[str]
 ):
-    run(root, "grade", NAME, "--no-report")
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
-        row: Any = book.find_grade("why", "numbers", NAME, "ada")
-        row.manual_score = 2.0
-        book.db.commit()
+    assert run(root, "grade", NAME, "--no-report") == 0
+    by_hand(root, "ada", 2.0)
     capsys.readouterr()
-    run(root, "history", "ada")
+    assert run(root, "history", "ada") == 0
     assert "why nothing yet → 2" in capsys.readouterr().out
     for asked, words in (
         (("history", "nobody"), "Nothing was graded of a student 'nobody'"),
         (("history", "ada", "ps9"), f"there is {NAME}"),
     ):
-        with contextlib.chdir(root):
-            assert command_line.main([*asked]) == 2
+        assert run(root, *asked) == 2
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+def test_a_name_may_be_typed_in_another_way_than_its_folder(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = "Zoe\u0301"
+    hand_in(root, folder, {"third": RIGHT["third"], "why": "So."})
+    assert run(root, "grade", NAME, "--no-report") == 0
+    by_hand(root, folder, 2.0)
+    capsys.readouterr()
+    assert run(root, "history", "Zo\u00e9") == 0
+    assert "why nothing yet → 2" in capsys.readouterr().out

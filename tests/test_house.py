@@ -3,7 +3,9 @@
 import ast
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,16 @@ def public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.Cl
             yield node
             if isinstance(node, ast.ClassDef):
                 yield from public(node)
+
+
+def test_every_package_that_is_imported_is_a_requirement():
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    listed = {line.partition("==")[0].lower().replace("_", "-") for line in lines if "==" in line}
+    known = packages_distributions()
+    for path in tracked("*.py"):
+        for name in imports(path) - OWN - sys.stdlib_module_names - {""}:
+            owners = {one.lower().replace("_", "-") for one in known.get(name, [])}
+            assert not owners or owners & listed, f"{path}: {name} of {owners}"
 
 
 def test_requirements_are_pinned_exactly_and_say_why():

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from autograder import intake
-from autograder.assignment import Assignment, Notebook, read_assignment
+from autograder.assignment import Assignment, Notebook, checksum_of, read_assignment
 from autograder.course import Course
 from autograder.intake import Script, Submission, read_submission
 from autograder.parcel import Parcel, Place, at, collect
@@ -162,6 +162,17 @@ def marks(**values: object) -> Callable[[Cells], Cells]:
     return change
 
 
+def as_another_release(cells: Cells) -> Cells:
+    """All tests emptied, worth a thousand, and with the checksums that nbgrader would give them."""
+    cells = change_tests(cells)
+    for cell in cells:
+        if cell not in drop_tests([cell]):
+            own = cell["metadata"]["nbgrader"]
+            own["points"] = 1000
+            own["checksum"] = checksum_of(cell["source"], cell["cell_type"], own)
+    return cells
+
+
 def metadata(value: object) -> Callable[[Cells], Cells]:
     """Something else in place of nbgrader's metadata."""
     return lambda cells: [cell | {"metadata": {"nbgrader": value}} for cell in cells]
@@ -215,6 +226,7 @@ def damaged_setup(cells: Cells) -> Cells:
         (strip_all, "had lost their grading marks"),
         (drop_tests, "had been deleted"),
         (change_tests, "was changed"),
+        (as_another_release, ""),
         (damaged_setup, "The locked cell setup was changed"),
         (marks(points=1000), "grading marks"),
         (marks(points=-5), "grading marks"),

@@ -51,6 +51,16 @@ def write(taught: Class, *results: Result, stored: bool = True) -> None:
                 journal.stored(result)
 
 
+@pytest.mark.parametrize("name", ["stamp", "told"])
+def test_what_timestamp_txt_says_is_read_by_its_older_name_too(taught: Class, name: str):
+    with Journal(taught) as journal:
+        journal.graded(Graded(RESULT, stamp="2026-03-05 10:00:00 UTC"))
+    text = taught.journal.read_text().replace('"stamp": ', f'"{name}": ')
+    assert f'"{name}": "2026-03-05' in text
+    taught.journal.write_text(text)
+    assert [graded.stamp for graded in results(taught)] == ["2026-03-05 10:00:00 UTC"]
+
+
 def test_the_newest_result_of_each_submission_counts(taught: Class):
     other = replace(RESULT, student="bela")
     newer = replace(RESULT, key="key 2", reason="no notebook")

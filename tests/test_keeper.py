@@ -19,10 +19,20 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import __main__ as command_line
 from autograder.course import Course
 from autograder.grade import Class, grade
-from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
+from autograder.journal import Journal
+from tests.small_course import (
+    ANSWERS,
+    NAME,
+    PAGE,
+    RIGHT,
+    by_hand,
+    hand_in,
+    make_course,
+    nbgrader,
+    run,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 LATE = """[late]
@@ -47,30 +57,23 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     taught = Class(course, root)
     grade(taught, [NAME], progress=False)
     (root / "older.db").write_bytes((root / "gradebook.db").read_bytes())
-    by_hand(taught)
-    assert report(root) == 0
+    enter(taught)
+    assert run(root, "report") == 0
     return root
 
 
-def by_hand(taught: Class) -> None:
+def enter(taught: Class) -> None:
     """What a person enters in formgrader."""
+    for student, score in (("ada", 1.5), ("dana", 0.5)):
+        by_hand(taught.folder, student, score)
     with Gradebook(taught.database) as book:
-        for student, score in (("ada", 1.5), ("dana", 0.5)):
-            row: Any = book.find_grade("why", "numbers", NAME, student)
-            row.manual_score, row.needs_manual_grade = score, False
-        row = book.find_grade("draw", "numbers", NAME, "ada")
+        row: Any = book.find_grade("draw", "numbers", NAME, "ada")
         row.extra_credit = 0.25
         comment: Any = book.find_comment("why", "numbers", NAME, "bela")
         comment.manual_comment = "Why is it so?"
         submission: Any = book.find_submission(NAME, "chidi")
         submission.extension = timedelta(days=2)
         book.db.commit()
-
-
-def report(root: Path, *command: str) -> int:
-    """Run a command in the course's root."""
-    with contextlib.chdir(root):
-        return command_line.main([*(command or ("report",))])
 
 
 @pytest.fixture
@@ -147,12 +150,12 @@ def test_a_gradebook_that_was_lost_is_filled_again_with_all_that_people_entered(
     command: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
 ):
-    assert report(root, *command) == 0
+    assert run(root, *command) == 0
     whole, given = rows(root), files(root)
     exported = (root / "canvas.csv").read_bytes() if "export" in command else b""
     capsys.readouterr()
     lose(root)
-    assert report(root, *command) == 0
+    assert run(root, *command) == 0
     said = capsys.readouterr().out
     assert "by hand of 4 submissions" in said
     if lose is not put_back:
@@ -160,7 +163,7 @@ def test_a_gradebook_that_was_lost_is_filled_again_with_all_that_people_entered(
     assert rows(root) == whole
     assert files(root) == given
     assert not exported or (root / "canvas.csv").read_bytes() == exported
-    assert report(root, *command) == 0
+    assert run(root, *command) == 0
     assert "submissions" not in capsys.readouterr().out
     assert rows(root) == whole
 
@@ -175,34 +178,28 @@ def test_a_journal_that_is_lost_is_said_and_the_report_has_the_gradebooks_points
     whole = table()
     (root / "gradebook.journal.jsonl").unlink()
     capsys.readouterr()
-    assert report(root) == 0
+    assert run(root, "report") == 0
     assert "gradebook.journal.jsonl holds no grades, and the gradebook does" in (
         capsys.readouterr().err
     )
     assert table() == whole and len(whole) == 6
-    assert report(root, "grade", NAME) == 0
+    assert run(root, "grade", NAME) == 0
     assert "holds no grades" not in capsys.readouterr().err
     assert table() == whole
 
 
 def test_what_a_person_takes_back_stays_taken_back(root: Path):
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
-        row: Any = book.find_grade("why", "numbers", NAME, "ada")
-        row.manual_score = None
-        book.db.commit()
+    change_row(root, "why", "ada", manual_score=None)
     for command in COMMANDS.values():
-        assert report(root, *command) == 0
+        assert run(root, *command) == 0
         why = [grade for grade in rows(root)["ada"][2] if grade[0] == "why"]
         assert why == [("why", None, None, None)]
 
 
 def test_what_a_gradebook_that_was_put_back_says_itself_stays(root: Path):
     put_back(root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
-        row: Any = book.find_grade("why", "numbers", NAME, "ada")
-        row.manual_score = 2.0
-        book.db.commit()
-    assert report(root) == 0
+    by_hand(root, "ada", 2.0)
+    assert run(root, "report") == 0
     found = {name: {g[0]: g[2] for g in row[2]} for name, row in rows(root).items()}
     assert (found["ada"]["why"], found["dana"]["why"]) == (2.0, 0.5)
 
@@ -210,11 +207,11 @@ def test_what_a_gradebook_that_was_put_back_says_itself_stays(root: Path):
 def test_a_grade_by_hand_waits_for_nobody_when_its_submission_is_graded_again(
     root: Path, capsys: pytest.CaptureFixture[str]
 ):
-    assert report(root, "export", "canvas") == 0
+    assert run(root, "export", "canvas") == 0
     first = capsys.readouterr().out
-    assert report(root, "grade", NAME, "--again", "--no-report") == 0
+    assert run(root, "grade", NAME, "--again", "--no-report") == 0
     capsys.readouterr()
-    assert report(root, "export", "canvas") == 0
+    assert run(root, "export", "canvas") == 0
     assert capsys.readouterr().out == first
     assert re.search(r"\b\d+ answers wait for a grade by hand and count 0 so far", first)
 
@@ -223,20 +220,18 @@ def test_one_submission_graded_anew_brings_back_everybody(root: Path):
     whole = rows(root)
     delete(root)
     hand_in(root, "noor", RIGHT)
-    assert report(root, "grade", NAME, "--student", "noor", "--no-report") == 0
+    assert run(root, "grade", NAME, "--student", "noor", "--no-report") == 0
     found = rows(root)
     assert found.pop("noor") != whole.pop("noor")
     assert found == whole
 
 
 def test_a_gradebook_that_was_lost_while_another_grader_works_is_left_to_it(root: Path):
-    from autograder.journal import Journal
-
     whole = rows(root)
     delete(root)
     with Journal(Class(Course(root), root)):
-        assert report(root) == 0
-    assert report(root) == 0
+        assert run(root, "report") == 0
+    assert run(root, "report") == 0
     assert rows(root) == whole
 
 
@@ -248,14 +243,14 @@ def test_a_locked_gradebook_is_a_sentence_and_everything_is_there_afterwards(
     with contextlib.closing(sqlite3.connect(root / "gradebook.db")) as other:
         other.execute("BEGIN EXCLUSIVE")
         for command in (*COMMANDS.values(), ("grade", NAME, "--again")):
-            assert report(root, *command) == 2
+            assert run(root, *command) == 2
             said = capsys.readouterr().err.splitlines()[-1]
             assert said.startswith("error: The gradebook ") and "is locked by another" in said
-        assert report(root, "history", "ada") == 0
+        assert run(root, "history", "ada") == 0
         told = capsys.readouterr()
         assert "is locked by another" in told.err and "by hand" in told.out
         other.rollback()
-    assert report(root, "grade", NAME) == 0
+    assert run(root, "grade", NAME) == 0
     assert rows(root) == whole
 
 
@@ -301,22 +296,22 @@ def test_a_gradebook_may_move_to_postgresql_and_back(
     with postgres() as url:
         set_database(root, url)
         for command in COMMANDS.values():
-            assert report(root, *command) == 0
+            assert run(root, *command) == 0
             assert rows(root) == whole
             assert files(root) == given
         delete(root)
         hand_in(root, "noor", RIGHT)
-        assert report(root, "grade", NAME) == 0
+        assert run(root, "grade", NAME) == 0
         more, changed = rows(root), files(root)
         assert more.keys() == whole.keys() and more["noor"] != whole["noor"]
-        assert report(root, "history", "noor", NAME) == 0
+        assert run(root, "history", "noor", NAME) == 0
         assert "new submission" in capsys.readouterr().out
     for command in COMMANDS.values():
-        assert report(root, *command) == 2
+        assert run(root, *command) == 2
         assert "cannot be reached" in capsys.readouterr().err.splitlines()[-1]
     assert files(root) == changed
     set_database(root, f"sqlite:///{root}/gradebook.db")
-    assert report(root) == 0
+    assert run(root, "report") == 0
     assert rows(root) == more
     assert files(root) == changed
 
@@ -337,11 +332,11 @@ def test_a_class_in_another_folder_is_graded_by_the_same_settings(
         set_database(root, f"sqlite:///{tmp_path}/{place.name}.db")
         taught = Class(Course(root), place)
         where = () if place == root else ("--folder", str(place))
-        assert report(root, "grade", NAME, "--no-report", *where) == 0
+        assert run(root, "grade", NAME, "--no-report", *where) == 0
         with Gradebook(taught.database) as book:
             book.grant_extension(NAME, "dana", days=2)
-        assert report(root, "export", "canvas", *where) == 0
-        assert report(root, "report", *where) == 0
+        assert run(root, "export", "canvas", *where) == 0
+        assert run(root, "report", *where) == 0
         found[place.name] = [(place / name).read_text() for name in ("canvas.csv", "grades.csv")]
         in_build = place.parent.name == "build"
         assert (place / "gradebook.db").is_file() == in_build
@@ -358,18 +353,18 @@ def test_an_older_gradebook_whose_points_only_come_to_the_same_is_noticed(
     root: Path, capsys: pytest.CaptureFixture[str]
 ):
     hand_in(root, "dana", RIGHT | {"third": WRONG.format("third")})
-    assert report(root, "grade", NAME) == 0
+    assert run(root, "grade", NAME) == 0
     shutil.copy(root / "gradebook.db", root / "older.db")
     hand_in(root, "dana", RIGHT | {"square": WRONG.format("square")})
-    assert report(root, "grade", NAME) == 0
+    assert run(root, "grade", NAME) == 0
     whole = rows(root)
     put_back(root)
     assert rows(root) != whole
     capsys.readouterr()
-    assert report(root) == 0
+    assert run(root, "report") == 0
     assert "1 of the results were not in the gradebook" in capsys.readouterr().out
     assert rows(root) == whole
-    assert report(root, "history", "dana", NAME) == 0
+    assert run(root, "history", "dana", NAME) == 0
     assert "graded once more" not in capsys.readouterr().out
 
 
@@ -395,23 +390,54 @@ def test_what_has_changed_since_a_person_graded_it_is_still_said_when_a_gradeboo
 ):
     shutil.copy(root / "gradebook.db", root / "older.db")
     hand_in(root, "ada", RIGHT | {"why": "It is not so."})
-    assert report(root, "grade", NAME) == 0
+    assert run(root, "grade", NAME) == 0
     assert stale(root)
     lose(root)
     capsys.readouterr()
-    assert report(root, "export", "canvas") == 0
+    assert run(root, "export", "canvas") == 0
     assert "1 answer has changed since a person graded it" in capsys.readouterr().out
     assert stale(root)
     change_row(root, "why", "ada", needs_manual_grade=False)
-    assert report(root) == 0
+    assert run(root, "report") == 0
     capsys.readouterr()
-    assert report(root, "history", "ada", NAME) == 0
+    assert run(root, "history", "ada", NAME) == 0
     told = capsys.readouterr().out
     assert "why has changed since a person graded it" in told
     assert re.search(r"by hand +why looked at again", told)
     lose(root)
-    assert report(root) == 0
+    assert run(root, "report") == 0
     assert not stale(root) or lose is put_back  # it had another answer then
+
+
+def test_a_page_that_cannot_be_written_is_said_whichever_command_comes(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    page = root / "feedback" / "ada" / NAME / "numbers.html"
+    page.unlink()
+    page.mkdir()
+    words = f"not written: ada, {NAME}: not all of its files could be written"
+    for command in (*COMMANDS.values(), ("export", "gradescope"), ("history", "ada")):
+        capsys.readouterr()
+        assert run(root, *command) == 0
+        assert capsys.readouterr().out.count(words) == 1, command
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(PAGE)
+    assert words in nbgrader(root, "generate_feedback", NAME)
+    with Journal(Class(Course(root), root)):  # another grader is at work
+        assert run(root, "report") == 0
+        assert words in capsys.readouterr().out
+
+
+def test_a_long_comment_comes_back_whole(root: Path):
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        comment: Any = book.find_comment("why", "numbers", NAME, "bela")
+        comment.manual_comment = "Why? " * 1000 + "!"
+        book.db.commit()
+    assert run(root, "report") == 0
+    whole = rows(root)
+    delete(root)
+    assert run(root, "report") == 0
+    assert rows(root) == whole
 
 
 def possible(root: Path) -> tuple[float, float, float]:
@@ -467,20 +493,20 @@ def test_what_a_person_gave_for_a_test_that_is_gone_counts_on_top_everywhere(
     if notebook == "more":
         source = root / "source" / NAME
         shutil.copy(source / "numbers.ipynb", source / "more.ipynb")
-        assert report(root, "grade", NAME) == 0
+        assert run(root, "grade", NAME) == 0
     change_row(root, "square-hidden", "ada", notebook, manual_score=1.5)
-    assert report(root) == 0
+    assert run(root, "report") == 0
     take_out(root)
     found = []
     for lose in (lambda _: None, delete):
         lose(root)
-        assert report(root, "grade", NAME) == 0
-        assert report(root, "export", "canvas") == 0
+        assert run(root, "grade", NAME) == 0
+        assert run(root, "export", "canvas") == 0
         capsys.readouterr()
         assert possible(root) == (most,) * 3
         points = []
         for student in ("ada", "bela"):
-            assert report(root, "history", student, NAME) == 0
+            assert run(root, "history", student, NAME) == 0
             points.append(earned(root, student, capsys.readouterr().out))
             assert len(set(points[-1])) == 1
         found.append(points)

@@ -22,8 +22,7 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import __main__ as command_line
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, nbgrader, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 DUE = datetime(2026, 1, 10, 12, tzinfo=UTC)
@@ -157,11 +156,11 @@ def forged(student: str, content: bytes) -> bytes:
     return made.getvalue()
 
 
-def run(root: Path, *command: str) -> str:
-    """Run a command in the course's root; what it printed."""
+def printed(root: Path, *command: str) -> str:
+    """What a command prints that is run in the course's root."""
     said = io.StringIO()
-    with contextlib.chdir(root), contextlib.redirect_stdout(said):
-        assert command_line.main([*command]) == 0
+    with contextlib.redirect_stdout(said):
+        assert run(root, *command) == 0
     return said.getvalue()
 
 
@@ -173,15 +172,6 @@ def extend(root: Path, hours: dict[str, int]) -> None:
             book.update_or_create_student(student)
             book.update_or_create_submission(NAME, student)
             book.grant_extension(NAME, student, hours=hours[student])
-
-
-def give_by_hand(root: Path, students: list[str]) -> None:
-    """Give these students points for the written answer."""
-    with Gradebook(f"sqlite:///{root}/gradebook.db", "small") as book:
-        for student in students:
-            row: Any = book.find_grade("why", "numbers", NAME, student)
-            row.manual_score, row.needs_manual_grade = BY_HAND, False
-        book.db.commit()
 
 
 @pytest.fixture(scope="module")
@@ -197,17 +187,18 @@ def graded(way: str, root: Path) -> dict[str, dict[str, float]]:
     nbgrader(root, "generate_assignment", NAME)
     {"exchange": by_exchange, "zip": by_zip}[way](root)
     extend(root, {student: case.before for student, case in cases.items()})
-    run(root, "grade", NAME)
+    printed(root, "grade", NAME)
     extend(root, {student: case.after for student, case in cases.items()})
-    give_by_hand(root, [student for student, case in cases.items() if case.by_hand])
-    said = run(root, *(["report"] if way == "exchange" else ["grade", NAME]))
+    for student in (student for student, case in cases.items() if case.by_hand):
+        by_hand(root, student, BY_HAND)
+    said = printed(root, *(["report"] if way == "exchange" else ["grade", NAME]))
     return everywhere(root, said, list(cases))
 
 
 def everywhere(root: Path, said: str, students: list[str]) -> dict[str, dict[str, float]]:
     """What each place shows, by student."""
-    run(root, "export", "canvas")
-    run(root, "export", "moodle")
+    printed(root, "export", "canvas")
+    printed(root, "export", "moodle")
     nbgrader(root, "export", "--to", str(root / "stock.csv"))
     with Gradebook(f"sqlite:///{root}/gradebook.db", "small") as book:
         rows: list[Any] = book.assignment_submissions(NAME)
@@ -227,7 +218,9 @@ def everywhere(root: Path, said: str, students: list[str]) -> dict[str, dict[str
             ),
             "nbgrader export": column(root / "stock.csv", "student_id", student, "score"),
             "formgrader": net[student],
-            "history": of(rf"^{student}, {NAME}: ([\d.]+) points", run(root, "history", student)),
+            "history": of(
+                rf"^{student}, {NAME}: ([\d.]+) points", printed(root, "history", student)
+            ),
         }
     return found
 
@@ -274,7 +267,7 @@ def test_a_zone_that_nbgrader_submit_writes_is_read_and_one_that_is_unknown_is_s
         path = hand_in(small, zone.lower(), RIGHT)
         path.with_name("timestamp.txt").write_text(f"2026-01-11 10:00:00.000000 {zone}")
     for _ in range(2):
-        said = run(small, "grade", NAME)
+        said = printed(small, "grade", NAME)
         assert {name: of(rf"^{name} +([\d.]+)/17", said) for name in ("utc", "cet", "cest")} == {
             "utc": 5.4,
             "cet": 5.4,
@@ -288,11 +281,11 @@ def test_a_time_in_the_lmss_list_is_for_nobody_whose_name_only_looks_the_same(sm
     one, other = "jo\u0301ze", "j\u00f3ze"
     lists(small, 'times = "../times.csv"', f"student,submitted\n{other},{when(30).isoformat()}")
     hand_in(small, one, RIGHT)
-    assert "4.8/17" in run(small, "grade", NAME)  # the only one who can be meant
+    assert "4.8/17" in printed(small, "grade", NAME)  # the only one who can be meant
     hand_in(small, other, RIGHT)
-    said = run(small, "grade", NAME)
+    said = printed(small, "grade", NAME)
     assert f"of 1 submissions ({one}); they count as in time" in said
     for command in ("grade", "report"):
-        said = run(small, command)
+        said = printed(small, command)
         assert re.search(rf"^{one} +6/17", said, re.MULTILINE)
         assert re.search(rf"^{other} +4.8/17", said, re.MULTILINE)

@@ -18,16 +18,8 @@ from autograder.nbgrader_page import ForStudents, inert
 from autograder.rebuild import inert as as_in_formgrader
 from autograder.rebuild import rebuild
 from autograder.results import NotebookResult
-from tests.small_course import NAME, RIGHT, hand_in, make_course, marks, nbgrader
+from tests.small_course import NAME, PAGE, RIGHT, hand_in, make_course, marks, nbgrader
 
-PAGE = """
-c.GenerateFeedback.exporter_class = "autograder.nbgrader_page.StudentPage"
-c.GenerateFeedback.preprocessors = [
-    "nbgrader.preprocessors.GetGrades",
-    "autograder.nbgrader_page.ForStudents",
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
-]
-"""
 EVIL = (
     "[click](javascript:alert(1)) ![b](http://evil.example/b.png) <http://evil.example> "
     "<img src=x onerror=alert(2)> <script>alert(3)</script> <svg onload=alert(4)> `x` $y$ \n\n"

@@ -14,7 +14,9 @@ from nbgrader.apps.dbapp import DbAssignmentListApp
 from sqlalchemy import make_url
 
 from autograder import __main__ as command_line
+from autograder.assignment import read_assignment
 from autograder.course import Course, CourseError, _jupyters_files
+from autograder.store import shown_database
 from autograder.taught import Class
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
 
@@ -215,6 +217,34 @@ def test_a_course_that_jupyters_settings_name_is_found_from_anywhere(home: Path,
     path.write_text(f"c = get_config()\nc.CourseDirectory.root = {str(course.root)!r}\n")
     _jupyters_files.cache_clear()
     assert Course.find(away) == course
+
+
+SECRETS = {
+    "postgresql://me:secret@host/name": "postgresql://me:***@host/name",
+    "mysql://me:secret?x@host/name": "mysql://me:***@host/name",
+    "postgresql://host/name?user=me&password=secret": "postgresql://host/name",
+    "sqlite:////tmp/grades.db?timeout=9": "/tmp/grades.db",
+}
+
+
+@pytest.mark.parametrize("url", SECRETS)
+def test_where_the_gradebook_is_is_said_without_a_password(home: Path, tmp_path: Path, url: str):
+    taught = Class(make_course(tmp_path), tmp_path)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write(SETTING.format(url))
+    assert shown_database(taught) == SECRETS[url]
+
+
+def test_a_course_may_have_its_settings_in_json(home: Path, tmp_path: Path):
+    root = tmp_path / "course"
+    course = make_course(root)
+    (root / "nbgrader_config.py").unlink()
+    url = f"sqlite:///{tmp_path}/shared.db"
+    settings = {"CourseDirectory": {"db_url": url}, "Autograder": {"reference_stands_in": True}}
+    (root / "nbgrader_config.json").write_text(json.dumps(settings))
+    assert read_assignment(root / "source" / NAME).stand_in
+    assert Course.find(root / "source" / NAME) == course
+    assert Class(course, root).database == url == nbgraders(root)
 
 
 def test_a_file_that_cannot_be_read_is_named(home: Path, tmp_path: Path):

@@ -932,6 +932,26 @@ def test_the_roster_and_the_gradebook_say_who_is_known(tmp_path: Path):
     assert made._students == {"ann", "a_eve", "cy_d"} and made._numbers == {"7"}
 
 
+def test_the_gradebook_is_found_from_the_courses_root_and_one_that_is_none_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    course = collecting_course(tmp_path / "course")
+    monkeypatch.chdir(tmp_path)
+    app = ZipCollectApp()
+    app.coursedir = CourseDirectory(root=str(course.root), assignment_id=NAME)
+    app.coursedir.db_url = "sqlite:///grades.db?timeout=60"
+    assert not unzip.FromCanvas(parent=app)._students
+    book = course.root / "grades.db"
+    assert not book.exists()
+    with Gradebook(f"sqlite:///{book}") as made:
+        made.add_student("a_eve")
+    assert unzip.FromCanvas(parent=app)._students == {"a_eve"}
+    assert "gradebook" not in capsys.readouterr().err
+    book.write_bytes(b"no database at all " * 100)
+    assert not unzip.FromCanvas(parent=app)._students
+    assert f"{book} is no gradebook" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("zone", "text", "meant"),
     [
@@ -950,6 +970,14 @@ def test_the_roster_and_the_gradebook_say_who_is_known(tmp_path: Path):
         ("America/Los_Angeles", "2026-03-01 12:30 PST", "2026-03-01 20:30:00"),
         ("Europe/Berlin", "2026-03-01 12:30:00 GMT", "2026-03-01 12:30:00"),
         ("Europe/Berlin", "30-01-2026", "2026-01-29 23:00:00"),
+        ("Europe/Berlin", "2026-01-01 12:00 UTC+3", "2026-01-01 09:00:00"),
+        ("Europe/Berlin", "2026-01-01 12:00 GMT-5", "2026-01-01 17:00:00"),
+        ("Europe/Berlin", "2026-01-01 12:00 UTC-03:30", "2026-01-01 15:30:00"),
+        ("Europe/Berlin", "2026-01-01 12:00 EST", "2026-01-01 17:00:00"),
+        ("Europe/Berlin", "2026-01-01 01:30 PM EST", "2026-01-01 18:30:00"),
+        ("Asia/Kolkata", "2026-01-01 12:00 IST", "2026-01-01 06:30:00"),
+        ("UTC", "20260101T120000Z", "2026-01-01 12:00:00"),
+        ("UTC", "Jan 30 2026 12:00 CET", "2026-01-30 11:00:00"),
     ],
 )
 def test_a_time_in_a_name_is_of_the_systems_time_zone(zone: str, text: str, meant: str):
@@ -965,6 +993,8 @@ def test_a_time_in_a_name_is_of_the_systems_time_zone(zone: str, text: str, mean
         "2026-03-01 12:30 IST",
         "2026-03-01 12:30 CEST",
         "2026-03-01 12:30 Mars/Base",
+        "12:30 EST Mar 1 2026",
+        "2026-03-01 1230 EST",
         "12:30",
     ],
 )
