@@ -1092,10 +1092,11 @@ class Work:
             if not runs and len(self.deadly) > deadly:
                 continue  # it was one of those before them
             if was_used and self._doubtful(group, runs, left):
+                passed = {r.test for r in runs if r.score >= self.notebook.cell(r.test).points}
                 with self.budget.repeating():
                     runs = self._found_again(group, runs, left, instead, protect)
                 if not runs:
-                    before |= set(left)
+                    before |= {*left} - passed
                     self._renew()
                     continue
             found += runs or [TestRun(left[0], "died", 0.0, message=words)]
