@@ -26,6 +26,7 @@ from autograder.syntax import (
     only_tries_imports,
     parse,
     top_level_names,
+    without_magics,
 )
 
 Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]
@@ -412,6 +413,11 @@ def _cell(path: Path, number: int, raw: dict, markers: Markers) -> Cell:
     cell_type = raw.get("cell_type", "code")
     kind = _kind(marks, cell_type)
     where = f"{path}, cell {grade_id or number}"
+    if not grade_id and kind in ("solution", "test", "manual", "task"):
+        raise CourseError(
+            f"{where}: nbgrader's marks of this cell have no grade_id; give it one in Jupyter, of "
+            "letters, digits, - and _."
+        )
     cut, stub, hidden = _versions(where, kind, cell_type, source, markers)
     invented = hashlib.sha256(f"{path.stem} {number}".encode()).hexdigest()[:16]
     return Cell(
@@ -564,12 +570,31 @@ def _is_unsolved(cell: Cell) -> bool:
     return tree is not None and not top_level_names(tree)
 
 
+def _check_readable(where: str, name: str, above: Sequence[Cell]) -> None:
+    """Say which cell above a test may define a name and is no Python, if there is one."""
+    for number, cell in enumerate(above, 1):
+        if cell.cell_type != "code" or parse(cell.source) is not None:
+            continue
+        try:
+            ast.parse(without_magics(cell.source))
+        except (SyntaxError, ValueError, RecursionError) as error:
+            line = (
+                f": {error.text.strip()}" if isinstance(error, SyntaxError) and error.text else ""
+            )
+            why = error.msg if isinstance(error, SyntaxError) else str(error)
+            raise CourseError(
+                f"{where}: the test uses {name}, and cell {cell.grade_id or number}, which may "
+                f"define it, is no Python ({why}{line}); mend that cell."
+            ) from error
+
+
 def _check_names(
     where: str, cell: Cell, number: int, notebook: Notebook, known: dict[str, int]
 ) -> None:
     """Every name that a test needs is defined by a cell above it."""
     for name in sorted(facts(cell.source).needed - IN_EVERY_MODULE):
         if name not in known:
+            _check_readable(where, name, notebook.cells[:number])
             empty = [one.grade_id for one in notebook.cells[:number] if _is_unsolved(one)]
             missing = f", or write the solution missing in cell {empty[-1]}" if empty else ""
             raise CourseError(

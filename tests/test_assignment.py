@@ -53,6 +53,12 @@ def check(source: str, id: str = "t", points: object = 1) -> dict:
     return cell(source, id, grade=True, points=points)
 
 
+def nameless(made: dict) -> dict:
+    """The same cell, its name taken out of nbgrader's marks."""
+    made["metadata"]["nbgrader"]["grade_id"] = ""
+    return made
+
+
 def test_the_list_of_times_lies_in_no_sandbox(tmp_path: Path):
     folder = tmp_path / "a"
     folder.mkdir()
@@ -201,6 +207,14 @@ def test_a_cell_graded_by_hand_is_handed_out_without_its_hidden_part(tmp_path: P
         ([check("nobody()")], "uses nobody, which no cell of the notebook defines"),
         ([check("def g():\n  def h(): return nobody\n")], "uses nobody"),
         ([answer("raise NotImplementedError()"), check("f()")], "the solution missing in cell f"),
+        ([answer("%time\ndef f():\n  return 1 +"), check("f()")], r"cell f, .* is no Python \(inv"),
+        (
+            [answer("def f():\n  return 1 +"), check("f()")],
+            r"syntax: return 1 \+\); mend that cell",
+        ),
+        ([cell("f(", "", "code"), check("f()")], "cell 1, which may define it, is no Python"),
+        ([nameless(check("pass"))], "cell 1: nbgrader's marks of this cell have no grade_id"),
+        ([answer("a = 1"), nameless(answer("a = 1"))], "cell 2: nbgrader's marks .* no grade_id"),
         ([check("[nobody for x in [1]]")], "uses nobody"),
         ([check("f()"), answer("def f(): pass")], "defined only further down, in cell f"),
         ([check("pass"), check("pass")], "the grade_id t is there twice"),
