@@ -1197,6 +1197,20 @@ def test_thousands_of_files_do_not_hide_the_notebook(
     assert right(read(box, assignment).scripts[0], week)
 
 
+def test_many_files_in_one_folder_do_not_hide_the_notebook_in_the_next(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    (box / "img" / "deep").mkdir(parents=True)
+    for number in range(600):
+        (box / "img" / f"{number}.png").write_text("", encoding="utf-8")
+    put(box, solved(week), "img/deep/my.ipynb")
+    reason = read(box, assignment).scripts[0].reason
+    assert reason.endswith("(found img; only 500 files were looked at)")
+    (box / "work").mkdir()
+    put(box, solved(week), f"work/{NAME}")
+    assert right(read(box, assignment).scripts[0], week)
+
+
 def random_json(drawn: random.Random, depth: int = 0) -> object:
     """Some JSON that looks a little like a notebook."""
     kind = drawn.randrange(8 if depth < 5 else 5)
