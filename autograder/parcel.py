@@ -69,9 +69,11 @@ class Parcel:
     secret: str = ""  # by which its student fetches the feedback; no worker gets to see it
 
     def key(self, digest: str) -> str:
-        """sha256 of what was taken, together with the digest of what it is graded by."""
+        """sha256 of what was taken and named, together with the digest of what it is graded by."""
         found = hashlib.sha256(digest.encode())
         said = self.refused, self.special, self.reason, self.note
+        named = [name for name in self.names if self._is_only_named(name)]
+        said += ({"named": sorted(named)},) if named else ()
         said += (self.secret,) if self.secret else ()
         said += ({"told": self.told},) if self.told is not None else ()
         said += ({"unseen": self.unseen},) if self.unseen else ()
@@ -79,6 +81,11 @@ class Parcel:
         for name, content in sorted(self.files.items()):
             found.update(json.dumps([name, len(content)]).encode() + content)
         return found.hexdigest()
+
+    def _is_only_named(self, name: str) -> bool:
+        """Whether a file counts by its name alone, as one that a page says was found."""
+        extra = not any(part in NOT_EXTRA for part in name.split("/"))
+        return extra and name not in self.files and name not in self.refused
 
     def pack(self) -> bytes:
         """As bytes, for the way to another process."""

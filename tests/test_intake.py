@@ -1151,8 +1151,11 @@ def test_what_is_no_plain_file_or_too_large_is_not_kept(
 def test_the_key_changes_with_what_matters(box: Path, assignment: Assignment, week: Notebook):
     put(box, solved(week))
     first = read(box, assignment).key
-    (box / "notes.txt").write_text("x", encoding="utf-8")
     os.utime(box / NAME, (1, 1))
+    assert read(box, assignment).key == first
+    (box / "notes.txt").write_text("x", encoding="utf-8")  # the page says that it was left out
+    assert read(box, assignment).key != first
+    (box / "notes.txt").unlink()
     assert read(box, assignment).key == first
     assert read(box, replace(assignment, digest="other")).key != first
     put(box, released())
@@ -1209,6 +1212,26 @@ def test_many_files_in_one_folder_do_not_hide_the_notebook_in_the_next(
     (box / "work").mkdir()
     put(box, solved(week), f"work/{NAME}")
     assert right(read(box, assignment).scripts[0], week)
+
+
+def test_the_key_follows_the_names_of_what_is_only_named(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    def key() -> str:
+        return collect(at(box), assignment).key("")
+
+    put(box, solved(week))
+    alone = key()
+    for name in ("timestamp.txt", "submission_secret.txt"):  # these have words of their own
+        (box / name).write_text("", encoding="utf-8")
+    (box / "timestamp.txt").unlink()
+    assert key() == alone
+    put(box, b"Rar!", "work.rar")
+    first = key()
+    (box / "work.rar").rename(box / "work.docx")
+    assert len({alone, first, key()}) == 3
+    (box / "work.docx").unlink()
+    assert key() == alone
 
 
 def random_json(drawn: random.Random, depth: int = 0) -> object:
