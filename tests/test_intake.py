@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from autograder import intake
-from autograder.assignment import Assignment, Notebook, read_assignment
+from autograder.assignment import Assignment, Notebook, checksum_of, read_assignment
 from autograder.course import Course
 from autograder.intake import Script, Submission, read_submission
 from autograder.parcel import Parcel, Place, at, collect
@@ -1232,6 +1232,33 @@ def test_the_key_follows_the_names_of_what_is_only_named(
     assert len({alone, first, key()}) == 3
     (box / "work.docx").unlink()
     assert key() == alone
+
+
+def test_what_an_older_release_held_is_nobodys_own(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    content = solved(week)
+    put(box, content)
+    plain = read(box, assignment).scripts[0]
+    older = [  # a test, one that was written into, a text, and code that answers may need
+        ("assert older() == 1", "code", {"grade": True, "locked": True, "points": 2}, ""),
+        ("assert mine() == 1", "code", {"grade": True, "locked": True, "points": 2}, "mine = 1\n"),
+        ("Why?", "markdown", {"grade": True, "solution": True, "points": 2}, ""),
+        ("YOUR ANSWER HERE", "markdown", {"grade": True, "solution": True, "points": 2}, "So. "),
+        ("helper = 1", "code", {"locked": True}, ""),
+    ]
+    for number, (source, kind, signs, added) in enumerate(older):
+        marks = {"grade": False, "solution": False, "locked": False, "grade_id": f"old{number}"}
+        marks |= signs | {"schema_version": 3}
+        marks["checksum"] = checksum_of(source, kind, marks)
+        cell = {"cell_type": kind, "metadata": {"nbgrader": marks}, "source": added + source}
+        content["cells"].insert(len(content["cells"]) // 2, cell)
+    put(box, content)
+    found = read(box, assignment).scripts[0]
+    own = {"mine = 1\nassert mine() == 1", "So. YOUR ANSWER HERE", "helper = 1"}
+    assert {text for *_, text in found.extra} == own | {text for *_, text in plain.extra}
+    assert own == {cell.source for cell in found.cells} - {cell.source for cell in plain.cells}
+    assert found.flags == plain.flags and found.answers == plain.answers
 
 
 def random_json(drawn: random.Random, depth: int = 0) -> object:
