@@ -30,6 +30,7 @@ from autograder.assignment import Markers, markers_of_hidden, visible_part
 from autograder.course import CourseError
 from autograder.diagnose import MISSING, UNANSWERED, claim_of, stopped_unseen
 from autograder.feedback import HIDDEN, LONGEST_SOURCE, cut
+from autograder.headings import heading
 from autograder.names import clean_log, plain, shown
 from autograder.pages import POLICY
 from autograder.places import kinds_in, students_in
@@ -255,15 +256,15 @@ def _heading(cell: NotebookNode) -> NotebookNode | None:
         return None
     # of a task's text a part may be for the person who grades alone
     source = str(cell.metadata.get("autograder", {}).get("released", cell.source))
-    for line in source.splitlines():
-        if line.startswith("## "):
-            pieces = harmless(line[3:]).split("`")
-            words = [
-                f"<code>{_escaped(piece)}</code>" if place % 2 else _escaped(piece)
-                for place, piece in enumerate(pieces)
-            ]
-            return _text(f"<h2>{''.join(words)}</h2>", {})
-    return None
+    level, title = heading(source)
+    if level < 2:  # the notebook's own title
+        return None
+    pieces = harmless(title).split("`")
+    words = [
+        f"<code>{_escaped(piece)}</code>" if place % 2 else _escaped(piece)
+        for place, piece in enumerate(pieces)
+    ]
+    return _text(f"<h2>{''.join(words)}</h2>", {})
 
 
 def _code(source: str, marks: Any, outputs: list[NotebookNode]) -> NotebookNode:
