@@ -9,7 +9,7 @@ import nbgrader
 import pytest
 from nbgrader.utils import find_all_files
 
-from autograder.assignment import Assignment, read_assignment
+from autograder.assignment import Assignment, read_assignment, read_markers
 from autograder.course import Course, CourseError
 from autograder.release import nbgrader as nbgrader_of
 from autograder.source import notebook, read_source
@@ -233,6 +233,34 @@ def test_what_cannot_be_graded_is_refused_in_one_sentence(
     with pytest.raises(CourseError, match=words) as caught:
         make(tmp_path / "week", *cells)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("CourseDirectory.ignore = None", "c.CourseDirectory.ignore is None .* a list of texts"),
+        ("CourseDirectory.ignore = ['a', 3]", r"ignore is \['a', 3\] in nbgrader's settings"),
+        ("ClearSolutions.code_stub = 3", "code_stub is 3 .* should be a text for each language"),
+        ("ClearSolutions.code_stub = {'python': 3}", "code_stub is {'python': 3} in"),
+        ("ClearSolutions.text_stub = 3", "text_stub is 3 .* should be a text; mend it there"),
+        ("ClearHiddenTests.begin_test_delimeter = 3", "begin_test_delimeter is 3 in"),
+        ("IncludeHeaderFooter.header = 3", "header is 3 in nbgrader's settings"),
+    ],
+)
+def test_a_setting_of_another_kind_is_named(tmp_path: Path, setting: str, words: str):
+    (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\nc.{setting}\n")
+    with pytest.raises(CourseError, match=words):
+        read_markers(tmp_path)
+
+
+def test_settings_that_add_to_nbgraders_own_are_read(tmp_path: Path):
+    lines = [
+        "c.CourseDirectory.ignore.append('x')",
+        "c.ClearSolutions.code_stub.update(python='#')",
+    ]
+    (tmp_path / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
+    markers = read_markers(tmp_path)
+    assert markers.ignored[-1] == "x" and markers.code_stub == "#"
 
 
 @pytest.mark.parametrize(
