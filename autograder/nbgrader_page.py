@@ -23,6 +23,7 @@ from bs4 import BeautifulSoup
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbgrader.api import Gradebook
 from nbgrader.converters.base import BaseConverter
 from nbgrader.preprocessors import NbGraderPreprocessor
 
@@ -112,10 +113,10 @@ class ForStudents(NbGraderPreprocessor):
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Shorten the notebook and put a summary first."""
         said = {_name(cell): verdicts(cell) for cell in nb.cells if _is_test(cell)}
-        by_hand = any(_is_written(cell) for cell in nb.cells)
+        waiting = any(_is_written(cell) for cell in nb.cells) and _is_waiting(resources)
         marks = (markers_of_hidden(self.config), Markers().hidden)
         cells = [shown for cell in nb.cells if (shown := _shown(cell, marks)) is not None]
-        nb.cells = [new_markdown_cell(_summary(said, by_hand=by_hand)), *cells]
+        nb.cells = [new_markdown_cell(_summary(said, waiting=waiting)), *cells]
         nb.metadata = NotebookNode({"language_info": {"name": "python"}})
         return nb, resources
 
@@ -229,6 +230,17 @@ def _is_written(cell: NotebookNode) -> bool:
     return bool(marks.get("grade") and marks.get("solution"))
 
 
+def _is_waiting(resources: Mapping[str, Any]) -> bool:
+    """Whether the gradebook lacks points for an answer; one that was left empty has them."""
+    where = resources.get("nbgrader")
+    if where is None:
+        return True
+    with Gradebook(where["db_url"]) as book:
+        names = where["notebook"], where["assignment"], where["student"]
+        grades: Any = book.find_submission_notebook(*names).grades
+        return any(one.manual_score is None and one.auto_score is None for one in grades)
+
+
 def _shown(cell: NotebookNode, hidden: tuple[tuple[str, str], ...]) -> NotebookNode | None:
     """What of a cell a student gets back: prose by its heading, a test by its verdict."""
     if cell.metadata.get("autograder", {}).get("extra"):
@@ -294,7 +306,7 @@ def _more(cell: NotebookNode) -> str:
     return HIDDEN if hidden else TRY_IT
 
 
-def _summary(said: dict[str, list[str]], *, by_hand: bool) -> str:
+def _summary(said: dict[str, list[str]], *, waiting: bool) -> str:
     """What went wrong, test by test, each with a link to its place on the page; HTML, one line."""
     lost = [
         f'<li><a href="#{name}">{_escaped(name)}</a>: {_escaped(" ".join(sentences))}</li>'
@@ -307,7 +319,7 @@ def _summary(said: dict[str, list[str]], *, by_hand: bool) -> str:
         start = f"{passed} of {len(said)} tests pass. What to look at:"
     hand = "Written answers are graded by hand; until then they count as 0 above."
     parts = [f"<p>{start}</p>", *([f"<ul>{''.join(lost)}</ul>"] if lost else [])]
-    return f"<div>{''.join(parts)}{f'<p>{hand}</p>' if by_hand else ''}</div>"
+    return f"<div>{''.join(parts)}{f'<p>{hand}</p>' if waiting else ''}</div>"
 
 
 def _reached_hidden(cell: NotebookNode) -> bool:

@@ -254,11 +254,8 @@ def test_a_setting_of_another_kind_is_named(tmp_path: Path, setting: str, words:
 
 
 def test_settings_that_add_to_nbgraders_own_are_read(tmp_path: Path):
-    lines = [
-        "c.CourseDirectory.ignore.append('x')",
-        "c.ClearSolutions.code_stub.update(python='#')",
-    ]
-    (tmp_path / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
+    add = "c.CourseDirectory.ignore.append('x')\nc.ClearSolutions.code_stub.update({'python': '#'})"
+    (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\n{add}\n")
     markers = read_markers(tmp_path)
     assert markers.ignored[-1] == "x" and markers.code_stub == "#"
 
