@@ -42,3 +42,6 @@ c.GenerateFeedback.preprocessors = [
 # FromCanvas, FromMoodle or FromBlackboard in SafeCollector's place know how these name files.
 c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
 c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"
+
+# `nbgrader collect` follows no link that a student left in the exchange, and collects all others.
+c.ExchangeFactory.collect = "autograder.inbound.SafeCollect"

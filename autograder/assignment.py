@@ -26,6 +26,7 @@ from autograder.syntax import (
     only_tries_imports,
     parse,
     top_level_names,
+    without_magics,
 )
 
 Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]
@@ -261,33 +262,61 @@ def _rules_path(folder: Path, root: Path | None) -> Path:
 def read_markers(root: Path) -> Markers:
     """The course's settings, as nbgrader has them."""
     config = read_config(root)
-    clear = config.get("ClearSolutions", {})
-    scheme, around = config.get("ClearMarkScheme", {}), config.get("IncludeHeaderFooter", {})
     standard = Markers()
-    stub = clear.get("code_stub", standard.code_stub)
+    around = [_text(config, "IncludeHeaderFooter", name, "") for name in ("header", "footer")]
+    header, footer = (root / path if path else None for path in around)
     return Markers(
-        stub.get("python", standard.code_stub) if isinstance(stub, dict) else stub,
-        clear.get("text_stub", standard.text_stub),
-        _pair(clear, "solution_delimeter", standard.solution),
+        _code_stub(config, standard.code_stub),
+        _text(config, "ClearSolutions", "text_stub", standard.text_stub),
+        _pair(config, "ClearSolutions", "solution_delimeter", standard.solution),
         markers_of_hidden(config),
-        _pair(scheme, "mark_scheme_delimeter", standard.scheme),
-        root / around["header"] if around.get("header") else None,
-        root / around["footer"] if around.get("footer") else None,
+        _pair(config, "ClearMarkScheme", "mark_scheme_delimeter", standard.scheme),
+        header,
+        footer,
         bool(config.get("Autograder", {}).get("reference_stands_in", False)),
-        _ignored(config.get("CourseDirectory", {}).get("ignore", IGNORED)),
+        _ignored(config),
     )
 
 
-def _ignored(said: Any) -> tuple[str, ...]:
+def _said(config: Any, table: str, name: str, standard: Any) -> Any:
     """What a setting says, or what it makes of the standard, as by `.append("hidden_*")`."""
     from traitlets.config.loader import LazyConfigValue  # whoever has read settings has it
 
-    return tuple(said.get_value([*IGNORED]) if isinstance(said, LazyConfigValue) else said)
+    said = config.get(table, {}).get(name, standard)
+    return said.get_value(standard) if isinstance(said, LazyConfigValue) else said
+
+
+def _text(config: Any, table: str, name: str, standard: str) -> str:
+    said = _said(config, table, name, standard)
+    if not isinstance(said, str):
+        raise _odd(table, name, said, "a text")
+    return said
+
+
+def _code_stub(config: Any, standard: str) -> str:
+    said = _said(config, "ClearSolutions", "code_stub", {"python": standard})
+    stub = said.get("python", standard) if isinstance(said, dict) else said
+    if not isinstance(stub, str):
+        raise _odd("ClearSolutions", "code_stub", said, "a text for each language")
+    return stub
+
+
+def _ignored(config: Any) -> tuple[str, ...]:
+    said = _said(config, "CourseDirectory", "ignore", [*IGNORED])
+    if not isinstance(said, list | tuple) or not all(isinstance(one, str) for one in said):
+        raise _odd("CourseDirectory", "ignore", said, "a list of texts")
+    return tuple(said)
+
+
+def _odd(table: str, name: str, said: object, due: str) -> CourseError:
+    return CourseError(
+        f"c.{table}.{name} is {said!r} in nbgrader's settings, and should be {due}; mend it there."
+    )
 
 
 def markers_of_hidden(config: Any) -> tuple[str, str]:
     """What stands in a line that begins a hidden part, and in one that ends it."""
-    return _pair(config.get("ClearHiddenTests", {}), "test_delimeter", Markers().hidden)
+    return _pair(config, "ClearHiddenTests", "test_delimeter", Markers().hidden)
 
 
 def visible_part(source: str, *pairs: tuple[str, str]) -> str:
@@ -304,8 +333,9 @@ def visible_part(source: str, *pairs: tuple[str, str]) -> str:
     return "\n".join(kept)
 
 
-def _pair(table: dict, name: str, standard: tuple[str, str]) -> tuple[str, str]:
-    return table.get(f"begin_{name}", standard[0]), table.get(f"end_{name}", standard[1])
+def _pair(config: Any, table: str, name: str, standard: tuple[str, str]) -> tuple[str, str]:
+    begin, end = (f"{side}_{name}" for side in ("begin", "end"))
+    return _text(config, table, begin, standard[0]), _text(config, table, end, standard[1])
 
 
 def _around(markers: Markers) -> list[Path]:
@@ -412,6 +442,11 @@ def _cell(path: Path, number: int, raw: dict, markers: Markers) -> Cell:
     cell_type = raw.get("cell_type", "code")
     kind = _kind(marks, cell_type)
     where = f"{path}, cell {grade_id or number}"
+    if not grade_id and kind in ("solution", "test", "manual", "task"):
+        raise CourseError(
+            f"{where}: nbgrader's marks of this cell have no grade_id; give it one in Jupyter, of "
+            "letters, digits, - and _."
+        )
     cut, stub, hidden = _versions(where, kind, cell_type, source, markers)
     invented = hashlib.sha256(f"{path.stem} {number}".encode()).hexdigest()[:16]
     return Cell(
@@ -564,12 +599,31 @@ def _is_unsolved(cell: Cell) -> bool:
     return tree is not None and not top_level_names(tree)
 
 
+def _check_readable(where: str, name: str, above: Sequence[Cell]) -> None:
+    """Say which cell above a test may define a name and is no Python, if there is one."""
+    for number, cell in enumerate(above, 1):
+        if cell.cell_type != "code" or parse(cell.source) is not None:
+            continue
+        try:
+            ast.parse(without_magics(cell.source))
+        except (SyntaxError, ValueError, RecursionError) as error:
+            line = (
+                f": {error.text.strip()}" if isinstance(error, SyntaxError) and error.text else ""
+            )
+            why = error.msg if isinstance(error, SyntaxError) else str(error)
+            raise CourseError(
+                f"{where}: the test uses {name}, and cell {cell.grade_id or number}, which may "
+                f"define it, is no Python ({why}{line}); mend that cell."
+            ) from error
+
+
 def _check_names(
     where: str, cell: Cell, number: int, notebook: Notebook, known: dict[str, int]
 ) -> None:
     """Every name that a test needs is defined by a cell above it."""
     for name in sorted(facts(cell.source).needed - IN_EVERY_MODULE):
         if name not in known:
+            _check_readable(where, name, notebook.cells[:number])
             empty = [one.grade_id for one in notebook.cells[:number] if _is_unsolved(one)]
             missing = f", or write the solution missing in cell {empty[-1]}" if empty else ""
             raise CourseError(

@@ -76,6 +76,8 @@ def _of_the_disk(error: OSError, where: str) -> str:
         return (
             f"{where[:60]}… is no path that a disk can hold ({error.strerror}); give another one."
         )
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return f"{where} cannot be made: a file lies where a folder belongs; move it away. {KEPT}"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{where} may not be written or read; give yourself the right to. {KEPT}"
     return f"{where} could not be written or read ({error.strerror or error}). {KEPT}"

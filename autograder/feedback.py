@@ -10,14 +10,13 @@ from typing import Any, Protocol
 
 from markupsafe import Markup
 
-from autograder import pages
+from autograder import headings, pages
 from autograder.counted import NEAR, Marks, number
 from autograder.pages import inert_page
 from autograder.rebuild import harmless
 from autograder.results import NotebookResult, Verdict
 from autograder.scan import coloured
 
-WORTH = re.compile(r"\s*\([^()]*\bpoints?\b[^()]*\)$")  # a heading's "(4 points, ...)"
 HIDDEN = "Your visible tests pass; this is a hidden one, with other sizes or numbers."
 WORTH_POINTS = ("test", "manual", "task")  # kinds of cells
 LONGEST_SOURCE = 20_000  # characters of an answer
@@ -171,9 +170,7 @@ def _sections(
 def _heading(cell: PageCell) -> str:
     if cell.cell_type != "markdown" or cell.kind not in ("markdown", "readonly", "task"):
         return ""
-    lines = (line for line in cell.stub.splitlines() if re.match(r"#{1,3} ", line))
-    title = next(lines, "").lstrip("#").strip()
-    return WORTH.sub("", title)
+    return headings.title(cell.stub, deepest=3)
 
 
 def _answer(cell: PageCell, result: NotebookResult, marks: Marks) -> dict[str, Any]:

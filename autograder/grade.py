@@ -5,6 +5,7 @@ writes: first the journal, then files and gradebook. What was graded already is 
 a run that was interrupted, however, is simply started again.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -40,6 +41,7 @@ ODD_TIME = (
     "timestamp.txt says no time as nbgrader writes it: as long as it lies there, formgrader calls "
     "the submission not graded or cannot list the assignment; delete it"
 )
+GONE = "its folder has gone during the run; grade again when it is back"
 DIGITS = 16  # of a digest in the history
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 __all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
@@ -58,6 +60,7 @@ class Summary:
     in_doubt: tuple[str, ...] = ()  # of those graded: the machine may have ended them
     untimed: tuple[str, ...] = ()  # of which assignments nobody knows who is late
     strays: tuple[str, ...] = ()  # what was handed in and belongs to no assignment
+    gone: tuple[str, ...] = ()  # what was taken away before its turn came
     troubles: tuple[str, ...] = ()  # what could not be written of single submissions
 
     def words(self) -> str:
@@ -70,7 +73,7 @@ class Summary:
             parts.append(f"{self.retried} of them once more, as they were in doubt")
         lines = [", ".join(parts)]
         lines += self.put_back
-        lines += few("not graded", self.strays)
+        lines += few("not graded", (*self.strays, *self.gone))
         lines += few("lateness not known", self.untimed)
         lines += not_written(self.troubles)
         lines += few(IN_DOUBT, self.in_doubt)
@@ -152,6 +155,7 @@ def grade(
         summary.retried = grader.retried
         summary.in_doubt = tuple(grader.in_doubt)
         summary.troubles = tuple(grader.troubles)
+        summary.gone = tuple(grader.gone)
     return summary
 
 
@@ -179,6 +183,7 @@ class Grader:
         self.keeper: Keeper | None = None
         self.retried = 0  # unchanged ones that were in doubt
         self.in_doubt: list[str] = []  # graded, but the machine may have ended them
+        self.gone: list[str] = []  # not graded, as nothing lies there any more, in sentences
 
     def __enter__(self) -> "Grader":
         return self
@@ -228,9 +233,10 @@ class Grader:
             kept: is called for each that is left out.
         """
         for student, chapter in places:
-            place = self._taught.place(student, chapter)
-            assert place is not None
-            parcel = collect(place, self._assignments[chapter])
+            parcel = self._collect(student, chapter)
+            if parcel is None:
+                self.gone.append(f"{shown(student)}/{chapter}: {GONE}")
+                continue
             if self._is_untimed(student, chapter, parcel):
                 self.untimed[chapter].append(student)
             key = self._key(student, chapter, parcel)
@@ -263,6 +269,14 @@ class Grader:
         self._kept.clear()
         keeper.sign()
         self._settle()
+
+    def _collect(self, student: str, chapter: str) -> Parcel | None:
+        """What lies there now; None if it was taken away since the class was looked through."""
+        place = self._taught.place(student, chapter)
+        if place is None:
+            return None
+        parcel = collect(place, self._assignments[chapter])
+        return parcel if not parcel.reason or os.path.lexists(place.folder) else None
 
     def _is_untimed(self, student: str, chapter: str, parcel: Parcel) -> bool:
         """Whether nobody knows when it was handed in."""

@@ -31,7 +31,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from autograder.course import Course, CourseError, use_own_tools, without_effect
-from autograder.grade import IN_DOUBT, Grader
+from autograder.grade import GONE, IN_DOUBT, Grader
 from autograder.names import clean_log, shown, visible
 from autograder.nbgrader_page import student_of, take_out_odd_names
 from autograder.rehearsed import rehearsed
@@ -180,14 +180,18 @@ class _Run:
         return [notebook.name for notebook in assignment.notebooks]
 
     def _grade(self, student: str, assignment: str) -> dict[str, str]:
-        (result,) = self._graded(student, assignment, again=True)
-        return dict(graded_notebooks(result, self._assignments[assignment]))
+        found = self._graded(student, assignment, again=True)
+        if not found:
+            raise NbGraderException(f"{shown(student)}/{assignment}: {GONE}")
+        return dict(graded_notebooks(found[0], self._assignments[assignment]))
 
     def _graded(self, student: str, assignment: str, *, again: bool) -> list[Result]:
         """Grade a submission; none if that is not needed."""
         self._rehearse()
         with Grader(self._taught, self._assignments, self._warm) as grader:
             found = [*grader.grade(grader.todo([(student, assignment)], again))]
+            for words in grader.gone:
+                self._log.warning(visible(words))
             for one in grader.in_doubt:
                 command = ["nbgrader", "autograde", assignment, "--student", student, "--force"]
                 words = f"{one} is {IN_DOUBT}. Grade it once more: {shlex.join(command)}"

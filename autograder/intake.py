@@ -606,6 +606,7 @@ class _Match:
                 self._by_definition(place, cell)
         self._by_text()
         self._by_position()
+        self._leave_out_older()
         for place, cell in known:
             self._inspect(place, cell)
         if self.deleted:
@@ -811,6 +812,18 @@ class _Match:
                 free_to_go = cell.cell_type == raw.cell_type and raw.grade_id not in self.ids
                 if free_to_go and self._may_be(index, cell):
                     self._take(place, index)
+
+    def _leave_out_older(self) -> None:
+        """Tests and texts of an older release, as handed out: they are nobody's own work.
+
+        Whoever forges one has a cell of his own that does not run. Other code runs as it did: an
+        answer may need it.
+        """
+        for index, raw in enumerate(self.cells):
+            is_other = raw.grade_id and raw.grade_id not in self.ids and index not in self.taken
+            is_test = raw.marks.get("grade") is True and not raw.marks.get("solution")
+            if is_other and (is_test or raw.cell_type != "code") and _is_of_a_release(raw):
+                self.taken.add(index)
 
     def _inspect(self, place: int, cell: Cell) -> None:
         """Look for changes that nobody makes by writing an answer."""
@@ -1125,10 +1138,15 @@ def _is_as_handed_out(raw: _Raw, cell: Cell) -> bool:
     Of an answer nobody knows what it was; if that was what it is today, the marks can be told.
     Whoever knows nbgrader computes the same: it settles what is said, and never a point.
     """
-    source = cell.stub if cell.answerable else raw.source
+    if cell.answerable:
+        raw = raw._replace(source=cell.stub, cell_type=cell.cell_type)
+    return _is_of_a_release(raw)
+
+
+def _is_of_a_release(raw: _Raw) -> bool:
+    """Whether the checksum in a cell's marks is that of its text."""
     with suppress(KeyError, TypeError, ValueError, OverflowError):
-        kind = cell.cell_type if cell.answerable else raw.cell_type
-        same = raw.marks.get("checksum") == checksum_of(source, kind, raw.marks)
+        same = raw.marks.get("checksum") == checksum_of(raw.source, raw.cell_type, raw.marks)
         return same and _is_known_schema(raw.marks)
     return False
 

@@ -23,6 +23,7 @@ from bs4 import BeautifulSoup
 from nbconvert.exporters import HTMLExporter
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from nbgrader.api import Gradebook
 from nbgrader.converters.base import BaseConverter
 from nbgrader.preprocessors import NbGraderPreprocessor
 
@@ -30,6 +31,7 @@ from autograder.assignment import Markers, markers_of_hidden, visible_part
 from autograder.course import CourseError
 from autograder.diagnose import MISSING, UNANSWERED, claim_of, stopped_unseen
 from autograder.feedback import HIDDEN, LONGEST_SOURCE, cut
+from autograder.headings import heading
 from autograder.names import clean_log, plain, shown
 from autograder.pages import POLICY
 from autograder.parcel import STAMP
@@ -112,10 +114,10 @@ class ForStudents(NbGraderPreprocessor):
     ) -> tuple[NotebookNode, dict[str, Any]]:
         """Shorten the notebook and put a summary first."""
         said = {_name(cell): verdicts(cell) for cell in nb.cells if _is_test(cell)}
-        by_hand = any(_is_written(cell) for cell in nb.cells)
+        waiting = any(_is_written(cell) for cell in nb.cells) and _is_waiting(resources)
         marks = (markers_of_hidden(self.config), Markers().hidden)
         cells = [shown for cell in nb.cells if (shown := _shown(cell, marks)) is not None]
-        nb.cells = [new_markdown_cell(_summary(said, by_hand=by_hand)), *cells]
+        nb.cells = [new_markdown_cell(_summary(said, waiting=waiting)), *cells]
         nb.metadata = NotebookNode({"language_info": {"name": "python"}})
         return nb, resources
 
@@ -229,6 +231,17 @@ def _is_written(cell: NotebookNode) -> bool:
     return bool(marks.get("grade") and marks.get("solution"))
 
 
+def _is_waiting(resources: Mapping[str, Any]) -> bool:
+    """Whether the gradebook lacks points for an answer; one that was left empty has them."""
+    where = resources.get("nbgrader")
+    if where is None:
+        return True
+    with Gradebook(where["db_url"]) as book:
+        names = where["notebook"], where["assignment"], where["student"]
+        grades: Any = book.find_submission_notebook(*names).grades
+        return any(one.manual_score is None and one.auto_score is None for one in grades)
+
+
 def _shown(cell: NotebookNode, hidden: tuple[tuple[str, str], ...]) -> NotebookNode | None:
     """What of a cell a student gets back: prose by its heading, a test by its verdict."""
     if cell.metadata.get("autograder", {}).get("extra"):
@@ -256,15 +269,15 @@ def _heading(cell: NotebookNode) -> NotebookNode | None:
         return None
     # of a task's text a part may be for the person who grades alone
     source = str(cell.metadata.get("autograder", {}).get("released", cell.source))
-    for line in source.splitlines():
-        if line.startswith("## "):
-            pieces = harmless(line[3:]).split("`")
-            words = [
-                f"<code>{_escaped(piece)}</code>" if place % 2 else _escaped(piece)
-                for place, piece in enumerate(pieces)
-            ]
-            return _text(f"<h2>{''.join(words)}</h2>", {})
-    return None
+    level, title = heading(source)
+    if level < 2:  # the notebook's own title
+        return None
+    pieces = harmless(title).split("`")
+    words = [
+        f"<code>{_escaped(piece)}</code>" if place % 2 else _escaped(piece)
+        for place, piece in enumerate(pieces)
+    ]
+    return _text(f"<h2>{''.join(words)}</h2>", {})
 
 
 def _code(source: str, marks: Any, outputs: list[NotebookNode]) -> NotebookNode:
@@ -294,7 +307,7 @@ def _more(cell: NotebookNode) -> str:
     return HIDDEN if hidden else TRY_IT
 
 
-def _summary(said: dict[str, list[str]], *, by_hand: bool) -> str:
+def _summary(said: dict[str, list[str]], *, waiting: bool) -> str:
     """What went wrong, test by test, each with a link to its place on the page; HTML, one line."""
     lost = [
         f'<li><a href="#{name}">{_escaped(name)}</a>: {_escaped(" ".join(sentences))}</li>'
@@ -307,7 +320,7 @@ def _summary(said: dict[str, list[str]], *, by_hand: bool) -> str:
         start = f"{passed} of {len(said)} tests pass. What to look at:"
     hand = "Written answers are graded by hand; until then they count as 0 above."
     parts = [f"<p>{start}</p>", *([f"<ul>{''.join(lost)}</ul>"] if lost else [])]
-    return f"<div>{''.join(parts)}{f'<p>{hand}</p>' if by_hand else ''}</div>"
+    return f"<div>{''.join(parts)}{f'<p>{hand}</p>' if waiting else ''}</div>"
 
 
 def _reached_hidden(cell: NotebookNode) -> bool:

@@ -70,9 +70,11 @@ class Parcel:
     secret: str = ""  # by which its student fetches the feedback; no worker gets to see it
 
     def key(self, digest: str) -> str:
-        """sha256 of what was taken, together with the digest of what it is graded by."""
+        """sha256 of what was taken and named, together with the digest of what it is graded by."""
         found = hashlib.sha256(digest.encode())
         said = self.refused, self.special, self.reason, self.note
+        named = [name for name in self.names if self._is_only_named(name)]
+        said += ({"named": sorted(named)},) if named else ()
         said += (self.secret,) if self.secret else ()
         said += ({"told": self.stamp},) if self.stamp is not None else ()  # so since long ago
         said += ({"unseen": self.unseen},) if self.unseen else ()
@@ -80,6 +82,11 @@ class Parcel:
         for name, content in sorted(self.files.items()):
             found.update(json.dumps([name, len(content)]).encode() + content)
         return found.hexdigest()
+
+    def _is_only_named(self, name: str) -> bool:
+        """Whether a file counts by its name alone, as one that a page says was found."""
+        extra = not any(part in NOT_EXTRA for part in name.split("/"))
+        return extra and name not in self.files and name not in self.refused
 
     def pack(self) -> bytes:
         """As bytes, for the way to another process."""
@@ -138,7 +145,7 @@ class _Taker:
     def parcel(self) -> Parcel:
         """What is there."""
         self.times[""] = self._stat("").st_ctime
-        names = list(self._list("", 0))
+        names = list(self._names())
         files: dict[str, bytes] = {}
         refused: dict[str, str] = {}
         left = MAX_ALL
@@ -151,7 +158,7 @@ class _Taker:
             except Unreadable as error:
                 refused[name] = str(error)
         return Parcel(
-            names=tuple(names),
+            names=tuple(sorted(names)),
             files=files,
             refused=refused,
             special=self.special,
@@ -174,10 +181,12 @@ class _Taker:
     def _expected(self) -> list[str]:
         return [f"{notebook.name}.ipynb" for notebook in self.assignment.notebooks]
 
-    def _first(self) -> list[str]:
-        """What is looked for by its name, however much lies beside it."""
-        wanted = [*sorted(self.place.only or self._expected()), STAMP]
-        return [name for name in wanted if self._is_there(name)]
+    def _first(self, above: str) -> list[str]:
+        """What is looked for in a folder by its name, however much lies beside it."""
+        wanted = self._expected()
+        if not above:
+            wanted = [*sorted(self.place.only or wanted), STAMP]
+        return [name for name in wanted if self._is_there(above + name)]
 
     def _is_there(self, name: str) -> bool:
         with suppress(OSError):
@@ -235,57 +244,78 @@ class _Taker:
         self.opened.callback(os.close, handle)
         return handle
 
-    def _list(self, above: str, depth: int) -> Iterator[str]:
-        """Names of the plain files, those in folders with a slash."""
+    def _names(self) -> Iterator[str]:
+        """Names of the plain files, those in folders with a slash; what lies deeper comes later."""
+        level = [""]
+        for depth in range(MAX_DEPTH + 1):
+            inner: list[str] = []
+            for above in level:
+                for last in self._list(above):
+                    if self._is_file(above + last):
+                        yield above + last
+                    elif self._is_folder(above, last, depth):
+                        inner.append(f"{above}{last}/")
+            level = inner
+
+    def _list(self, above: str) -> list[str]:
+        """Names in a folder, as many as are looked at in all."""
         try:
             with os.scandir(self.folders[above]) as entries:
-                found = set() if above else set(self._first())
+                found = set(self._first(above))
                 for entry in entries:
                     self.looked_at += 1
                     if self.looked_at > MAX_FILES:
+                        self.unseen = self.unseen or f"only {MAX_FILES} files were looked at"
                         break
                     found.add(entry.name)
         except OSError as error:
             if not above:
                 raise Unreadable(f"the folder cannot be read ({error.strerror})") from error
-            return
-        for name in sorted(found):
-            if above or self.place.only is None or name in self.place.only:
-                yield from self._entry(above, name, depth)
+            return []
+        meant = None if above else self.place.only
+        return sorted(name for name in found if meant is None or name in meant)
 
-    def _entry(self, above: str, last: str, depth: int) -> Iterator[str]:
-        name = above + last
+    def _is_file(self, name: str) -> bool:
+        """Whether this is a plain file; what is neither that nor a folder is noted."""
         try:
             status = self._stat(name)
         except OSError:
             self.special[name] = "not readable"
-            return
+            return False
         if stat.S_ISREG(status.st_mode):
             self.times[name] = status.st_ctime
-            yield name
-        elif not stat.S_ISDIR(status.st_mode):
+            return True
+        if not stat.S_ISDIR(status.st_mode):
             self.special[name] = _kind_of(status.st_mode)
-        elif last.endswith(".ipynb"):
+        return False
+
+    def _is_folder(self, above: str, last: str, depth: int) -> bool:
+        """Whether this is a folder into which to look; it is open then."""
+        name = above + last
+        if name in self.special:
+            return False
+        if last.endswith(".ipynb"):
             self.special[name] = "a folder"
         elif last in NOT_EXTRA:
             self.passed_over = last
         elif depth < MAX_DEPTH and len(self.folders) < MAX_FOLDERS:
-            yield from self._folder(name + "/", depth + 1)
+            return self._enter(name + "/")
         elif not self.unseen:
             why = "lies too deep" if depth >= MAX_DEPTH else "is one of too many"
             self.unseen = f"the folder {shown(name)} {why} to be looked into"
+        return False
 
-    def _folder(self, name: str, depth: int) -> Iterator[str]:
+    def _enter(self, name: str) -> bool:
         above, last = self._split(name.rstrip("/"))
         if isinstance(above, Path):
             self.folders[name] = above / last
-        else:
-            try:
-                self.folders[name] = self._open(last, above, _FOLDER)
-            except Unreadable:
-                self.special[name] = "not readable"
-                return
-        yield from self._list(name, depth)
+            return True
+        try:
+            self.folders[name] = self._open(last, above, _FOLDER)
+        except Unreadable:
+            self.special[name.rstrip("/")] = "not readable"
+            return False
+        return True
 
     def _split(self, name: str) -> tuple[int | Path, str]:
         """The folder that holds this, as it can be opened, and the last part of the name."""

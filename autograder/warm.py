@@ -24,6 +24,7 @@ from tqdm import tqdm
 from autograder import fingerprint
 from autograder.course import Course, CourseError, import_quickly
 from autograder.engine.sandbox import Limits
+from autograder.failures import in_words, write_whole
 from autograder.names import say
 from autograder.parcel import Parcel
 from autograder.received import sent
@@ -438,8 +439,8 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
             complaints += [one if name in one else f"{name}: {one}" for one in said]
             if not said:
                 mark = _mark(course, name)
-                mark.parent.mkdir(parents=True, exist_ok=True)
-                mark.write_text(json.dumps([prints[name], found["costs"]]), encoding="utf-8")
+                with in_words(mark):
+                    write_whole(mark, json.dumps([prints[name], found["costs"]]))
     return complaints
 
 

@@ -31,7 +31,13 @@ from autograder.course import use_own_tools
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".tsv")
 FOLDER = Path(str(sys.modules[BaseTestApp.__module__].__file__)).parents[1]
-SETTINGS = ("c.Autograde.", "c.GenerateFeedback.", "c.ZipCollectApp.", "c.ExecutePreprocessor.")
+SETTINGS = (
+    "c.Autograde.",
+    "c.GenerateFeedback.",
+    "c.ZipCollectApp.",
+    "c.ExchangeFactory.",
+    "c.ExecutePreprocessor.",
+)
 SOLUTIONS = {"set_a": "a = 1", "quux": "b = 2"}
 PART = (
     "apps/test_nbgrader_releasefeedback.py",
@@ -48,7 +54,7 @@ LEFT_OUT = {
 
 
 def settings() -> str:
-    """What nbgrader_config.py says of grading, feedback and zip files; no folders, no words."""
+    """What nbgrader_config.py says of grading, feedback and collecting; no folders, no words."""
     lines = (ROOT / "nbgrader_config.py").read_text(encoding="utf-8").splitlines()
     kept, inside = ["c = get_config()"], False
     for line in lines:

@@ -9,7 +9,7 @@ import nbgrader
 import pytest
 from nbgrader.utils import find_all_files
 
-from autograder.assignment import Assignment, read_assignment
+from autograder.assignment import Assignment, read_assignment, read_markers
 from autograder.course import Course, CourseError
 from autograder.release import nbgrader as nbgrader_of
 from autograder.source import notebook, read_source
@@ -51,6 +51,12 @@ def answer(source: str, id: str = "f") -> dict:
 def check(source: str, id: str = "t", points: object = 1) -> dict:
     """A test cell."""
     return cell(source, id, grade=True, points=points)
+
+
+def nameless(made: dict) -> dict:
+    """The same cell, its name taken out of nbgrader's marks."""
+    made["metadata"]["nbgrader"]["grade_id"] = ""
+    return made
 
 
 def test_the_list_of_times_lies_in_no_sandbox(tmp_path: Path):
@@ -201,6 +207,14 @@ def test_a_cell_graded_by_hand_is_handed_out_without_its_hidden_part(tmp_path: P
         ([check("nobody()")], "uses nobody, which no cell of the notebook defines"),
         ([check("def g():\n  def h(): return nobody\n")], "uses nobody"),
         ([answer("raise NotImplementedError()"), check("f()")], "the solution missing in cell f"),
+        ([answer("%time\ndef f():\n  return 1 +"), check("f()")], r"cell f, .* is no Python \(inv"),
+        (
+            [answer("def f():\n  return 1 +"), check("f()")],
+            r"syntax: return 1 \+\); mend that cell",
+        ),
+        ([cell("f(", "", "code"), check("f()")], "cell 1, which may define it, is no Python"),
+        ([nameless(check("pass"))], "cell 1: nbgrader's marks of this cell have no grade_id"),
+        ([answer("a = 1"), nameless(answer("a = 1"))], "cell 2: nbgrader's marks .* no grade_id"),
         ([check("[nobody for x in [1]]")], "uses nobody"),
         ([check("f()"), answer("def f(): pass")], "defined only further down, in cell f"),
         ([check("pass"), check("pass")], "the grade_id t is there twice"),
@@ -219,6 +233,31 @@ def test_what_cannot_be_graded_is_refused_in_one_sentence(
     with pytest.raises(CourseError, match=words) as caught:
         make(tmp_path / "week", *cells)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("CourseDirectory.ignore = None", "c.CourseDirectory.ignore is None .* a list of texts"),
+        ("CourseDirectory.ignore = ['a', 3]", r"ignore is \['a', 3\] in nbgrader's settings"),
+        ("ClearSolutions.code_stub = 3", "code_stub is 3 .* should be a text for each language"),
+        ("ClearSolutions.code_stub = {'python': 3}", "code_stub is {'python': 3} in"),
+        ("ClearSolutions.text_stub = 3", "text_stub is 3 .* should be a text; mend it there"),
+        ("ClearHiddenTests.begin_test_delimeter = 3", "begin_test_delimeter is 3 in"),
+        ("IncludeHeaderFooter.header = 3", "header is 3 in nbgrader's settings"),
+    ],
+)
+def test_a_setting_of_another_kind_is_named(tmp_path: Path, setting: str, words: str):
+    (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\nc.{setting}\n")
+    with pytest.raises(CourseError, match=words):
+        read_markers(tmp_path)
+
+
+def test_settings_that_add_to_nbgraders_own_are_read(tmp_path: Path):
+    add = "c.CourseDirectory.ignore.append('x')\nc.ClearSolutions.code_stub.update({'python': '#'})"
+    (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\n{add}\n")
+    markers = read_markers(tmp_path)
+    assert markers.ignored[-1] == "x" and markers.code_stub == "#"
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,17 @@ def run(taught: Class, *command: str) -> tuple[int, str]:
     return done.returncode, "\n".join(line for line in said if line)
 
 
+@linux
+def test_a_file_in_the_place_of_the_build_folder_is_named(tmp_path: Path):
+    course = make_course(tmp_path)
+    nbgrader(course.root, "generate_assignment", NAME)
+    hand_in(course.root, "ada", ANSWERS["ada"])
+    (tmp_path / "build").write_text("no folder")
+    code, said = run(Class(course, tmp_path), "grade")
+    words = "build/rehearsed cannot be made: a file lies where a folder belongs; move it away."
+    assert code == 2 and words in said and "Traceback" not in said
+
+
 COMMANDS = (("grade", NAME), ("report",), ("export", "canvas"))
 
 

@@ -17,11 +17,13 @@ from nbgrader.api import Gradebook
 from autograder import __main__ as command_line
 from autograder import grade as grading_module
 from autograder import warm
+from autograder.assignment import Assignment
 from autograder.course import Course, CourseError
 from autograder.engine import sandbox
 from autograder.engine.pool import Doubtful, Lost
 from autograder.grade import Class, grade, read_journal
 from autograder.journal import Journal
+from autograder.parcel import Parcel, Place, collect
 from autograder.results import Flag
 from autograder.taught import assignments
 from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader, scores
@@ -38,6 +40,28 @@ def taught(tmp_path: Path) -> Class:
     for student, answers in ANSWERS.items():
         hand_in(course.root, student, answers)
     return Class(course, course.root)
+
+
+@linux
+@pytest.mark.parametrize("when", ["before its turn", "while it is taken"])
+def test_a_folder_that_goes_away_during_the_run_is_named_and_the_others_are_graded(
+    taught: Class, when: str, monkeypatch: pytest.MonkeyPatch
+):
+    theirs = taught.submission("bela", NAME)
+
+    def taking(place: Place, assignment: Assignment) -> Parcel:
+        if place.folder.parent.name == ("ada" if when == "before its turn" else "bela"):
+            theirs.rename(taught.folder / "elsewhere")
+        return collect(place, assignment)
+
+    monkeypatch.setattr(grading_module, "collect", taking)
+    summary = grade(taught, [NAME], progress=False)
+    assert summary.graded == len(ANSWERS) - 1 and not summary.zero
+    assert f"not graded: bela/{NAME}: its folder has gone during the run" in summary.words()
+    assert set(scores(taught)) == set(ANSWERS) - {"bela"}
+    monkeypatch.undo()
+    (taught.folder / "elsewhere").rename(theirs)
+    assert grade(taught, [NAME], progress=False).graded == 1
 
 
 @linux

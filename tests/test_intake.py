@@ -1163,8 +1163,11 @@ def test_what_is_no_plain_file_or_too_large_is_not_kept(
 def test_the_key_changes_with_what_matters(box: Path, assignment: Assignment, week: Notebook):
     put(box, solved(week))
     first = read(box, assignment).key
-    (box / "notes.txt").write_text("x", encoding="utf-8")
     os.utime(box / NAME, (1, 1))
+    assert read(box, assignment).key == first
+    (box / "notes.txt").write_text("x", encoding="utf-8")  # the page says that it was left out
+    assert read(box, assignment).key != first
+    (box / "notes.txt").unlink()
     assert read(box, assignment).key == first
     assert read(box, replace(assignment, digest="other")).key != first
     put(box, released())
@@ -1207,6 +1210,67 @@ def test_thousands_of_files_do_not_hide_the_notebook(
         (box / f"0{number}.txt").write_text("", encoding="utf-8")
     put(box, solved(week))
     assert right(read(box, assignment).scripts[0], week)
+
+
+def test_many_files_in_one_folder_do_not_hide_the_notebook_in_the_next(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    (box / "img" / "deep").mkdir(parents=True)
+    for number in range(600):
+        (box / "img" / f"{number}.png").write_text("", encoding="utf-8")
+    put(box, solved(week), "img/deep/my.ipynb")
+    reason = read(box, assignment).scripts[0].reason
+    assert reason.endswith("(found img; only 500 files were looked at)")
+    (box / "work").mkdir()
+    put(box, solved(week), f"work/{NAME}")
+    assert right(read(box, assignment).scripts[0], week)
+
+
+def test_the_key_follows_the_names_of_what_is_only_named(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    def key() -> str:
+        return collect(at(box), assignment).key("")
+
+    put(box, solved(week))
+    alone = key()
+    for name in ("timestamp.txt", "submission_secret.txt"):  # these have words of their own
+        (box / name).write_text("", encoding="utf-8")
+    (box / "timestamp.txt").unlink()
+    assert key() == alone
+    put(box, b"Rar!", "work.rar")
+    first = key()
+    (box / "work.rar").rename(box / "work.docx")
+    assert len({alone, first, key()}) == 3
+    (box / "work.docx").unlink()
+    assert key() == alone
+
+
+def test_what_an_older_release_held_is_nobodys_own(
+    box: Path, assignment: Assignment, week: Notebook
+):
+    content = solved(week)
+    put(box, content)
+    plain = read(box, assignment).scripts[0]
+    older = [  # a test, one that was written into, a text, and code that answers may need
+        ("assert older() == 1", "code", {"grade": True, "locked": True, "points": 2}, ""),
+        ("assert mine() == 1", "code", {"grade": True, "locked": True, "points": 2}, "mine = 1\n"),
+        ("Why?", "markdown", {"grade": True, "solution": True, "points": 2}, ""),
+        ("YOUR ANSWER HERE", "markdown", {"grade": True, "solution": True, "points": 2}, "So. "),
+        ("helper = 1", "code", {"locked": True}, ""),
+    ]
+    for number, (source, kind, signs, added) in enumerate(older):
+        marks = {"grade": False, "solution": False, "locked": False, "grade_id": f"old{number}"}
+        marks |= signs | {"schema_version": 3}
+        marks["checksum"] = checksum_of(source, kind, marks)
+        cell = {"cell_type": kind, "metadata": {"nbgrader": marks}, "source": added + source}
+        content["cells"].insert(len(content["cells"]) // 2, cell)
+    put(box, content)
+    found = read(box, assignment).scripts[0]
+    own = {"mine = 1\nassert mine() == 1", "So. YOUR ANSWER HERE", "helper = 1"}
+    assert {text for *_, text in found.extra} == own | {text for *_, text in plain.extra}
+    assert own == {cell.source for cell in found.cells} - {cell.source for cell in plain.cells}
+    assert found.flags == plain.flags and found.answers == plain.answers
 
 
 def random_json(drawn: random.Random, depth: int = 0) -> object:

@@ -181,3 +181,16 @@ def test_whatever_a_template_loads_is_taken_out():
         "<html><head><script src=x></script><link href=y></head><body>a<form>b</form></body></html>"
     )
     assert "default-src" in html and "src=x" not in html and "href" not in html
+
+
+def test_only_what_nobody_has_graded_yet_is_said_to_wait(root: Path):
+    wait = "Written answers are graded by hand; until then they count as 0 above."
+    names = ["why", "draw", "task"]
+    for number in range(len(names) + 1):
+        assert (wait in page(root, "mallory").get_text()) == (number < len(names))
+        with Gradebook(f"sqlite:///{root / 'gradebook.db'}") as book:
+            for name in names[number : number + 1]:
+                grade: Any = book.find_grade(name, "numbers", NAME, "mallory")
+                grade.manual_score = 1
+            book.db.commit()
+        nbgrader(root, "generate_feedback", NAME, "--force", "--student=mallory")

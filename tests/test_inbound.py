@@ -1,0 +1,162 @@
+"""`nbgrader collect` of an exchange into which students have put what they like."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from nbgrader.coursedir import CourseDirectory
+
+from autograder import __main__ as command_line
+from autograder import inbound as inbound_module
+from autograder.course import Course
+from autograder.inbound import SafeCollect
+from autograder.intake import read_submission
+from autograder.taught import read
+from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange and grading")
+COLLECT = 'c.ExchangeFactory.collect = "autograder.inbound.SafeCollect"\n'
+WHEN, LATER = "2026-11-23 10:00:00.000000 UTC", "2026-11-24 10:00:00.000000 UTC"
+FILE = "numbers.ipynb"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A course with an exchange, its assignment released."""
+    root = tmp_path / "course"
+    root.mkdir()
+    make_course(root, hooks=True)
+    shared = tmp_path / "exchange"
+    (shared / "small" / "inbound").mkdir(parents=True)
+    shared.chmod(0o777)
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(f'{COLLECT}c.Exchange.root = "{shared}"\n')
+        file.write("c.CourseDirectory.max_dir_size = 1000\n")
+    nbgrader(root, "generate_assignment", NAME)
+    return root
+
+
+def inbound(root: Path, name: str = "") -> Path:
+    """The folder to which students write, or one in it."""
+    return root.parent / "exchange" / "small" / "inbound" / name
+
+
+def submit(root: Path, student: str, when: str = WHEN) -> Path:
+    """A right submission in the exchange, as `nbgrader submit` has it there."""
+    folder = inbound(root, f"{student}+{NAME}+{when}+x1")
+    written = hand_in(root, student, RIGHT).parent
+    shutil.copytree(written, folder)
+    shutil.rmtree(written.parent)
+    (folder / "timestamp.txt").write_text(when)
+    return folder
+
+
+def reason(root: Path, student: str) -> str:
+    """Why a student's work is 0 as a whole."""
+    folder = root / "submitted" / student / NAME
+    return read_submission(folder, student, read(Course(root), NAME)).reason
+
+
+def source(root: Path) -> Path:
+    """The instructor's notebook, which no student may read."""
+    return root / "source" / NAME / FILE
+
+
+def test_a_link_in_the_exchange_hands_in_nothing_that_lies_behind_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    submit(root, "good")
+    folder = submit(root, "mallory")
+    (folder / FILE).unlink()
+    (folder / FILE).symlink_to(source(root))
+    (folder / "more").mkdir()
+    (folder / "more" / FILE).symlink_to(source(root))
+    (folder / "all").symlink_to(root / "source")
+    inbound(root, f"whole+{NAME}+{WHEN}+x1").symlink_to(source(root).parent)
+    said = nbgrader(root, "collect", NAME)
+    assert said.count("is a link; it stays one") == 4
+    submitted = root / "submitted"
+    held = [path for path in submitted.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert not any(b"BEGIN SOLUTION" in path.read_bytes() for path in held)
+    monkeypatch.chdir(root)
+    assert command_line.main(["grade", "--no-report"]) == 0
+    assert "numbers.ipynb is a link, not a file" in reason(root, "mallory")
+    assert "the submission is a link, not a folder" in reason(root, "whole")
+    pages = {path.parents[1].name: path for path in (root / "feedback").rglob("*.html")}
+    assert "is a link" not in pages["good"].read_text()
+    assert all("is a link" in pages[who].read_text() for who in ("mallory", "whole"))
+
+
+def test_whatever_one_puts_there_the_others_work_is_collected(root: Path):
+    for who in ("ada", "zoe"):
+        submit(root, who)
+    os.mkfifo(submit(root, "bela") / "pipe")
+    (submit(root, "chidi") / "large").write_bytes(bytes(2_000_000))
+    for name in (f"dana+{NAME}+soon+x", f"..+{NAME}+{WHEN}+x", f"+{NAME}+{WHEN}+x"):
+        inbound(root, name).mkdir()
+    inbound(root, f"file+{NAME}+{WHEN}+x1").write_text("no folder")
+    deep = submit(root, "eve").joinpath(*["d"] * 200)
+    deep.mkdir(parents=True)
+    said = nbgrader(root, "collect", NAME)
+    collected = {path.parents[1].name for path in (root / "submitted").rglob(FILE)}
+    assert collected == {"ada", "bela", "eve", "zoe"} and not (root / NAME).exists()
+    assert said.count("STUDENT+ASSIGNMENT+TIME") == 2
+    assert "pipe was not collected: it is no file" in said
+    assert "file+ps1" in said and "it is no folder" in said
+    assert "is larger than 1000000 bytes" in said
+
+
+def test_no_time_in_a_submission_stops_an_update(root: Path):
+    (submit(root, "ada") / "timestamp.txt").write_text("soon")
+    os.mkfifo(inbound(root, "wait"))
+    linked = submit(root, "bela") / "timestamp.txt"
+    linked.unlink()
+    linked.symlink_to(inbound(root, "wait"))
+    inbound(root, f"chidi+{NAME}+{WHEN}+x1").symlink_to(source(root).parent)
+    assert "timestamp.txt was not collected: it is a link" in nbgrader(root, "collect", NAME)
+    for who in ("ada", "bela", "chidi"):
+        (submit(root, who, LATER) / "more.txt").write_text("later")
+    nbgrader(root, "collect", NAME, "--update")
+    later = {path.parents[1].name for path in (root / "submitted").rglob("more.txt")}
+    assert later == {"ada", "bela", "chidi"} and source(root).is_file()
+    assert "No newer submission" in nbgrader(root, "collect", NAME, "--update")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_second_name_of_somebody_elses_file_hands_in_nothing(root: Path):
+    folder = submit(root, "mallory")
+    (folder / FILE).unlink()
+    (folder / FILE).hardlink_to(source(root))
+    (folder / "own.txt").write_text("own")
+    (folder / "again.txt").hardlink_to(folder / "own.txt")
+    for path in (folder, folder / "own.txt"):
+        os.chown(path, 65534, 65534)
+    said = nbgrader(root, "collect", NAME)
+    assert f"{FILE} was not collected: it is a file of somebody else's" in said
+    there = {path.name for path in (root / "submitted" / "mallory" / NAME).iterdir()}
+    assert there == {"again.txt", "own.txt", "timestamp.txt"}
+
+
+def test_a_file_that_is_swapped_for_a_link_while_it_is_copied_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    given, secret = tmp_path / "given", tmp_path / "secret"
+    for folder, text in ((given / "more", "own"), (secret, "secret")):
+        folder.mkdir(parents=True)
+        (folder / FILE).write_text(text)
+    (given / FILE).write_text("own")
+
+    def swapped(_directory: str, names: list[str]) -> list[str]:
+        if "more" in names:
+            for path, to in ((given / FILE, secret / FILE), (given / "more", secret)):
+                path.rename(tmp_path / f"was-{path.name}")
+                path.symlink_to(to)
+        return []
+
+    monkeypatch.setattr(inbound_module, "ignore_patterns", lambda *_: swapped)
+    SafeCollect(coursedir=CourseDirectory()).do_copy(str(given), str(tmp_path / "got"))
+    got = [path for path in (tmp_path / "got").rglob("*") if not path.is_symlink()]
+    assert all(path.read_text() == "own" for path in got if path.is_file())
+    assert (tmp_path / "got" / FILE).is_symlink()
