@@ -876,8 +876,8 @@ class FromCanvas(SafeCollector):
     """For what Canvas gives: `adaminsanne_LATE_123_456_numbers-2.ipynb`; she is adaminsanne_123.
 
     Canvas takes numbers out of the middle of a name, not from its end: `bo_12_34_56_x.ipynb` is
-    bo's or bo_12's. It is his whose number the roster has, or for whom what is left of the name is
-    a notebook of the assignment; else nobody's.
+    bo's or bo_12's. It is his whose number the roster has; or bo's, if what is left of the name is
+    a notebook of the assignment. Else it is nobody's: `bo` may call his file `56_x.ipynb`.
     """
 
     named_regexp = Unicode(CANVAS).tag(config=True)
@@ -896,12 +896,14 @@ class FromCanvas(SafeCollector):
         if numbered and numbered.end("student_id") in [match.end("lms_id") for match in found]:
             found.append(numbered)
         people = {(match["student_id"], match["lms_id"]): match for match in found}
-        return self._meant(list(people.values()))
+        return self._meant(list(people.values()), numbered)
 
-    def _meant(self, found: "list[re.Match[str]]") -> "re.Match[str] | None":
+    def _meant(
+        self, found: "list[re.Match[str]]", numbered: "re.Match[str] | None"
+    ) -> "re.Match[str] | None":
         """The one of these ways to read a name that is right; None if nobody knows."""
         listed = [match for match in found if match["lms_id"] in self._numbers]
-        named = [match for match in found if self._is_released(match)]
+        named = [match for match in found if match is not numbered and self._is_released(match)]
         return next((ones[0] for ones in (found, listed, named) if len(ones) == 1), None)
 
     def _is_released(self, match: "re.Match[str]") -> bool:
