@@ -22,9 +22,8 @@ from nbgrader.utils import ignore_patterns
 
 from autograder.names import clean_log, shown
 from autograder.parcel import Unreadable, read_file
-from autograder.store import time_told
+from autograder.store import STAMP, time_told
 
-TIMESTAMP = "timestamp.txt"  # nbgrader opens it, wherever a link of that name leads
 DEEPEST = 20  # folders in each other
 CHUNK = 1 << 20
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
@@ -143,7 +142,7 @@ class SafeCollect(ExchangeCollect):
                 self._share(target, 0o660)
 
     def _link(self, name: str, leads_to: str, target: Path) -> None:
-        if target.name == TIMESTAMP:
+        if target.name == STAMP:  # nbgrader opens it, wherever a link of that name leads
             self._not_collected(name, "it is a link")
             return
         self.log.warning("%s is a link; it stays one, and nothing behind it is read", shown(name))
@@ -173,6 +172,6 @@ class SafeCollect(ExchangeCollect):
 def _time_of(folder: str) -> datetime | None:
     """When a collected submission says that it was handed in; None if it says no time."""
     with suppress(Unreadable):
-        told = read_file(Path(folder, TIMESTAMP), 1000)
+        told = read_file(Path(folder, STAMP), 1000)
         return time_told(told.decode("utf-8", "replace").strip())
     return None
