@@ -34,7 +34,9 @@ def test_a_test_of_two_answers_finds_what_the_test_of_one_has_made(task: Any) ->
     tests = [("t_small", "nums = [3, 1]\nassert small(nums) == 1", 1)]
     made = task([*parts, *tests, ("t_large", "assert large(nums) == 3", 2)], seconds=1.0)
     for end in ("return 7", *ENDS):
-        assert made.scores(small=f"def small(xs):\n    {end}") == {"t_small": 0, "t_large": 2}
+        ended = made.scores(small=f"def small(xs):\n    {end}")
+        # what ends the process makes nothing for the tests of its own question
+        assert ended == {"t_small": 0, "t_large": 0 if end in ENDS[1:] else 2}, end
     made.assignment = replace(made.assignment, stand_in=False)
     assert made.scores(small="def small(xs):\n    return 7") == {"t_small": 0, "t_large": 2}
     ended = made.scores(small="import os\ndef small(xs):\n    os._exit(1)")
@@ -125,3 +127,49 @@ def test_what_answers_did_to_the_instructors_values_stays_where_nothing_stands_i
     assert made.scores(worth="def worth(cart):\n    return 0") == {"t_put": 1, "t_worth": 0}
     wrong = "def put(cart, x):\n    cart.items.append(2 * x)"
     assert made.scores(put=wrong) == {"t_put": 0, "t_worth": 0}
+
+
+def test_imports_of_a_reference_are_made_after_a_process_was_lost(task: Any) -> None:
+    parts = [("half", "def half(x):\n    return x / 2"), ("t_half", "assert half(3) == 1.5", 1)]
+    root = "import cmath\ndef root(x):\n    return cmath.sqrt(x)"
+    parts += [("root", root), ("t_root", "assert root(-1) == cmath.sqrt(-1)", 2)]
+    made = task(parts, seconds=1.0)
+    for stand_in in (True, False):
+        made.assignment = replace(made.assignment, stand_in=stand_in)
+        for end in ENDS:
+            assert made.scores(half=f"def half(x):\n    {end}") == {"t_half": 0, "t_root": 2}
+
+
+def test_the_instructors_own_names_outlive_a_process(task: Any) -> None:
+    parts = [("table", "points = 0"), ("half", "def half(x):\n    return x / 2")]
+    parts += [("t_half", "points = points + 1\nassert half(3) == 1.5", 1)]
+    parts += [("twice", "def twice(x):\n    return 2 * x")]
+    parts += [("t_twice", "points = points + 1\nassert twice(points) == 2 * points", 2)]
+    made = task(parts, seconds=1.0)
+    for end in ENDS:
+        assert made.scores(half=f"def half(x):\n    {end}") == {"t_half": 0, "t_twice": 2}
+
+
+SECRET = "seen = []\ndef keep(xs):\n    seen.append(xs[-1])\n    return xs"
+KEEPS = "data = [1, 2]\nassert keep(data) == data" + HIDDEN_PART.format("assert keep([90717])")
+
+
+@pytest.mark.parametrize("stand_in", [True, False])
+def test_a_hidden_part_that_runs_again_for_its_names_is_told_to_nobody(
+    task: Any, stand_in: bool
+) -> None:
+    parts = [("keep", SECRET), ("t_keep", KEEPS, 1), ("look", "k = 1")]
+    parts += [("last", "def last(xs):\n    return xs[-1]"), ("t_last", "assert last(data) == 2", 2)]
+    made = task(parts)
+    made.assignment = replace(made.assignment, stand_in=stand_in)
+    tells = "def last(xs):\n    raise ValueError(f'saw {seen}')"
+    result = made.grade(look="import os\nos._exit(3)", last=tells)
+    assert "90717" not in repr(result)
+
+
+def test_what_ends_its_process_earns_nothing_by_names_of_the_reference(task: Any) -> None:
+    tests = [("t_one", "made = nine()", 1), ("t_two", "assert made == 9", 3)]
+    made = task([("nine", "def nine():\n    return 9"), *tests], seconds=1.0)
+    assert made.scores() == {"t_one": 1, "t_two": 3}
+    for end in ENDS[1:]:
+        assert made.scores(nine=f"def nine():\n    {end}") == {"t_one": 0, "t_two": 0}

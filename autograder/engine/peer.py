@@ -895,8 +895,9 @@ class Peer:
                 taken = self.tensors.settings.take(target, name, values[0])
             if taken:
                 return True
-        sets = not self.is_free and op == "put" and touched.is_set(target, name)
-        if sets and self._may_set(target):
+        if not self.is_free and op == "put" and touched.is_set(target, name):
+            if not self._may_set(target):
+                return YOURS
             with self._watched(target, "__setattr__"):
                 return setattr(target, name, values[0])
         is_own = self.is_copy(target) and not str(name).startswith("_")

@@ -78,6 +78,30 @@ def holds_state(names: Mapping[str, Any], helpers: Set[str]) -> bool:
     return any(_is_state(one, frozenset()) for one in kept.values())
 
 
+def may_hold(names: Mapping[str, Any], helpers: Set[str], text: str) -> bool:
+    """Whether what a test's text does may stay in what these names stand for, or lead to.
+
+    Args:
+        names: what the instructor's cells have made.
+        helpers: modules of the instructor's own.
+        text: the test's.
+    """
+    try:
+        kept = _reached((v for name, v in names.items() if not name.startswith("__")), helpers)
+        own = compile(text, "<test>", "exec")
+    except (_Unknown, SyntaxError, ValueError):
+        return True
+    functions = [one for one in kept.values() if type(one) is types.FunctionType]
+    found = [_deeds(code) for code in (own, *(one.__code__ for one in functions))]
+    stored = frozenset().union(*(names for _, names in found))
+    if any(leads for leads, _ in found) or any(
+        GLOBALS in done and one.__module__ in helpers | {HOME}
+        for one, (_, done) in zip(functions, found[1:], strict=True)
+    ):
+        return True
+    return any(_is_state(one, stored) for one in kept.values())
+
+
 def _memory(values: Iterable[Any]) -> set[int]:
     """Where arrays and tensors lie: two of them may share one place."""
     found: set[int] = set()

@@ -42,7 +42,7 @@ from autograder.engine.peer import (
 )
 from autograder.engine.plain import as_in_notebook
 from autograder.engine.pool import Unwell
-from autograder.engine.reach import holds_state, may_change
+from autograder.engine.reach import holds_state, may_change, may_hold
 from autograder.engine.session import CellRun, Student
 from autograder.engine.stand_ins import BINARY, FORWARDED
 from autograder.engine.texts import run_no_texts
@@ -59,6 +59,7 @@ from autograder.engine.trusted import (
     looks_at_random,
     looks_for_claims,
     refuse_broad,
+    remotes_in,
     run_test,
 )
 from autograder.intake import Script, ScriptCell, Submission, read_submission
@@ -832,10 +833,15 @@ class Work:
         self.losses += self.process is not None
         if self.aside is None or self._is_first():
             self.aside = None
-            shared = {name for names in self.notebook.shared_names.values() for name in names}
-            for name in shared & self.space.keys():
-                self.space.pop(name)
+            self._forget_objects()
         self._renew()
+
+    def _forget_objects(self) -> None:
+        """Nothing that tests share leads to a process that is given up."""
+        shared = {name for names in self.notebook.shared_names.values() for name in names}
+        for name in shared & self.space.keys():
+            if remotes_in(self.space[name], all_of_them=True):
+                self.space.pop(name)
 
     def _renew(self) -> None:
         """Go on in a new process; the one in which tests have run so far may wait for its turn."""
@@ -844,7 +850,10 @@ class Work:
             self.aside.values, self.aside.hidden_ran = dict(self.space), self.hidden_ran
         elif process is not None:
             self._close(process)
-        self.used = self.hidden_ran = False
+        self.space.student = None
+        self.used = False
+        # what hidden tests have made for later ones is still there
+        self.hidden_ran = self.hidden_ran and bool(self.notebook.shared_names)
 
     def _close(self, process: Student) -> None:
         self.budget.note(process)
@@ -861,6 +870,7 @@ class Work:
         """Go on in the present process after all."""
         aside, self.aside = self.aside, None
         if aside is not None and aside.process is not self.process:
+            self._forget_objects()
             self._close(aside.process)
 
     @contextmanager
@@ -965,8 +975,9 @@ class Work:
         outcome = self._student().run(step.name, step.source, seconds)
         if self.used and not outcome.ok and self.budget.may_repeat:
             with self._coming_back(), self.budget.repeating():
-                if outcome.gone:
-                    self.aside = None  # nothing is left of it
+                if outcome.gone:  # nothing is left of it
+                    self.aside = None
+                    self._forget_objects()
                 self._renew()
                 outcome = self._student().run(step.name, step.source, seconds)
                 if outcome.ok:
@@ -1276,7 +1287,7 @@ class Work:
             if ended := self._not_again(test):
                 yield ended, False
                 continue
-            self._supply(student, test)
+            supplied = self._supply(student, test, visible=visible)
             self._reseed(student, test)
             library.forget()
             student.peer.changed_ours = False
@@ -1301,10 +1312,11 @@ class Work:
             reached = run.in_hidden or run.status in ("passed", "timeout", "died")
             self.hidden_ran |= bool(cell.hidden) and reached
             if cell.hidden and reached and not self.hidden_kept:
-                self.hidden_kept = holds_state(before.names, self._helpers)
+                self.hidden_kept = may_hold(before.names, self._helpers, cell.source)
             if asked and run.status == "passed" and not self.space.replaced:
                 self.asked[test] = asked
-            yield replace(run, stood_in=tuple(instead)), student.peer.changed_ours
+            stood_in = (*instead, *sorted(supplied))
+            yield replace(run, stood_in=stood_in), student.peer.changed_ours
             if run.status in ("timeout", "died") or student.peer.gone:
                 self._lose()
                 return
@@ -1337,39 +1349,41 @@ class Work:
         needed, bound = [cell.needed for cell in cells], [cell.bound for cell in cells]
         return frozenset[str]().union(*needed), frozenset[str]().union(*bound)
 
-    def _supply(self, student: Student, test: str) -> None:
+    def _supply(
+        self, student: Student, test: str, *, visible: bool, tried: frozenset[str] = frozenset()
+    ) -> set[str]:
         """Make what a test takes from others, if those ended before they had made it.
 
-        They run once more: where they had passed, and a process was lost since, as they are; else
-        with the reference in the place of all answers, where it may stand in.
+        They run once more: where they had passed, and a process was lost since, as they are, and
+        have to pass; else with the reference in the place of all answers, where it may stand in.
+        Returns the names for which it stood in.
         """
-        for name in self._taken(test):
+        instead: set[str] = set()
+        for name in self.notebook.shared_names.get(test, ()):
             maker = None if name in self.space else self._maker(name, test)
-            if maker is None or self._part(maker) in self.budget.parts.without:
+            if maker is None or maker in tried or self._part(maker) in self.budget.parts.without:
                 continue
             if not (maker in self.passed or self.assignment.stand_in):
                 continue
-            self._supply(student, maker)
+            tried |= {maker}
+            instead |= self._supply(student, maker, visible=visible, tried=tried)
             before, ids = dict(self.space), self._before(maker) * (maker not in self.passed)
             names = {n for id in ids for n in self.notebook.defines.get(id, ())}
+            cell, seconds = self._test_cell(maker, visible), self._seconds(maker)
+            instead |= names
+            self.hidden_ran |= bool(cell.hidden) or bool(names)
             self.space.stand_in(self._reference(names) if names else {})
-            seconds = self._seconds(maker)
             try:
                 with (
                     self.budget.repeating(),
                     self.budget.parts.under_way(self._part(maker), seconds),
                 ):
-                    run_test(student, self.notebook.cell(maker), self.space, seconds)
+                    run = run_test(student, cell, self.space, seconds)
             finally:
                 self.space.stand_back()
             made = {n: self.space[n] for n in self._bound(maker) if n in self.space}
-            self.space.forget_all_but(made | before)
-
-    def _taken(self, test: str) -> Iterable[str]:
-        """Names that a test takes from other questions' tests, and from what ended a process."""
-        taken = self.notebook.shared_names.get(test, ())
-        needed = facts(self.notebook.cell(test).source).needed if self.deadly else frozenset[str]()
-        return (*taken, *(needed & frozenset[str]().union(*map(self._bound, self.deadly))))
+            self.space.forget_all_but((made if names or run.status == "passed" else {}) | before)
+        return instead
 
     def _maker(self, name: str, test: str) -> str | None:
         """The last test before this one that makes a name."""
@@ -1517,7 +1531,9 @@ class Work:
                 self.budget.parts.under_way(self._part(run.test), seconds),
             ):
                 for maker in makers:
-                    run_test(student, self.notebook.cell(maker), self.space, seconds)
+                    made = self._test_cell(maker, visible=False)
+                    self.hidden_ran |= bool(made.hidden)
+                    run_test(student, made, self.space, seconds)
                 self.space.stand_in({first[0].what: lambda *args, **kwargs: next(left)})
                 self._reseed(student, run.test)
                 found = run_test(student, cell, self.space, seconds)
@@ -1635,12 +1651,14 @@ class Work:
         self.restored = frozenset(shadowed)
         try:
             with self.budget.repeating():
-                if shadowed or self._is_first():
+                if shadowed or self.notebook.shared_names or self._is_first():
                     self._renew()
                 again = {run.test: run for run in self._group(group, failed, instead)}
                 again |= self._confirmed(group, again, instead)
         finally:
             self.restored = frozenset()
+            if self.notebook.shared_names:  # the reference may still stand there
+                self._renew()
         passed = [test for test, run in again.items() if run.status == "passed"]
         self.usual |= dict.fromkeys(passed, frozenset(shadowed))
         if shadowed and passed:
@@ -1687,12 +1705,16 @@ class Work:
 
         As in the student's own notebook: where no reference stands in, nothing is made anew.
         """
-        work = Work(
-            self.assignment, self.notebook, self.script, self.zygote, self.known, self.budget
-        )
-        work.checking, work.isolated, work.goes_on = self.checking, True, True
-        with self.budget.repeating():
-            return {run.test: run for run in work.run() if run.status == "passed"}
+        found: dict[str, TestRun] = {}
+        for look in range(2):  # an answer that goes by chance has no chance more
+            work = Work(
+                self.assignment, self.notebook, self.script, self.zygote, self.known, self.budget
+            )
+            work.checking, work.isolated, work.goes_on = self.checking, True, True
+            with self.budget.repeating():
+                passed = {run.test: run for run in work.run() if run.status == "passed"}
+            found = {test: run for test, run in passed.items() if not look or test in found}
+        return found
 
     def _alone(self, answers: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
         """Those of the tests that pass with these answers and the reference elsewhere."""
