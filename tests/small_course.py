@@ -142,6 +142,22 @@ def at_home(home: Path, shared: Path, command: str, student: str) -> str:
     return nbgrader(home, command, NAME, "--course=small", f"--student={student}", *where)
 
 
+def exchange(root: Path, shared: Path) -> None:
+    """Release the assignment by an exchange; ada fetches it and submits, and it is collected."""
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(f'{PAGE}c.Exchange.root = "{shared}"\n')
+    nbgrader(root, "generate_assignment", NAME)
+    nbgrader(root, "release_assignment", NAME)
+    home = root / "homes" / "ada"
+    home.mkdir(parents=True)
+    at_home(home, shared, "fetch_assignment", "ada")
+    written = hand_in(root, "ada", RIGHT)
+    written.replace(home / NAME / "numbers.ipynb")
+    written.parent.rmdir()
+    at_home(home, shared, "submit", "ada")
+    nbgrader(root, "collect", NAME)
+
+
 def run(root: Path, *command: str) -> int:
     """Run one of the grader's commands in a course's root; its exit status."""
     with contextlib.chdir(root):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__ as command_line
-from tests.small_course import NAME, PAGE, RIGHT, at_home, hand_in, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, at_home, exchange, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 STRANGE = ["", "../../x", "g" * 128, "a" * 300, "ab\n" * 40]  # what is no secret
@@ -19,18 +19,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("course")
     make_course(root, hooks=True)
     shared = tmp_path_factory.mktemp("exchange")
-    with (root / "nbgrader_config.py").open("a") as file:
-        file.write(f'{PAGE}c.Exchange.root = "{shared}"\n')
-    nbgrader(root, "generate_assignment", NAME)
-    nbgrader(root, "release_assignment", NAME)
-    home = root / "homes" / "ada"
-    home.mkdir(parents=True)
-    at_home(home, shared, "fetch_assignment", "ada")
-    written = hand_in(root, "ada", RIGHT)
-    written.replace(home / NAME / "numbers.ipynb")
-    written.parent.rmdir()
-    at_home(home, shared, "submit", "ada")
-    nbgrader(root, "collect", NAME)
+    exchange(root, shared)
     for number, text in enumerate(STRANGE):
         path = hand_in(root, f"odd{number}", RIGHT).with_name("submission_secret.txt")
         path.write_text(text)

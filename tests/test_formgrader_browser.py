@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from autograder import __main__ as command_line
 from tests.browsing import BROWSER, Page, browsing
 from tests.serving import HEADERS, Ask, serving
-from tests.small_course import NAME, PAGE, RIGHT, at_home, hand_in, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, at_home, exchange, hand_in, make_course
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 OLDEST = "/usr/bin/python3.11"  # Debian's own is 3.11.2, whose regular expressions know less
@@ -29,18 +29,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def root(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     """A course of which ada's work came by the exchange, and bela's without a time."""
     root = make_course(tmp_path_factory.mktemp("course"), hooks=True).root
-    with (root / "nbgrader_config.py").open("a") as file:
-        file.write(f'{PAGE}c.Exchange.root = "{shared}"\n')
-    nbgrader(root, "generate_assignment", NAME)
-    nbgrader(root, "release_assignment", NAME)
-    home = root / "homes" / "ada"
-    home.mkdir(parents=True)
-    at_home(home, shared, "fetch_assignment", "ada")
-    written = hand_in(root, "ada", RIGHT)
-    written.replace(home / NAME / "numbers.ipynb")
-    written.parent.rmdir()
-    at_home(home, shared, "submit", "ada")
-    nbgrader(root, "collect", NAME)
+    exchange(root, shared)
     hand_in(root, "bela", RIGHT)
     return root
 
