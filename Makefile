@@ -80,7 +80,7 @@ clean: ## remove everything that was built, but not the environment
 	$(PY) -m pip install --disable-pip-version-check --progress-bar off -q -r requirements.txt
 	@touch $@
 
-build/released: $(wildcard solutions/*/*.py solutions/*/rules.toml) nbgrader_config.py autograder/source.py autograder/release.py \
+build/released: $(wildcard solutions/*/*.py solutions/*/rules.toml) nbgrader_config.py autograder/authoring/source.py autograder/authoring/release.py \
 		lab/assemble.py solutions/transformer.py $(RELEASES) | .venv/ready
 	@$(PY) -m autograder release
 	@$(PY) -m lab assemble build/source --out solutions/transformer.py

@@ -21,9 +21,9 @@ c.Validator.failed_warning = (
 )
 
 # `nbgrader autograde` and formgrader's button grade as `python -m autograder grade` does.
-c.Autograde.exporter_class = "autograder.hooks.AnySubmission"
-c.Autograde.sanitize_preprocessors = ["autograder.hooks.Rebuild"]
-c.Autograde.autograde_preprocessors = ["autograder.hooks.Grade"]
+c.Autograde.exporter_class = "autograder.classroom.hooks.AnySubmission"
+c.Autograde.sanitize_preprocessors = ["autograder.classroom.hooks.Rebuild"]
+c.Autograde.autograde_preprocessors = ["autograder.classroom.hooks.Grade"]
 c.ExecutePreprocessor.timeout = 60  # for `nbgrader validate`, which runs on the student's machine
 c.ExecutePreprocessor.extra_arguments = ["--log-level=ERROR"]  # kernels talk on this machine only
 
@@ -31,17 +31,17 @@ c.ExecutePreprocessor.extra_arguments = ["--log-level=ERROR"]  # kernels talk on
 c.Autograder.reference_stands_in = True
 
 # What a student reads: no source, input or expected value of a hidden test, nothing that runs.
-c.GenerateFeedback.exporter_class = "autograder.nbgrader_page.StudentPage"
+c.GenerateFeedback.exporter_class = "autograder.classroom.nbgrader_page.StudentPage"
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
-    "autograder.nbgrader_page.ForStudents",
+    "autograder.classroom.nbgrader_page.ForStudents",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 
 # `nbgrader zip_collect` leaves out what is bad in an archive and collects everybody else's work.
 # FromCanvas, FromMoodle or FromBlackboard in SafeCollector's place know how these name files.
-c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
-c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"
+c.ZipCollectApp.extractor_plugin = "autograder.classroom.unzip.SafeExtractor"
+c.ZipCollectApp.collector_plugin = "autograder.classroom.unzip.SafeCollector"
 
 # `nbgrader collect` follows no link that a student left in the exchange, and collects all others.
-c.ExchangeFactory.collect = "autograder.inbound.SafeCollect"
+c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.course import (
+from autograder.common.course import (
     Course,
     CourseError,
     import_quickly,
@@ -24,11 +24,11 @@ from autograder.course import (
     use_own_tools,
     without_effect,
 )
-from autograder.failures import OF_A_PATH, WHOLE_CLASS, sentence_of
-from autograder.names import is_read, open_streams, say, silence
+from autograder.common.failures import OF_A_PATH, WHOLE_CLASS, sentence_of
+from autograder.common.names import is_read, open_streams, say, silence
 
 if TYPE_CHECKING:
-    from autograder.taught import Class
+    from autograder.classroom.classes import Class
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
 MOST_CALLS = 300  # of one test, and
@@ -121,8 +121,8 @@ def _interrupt() -> None:
 
 def build(options: argparse.Namespace) -> int:
     """Check the sources, write the instructor's notebooks to build/source, try all tests."""
-    from autograder import release as releasing
-    from autograder.source import read_source
+    from autograder.authoring import release as releasing
+    from autograder.authoring.source import read_source
 
     course = Course.find()
     chapters = course.select(options.chapters)
@@ -138,7 +138,7 @@ def build(options: argparse.Namespace) -> int:
 
 def release(options: argparse.Namespace) -> int:
     """Try all tests, then make the students' notebooks in exercises/ through nbgrader."""
-    from autograder import release as releasing
+    from autograder.authoring import release as releasing
 
     course = Course.find()
     chapters = course.select(options.chapters)
@@ -154,8 +154,8 @@ def release(options: argparse.Namespace) -> int:
 
 def _try_known_mistakes(course: Course, chapters: Sequence[str]) -> None:
     """What they give is known before the first class is graded, where one can be graded here."""
-    from autograder import warm
-    from autograder.engine import sandbox
+    from autograder.classroom import warm
+    from autograder.isolation import sandbox
 
     if warm.can_fork() and sandbox.probe().namespaces:
         assignments = {chapter: warm.read(course, chapter) for chapter in chapters}
@@ -164,13 +164,13 @@ def _try_known_mistakes(course: Course, chapters: Sequence[str]) -> None:
 
 def mutants(options: argparse.Namespace) -> int:
     """Try every known answer against the tests; 1 if one does not come out as it should."""
-    from autograder import mutants as mutation
-    from autograder import warm
+    from autograder.authoring import mutants as mutation
+    from autograder.classroom import warm
 
     course = Course.find()
     chapters = course.select(options.chapters)
     if options.in_class:
-        from autograder import in_class
+        from autograder.classroom import in_class
 
         return in_class.command(course, chapters, options.jobs)
     run_for = partial(warm.runner, course) if warm.can_fork() else None
@@ -179,7 +179,7 @@ def mutants(options: argparse.Namespace) -> int:
 
 def grade(options: argparse.Namespace) -> int:
     """Grade what lies in submitted/ and write feedback, grades.csv and the class report."""
-    from autograder.taught import assignments
+    from autograder.classroom.classes import assignments
 
     taught = _taught(options)
     _grade(taught, assignments(taught.course, options.chapters), options)
@@ -188,8 +188,8 @@ def grade(options: argparse.Namespace) -> int:
 
 def demo(options: argparse.Namespace) -> int:
     """Make the demo class in build/demo and grade it."""
-    from autograder import demo as demo_class
-    from autograder import release as releasing
+    from autograder.authoring import release as releasing
+    from autograder.classroom import demo as demo_class
 
     course = Course.find()
     chapters = _of_text_sources(course, options.chapters)
@@ -202,7 +202,7 @@ def demo(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Run the visible tests of one's own notebook, and say what is wrong in words."""
-    from autograder import check as checking
+    from autograder.checking import check as checking
 
     return checking.run(options.notebook)
 
@@ -215,14 +215,14 @@ def report(options: argparse.Namespace) -> int:
 
 def export(options: argparse.Namespace) -> int:
     """Write the grades as an LMS wants them."""
-    from autograder import exports
+    from autograder.classroom import exports
 
     return exports.run(_taught(options), options.kind, options.out)
 
 
 def history(options: argparse.Namespace) -> int:
     """Show how a student's grades came to be: which run changed what, and why."""
-    from autograder import history as telling
+    from autograder.classroom import history as telling
 
     telling.tell(_taught(options), options.student, options.chapter)
     return 0
@@ -230,8 +230,8 @@ def history(options: argparse.Namespace) -> int:
 
 def bench(options: argparse.Namespace) -> int:
     """Grade one class with stock nbgrader and with this grader, and compare."""
-    from autograder import bench as timing
-    from autograder import release as releasing
+    from autograder.authoring import release as releasing
+    from autograder.classroom import bench as timing
 
     course = Course.find()
     chapter = _of_text_sources(course, [options.chapter] if options.chapter else [])[0]
@@ -262,7 +262,7 @@ def _of_text_sources(course: Course, names: Sequence[str]) -> list[str]:
 
 def _taught(options: argparse.Namespace) -> "Class":
     """The class in the folder that was named, or in the course itself."""
-    from autograder.taught import Class
+    from autograder.classroom.classes import Class
 
     course = Course.find()
     taught = Class(course, options.folder.resolve() if options.folder else course.root)
@@ -271,8 +271,8 @@ def _taught(options: argparse.Namespace) -> "Class":
 
 
 def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace) -> None:
-    from autograder import grade as grading
-    from autograder import release as releasing
+    from autograder.authoring import release as releasing
+    from autograder.classroom import grade as grading
 
     course, after = taught.course, ""
     for words in without_effect(read_config(course.root)):
@@ -299,9 +299,9 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
 
 def _report(taught: "Class", said: Sequence[str] = ()) -> None:
     """Write the report; a line that was said already is not said again."""
-    from autograder import report as reporting
-    from autograder.journal import results
-    from autograder.store import shown_database
+    from autograder.classroom import report as reporting
+    from autograder.classroom.journal import results
+    from autograder.classroom.store import shown_database
 
     course = taught.course
     graded = sorted({graded.result.assignment for graded in results(taught)})
@@ -328,7 +328,7 @@ def _report(taught: "Class", said: Sequence[str] = ()) -> None:
 
 def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> str:
     """Say what of the course does not run as it should; what there is to say after grading."""
-    from autograder.rehearsed import rehearsed
+    from autograder.classroom.rehearsed import rehearsed
 
     found = rehearsed(course, chapters)
     for note in found.notes:
@@ -338,8 +338,8 @@ def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> str:
 
 def _rehearse(course: Course, chapters: Sequence[str]) -> None:
     """Stop if a test says something else when it runs apart from the answers."""
-    from autograder import warm
-    from autograder.rehearsed import asked_in
+    from autograder.classroom import warm
+    from autograder.classroom.rehearsed import asked_in
 
     complaints = warm.rehearse(course, chapters)
     if complaints:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from autograder.course import Course, use_own_tools
-from autograder.engine.zygote import Zygote
+from autograder.bridge import STUDENT
+from autograder.common.course import Course, use_own_tools
+from autograder.isolation.fork_server import ForkServer
 
 ROOT = Path(__file__).parents[1]
 COURSE = Course.find(ROOT)
@@ -82,9 +83,9 @@ def demo() -> Path:
 
 
 @pytest.fixture(scope="session")
-def open_zygote() -> Iterator[Zygote]:
+def open_fork_server() -> Iterator[ForkServer]:
     """Where students' processes come from, without the sandbox; one for all who ask."""
-    with Zygote(["torch", "numpy"], sandboxed=False) as made:
+    with ForkServer(["torch", "numpy"], student=STUDENT, sandboxed=False) as made:
         yield made
 
 

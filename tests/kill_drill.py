@@ -20,10 +20,10 @@ from typing import Any
 
 from nbgrader.api import Gradebook
 
-from autograder.bench import make_class
-from autograder.course import Course, use_own_tools
-from autograder.grade import Class
-from autograder.release import require_fresh
+from autograder.authoring.release import require_fresh
+from autograder.classroom.bench import make_class
+from autograder.classroom.grade import Class
+from autograder.common.course import Course, use_own_tools
 
 PATIENCE = 300  # seconds until a run that was not killed yet counts as hung
 

@@ -21,10 +21,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from autograder.engine.clock import Clock
-from autograder.engine.peer import Gone, Peer
-from autograder.engine.trusted import Guard
-from autograder.engine.wire import Frame, WireError
+from autograder.bridge.peer import Gone, Peer
+from autograder.bridge.wire import Frame, WireError
+from autograder.isolation.clock import Clock
+from autograder.judge.trusted import Guard
 from lab.check import assert_close
 
 MEMORY = 8 << 30

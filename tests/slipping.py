@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autograder.source import Cell, fill_in
+from autograder.authoring.source import Cell, fill_in
 
 KINDS = {
     "cuts off": "the gradient of an input is cut off",

@@ -12,24 +12,24 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 
 from autograder import __main__ as command_line
-from autograder.course import Course
-from autograder.taught import Class
+from autograder.classroom.classes import Class
+from autograder.common.course import Course
 
 NAME = "ps1"
 CONFIG = """c = get_config()
 c.CourseDirectory.course_id = "small"
 c.CourseDirectory.root = {root!r}
 """
-HOOKS = """c.Autograde.exporter_class = "autograder.hooks.AnySubmission"
-c.Autograde.sanitize_preprocessors = ["autograder.hooks.Rebuild"]
-c.Autograde.autograde_preprocessors = ["autograder.hooks.Grade"]
+HOOKS = """c.Autograde.exporter_class = "autograder.classroom.hooks.AnySubmission"
+c.Autograde.sanitize_preprocessors = ["autograder.classroom.hooks.Rebuild"]
+c.Autograde.autograde_preprocessors = ["autograder.classroom.hooks.Grade"]
 """
 
 PAGE = """
-c.GenerateFeedback.exporter_class = "autograder.nbgrader_page.StudentPage"
+c.GenerateFeedback.exporter_class = "autograder.classroom.nbgrader_page.StudentPage"
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
-    "autograder.nbgrader_page.ForStudents",
+    "autograder.classroom.nbgrader_page.ForStudents",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 """

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from autograder.answers import Answer, read_answers, splice
-from autograder.course import Course, CourseError
-from autograder.mutants import diagnosed, load, run_tests, save, try_answers, unanswered
-from autograder.results import Crossing, TestRun
-from autograder.source import Cell, read_source
+from autograder.authoring.answers import Answer, read_answers, splice
+from autograder.authoring.mutants import (
+    diagnosed,
+    load,
+    run_tests,
+    save,
+    try_answers,
+    unanswered,
+)
+from autograder.authoring.source import Cell, read_source
+from autograder.common.course import Course, CourseError
+from autograder.common.results import Crossing, TestRun
 
 CELL = Cell(
     "solution",

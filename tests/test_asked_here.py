@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__ as command
-from autograder import warm
-from autograder.asked_here import asked_here
-from autograder.course import Course
+from autograder.authoring.asked_here import asked_here
+from autograder.classroom import warm
+from autograder.common.course import Course
 from tests.test_assignment import answer, cell, check, make
 
 

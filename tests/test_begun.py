@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from autograder import warm
-from autograder.assignment import Assignment, read_assignment
-from autograder.engine import sandbox, worker
-from autograder.results import Result
+from autograder.classroom import warm
+from autograder.common.results import Result
+from autograder.isolation import sandbox
+from autograder.judge import worker
+from autograder.judge.assignment import Assignment, read_assignment
 
 pytestmark = pytest.mark.skipif(
     not sandbox.probe().namespaces,
@@ -46,9 +47,11 @@ def _assignment(folder: Path, setup: str) -> Assignment:
     return read_assignment(folder / "source" / "one")
 
 
-def _grade(assignment: Assignment, folder: Path, who: str, zygote: Any, **parts: str) -> Result:
+def _grade(
+    assignment: Assignment, folder: Path, who: str, fork_server: Any, **parts: str
+) -> Result:
     _write(folder / who / "one" / "one.ipynb", **{"setup": SETUP, **parts})
-    return worker.grade(assignment, folder / who / "one", who, zygote)
+    return worker.grade(assignment, folder / who / "one", who, fork_server)
 
 
 def _score(result: Result) -> float:
@@ -57,18 +60,18 @@ def _score(result: Result) -> float:
 
 def test_each_submission_goes_on_from_the_cells_run_once(tmp_path: Path) -> None:
     assignment = _assignment(tmp_path, SETUP)
-    with warm.open_zygote([assignment], sandboxed=True) as zygote:
-        assert [(name, said) for name, _, said in zygote.head] == [(worker.YOURS, "ready\n")]
+    with warm.open_fork_server([assignment], sandboxed=True) as fork_server:
+        assert [(name, said) for name, _, said in fork_server.head] == [(worker.YOURS, "ready\n")]
         for who in ("ada", "ben"):  # what one of them appends is not in the list of the other
-            assert _score(_grade(assignment, tmp_path, who, zygote)) == 2
+            assert _score(_grade(assignment, tmp_path, who, fork_server)) == 2
 
 
 def test_a_submission_that_begins_otherwise_runs_all_its_cells(tmp_path: Path) -> None:
     assignment = _assignment(tmp_path, SETUP)
-    with warm.open_zygote([assignment], sandboxed=True) as zygote:
-        changed = _grade(assignment, tmp_path, "ada", zygote, setup="seen = ['mine']")
+    with warm.open_fork_server([assignment], sandboxed=True) as fork_server:
+        changed = _grade(assignment, tmp_path, "ada", fork_server, setup="seen = ['mine']")
         assert _score(changed) == 0
-        added = _grade(assignment, tmp_path, "ben", zygote, before="seen = 5")
+        added = _grade(assignment, tmp_path, "ben", fork_server, before="seen = 5")
         assert _score(added) == 2
 
 
@@ -86,9 +89,9 @@ def test_a_submission_that_begins_otherwise_runs_all_its_cells(tmp_path: Path) -
 def test_what_a_fork_cannot_go_on_from_is_run_for_each(tmp_path: Path, cell: str) -> None:
     setup = f"{SETUP}\n{cell}"
     assignment = _assignment(tmp_path, setup)
-    with warm.open_zygote([assignment], sandboxed=True) as zygote:
-        assert zygote.head == ()
-        assert _score(_grade(assignment, tmp_path, "ada", zygote, setup=setup)) == 2
+    with warm.open_fork_server([assignment], sandboxed=True) as fork_server:
+        assert fork_server.head == ()
+        assert _score(_grade(assignment, tmp_path, "ada", fork_server, setup=setup)) == 2
 
 
 def test_only_the_code_before_the_first_answer_is_the_beginning(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder import bench
-from autograder.course import Course
+from autograder.classroom import bench
+from autograder.common.course import Course
 from tests.conftest import CHAPTERS, ROOT
 
 CHAPTER = CHAPTERS[0]

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from autograder import check, runner
-from autograder.allowed import not_allowed
-from autograder.course import Course, CourseError
-from autograder.source import read_source
+from autograder.authoring.source import read_source
+from autograder.checking import check, runner
+from autograder.checking.allowed import not_allowed
+from autograder.common.course import Course, CourseError
 from tests.conftest import CHAPTERS, ROOT
 
 STUB = "# YOUR CODE HERE\nraise NotImplementedError('not answered yet')"
@@ -292,7 +292,7 @@ def test_a_folder_names_the_notebooks_in_it(tmp_path: Path):
         check.read(tmp_path)
 
 
-@pytest.mark.parametrize("command", [("autograder", "check"), ("autograder.check",)])
+@pytest.mark.parametrize("command", [("autograder", "check"), ("autograder.checking.check",)])
 def test_it_runs_outside_any_course(tmp_path: Path, command: tuple[str, ...]):
     path = write(tmp_path, notebook(right(1)))
     done = subprocess.run(

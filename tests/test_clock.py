@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from autograder.engine import clock
-from autograder.engine.clock import HANGS, Clock, Over, Usage, Used
-from autograder.engine.session import Student
-from autograder.engine.trusted import Guard
-from autograder.engine.zygote import Zygote
+from autograder.bridge import STUDENT
+from autograder.bridge.session import Student
+from autograder.isolation import clock
+from autograder.isolation.clock import HANGS, Clock, Over, Usage, Used
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge.trusted import Guard
 
 HOGS = 7
 COUNT = "import time\nstart = time.process_time()\nwhile time.process_time() < start + {}: pass"
@@ -159,12 +160,12 @@ def busy() -> Iterator[None]:
 
 @pytest.mark.parametrize("sandboxed", [True, False])
 def test_a_busy_machine_ends_nobody_who_works_and_everybody_who_hangs(sandboxed: bool):
-    with busy(), Zygote([], sandboxed=sandboxed) as zygote:
-        student = Student(zygote.spawn(), Guard())
+    with busy(), ForkServer([], student=STUDENT, sandboxed=sandboxed) as fork_server:
+        student = Student(fork_server.spawn(), Guard())
         assert student.run("a", COUNT.format(0.4), 1.0).ok
         assert student.run("b", COUNT.format(0.4), 1.0).ok  # each has a clock of its own
         assert student.run("c", "while True: pass", 0.5).gone == "timeout"
         student.close()
-        student = Student(zygote.spawn(), Guard())
+        student = Student(fork_server.spawn(), Guard())
         assert student.run("d", "import time\ntime.sleep(1000)", 0.5).gone == "timeout"
         student.close()

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from autograder.engine import sandbox
-from autograder.engine.parts import Parts
-from autograder.engine.pool import Lost, Pool
+from autograder.isolation import sandbox
+from autograder.isolation.parts import Parts
+from autograder.isolation.pool import Lost, Pool
 from tests.test_sandbox import become_ordinary, secretive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are for Linux")
@@ -143,7 +143,7 @@ def test_of_its_files_only_those_on_scratch_may_be_lent(pool: Pool):
     look = """
 import tempfile
 from pathlib import Path
-from autograder.engine import lent
+from autograder.bridge import lent
 places = [Path.home(), Path(tempfile.gettempdir()), Path.cwd()]
 answer = [lent.ROOTS, all(Path(lent.ROOTS[0]) in path.resolve().parents for path in places)]
 """
@@ -228,7 +228,7 @@ def test_a_worker_that_dies_costs_itself(pool: Pool):
 )
 def test_a_part_that_ends_a_worker_is_left_out(pool: Pool, end: str, how: str | None):
     code = f"""
-from autograder.engine import parts as module
+from autograder.isolation import parts as module
 module.SPARE = 0.2
 if "one" not in parts.without:
     with parts.under_way("one", 0.2):

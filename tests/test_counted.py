@@ -13,8 +13,8 @@ from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
 
 from autograder import __main__ as command_line
-from autograder.counted import Points
-from autograder.taught import Class
+from autograder.classroom.classes import Class
+from autograder.classroom.counted import Points
 from tests.small_course import HOOKS, NAME, PAGE, RIGHT, by_hand, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from autograder.answers import Answer, answered, read_answers
-from autograder.assignment import read_assignment
-from autograder.course import Course
-from autograder.engine.worker import Work, _own_script, runs
-from autograder.engine.zygote import Zygote
-from autograder.intake import Piece, ScriptCell
-from autograder.release import build_instructor
-from autograder.rules import Rules, Unread, broken_rules, read_rules, unread
-from autograder.source import Source, read_source
-from autograder.syntax import top_level_names
+from autograder.authoring.answers import Answer, answered, read_answers
+from autograder.authoring.release import build_instructor
+from autograder.authoring.source import Source, read_source
+from autograder.common.course import Course
+from autograder.common.syntax import top_level_names
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge.assignment import read_assignment
+from autograder.judge.intake import Piece, ScriptCell
+from autograder.judge.rules import Rules, Unread, broken_rules, read_rules, unread
+from autograder.judge.worker import Work, _own_script, runs
 
 FINISHED = {  # an answer that is the finished part, by chapter and question
     ("01_embedding", "token-embedding"): "from lab.blocks import TokenEmbedding",
@@ -94,7 +94,7 @@ def test_of_the_reference_nothing_is_left_unread(course: Course, chapter: str):
 
 @pytest.mark.parametrize("chapter", ["03_attention", "05_layer_norm"])
 def test_no_right_answer_is_stopped_while_it_runs(
-    course: Course, chapter: str, open_zygote: Zygote
+    course: Course, chapter: str, open_fork_server: ForkServer
 ):
     source = read_source(course.source(chapter))
     assignment = read_assignment(
@@ -105,19 +105,19 @@ def test_no_right_answer_is_stopped_while_it_runs(
         for answer in variants:
             if answer.question == question.id and assignment.rules.for_question(question.id).forbid:
                 written = answered(source, [answer]).solution(question.id).source
-                went = runs(assignment, {question.id: written}, open_zygote, [question.id])
+                went = runs(assignment, {question.id: written}, open_fork_server, [question.id])
                 assert {run.status for run in went.values()} == {"passed"}, (answer.name, went)
 
 
 @pytest.mark.parametrize(("chapter", "question"), FINISHED)
 def test_the_finished_part_is_no_answer(
-    course: Course, chapter: str, question: str, open_zygote: Zygote
+    course: Course, chapter: str, question: str, open_fork_server: ForkServer
 ):
     assignment = read_assignment(
         build_instructor(course, chapter).parent, course.source(chapter).parent / "rules.toml"
     )
     answers = {question: FINISHED[chapter, question]}
-    for run in runs(assignment, answers, open_zygote, [question]).values():
+    for run in runs(assignment, answers, open_fork_server, [question]).values():
         assert run.status == "forbidden", run
         assert "lab.blocks" in run.message and "write it yourself" in run.message
 
@@ -135,7 +135,9 @@ COPIED = {  # the finished part once more, from the library's own text
 
 
 @pytest.mark.parametrize("way", COPIED)
-def test_a_copy_of_the_finished_part_is_no_answer(course: Course, open_zygote: Zygote, way: str):
+def test_a_copy_of_the_finished_part_is_no_answer(
+    course: Course, open_fork_server: ForkServer, way: str
+):
     path = build_instructor(course, "05_layer_norm").parent
     rules = course.source("05_layer_norm").parent / "rules.toml"
     assignment = read_assignment(path, rules)
@@ -148,5 +150,5 @@ def test_a_copy_of_the_finished_part_is_no_answer(course: Course, open_zygote: Z
     cells.insert(place, ScriptCell("extra", "", before, "code"))
     piece = Piece("feed-forward", answer, "code")
     script = replace(script, cells=tuple(cells), pieces=(piece,))
-    found = Work(assignment, notebook, script, open_zygote, None).run()
+    found = Work(assignment, notebook, script, open_fork_server, None).run()
     assert {run.status for run in found if run.test in tests} == {"forbidden"}, found

@@ -9,14 +9,14 @@ import pytest
 from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
 
-from autograder import demo as demo_class
-from autograder.answers import Answer, read_answers
-from autograder.course import Course, CourseError
-from autograder.grade import Class, grade, read_journal
-from autograder.release import build_instructor
-from autograder.report import grades
-from autograder.results import Result, Verdict
-from autograder.source import read_source
+from autograder.authoring.answers import Answer, read_answers
+from autograder.authoring.release import build_instructor
+from autograder.authoring.source import read_source
+from autograder.classroom import demo as demo_class
+from autograder.classroom.grade import Class, grade, read_journal
+from autograder.classroom.report import grades
+from autograder.common.course import Course, CourseError
+from autograder.common.results import Result, Verdict
 from tests.conftest import CHAPTERS
 from tests.test_release import lines_worth_hiding
 

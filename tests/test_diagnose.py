@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from autograder import differences
-from autograder.diagnose import Known, claim_of, ending, name_misconception, told
-from autograder.differences import Kept, call_in_words, in_words, keep, kept, same
-from autograder.results import PASSED_ON, Crossing, Opaque, Raised, TestRun, Verdict
+from autograder.common.results import PASSED_ON, Crossing, Opaque, Raised, TestRun, Verdict
+from autograder.judge import differences
+from autograder.judge.diagnose import Known, claim_of, ending, name_misconception, told
+from autograder.judge.differences import Kept, call_in_words, in_words, keep, kept, same
 
 SECRET = 918273
 SOURCE = f"""\

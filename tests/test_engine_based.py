@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.engine.based import is_value
-from autograder.engine.peer import remote_of
-from autograder.engine.trusted import Guard
-from autograder.engine.wire import WireError
-from autograder.engine.zygote import Zygote
+from autograder.bridge.based import is_value
+from autograder.bridge.peer import remote_of
+from autograder.bridge.wire import WireError
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge.trusted import Guard
 from tests.test_engine_peer import (
     Enemy,
     against,
@@ -28,9 +28,9 @@ from tests.test_engine_peer import (
 
 
 @pytest.fixture
-def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+def answer(open_fork_server: ForkServer) -> Iterator[Callable[[str], Any]]:
     """answer(source) runs it; tests believe no operator of its objects, as where there is none."""
-    yield from unbelieving(open_zygote)
+    yield from unbelieving(open_fork_server)
 
 
 CLASSES = """

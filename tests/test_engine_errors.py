@@ -7,28 +7,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.engine import worker
-from autograder.engine.errors import Classes, carry, read_arguments
-from autograder.engine.zygote import Zygote
+from autograder.bridge.errors import Classes, carry, read_arguments
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge import worker
 from tests.test_engine_peer import Names, answering, outcome, replying
 from tests.test_engine_worker import SETUP, Task
 
 
 @pytest.fixture
-def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+def answer(open_fork_server: ForkServer) -> Iterator[Callable[[str], Any]]:
     """answer(source) gives what looks names up there."""
     import contextlib
 
     with contextlib.ExitStack() as stack:
-        yield lambda source: Names(stack.enter_context(answering(open_zygote, source)))
+        yield lambda source: Names(stack.enter_context(answering(open_fork_server, source)))
 
 
 @pytest.fixture
-def task(tmp_path: Path, open_zygote: Zygote) -> Callable[..., Task]:
+def task(tmp_path: Path, open_fork_server: ForkServer) -> Callable[..., Task]:
     """task(parts) makes an assignment of (id, source) and (id, source, points)."""
 
     def make(parts: list[tuple[Any, ...]]) -> Task:
-        return Task(tmp_path, open_zygote, [("setup", SETUP), *parts], 10.0)
+        return Task(tmp_path, open_fork_server, [("setup", SETUP), *parts], 10.0)
 
     return make
 
@@ -221,7 +221,7 @@ except Stop: pass
 @pytest.mark.parametrize("where", ["table", "look"])
 def test_an_exception_of_the_instructors_is_caught_as_itself(task: Any, where: str) -> None:
     made = task([(where, SHARED), ("fill", FILL), ("t_fill", CATCHES, 2)])
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     own = "class Mine(TooBig): pass\n" + FILL.replace("raise TooBig", "raise Mine")
     for answer in (FILL, own):
         assert made.scores(fill=answer) == {"t_fill": 2}, answer

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from autograder.engine import lent
-from autograder.engine.lent import Lent
-from autograder.engine.session import Student
-from autograder.engine.wire import Frame
-from autograder.engine.zygote import Zygote
+from autograder.bridge import lent
+from autograder.bridge.lent import Lent
+from autograder.bridge.session import Student
+from autograder.bridge.wire import Frame
+from autograder.isolation.fork_server import ForkServer
 from tests.test_engine_peer import answering
-from tests.test_engine_worker import task, zygote
+from tests.test_engine_worker import fork_server, task
 
-__all__ = ["task", "zygote"]  # fixtures
+__all__ = ["fork_server", "task"]  # fixtures
 
 READS = """
 import os
@@ -38,8 +38,8 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(lent, "ROOTS", [str(here.parent)])
     monkeypatch.setattr(tempfile, "tempdir", str(here.parent))  # where cells run
     monkeypatch.setattr(lent, "LENT", made := Lent())
-    for module in ("peer", "trusted"):
-        monkeypatch.setattr(f"autograder.engine.{module}.LENT", made)
+    for module in ("bridge.peer", "judge.trusted"):
+        monkeypatch.setattr(f"autograder.{module}.LENT", made)
     monkeypatch.chdir(here)
     return here
 
@@ -52,9 +52,9 @@ def running(student: Student) -> Iterator[Any]:
 
 
 def test_what_a_test_has_written_is_there_under_the_name_that_it_hands_over(
-    open_zygote: Zygote, scratch: Path
+    open_fork_server: ForkServer, scratch: Path
 ) -> None:
-    with answering(open_zygote, READS) as student, running(student) as of:
+    with answering(open_fork_server, READS) as student, running(student) as of:
         Path("deep/er").mkdir(parents=True)
         for name in ("a.txt", "deep/b", "deep/er/c"):
             Path(name).write_text(f"in {name}")
@@ -71,9 +71,9 @@ def test_what_a_test_has_written_is_there_under_the_name_that_it_hands_over(
 
 
 def test_an_answers_own_changes_stay_until_the_test_writes_anew(
-    open_zygote: Zygote, scratch: Path
+    open_fork_server: ForkServer, scratch: Path
 ) -> None:
-    with answering(open_zygote, READS) as student:
+    with answering(open_fork_server, READS) as student:
         with running(student) as of:
             Path("a").write_text("1")
             of("add")("a", "2")
@@ -85,13 +85,15 @@ def test_an_answers_own_changes_stay_until_the_test_writes_anew(
         with running(student) as of:
             of("add")("a", "5")
             assert of("read")("a") == "45"
-    with answering(open_zygote, READS) as student, running(student) as of:
+    with answering(open_fork_server, READS) as student, running(student) as of:
         assert of("read")("a") == "4"  # an earlier test has made it
 
 
-def test_what_was_there_before_the_tests_is_not_lent(open_zygote: Zygote, scratch: Path) -> None:
+def test_what_was_there_before_the_tests_is_not_lent(
+    open_fork_server: ForkServer, scratch: Path
+) -> None:
     Path("data").write_text("the instructor's")
-    with answering(open_zygote, READS) as student:
+    with answering(open_fork_server, READS) as student:
         with running(student) as of, pytest.raises(FileNotFoundError):
             of("read")("data")
         Path("cell").write_text("made by a cell, which runs there too")

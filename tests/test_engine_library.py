@@ -17,19 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from autograder.engine import library
-from autograder.engine.trusted import Guard
-from autograder.engine.wire import WireError
-from autograder.engine.zygote import Zygote
+from autograder.bridge import library
+from autograder.bridge.wire import WireError
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge.trusted import Guard
 from tests.test_engine_peer import Names, answering, outcome, replying, unbelieving
 
 ROOT = pathlib.Path(__file__).parents[1]
 
 
 @pytest.fixture
-def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+def answer(open_fork_server: ForkServer) -> Iterator[Callable[[str], Any]]:
     """answer(source) runs it; tests believe no operator of its objects, as where there is none."""
-    yield from unbelieving(open_zygote)
+    yield from unbelieving(open_fork_server)
 
 
 class Point(NamedTuple):
@@ -92,9 +92,9 @@ def alike(text, x): return make(text) == x, type(x) is type(make(text))
 
 
 @pytest.fixture(scope="module")
-def made(open_zygote: Zygote) -> Iterator[Any]:
+def made(open_fork_server: ForkServer) -> Iterator[Any]:
     """What makes values of the libraries."""
-    with answering(open_zygote, MAKE) as student:
+    with answering(open_fork_server, MAKE) as student:
         student.peer.policy = Guard()
         yield Names(student)
 
@@ -388,14 +388,15 @@ def test_an_argument_of_the_library_can_be_changed_in_its_lists(answer: Any) -> 
 
 ALONE = """
 import json, sys
-from autograder.engine import sandbox
-from autograder.engine.session import Student
-from autograder.engine.trusted import Guard
-from autograder.engine.zygote import Zygote
+from autograder.bridge import STUDENT
+from autograder.isolation import sandbox
+from autograder.bridge.session import Student
+from autograder.judge.trusted import Guard
+from autograder.isolation.fork_server import ForkServer
 
 source, uses, due = json.loads(sys.argv[1])
-with Zygote([], sandboxed=sandbox.probe().namespaces) as zygote:
-    student = Student(zygote.spawn(), Guard())
+with ForkServer([], student=STUDENT, sandboxed=sandbox.probe().namespaces) as fork_server:
+    student = Student(fork_server.spawn(), Guard())
     ran = student.run("cell", source, 60)
     assert ran.ok, (ran.words, ran.raised)
     student.peer.expected = [(name, "value") for name in due]

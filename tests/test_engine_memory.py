@@ -10,21 +10,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from autograder.engine import views
-from autograder.engine.wire import WireError
-from autograder.engine.zygote import Zygote
+from autograder.bridge import views
+from autograder.bridge.wire import WireError
+from autograder.isolation.fork_server import ForkServer
 from tests.test_engine_peer import against, answering, of_tests
 
 
 @pytest.fixture
-def both(open_zygote: Zygote) -> Iterator[Callable[..., None]]:
+def both(open_fork_server: ForkServer) -> Iterator[Callable[..., None]]:
     """both(source, use) runs a test with an answer in its own process, and in this one: alike."""
     with contextlib.ExitStack() as stack:
 
         def run(source: str, use: Callable[..., Any], *values: Any) -> None:
             source = "import copy, collections\nimport numpy as np\n" + source
             source = "import torch\nfrom torch import nn\n" + source
-            student = stack.enter_context(answering(open_zygote, source))
+            student = stack.enter_context(answering(open_fork_server, source))
             wanted = use(of_tests(source).__getitem__, *copy.deepcopy(values))
             with student.peer.recording():
                 assert use(student.name, *values) == wanted
@@ -232,8 +232,8 @@ def test_no_claim_changes_what_a_test_is_given(claim: Any) -> None:
 
 def test_a_value_that_was_there_before_lies_in_no_result(both: Any, monkeypatch: Any) -> None:
     ours = torch.zeros(2, 3)
-    monkeypatch.setattr("autograder.engine.old.is_old", lambda value: value is ours)
-    monkeypatch.setattr("autograder.engine.trusted.is_old", lambda v: v is ours, raising=False)
+    monkeypatch.setattr("autograder.judge.old.is_old", lambda value: value is ours)
+    monkeypatch.setattr("autograder.judge.trusted.is_old", lambda v: v is ours, raising=False)
 
     def use(of: Any, x: Any) -> Any:
         of("part")(x, "x[:]").add_(1)
@@ -334,8 +334,10 @@ def test_results_of_two_calls_lie_in_each_other(both: Any) -> None:
     both(TWICE, use)
 
 
-def test_what_the_answer_has_changed_since_is_given_anew(both: Any, open_zygote: Zygote) -> None:
-    with answering(open_zygote, TWICE) as student, student.peer.recording():
+def test_what_the_answer_has_changed_since_is_given_anew(
+    both: Any, open_fork_server: ForkServer
+) -> None:
+    with answering(open_fork_server, TWICE) as student, student.peer.recording():
         kept = student.name("Keeper")([1])
         one = kept.get()
         kept.put(2)
@@ -347,9 +349,9 @@ def test_what_the_answer_has_changed_since_is_given_anew(both: Any, open_zygote:
         del one, two
 
 
-def test_what_one_test_was_given_another_one_is_given_anew(open_zygote: Zygote) -> None:
+def test_what_one_test_was_given_another_one_is_given_anew(open_fork_server: ForkServer) -> None:
     source = "import torch\nkept, xs = torch.zeros(2), [1]\ndef get(): return kept, xs"
-    with answering(open_zygote, source) as student:
+    with answering(open_fork_server, source) as student:
         with student.peer.recording():
             one = student.name("get")()
         with student.peer.recording():
@@ -360,9 +362,9 @@ def test_what_one_test_was_given_another_one_is_given_anew(open_zygote: Zygote) 
         assert two[0].tolist() == [0, 0]
 
 
-def test_tensors_that_nobody_holds_are_not_kept(open_zygote: Zygote) -> None:
+def test_tensors_that_nobody_holds_are_not_kept(open_fork_server: ForkServer) -> None:
     source = "import torch\ndef f(x): return x.view(-1), x + 1"
-    with answering(open_zygote, source) as student, student.peer.recording():
+    with answering(open_fork_server, source) as student, student.peer.recording():
         f, pairs = student.name("f"), student.peer.shared.pairs
         for _ in range(50):
             f(torch.zeros(3))
@@ -381,7 +383,7 @@ def test_tensors_that_nobody_holds_are_not_kept(open_zygote: Zygote) -> None:
 
 
 def test_what_an_answer_may_not_change_stays_though_a_result_lies_in_it(
-    open_zygote: Zygote,
+    open_fork_server: ForkServer,
 ) -> None:
     source = (
         "import torch\nkept = []\n"
@@ -389,7 +391,7 @@ def test_what_an_answer_may_not_change_stays_though_a_result_lies_in_it(
         "def spoil(): kept[0].fill_(9); return 1\n"
         "def fill(x): x.fill_(7); return x[:]\n"
     )
-    with answering(open_zygote, source) as student:
+    with answering(open_fork_server, source) as student:
         student.peer.protect = True
         with student.peer.recording():
             ours = torch.zeros(3)
@@ -510,9 +512,11 @@ def test_a_parameter_made_of_what_was_handed_over(both: Any) -> None:
     both(MODULES, use)
 
 
-def test_what_lies_in_the_tests_own_is_not_written_to_by_an_answer(open_zygote: Zygote) -> None:
+def test_what_lies_in_the_tests_own_is_not_written_to_by_an_answer(
+    open_fork_server: ForkServer,
+) -> None:
     head = "import copy, torch\nfrom torch import nn\n"
-    with answering(open_zygote, head + MODULES) as student:
+    with answering(open_fork_server, head + MODULES) as student:
         student.peer.protect = True
         with student.peer.recording():
             ours = torch.ones(3)

@@ -18,19 +18,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.engine.clock import Clock
-from autograder.engine.peer import FORWARDED, YOURS, Gone, Peer, expectations, remote_of
-from autograder.engine.session import Student
-from autograder.engine.trusted import Guard
-from autograder.engine.wire import HEAD, Frame, WireError
-from autograder.engine.zygote import Zygote
-from autograder.results import Crossing, Opaque, Raised
+from autograder.bridge.peer import FORWARDED, YOURS, Gone, Peer, expectations, remote_of
+from autograder.bridge.session import Student
+from autograder.bridge.wire import HEAD, Frame, WireError
+from autograder.common.results import Crossing, Opaque, Raised
+from autograder.isolation.clock import Clock
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge.trusted import Guard
 
 
 @contextlib.contextmanager
-def answering(zygote: Zygote, source: str, seconds: float = 60) -> Iterator[Student]:
+def answering(fork_server: ForkServer, source: str, seconds: float = 60) -> Iterator[Student]:
     """A student's process that has run this."""
-    student = Student(zygote.spawn(), Guard(FORWARDED))
+    student = Student(fork_server.spawn(), Guard(FORWARDED))
     try:
         ran = student.run("cell", source, seconds)
         assert ran.ok, (ran.raised, ran.words)
@@ -40,12 +40,12 @@ def answering(zygote: Zygote, source: str, seconds: float = 60) -> Iterator[Stud
         student.close()
 
 
-def unbelieving(zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+def unbelieving(fork_server: ForkServer) -> Iterator[Callable[[str], Any]]:
     """What runs an answer; tests believe no operator of its objects, as where there is none."""
     with contextlib.ExitStack() as stack:
 
         def run(source: str) -> Any:
-            student = stack.enter_context(answering(zygote, source))
+            student = stack.enter_context(answering(fork_server, source))
             student.peer.policy = Guard()
             return Names(student)
 
@@ -53,12 +53,12 @@ def unbelieving(zygote: Zygote) -> Iterator[Callable[[str], Any]]:
 
 
 @pytest.fixture
-def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+def answer(open_fork_server: ForkServer) -> Iterator[Callable[[str], Any]]:
     """answer(source) runs it in a new process and gives what looks names up there."""
     with contextlib.ExitStack() as stack:
 
         def run(source: str) -> Any:
-            student = stack.enter_context(answering(open_zygote, source))
+            student = stack.enter_context(answering(open_fork_server, source))
             return Names(student)
 
         yield run
@@ -1572,8 +1572,8 @@ ERRORS: list[dict[str, Any]] = [
     {"family": [["a\0b", []]]},
     {"family": [[["L"], []]]},
     {"family": [[f"A{n}", []] for n in range(30)]},
-    {"home": "autograder.engine.peer:Gone"},
-    {"home": "autograder.engine.wire:WireError"},
+    {"home": "autograder.bridge.peer:Gone"},
+    {"home": "autograder.bridge.wire:WireError"},
     {"home": "builtins:KeyboardInterrupt"},
     {"home": "builtins:ExceptionGroup"},
     {"home": "__main__:AssertionError"},

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from autograder.engine.reach import holds_state, may_change
-from tests.test_engine_worker import HIDDEN_PART, task, zygote
+from autograder.judge.reach import holds_state, may_change
+from tests.test_engine_worker import HIDDEN_PART, fork_server, task
 
-__all__ = ["task", "zygote"]  # fixtures
+__all__ = ["fork_server", "task"]  # fixtures
 
 CELLS = """
 log, counts, limit = [], {"a": 1}, 3

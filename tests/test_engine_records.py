@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from autograder.assignment import read_assignment
-from autograder.engine import old, worker
-from autograder.engine.peer import expectations
-from autograder.engine.trusted import Guard, Space
-from autograder.engine.wire import WireError
-from autograder.engine.zygote import Zygote
-from autograder.syntax import facts
+from autograder.bridge.peer import expectations
+from autograder.bridge.wire import WireError
+from autograder.common.syntax import facts
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge import old, worker
+from autograder.judge.assignment import read_assignment
+from autograder.judge.trusted import Guard, Space
 from tests.test_engine_peer import answering
 from tests.test_engine_worker import SETUP, Task, Transcripts
 
@@ -110,12 +110,12 @@ class Sides:
 
 
 @pytest.fixture
-def sides(open_zygote: Zygote) -> Iterator[Callable[..., Sides]]:
+def sides(open_fork_server: ForkServer) -> Iterator[Callable[..., Sides]]:
     """sides(answer) gives both sides of an answer; `given` is the student's copy of the cell."""
     with contextlib.ExitStack() as stack:
 
         def make(answer: str, given: str = GIVEN) -> Sides:
-            return Sides(stack.enter_context(answering(open_zygote, "")), answer, given)
+            return Sides(stack.enter_context(answering(open_fork_server, "")), answer, given)
 
         yield make
 
@@ -386,12 +386,12 @@ def test_what_a_test_does_between_calls_is_told_to_nobody_in_the_next_test(sides
 
 
 @pytest.fixture
-def course(tmp_path: Any, open_zygote: Zygote) -> Callable[..., Task]:
+def course(tmp_path: Any, open_fork_server: ForkServer) -> Callable[..., Task]:
     """course(kind) makes an assignment whose classes stand in a cell of this kind."""
 
     def make(kind: str, given: str = GIVEN, tests: str = TESTS) -> Task:
         parts = [("setup", SETUP), (kind, given), ("work", WORK), ("t_work", tests, 1)]
-        return Task(tmp_path, open_zygote, parts, 20.0)
+        return Task(tmp_path, open_fork_server, parts, 20.0)
 
     return make
 
@@ -416,7 +416,7 @@ assert marked(Node(1)).seen
 @pytest.mark.parametrize("kind", ["table", "data"])  # locked, and one that a student may edit
 def test_a_question_about_objects_is_graded_as_in_one_process(course: Any, kind: str) -> None:
     made = course(kind)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     right = WORK.replace(
         "Item(i.name, i.price * factor, list(i.tags))",
         "dataclasses.replace(\n        i, price=factor * vars(i)['price'])",
@@ -460,12 +460,12 @@ CUTS = "c = Chain()\nc.put(1)\ncut(c)\nassert c.first is None and where(Robot(5)
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_what_the_reference_changes_by_methods_alone_an_answer_does_as_well(
-    tmp_path: Any, open_zygote: Zygote, is_known: bool
+    tmp_path: Any, open_fork_server: ForkServer, is_known: bool
 ) -> None:
     parts = [("table", ROBOT), ("work", DRIVE), ("t_drive", DRIVES, 1), ("t_cut", CUTS, 1)]
     parts += [("t_turn", TURNS, 1)]
-    made = Task(tmp_path, open_zygote, parts, 20.0)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    made = Task(tmp_path, open_fork_server, parts, 20.0)
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     if is_known:
         made.known = Transcripts(made)
     assert made.scores(work=DRIVE) == {"t_drive": 1, "t_cut": 1, "t_turn": 1}
@@ -493,7 +493,7 @@ def test_objects_of_a_helpers_classes_cross_as_well(
     (folder / place).parent.mkdir(exist_ok=True)
     (folder / place).write_text(GIVEN)
     made.assignment = replace(read_assignment(folder), stand_in=True)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     right = WORK.replace("Item(i.name", "helper.Item(i.name").replace(
         "c.people]", "isinstance(c, helper.City)]"
     )
@@ -505,7 +505,7 @@ def test_objects_of_a_helpers_classes_cross_as_well(
 
 
 LYING = """
-from autograder.engine import peer
+from autograder.bridge import peer
 class Lie:
     def __init__(self, *tree): self.tree = [*tree]
 def other(self, value, true=peer._Encoder.other):
@@ -623,7 +623,7 @@ def test_where_a_value_is_due_no_object_is_taken(sides: Any) -> None:
 
 CALLING = """
 def lack():
-    from autograder.engine.records import Records
+    from autograder.bridge.records import Records
     def answer(self, reply, incoming, tree): tree["lacks"] = list(self.classes)
     Records.answer = answer
 def pay(a, x): a.deposit(x); return 1
@@ -840,7 +840,7 @@ WRONG = """
 class Bag(Basket):
     def total(self): return 3
 def bag(xs): return Bag([])
-from autograder.engine.records import Records
+from autograder.bridge.records import Records
 before = Records.answer
 def answer(self, reply, incoming, tree):
     before(self, reply, incoming, tree)
@@ -858,10 +858,12 @@ def walk(t, visit):
 """
 
 
-def test_no_object_of_a_wrong_answer_earns_a_point(tmp_path: Any, open_zygote: Zygote) -> None:
+def test_no_object_of_a_wrong_answer_earns_a_point(
+    tmp_path: Any, open_fork_server: ForkServer
+) -> None:
     parts = [("table", SHOP), ("work", SHOP_WORK), *SHOP_TESTS]
-    made = Task(tmp_path, open_zygote, parts, 20.0)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    made = Task(tmp_path, open_fork_server, parts, 20.0)
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     made.known = Transcripts(made)
     right = {name: 1 for name, *_ in SHOP_TESTS}
     assert made.scores(work=SHOP_WORK) == right
@@ -897,7 +899,7 @@ def test_what_modules_hold_is_not_changed_through_an_object(sides: Any, monkeypa
 def test_lies_about_classes_and_changes_end_in_a_refusal(sides: Any) -> None:
     for lie in ("5", "[5]", "['RC']", "['R', 0]", "{}", "['L', ['RR', True, 'x']]"):
         both = sides(
-            "from autograder.engine.records import Records\n"
+            "from autograder.bridge.records import Records\n"
             f"def answer(self, reply, incoming, tree): tree['o'], tree['lacks'] = {lie}, [[], 5]\n"
             "def f(i):\n    Records.answer = answer\n    return i\n"
         )

@@ -11,20 +11,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from autograder.engine import rng, tensors
-from autograder.engine.peer import Gone, remote_of
-from autograder.engine.wire import WireError
-from autograder.engine.zygote import Zygote
+from autograder.bridge import rng, tensors
+from autograder.bridge.peer import Gone, remote_of
+from autograder.bridge.wire import WireError
+from autograder.isolation.fork_server import ForkServer
 from tests.test_engine_peer import against, answering, of_tests, outcome, replying
 
 
 @pytest.fixture
-def answer(open_zygote: Zygote) -> Iterator[Callable[[str], Any]]:
+def answer(open_fork_server: ForkServer) -> Iterator[Callable[[str], Any]]:
     """answer(source) runs it in a new process; its names there, and the same source run here."""
     with contextlib.ExitStack() as stack:
 
         def run(source: str) -> Any:
-            student = stack.enter_context(answering(open_zygote, SOURCE + source))
+            student = stack.enter_context(answering(open_fork_server, SOURCE + source))
             here = of_tests(SOURCE + source)
             return lambda name: (student.name(name), here[name])
 
@@ -676,7 +676,7 @@ def test_loose_parameters_are_shared(answer: Any) -> None:
     assert ours.tolist() == [0.5, 0.5]
 
 
-def test_what_an_answer_sets_for_all_code_is_undone(open_zygote: Zygote) -> None:
+def test_what_an_answer_sets_for_all_code_is_undone(open_fork_server: ForkServer) -> None:
     source = (
         "import torch\ntorch.set_default_dtype(torch.float64)\n"
         "def sneaky():\n"
@@ -684,7 +684,7 @@ def test_what_an_answer_sets_for_all_code_is_undone(open_zygote: Zygote) -> None
         "    torch.set_default_device('meta')\n"
         "def made(): return torch.ones(2), torch.is_grad_enabled()\n"
     )
-    with answering(open_zygote, source) as student:
+    with answering(open_fork_server, source) as student:
         student.name("sneaky")()
         made, grad = student.name("made")()
         assert made.dtype is torch.float32

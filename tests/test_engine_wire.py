@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from autograder.engine import wire
-from autograder.engine.wire import HEAD, Decoder, Encoder, Frame, WireError, read_frame
-from autograder.results import Crossing, Opaque, Raised
+from autograder.bridge import wire
+from autograder.bridge.wire import HEAD, Decoder, Encoder, Frame, WireError, read_frame
+from autograder.common.results import Crossing, Opaque, Raised
 
 
 def carried(value: Any) -> Any:

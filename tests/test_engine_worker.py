@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from autograder.__main__ import MOST_CALLS, costly
-from autograder.assignment import Assignment, read_assignment
-from autograder.course import CourseError
-from autograder.differences import keep
-from autograder.engine import old, texts, trusted, worker
-from autograder.engine.clock import doubts
-from autograder.engine.pool import Unwell
-from autograder.engine.zygote import Zygote
-from autograder.results import Result, Verdict
+from autograder.common.course import CourseError
+from autograder.common.results import Result, Verdict
+from autograder.isolation.clock import doubts
+from autograder.isolation.fork_server import ForkServer
+from autograder.isolation.pool import Unwell
+from autograder.judge import old, texts, trusted, worker
+from autograder.judge.assignment import Assignment, read_assignment
+from autograder.judge.differences import keep
 
 RULES = "[defaults]\nseconds = {seconds}\n"
 FORBID = '[total]\nforbid = ["sum", "torch.softmax"]\n'
@@ -31,10 +31,10 @@ OPEN = ("look", "data", "star")  # ordinary cells of the instructor's, which a s
 
 
 @pytest.fixture(scope="module")
-def zygote(open_zygote: Zygote) -> Zygote:
+def fork_server(open_fork_server: ForkServer) -> ForkServer:
     """Where students' processes come from, without the sandbox, which is not in question here."""
-    importlib.import_module("autograder.engine.tensors")  # here too, before any clock runs
-    return open_zygote
+    importlib.import_module("autograder.bridge.tensors")  # here too, before any clock runs
+    return open_fork_server
 
 
 def _cell(id: str, source: str, kind: str, points: float | None = None) -> dict[str, Any]:
@@ -64,9 +64,9 @@ class Task:
     """An assignment of questions and tests, and what submissions to it get."""
 
     def __init__(
-        self, folder: Path, zygote: Zygote, parts: list[tuple[Any, ...]], seconds: float
+        self, folder: Path, fork_server: ForkServer, parts: list[tuple[Any, ...]], seconds: float
     ) -> None:
-        self.folder, self.zygote, self.parts = folder, zygote, parts
+        self.folder, self.fork_server, self.parts = folder, fork_server, parts
         source = folder / "source" / "small"
         source.mkdir(parents=True)
         (source / "rules.toml").write_text(
@@ -101,7 +101,7 @@ class Task:
         for name, content in self.beside.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(content)
-        return worker.grade(self.assignment, folder, f"s{self.count}", self.zygote, self.known)
+        return worker.grade(self.assignment, folder, f"s{self.count}", self.fork_server, self.known)
 
     def verdicts(self, **answers: str) -> dict[str, Verdict]:
         """What each test is worth."""
@@ -115,11 +115,11 @@ class Task:
 
 
 @pytest.fixture
-def task(tmp_path: Path, zygote: Zygote) -> Callable[..., Task]:
+def task(tmp_path: Path, fork_server: ForkServer) -> Callable[..., Task]:
     """task(parts) makes an assignment of (id, source) and (id, source, points)."""
 
     def make(parts: list[tuple[Any, ...]], seconds: float = 10.0) -> Task:
-        return Task(tmp_path, zygote, [("setup", SETUP), *parts], seconds)
+        return Task(tmp_path, fork_server, [("setup", SETUP), *parts], seconds)
 
     return make
 
@@ -138,7 +138,7 @@ ALL = {"t_square": 1, "t_norm": 2, "t_total": 3}
 def test_the_reference_gets_everything(task: Any) -> None:
     made = task(CHAIN)
     assert made.scores() == ALL
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
 
 
 def test_two_notebooks_may_have_cells_of_one_name(task: Any) -> None:
@@ -149,23 +149,23 @@ def test_two_notebooks_may_have_cells_of_one_name(task: Any) -> None:
     other.write_text(text.replace("square(", "cube(").replace("x * x", "x * x * x"))
     assignment = read_assignment(made.assignment.folder)
     assert [notebook.name for notebook in assignment.notebooks] == ["other", one.name]
-    (complaint,) = worker.rehearse(assignment, made.zygote).complaints
+    (complaint,) = worker.rehearse(assignment, made.fork_server).complaints
     assert complaint.startswith("small/other, test t_square")
     other.write_text(text.replace('"t_square"', '"t_other"'))
     assignment = read_assignment(made.assignment.folder)
-    assert worker.rehearse(assignment, made.zygote).complaints == []
+    assert worker.rehearse(assignment, made.fork_server).complaints == []
 
 
 def test_a_test_that_gives_the_reference_a_part_of_its_points_is_named(task: Any) -> None:
     made = task([*CHAIN[:1], ("t_square", "square(1) / 2", 2)])
-    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
+    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
     assert complaint == "small/small, test t_square: the reference gets 0.5 of 2 points."
 
 
 def test_a_rehearsal_tells_what_each_test_costs(task: Any) -> None:
     many = "for k in range(40): assert square(k) == k * k"
     made = task([*CHAIN[:1], ("t_many", many, 1), *CHAIN[4:]])
-    costs = worker.rehearse(made.assignment, made.zygote).costs
+    costs = worker.rehearse(made.assignment, made.fork_server).costs
     assert set(costs) == {"t_many", "t_total"}
     assert 40 <= costs["t_many"][0] <= 45 and costs["t_total"][0] <= 5
     (first, note) = costly("small", {"t_many": (1 + MOST_CALLS, 0.5), "t_total": (2, 0.1)})
@@ -774,7 +774,7 @@ def test_a_test_that_ends_in_a_wrong_number_of_points_is_the_instructors_fault(
     verdict = made.verdicts()["t_share"]
     assert verdict.status == "test-error"
     assert verdict.score == 0
-    assert worker.rehearse(made.assignment, made.zygote).complaints
+    assert worker.rehearse(made.assignment, made.fork_server).complaints
 
 
 @pytest.mark.parametrize("last", ["True", "False", "share() == 0.5", "'done'", "[share()]"])
@@ -786,7 +786,7 @@ def test_a_test_that_ends_in_no_number_with_the_reference_either_gives_all_point
     assert verdict.status == "passed"
     assert verdict.score == 2
     assert made.scores(share="def share():\n    return 0") == {"t_share": 0}
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
 
 
 def test_an_answer_names_no_error_of_its_own_so_that_it_counts_as_the_tests(task: Any) -> None:
@@ -1050,7 +1050,7 @@ twice(f(2)) / {points}
 
 def test_a_cell_in_two_parts_runs_as_one(task: Any) -> None:
     made = task([("f", "def f(x):\n    return x"), ("t_f", SPANS.format(points=4), 1)])
-    (run,) = worker.runs(made.assignment, {}, made.zygote, ["f"]).values()
+    (run,) = worker.runs(made.assignment, {}, made.fork_server, ["f"]).values()
     assert run.score == 1
     assert [call.outcome for call in run.transcript if not call.hidden] == [0]
     assert [call.outcome for call in run.transcript if call.hidden] == [1, 3, 2, 3, 4, 2, 2]
@@ -1060,7 +1060,7 @@ def test_a_cell_in_two_parts_runs_as_one(task: Any) -> None:
 
 def test_a_test_without_a_hidden_part_is_visible_to_its_last_line(task: Any) -> None:
     made = task([("f", "def f(x):\n    return x"), ("t_f", "assert f(1) == 1\nf(2) / 2", 1)])
-    (run,) = worker.runs(made.assignment, {}, made.zygote, ["f"]).values()
+    (run,) = worker.runs(made.assignment, {}, made.fork_server, ["f"]).values()
     assert [call.hidden for call in run.transcript] == [False, False]
 
 
@@ -1300,7 +1300,7 @@ TAKES_OVER = """
 collections = __import__("collections")
 WANTED = 9
 try:
-    import autograder.engine.worker as w
+    import autograder.judge.worker as w
     w.run_test = lambda student, cell, *_, **__: w.TestRun(cell.grade_id, "passed", 1.0)
     open("{mark}", "a").write(f"{{__import__('os').getpid()}} ")
 except ImportError:
@@ -1343,7 +1343,7 @@ TOLERANT = [
 
 def test_a_line_that_begins_with_an_operator_is_no_magic(task: Any) -> None:
     made = task(TOLERANT)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     liar = "def is_close(a, b):\n    return b == 1\ndef one():\n    return 2"
     assert made.scores(one=liar) == {"t_one": 0}
     assert made.scores(look="def is_close(a, b):\n    return b == 1", one="one = int") == {
@@ -1375,7 +1375,7 @@ def test_a_cell_that_does_not_run_beside_the_tests_is_refused_at_the_build(
     task: Any, look: str, why: str
 ) -> None:
     made = task([("look", look), *SMALL[1:2], ("t_square", "assert square(3) == WANTED", 1)])
-    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
+    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
     assert "cell" in complaint
     assert why in complaint
     liar = "WANTED = 6\ndef square(x):\n    return 6"
@@ -1387,7 +1387,7 @@ def test_a_cell_that_fails_because_of_an_answer_is_the_answers_fault(task: Any) 
     parts = [*SMALL[1:2], ("look", "NINE = square(3)"), ("t_square", "assert NINE == 9", 1)]
     made = task(parts)
     assert made.scores() == {"t_square": 1}
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     verdict = made.verdicts(square="def square(x):\n    raise ValueError\nNINE = 9")["t_square"]
     assert (verdict.score, verdict.status) == (0, "failed")
 
@@ -1405,7 +1405,7 @@ MADE_OF = [
 @pytest.mark.parametrize("body", ["raise ValueError", "return 7", "return", "return [x] * x"])
 def test_what_cells_make_of_a_wrong_answer_costs_no_other_question(task: Any, body: str) -> None:
     made = task(MADE_OF)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     verdicts = made.verdicts(square=f"def square(x):\n    {body}")
     scores = {test: verdict.score for test, verdict in verdicts.items()}
     assert scores == {"t_square": 0, "t_total": 3, "t_more": 2}
@@ -1492,7 +1492,7 @@ def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: A
         monkeypatch.setattr(pickle, name, getattr(pickle, name))  # set back afterwards
     texts.run_no_texts(frozenset)
     made = task([("vec", VEC + EQUAL + SHOWN), ("t_vec", test, 1)])
-    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
+    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
     assert "answer" in complaint
     assert made.verdicts(vec=EVIL)["t_vec"].status in ("test-error", "failed")
     assert "was_here" not in sys.modules
@@ -1502,14 +1502,14 @@ def test_a_test_may_evaluate_what_its_author_wrote(task: Any) -> None:
     test = "made = eval('[1, 2]')\nfound = eval('len(made)')\nassert eval('square(found)') == 4"
     made = task([SMALL[1], ("t_square", test, 1)])
     assert made.scores() == {"t_square": 1}
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
 
 
 def test_what_a_reference_imports_is_imported_here(task: Any) -> None:
     root = "import math\nfrom math import isclose as close\ndef root(x):\n    return math.sqrt(x)"
     test = "assert math.isclose(root(2.0), 2 ** 0.5)\nassert close(root(4.0), 2)"
     made = task([("root", root), ("t_root", test, 1)])
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_root": 1}
     assert made.scores(root="def root(x):\n    return x ** 0.5") == {"t_root": 1}
     liar = "class math:\n    isclose = lambda *_: True\nclose = math.isclose\nroot = lambda x: 7"
@@ -1526,7 +1526,7 @@ IMPORTED = [
 
 def test_what_one_question_imports_answers_no_test_of_another(task: Any) -> None:
     made = task(IMPORTED)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_tools": 1, "t_area": 2}
     lie = "class math:\n    pi = 3.0\n    isclose = lambda *_: True\nmath.__name__ = 'math'\n"
     liar = lie + "mean = lambda xs: 0 if len(xs) == 1 else 2"
@@ -1541,7 +1541,7 @@ TRIED = "try:\n    from math import isqrt\nexcept ImportError:\n    isqrt = None
 def test_what_a_reference_tries_to_import_is_imported_here(task: Any) -> None:
     root = TRIED + "def root(n):\n    return isqrt(n)"
     made = task([("root", root), ("t_root", "assert root(17) == isqrt(17)", 1)])
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_root": 1}
     assert made.scores(root="def root(n):\n    return 4") == {"t_root": 1}
     assert made.scores(root="isqrt = lambda n: 1\ndef root(n):\n    return 1") == {"t_root": 0}
@@ -1557,7 +1557,7 @@ STARRED = [
 
 def test_no_answer_has_a_say_in_the_names_of_an_import_of_all(task: Any) -> None:
     made = task(STARRED)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_hyp": 1, "t_ring": 2}
     assert made.scores(hyp="def hyp(a, b):\n    return (a * a + b * b) ** 0.5")["t_hyp"] == 1
     lies = "isclose = near = lambda *_: True\nfabs = lambda _: 0.0\n"
@@ -1577,7 +1577,7 @@ SHARING = [
 
 def test_a_wrong_answer_costs_no_test_that_takes_names_from_its_own(task: Any) -> None:
     made = task(SHARING)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_first": 1, "t_second": 2, "t_third": 4}
     wrong = "def first(x):\n    return x"
     assert made.scores(first=wrong) == {"t_first": 0, "t_second": 2, "t_third": 4}
@@ -1615,7 +1615,7 @@ SETTINGS = [
 
 def test_settings_of_what_a_test_hands_over_are_set_in_the_tests_own(task: Any) -> None:
     made = task(SETTINGS)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_rate": 1, "t_drop": 2, "t_peek": 4}
     keeps = "def peek(layer, sgd):\n    found = layer.p + sgd.param_groups[0]['lr']\n"
     for slip in ("layer.p = 0.0", "sgd.param_groups[0]['lr'] = 3"):
@@ -1652,7 +1652,7 @@ def test_no_answer_sets_what_a_class_of_the_instructors_counts(task: Any) -> Non
         ),
     ]
     made = task(parts)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_use": 1}
     assert made.scores(use="def use(model):\n    model.train()\n    model.calls = 2") == {
         "t_use": 0
@@ -1695,7 +1695,7 @@ def test_what_an_object_of_a_tests_own_class_holds_can_be_set(task: Any) -> None
         ("t_peek", f"{LINKED}one = Node(1)\nassert peek(one) == 1\nassert one.v == 1", 4),
     ]
     made = task(parts)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     right = "def reverse(node):\n    if not (node and node.then): return node\n"
     right += "    head = reverse(node.then)\n    node.then.then, node.then = node, None\n"
     right = {"reverse": right + "    return head", "more": "def more(node):\n    node.bump()"}
@@ -1714,7 +1714,7 @@ def test_a_test_may_hand_over_functions_of_numpys(task: Any) -> None:
     test = "assert apply(np.cos, 0.0) == 1\nassert apply(np.mean, np.array([1.0, 3.0])) == 2\n"
     test += "assert apply(np.linalg.det, np.eye(2)) == 1"
     made = task([("apply", apply), ("t_apply", test, 1)])
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_apply": 1}
     assert made.scores(apply="def apply(f, x):\n    return 1.0") == {"t_apply": 0}
 
@@ -1767,7 +1767,7 @@ def test_a_class_that_an_answer_makes_of_one_of_the_instructors_is_one(task: Any
         ("t_row", "assert list(row()) == [1] and len(row()) == 1", 32),
     ]
     made = task(parts)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert sum(made.scores().values()) == 63
     alone = (
         SQUARE.replace("(Shape)", "") + "\n    def describe(self):\n        return 'Square of 4'"
@@ -1825,7 +1825,7 @@ COPIED = [
 
 def test_a_copy_of_what_a_test_hands_over_is_the_answers_own(task: Any) -> None:
     made = task(COPIED)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_head": 1, "t_last": 2}
     copies = (
         "import copy\ndef head(model):\n    own = copy.deepcopy(model).eval()\n"
@@ -1858,7 +1858,7 @@ def test_a_part_of_a_tests_sequence_of_layers_can_be_cut_out(task: Any) -> None:
         ),
     ]
     made = task(parts)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     for slices in ("model[:-1](x)", "type(model)(*list(model)[:2])(x)"):
         assert made.scores(body=f"def body(model, x):\n    return {slices}") == {"t_body": 1}
     listed = (
@@ -2234,8 +2234,10 @@ def test_what_ran_once_is_not_repeated_when_the_time_for_that_is_spent(
     budget.spare = 0.0
     monkeypatch.setattr(worker, "Budget", lambda seconds: budget)
     spawned = []
-    spawn = made.zygote.spawn
-    monkeypatch.setattr(made.zygote, "spawn", lambda **more: spawned.append(1) or spawn(**more))
+    spawn = made.fork_server.spawn
+    monkeypatch.setattr(
+        made.fork_server, "spawn", lambda **more: spawned.append(1) or spawn(**more)
+    )
     wrong = {name: f"def {name}(x):\n    return None" for name in ("square", "total")}
     assert made.scores(**wrong) == {"t_square": 0, "t_norm": 0, "t_total": 0}
     assert len(spawned) == 1
@@ -2266,7 +2268,7 @@ def test_a_sandbox_that_cannot_be_had_is_no_fault_of_the_answers(
     def gone(**_: Any) -> Any:
         raise CourseError("The warm process for students' code has ended; grade again.")
 
-    monkeypatch.setattr(made.zygote, "spawn", gone)
+    monkeypatch.setattr(made.fork_server, "spawn", gone)
     with pytest.raises(Unwell, match="has ended"):
         made.grade()
 
@@ -2373,7 +2375,7 @@ class Transcripts:
 
     def __init__(self, made: Task) -> None:
         solutions = [cell.grade_id for cell in made.assignment.notebooks[0].of_kind("solution")]
-        found = worker.runs(made.assignment, {}, made.zygote, solutions)
+        found = worker.runs(made.assignment, {}, made.fork_server, solutions)
         self.kept = {test: keep(run.transcript) for test, run in found.items()}
         self.unable: frozenset[str] = frozenset()
 
@@ -2386,7 +2388,7 @@ class Transcripts:
 def test_a_right_answer_of_any_ordinary_kind_gets_its_points(task: Any, part: Any) -> None:
     name, reference, answer, test = part
     made = task([(name, reference), (f"t_{name}", test, 2)])
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
     made.known = Transcripts(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
@@ -2414,7 +2416,7 @@ assert doubled.__name__ == "grow"
 
 def test_a_decorated_function_of_the_tests_is_the_answers(task: Any) -> None:
     made = task([("twice", WRAPS.format(body="return 2 * f(x)")), ("t_twice", ASKS, 2)])
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     others = [
         "import functools\ndef twice(f):\n    def w(x): return 2 * f(x)\n"
         "    return functools.update_wrapper(w, f)",
@@ -2472,7 +2474,7 @@ def test_an_answer_that_does_not_say_what_its_value_holds_hangs_nobody(task: Any
     ]
     silent = """
 import time
-from autograder.engine.peer import Peer
+from autograder.bridge.peer import Peer
 class Mine(list):
     def more(self): pass
 use = Peer._use
@@ -2791,7 +2793,7 @@ def kept_back(task: Any, parts: list[tuple[Any, ...]]) -> Task:
 
 def test_an_answer_sees_no_file_that_the_release_does_not_hold(task: Any) -> None:
     made = kept_back(task, KEPT_BACK)
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     reads = "def square(x):\n    return json.load(open(FOUND))[str(x)]".replace
     leaks = [
         "from reference import square",
@@ -2811,7 +2813,7 @@ def test_an_answer_sees_no_file_that_the_release_does_not_hold(task: Any) -> Non
 @pytest.mark.parametrize("kind", ["look", "table"])
 def test_a_cell_that_only_tests_can_run_costs_no_answer(task: Any, look: str, kind: str) -> None:
     made = kept_back(task, [(kind, look), *KEPT_BACK])
-    assert worker.rehearse(made.assignment, made.zygote).complaints == []
+    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_square": 1}
     assert made.scores(square="def square(x):\n    return reference.square(x)") == {"t_square": 0}
     lie = "class reference:\n    def square(x): return x\n\ndef square(x):\n    return x"
@@ -2823,12 +2825,12 @@ def test_an_object_of_a_class_that_only_tests_have_is_refused_at_the_build(task:
     made = kept_back(
         task, [("table", "import reference"), ("total", "def total(x): return x.n"), test]
     )
-    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
+    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
     assert "a Made cannot be handed to an answer" in complaint
 
 
 def test_a_reference_that_needs_what_students_do_not_get_is_named(task: Any) -> None:
     reference = ("square", "from reference import square")
     made = kept_back(task, [KEPT_BACK[0], reference, KEPT_BACK[2]])
-    (complaint,) = worker.rehearse(made.assignment, made.zygote).complaints
+    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
     assert "release does not hold reference.py" in complaint

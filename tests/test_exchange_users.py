@@ -46,7 +46,9 @@ print("shown", json.dumps([[one["student"], one["autograded"], one["score"]] for
 def users() -> Iterator[Users]:
     """Who takes part, with an exchange that everybody may write to."""
     with temporary() as folder, Users(folder, 41000, (PROF, *STUDENTS)) as users:
-        status, said = users.run("ada", "python", "import autograder.grade, torch, nbgrader")
+        status, said = users.run(
+            "ada", "python", "import autograder.classroom.grade, torch, nbgrader"
+        )
         if status:
             pytest.skip(f"ordinary users cannot be made or read this course here: {said[-300:]}")
         (folder / "exchange").mkdir()

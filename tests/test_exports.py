@@ -19,9 +19,8 @@ from nbgrader.api import Gradebook
 from sqlalchemy import event
 from sqlalchemy.exc import SAWarning
 
-from autograder.counted import Points, number
-from autograder.course import CourseError
-from autograder.exports import (
+from autograder.classroom.counted import Points, number
+from autograder.classroom.exports import (
     Grades,
     Person,
     book_lines,
@@ -35,8 +34,9 @@ from autograder.exports import (
     write_canvas,
     write_moodle,
 )
-from autograder.names import plain
-from autograder.results import NotebookResult, Result, Verdict
+from autograder.common.course import CourseError
+from autograder.common.names import plain
+from autograder.common.results import NotebookResult, Result, Verdict
 
 EVIL = '=HYPERLINK("http://x","click")'
 SECRET = "the secret is 4711"
@@ -354,9 +354,9 @@ def taught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     notebook = SimpleNamespace(name="nb", cells=cells)
     one = SimpleNamespace(name="one", notebooks=[notebook])
     journal = {("ada", "one"): result(), ("ada", "old"): replace(result(), assignment="old")}
-    monkeypatch.setattr("autograder.journal.read_journal", lambda _: journal)
-    monkeypatch.setattr("autograder.journal.results", lambda _: ())
-    monkeypatch.setattr("autograder.keeper.refresh", lambda *_: [])
+    monkeypatch.setattr("autograder.classroom.journal.read_journal", lambda _: journal)
+    monkeypatch.setattr("autograder.classroom.journal.results", lambda _: ())
+    monkeypatch.setattr("autograder.classroom.keeper.refresh", lambda *_: [])
     return SimpleNamespace(
         folder=folder,
         database=f"sqlite:///{folder / 'gradebook.db'}",
@@ -403,7 +403,7 @@ def test_an_unknown_kind_names_those_there_are(taught: Any):
 def test_nbgrader_export_takes_the_exporters(folder: Path, tmp_path: Path, name: str):
     command = [
         *(sys.executable, "-m", "nbgrader", "export", "--exporter"),
-        *(f"autograder.exports.{name}Exporter", f"--to={tmp_path / 'out.csv'}"),
+        *(f"autograder.classroom.exports.{name}Exporter", f"--to={tmp_path / 'out.csv'}"),
     ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

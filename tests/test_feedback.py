@@ -8,9 +8,9 @@ from bs4 import BeautifulSoup
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from autograder.feedback import page
-from autograder.nbgrader_page import ForStudents, verdicts
-from autograder.results import NotebookResult, Verdict
+from autograder.classroom.feedback import page
+from autograder.classroom.nbgrader_page import ForStudents, verdicts
+from autograder.common.results import NotebookResult, Verdict
 
 SOURCE = """\
 n = 3

@@ -13,9 +13,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 
-from autograder import fingerprint
-from autograder.assignment import Assignment, read_assignment
-from autograder.course import Course
+from autograder.common.course import Course
+from autograder.judge import fingerprint
+from autograder.judge.assignment import Assignment, read_assignment
 from tests.conftest import ROOT
 from tests.small_course import NAME, make_course
 
@@ -29,20 +29,25 @@ LAB = {
 }
 PRINT = """
 from pathlib import Path
-from autograder import fingerprint
-from autograder.assignment import read_assignment
-from autograder.course import Course
+from autograder.judge import fingerprint
+from autograder.judge.assignment import read_assignment
+from autograder.common.course import Course
 print(fingerprint.of(Course(Path.cwd()), read_assignment(Path("source", "ps1"))))
 """
 JUDGES = [
-    *("assignment", "answers", "diagnose", "differences", "intake", "known", "parcel", "received"),
-    *("results", "rules", "source", "syntax", "warm", "engine.arrays", "engine.confine"),
-    *("engine.peer", "engine.pool", "engine.sandbox", "engine.session", "engine.student"),
-    *("engine.tensors", "engine.trusted", "engine.warden", "engine.wire", "engine.worker"),
+    *("common.results", "common.syntax", "isolation.confine", "isolation.pool"),
+    *("isolation.sandbox", "isolation.supervisor", "bridge.arrays", "bridge.peer"),
+    *("bridge.session", "bridge.student", "bridge.tensors", "bridge.wire", "judge.assignment"),
+    *("judge.diagnose", "judge.differences", "judge.intake", "judge.parcel", "judge.received"),
+    *("judge.rules", "judge.trusted", "judge.worker", "authoring.answers", "authoring.known"),
+    *("authoring.source", "classroom.warm"),
 ]
 NO_JUDGES = [
-    *("__main__", "bench", "check", "demo", "exports", "feedback", "grade", "headings", "hooks"),
-    *("journal", "mutants", "pages", "rebuild", "release", "report", "similar", "store", "taught"),
+    *("__main__", "common.headings", "authoring.mutants", "authoring.release", "checking.check"),
+    *("classroom.bench", "classroom.classes", "classroom.demo", "classroom.exports"),
+    *("classroom.feedback", "classroom.grade", "classroom.hooks", "classroom.journal"),
+    *("classroom.pages", "classroom.rebuild", "classroom.report", "classroom.similar"),
+    "classroom.store",
 ]
 MORE = "\nONE_MORE = 1\n"
 
@@ -118,9 +123,11 @@ MATTERS = {
         or (root / "source/ps1/tools/__init__.py").write_text("from . import a\nfrom .a import b\n")
     ),
     "a setting": add("nbgrader_config.py", "\nc.Autograder.reference_stands_in = True\n"),
-    "what a mistake is told": add("autograder/diagnose.py"),
-    "what runs in the sandbox": add("autograder/engine/student.py"),
-    "what a submission may take": swap("autograder/warm.py", "SECONDS = ", "SECONDS = 1 + "),
+    "what a mistake is told": add("autograder/judge/diagnose.py"),
+    "what runs in the sandbox": add("autograder/bridge/student.py"),
+    "what a submission may take": swap(
+        "autograder/classroom/warm.py", "SECONDS = ", "SECONDS = 1 + "
+    ),
 }
 DOES_NOT = {
     "a comment, a docstring and layout": lambda root: [
@@ -128,8 +135,8 @@ DOES_NOT = {
         for change in (
             swap("lab/near.py", "# small", "# tiny"),
             swap("lab/near.py", '"""How near is near."""\n', '"""Near."""\n\n\n\n'),
-            add("autograder/diagnose.py", "\n\n# A last word.\n"),
-            swap("autograder/engine/worker.py", '"""', '"""So: '),
+            add("autograder/judge/diagnose.py", "\n\n# A last word.\n"),
+            swap("autograder/judge/worker.py", '"""', '"""So: '),
         )
     ],
     "what no notebook imports": add("lab/bench.py"),
@@ -163,7 +170,9 @@ def test_what_grades_is_found_by_its_imports(example: tuple[Course, Assignment])
 
 
 def test_what_was_read_once_is_not_read_again(original: Path):
-    never = "from autograder import fingerprint\nfingerprint._read = fingerprint._names = None\n"
+    never = (
+        "from autograder.judge import fingerprint\nfingerprint._read = fingerprint._names = None\n"
+    )
     assert told(original, never + PRINT) == told(original)
 
 
@@ -217,7 +226,7 @@ def test_a_class_is_graded_again_when_it_has_changed_and_only_then(box: Path):
     shutil.copy(box / "source" / "ps1" / "numbers.ipynb", place)
     command = "import sys; from autograder.__main__ import main; sys.exit(main(['grade']))"
     assert "1 graded" in told(box, command)
-    add("autograder/report.py")(box)
+    add("autograder/classroom/report.py")(box)
     assert "1 unchanged" in told(box, command)
     swap("lab/near.py", "1e-10", "1e10")(box)
     assert "1 graded" in told(box, command)

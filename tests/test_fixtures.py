@@ -5,9 +5,9 @@ from collections import defaultdict
 
 import pytest
 
-from autograder.course import Course
-from autograder.mutants import alone, run_tests
-from autograder.source import read_source
+from autograder.authoring.mutants import alone, run_tests
+from autograder.authoring.source import read_source
+from autograder.common.course import Course
 from lab import check
 
 

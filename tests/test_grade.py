@@ -15,17 +15,17 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder import __main__ as command_line
-from autograder import grade as grading_module
-from autograder import warm
-from autograder.assignment import Assignment
-from autograder.course import Course, CourseError
-from autograder.engine import sandbox
-from autograder.engine.pool import Doubtful, Lost
-from autograder.grade import Class, grade, read_journal
-from autograder.journal import Journal
-from autograder.parcel import Parcel, Place, collect
-from autograder.results import Flag
-from autograder.taught import assignments
+from autograder.classroom import grade as grading_module
+from autograder.classroom import warm
+from autograder.classroom.classes import assignments
+from autograder.classroom.grade import Class, grade, read_journal
+from autograder.classroom.journal import Journal
+from autograder.common.course import Course, CourseError
+from autograder.common.results import Flag
+from autograder.isolation import sandbox
+from autograder.isolation.pool import Doubtful, Lost
+from autograder.judge.assignment import Assignment
+from autograder.judge.parcel import Parcel, Place, collect
 from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader, scores
 from tests.test_sandbox import secretive
 

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from autograder.assignment import Assignment, read_assignment
-from autograder.exports import gradescope, safe
-from autograder.feedback import page
-from autograder.journal import MAX_LINE, Graded, bounded
-from autograder.names import plain, visible
-from autograder.nbgrader_page import _escaped
-from autograder.rebuild import harmless, rebuild
-from autograder.received import sent
-from autograder.results import Flag, NotebookResult, Result, Verdict
-from autograder.scan import coloured
-from autograder.similar import _own_names, _winnowed, flags, tokens
+from autograder.classroom.exports import gradescope, safe
+from autograder.classroom.feedback import page
+from autograder.classroom.journal import MAX_LINE, Graded, bounded
+from autograder.classroom.nbgrader_page import _escaped
+from autograder.classroom.rebuild import harmless, rebuild
+from autograder.classroom.similar import _own_names, _winnowed, flags, tokens
+from autograder.common.names import plain, visible
+from autograder.common.results import Flag, NotebookResult, Result, Verdict
+from autograder.common.scan import coloured
+from autograder.judge.assignment import Assignment, read_assignment
+from autograder.judge.received import sent
 from tests.small_course import NAME, make_course
 
 LONG = 24_000

@@ -3,10 +3,10 @@
 import pytest
 from nbformat.v4 import new_markdown_cell
 
-from autograder import headings
-from autograder.assignment import Cell, Notebook
-from autograder.feedback import page
-from autograder.results import NotebookResult
+from autograder.classroom.feedback import page
+from autograder.common import headings
+from autograder.common.results import NotebookResult
+from autograder.judge.assignment import Cell, Notebook
 from tests.test_feedback import shown
 
 CODE = "Use it so:\n\n{0}python\n# three times five\nmul(3, 5)\n{1}\n"

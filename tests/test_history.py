@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import history
-from autograder import journal as journal_module
-from autograder.counted import Given, Marks, Points
-from autograder.course import Course
-from autograder.grade import Class
-from autograder.history import Change, change, read, what_changed, written
-from autograder.journal import Graded, Journal, read_changes
-from autograder.results import Result
+from autograder.classroom import history
+from autograder.classroom import journal as journal_module
+from autograder.classroom.counted import Given, Marks, Points
+from autograder.classroom.grade import Class
+from autograder.classroom.history import Change, change, read, what_changed, written
+from autograder.classroom.journal import Graded, Journal, read_changes
+from autograder.common.course import Course
+from autograder.common.results import Result
 from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, nbgrader, run
 
 GRADED = Graded(Result("ada", NAME, "key"), made_of={"work": "w", "tests": "t"})

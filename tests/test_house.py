@@ -13,6 +13,16 @@ import pytest
 from tests.conftest import ROOT
 
 OWN = {"lab", "autograder", "solutions", "tests"}
+KNOW_TORCH = {"bridge", "judge"}  # tensors cross from one process to the other
+FLOORS = {  # of the grader; each may import from itself and from those that are named
+    "common": set[str](),
+    "isolation": {"common"},
+    "bridge": {"common", "isolation"},
+    "judge": {"common", "isolation", "bridge"},
+    "authoring": {"common", "isolation", "bridge", "judge"},
+    "checking": {"common", "isolation", "bridge", "judge"},
+    "classroom": {"common", "isolation", "bridge", "judge", "authoring"},
+}
 MAY_IMPORT = {"lab": {"lab"}, "autograder": {"autograder"}, "solutions": {"lab"}}
 
 
@@ -51,13 +61,70 @@ def test_rooms_import_only_what_they_may(room: str):
         assert imports(path) & OWN <= MAY_IMPORT[room], path
 
 
+def graders_imports(path: Path) -> Iterator[str]:
+    """The grader's modules that one of them imports, wherever in it, and those it names in texts."""
+    for node in at_run_time(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (one if is_module(one) else node.module for one in inner)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from (one for one in (node.value,) if is_module(one))
+
+
+def at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes of a module but those that only a type checker reads."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from at_run_time(node)
+
+
+def is_module(name: str) -> bool:
+    """Whether a dotted name is a module of the grader's."""
+    parts = name.split(".")
+    is_dotted = parts[0] == "autograder" and all(part.isidentifier() for part in parts)
+    return is_dotted and (ROOT / Path(*parts)).with_suffix(".py").is_file()
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_floor_of_the_grader_imports_from_those_below_it(floor: str):
+    files = tracked(f"autograder/{floor}/*.py")
+    assert files
+    may = FLOORS[floor] | {floor}
+    for path in files:
+        for name in filter(is_module, graders_imports(path)):
+            assert name.split(".")[1] in may, f"{path.relative_to(ROOT)} knows {name}"
+
+
+def test_every_file_of_the_grader_stands_on_a_floor():
+    above = {"__init__.py", "__main__.py"}
+    for path in tracked("autograder/**.py"):
+        assert path.parent.name in FLOORS or path.name in above, path
+
+
+def test_no_imports_of_the_grader_go_in_circles():
+    files = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in tracked("autograder/**.py")
+    }
+    ways = {
+        name: {*filter(is_module, graders_imports(path))} - {name} for name, path in files.items()
+    }
+    while free := {name for name, to in ways.items() if not to & ways.keys()}:
+        ways = {name: to for name, to in ways.items() if name not in free}
+    circle = {name: sorted(to & ways.keys()) for name, to in ways.items()}
+    assert not circle, f"these import each other: {circle}"
+
+
 def test_the_autograder_knows_nothing_of_transformers():
     for path in tracked("autograder/*"):
         text = path.read_text(encoding="utf-8")
         text = IPYTHONS.sub("", text).lower()
         for word in ("transformer", "attention", "embedding"):
             assert word not in text, f"{path.name} says {word}"
-        if path.parent.name != "engine":  # which hands tensors from one process to the other
+        if path.parent.name not in KNOW_TORCH:
             assert "torch" not in text, path.name
 
 
@@ -69,7 +136,7 @@ def test_every_module_says_first_what_it_is_for():
 
 
 def test_public_functions_are_documented():
-    for path in [*tracked("lab/*.py"), *tracked("autograder/*.py")]:
+    for path in [*tracked("lab/*.py"), *tracked("autograder/**.py")]:
         for node in public(ast.parse(path.read_text(encoding="utf-8"))):
             assert ast.get_docstring(node), f"{path.name}: {node.name}"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from autograder import in_class
-from autograder.answers import read_answers
-from autograder.course import Course
-from autograder.in_class import Found
-from autograder.results import NotebookResult, Result, Verdict
-from autograder.source import read_source
-from autograder.taught import Class
+from autograder.authoring.answers import read_answers
+from autograder.authoring.source import read_source
+from autograder.classroom import in_class
+from autograder.classroom.classes import Class
+from autograder.classroom.in_class import Found
+from autograder.common.course import Course
+from autograder.common.results import NotebookResult, Result, Verdict
 from tests.conftest import CHAPTERS
 
 CHAPTER = CHAPTERS[0]

@@ -9,15 +9,15 @@ import pytest
 from nbgrader.coursedir import CourseDirectory
 
 from autograder import __main__ as command_line
-from autograder import inbound as inbound_module
-from autograder.course import Course
-from autograder.inbound import SafeCollect
-from autograder.intake import read_submission
-from autograder.taught import read
+from autograder.classroom import inbound as inbound_module
+from autograder.classroom.classes import read
+from autograder.classroom.inbound import SafeCollect
+from autograder.common.course import Course
+from autograder.judge.intake import read_submission
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange and grading")
-COLLECT = 'c.ExchangeFactory.collect = "autograder.inbound.SafeCollect"\n'
+COLLECT = 'c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"\n'
 WHEN, LATER = "2026-11-23 10:00:00.000000 UTC", "2026-11-24 10:00:00.000000 UTC"
 FILE = "numbers.ipynb"
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from autograder import intake
-from autograder.assignment import Assignment, Notebook, checksum_of, read_assignment
-from autograder.course import Course
-from autograder.intake import Script, Submission, read_submission
-from autograder.parcel import Parcel, Place, at, collect
-from autograder.rules import Rules
-from autograder.source import notebook, read_source
+from autograder.authoring.source import notebook, read_source
+from autograder.common.course import Course
+from autograder.judge import intake
+from autograder.judge.assignment import Assignment, Notebook, checksum_of, read_assignment
+from autograder.judge.intake import Script, Submission, read_submission
+from autograder.judge.parcel import Parcel, Place, at, collect
+from autograder.judge.rules import Rules
 
 CHAPTER = "03_attention"
 NAME = f"{CHAPTER}.ipynb"
@@ -1337,7 +1337,7 @@ def test_cells_changed_at_random_still_fill_every_place(
 def test_the_notebook_is_found_however_much_lies_beside_it(
     box: Path, assignment: Assignment, beside: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("autograder.parcel.MAX_FILES", 0)  # whichever is listed first
+    monkeypatch.setattr("autograder.judge.parcel.MAX_FILES", 0)  # whichever is listed first
     for number in range(7):
         path = box / beside.format(number)
         path.parent.mkdir(exist_ok=True)

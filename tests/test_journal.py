@@ -11,11 +11,18 @@ from typing import Any
 
 import pytest
 
-from autograder import journal as journal_module
-from autograder.course import Course, CourseError
-from autograder.grade import Class
-from autograder.journal import CHANGED, Graded, Journal, read_changes, read_journal, results
-from autograder.results import Flag, NotebookResult, Result, Verdict
+from autograder.classroom import journal as journal_module
+from autograder.classroom.grade import Class
+from autograder.classroom.journal import (
+    CHANGED,
+    Graded,
+    Journal,
+    read_changes,
+    read_journal,
+    results,
+)
+from autograder.common.course import Course, CourseError
+from autograder.common.results import Flag, NotebookResult, Result, Verdict
 
 RESULT = Result(
     "ada",

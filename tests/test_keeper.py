@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.course import Course
-from autograder.grade import Class, grade
-from autograder.journal import Journal
+from autograder.classroom.grade import Class, grade
+from autograder.classroom.journal import Journal
+from autograder.common.course import Course
 from tests.small_course import (
     ANSWERS,
     NAME,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.course import Course
+from autograder.common.course import Course
 from tests.kill_drill import drill, grade_undisturbed, state
 from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder import known
-from autograder.course import Course, CourseError
-from autograder.diagnose import Known
-from autograder.differences import keep, same_call
-from autograder.results import Crossing, Opaque, Raised, TestRun, Transcript
+from autograder.authoring import known
+from autograder.common.course import Course, CourseError
+from autograder.common.results import Crossing, Opaque, Raised, TestRun, Transcript
+from autograder.judge.diagnose import Known
+from autograder.judge.differences import keep, same_call
 
 SOURCE = """\
 # %% [markdown]

@@ -36,8 +36,8 @@ grace_hours = 2
 """
 TESTS, BY_HAND = 6.0, 1.5  # points
 ZIP = """
-c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
-c.ZipCollectApp.collector_plugin = "autograder.unzip.FromBlackboard"
+c.ZipCollectApp.extractor_plugin = "autograder.classroom.unzip.SafeExtractor"
+c.ZipCollectApp.collector_plugin = "autograder.classroom.unzip.FromBlackboard"
 """
 PLACES = (
     *("terminal", "page", "grades.csv", "report.html", "canvas", "moodle"),

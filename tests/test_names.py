@@ -13,7 +13,7 @@ import pytest
 from bs4 import BeautifulSoup
 from jinja2 import Environment, FileSystemLoader
 
-from autograder.names import (
+from autograder.common.names import (
     LONGEST,
     clean_log,
     earlier,

@@ -14,15 +14,15 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 
-from autograder import hooks
-from autograder.course import Course
-from autograder.demo import Work, half, reference
-from autograder.engine.pool import Lost
-from autograder.grade import Class, grade, read_journal
-from autograder.rehearsed import Rehearsed
-from autograder.release import build_instructor
-from autograder.source import read_source
-from autograder.warm import Warm
+from autograder.authoring.release import build_instructor
+from autograder.authoring.source import read_source
+from autograder.classroom import hooks
+from autograder.classroom.demo import Work, half, reference
+from autograder.classroom.grade import Class, grade, read_journal
+from autograder.classroom.rehearsed import Rehearsed
+from autograder.classroom.warm import Warm
+from autograder.common.course import Course
+from autograder.isolation.pool import Lost
 from tests.conftest import CHAPTERS
 from tests.kill_drill import state
 from tests.serving import Ask, serving

@@ -13,11 +13,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
-from autograder.assignment import read_assignment
-from autograder.nbgrader_page import ForStudents, inert
-from autograder.rebuild import inert as as_in_formgrader
-from autograder.rebuild import rebuild
-from autograder.results import NotebookResult
+from autograder.classroom.nbgrader_page import ForStudents, inert
+from autograder.classroom.rebuild import inert as as_in_formgrader
+from autograder.classroom.rebuild import rebuild
+from autograder.common.results import NotebookResult
+from autograder.judge.assignment import read_assignment
 from tests.small_course import NAME, PAGE, RIGHT, hand_in, make_course, marks, nbgrader
 
 EVIL = (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.engine import old
-from autograder.engine.trusted import Guard
+from autograder.judge import old
+from autograder.judge.trusted import Guard
 
 SHELF = types.ModuleType("shelf")  # as a module of the course's that holds values
 

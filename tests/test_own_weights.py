@@ -6,12 +6,12 @@ zero before it computes. Whoever reads the weights afterwards expects just what 
 
 import pytest
 
-from autograder.assignment import read_assignment
-from autograder.course import Course
-from autograder.engine.worker import runs
-from autograder.engine.zygote import Zygote
-from autograder.release import build_instructor
-from autograder.source import read_source
+from autograder.authoring.release import build_instructor
+from autograder.authoring.source import read_source
+from autograder.common.course import Course
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge.assignment import read_assignment
+from autograder.judge.worker import runs
 
 CHEAT = """
 
@@ -53,19 +53,19 @@ def test_a_module_that_zeroes_its_weights_earns_nothing(
     name: str,
     method: str,
     tests: str,
-    open_zygote: Zygote,
+    open_fork_server: ForkServer,
 ):
     source = read_source(course.source(chapter))
     assignment = read_assignment(
         build_instructor(course, chapter).parent, course.source(chapter).parent / "rules.toml"
     )
     written = source.solution(question).source + CHEAT.format(name=name, method=method)
-    went = runs(assignment, {question: written}, open_zygote, [question])
+    went = runs(assignment, {question: written}, open_fork_server, [question])
     passed = [test for test in tests.split() if went[f"{question}-{test}"].status == "passed"]
     assert passed == []
 
 
-def test_these_are_right_answers_but_for_the_zeroes(course: Course, open_zygote: Zygote):
+def test_these_are_right_answers_but_for_the_zeroes(course: Course, open_fork_server: ForkServer):
     """So that the others fail because of what they do, and not because of how they are written."""
     chapter, question, name, method, _ = CHEATS[2]
     source = read_source(course.source(chapter))
@@ -74,5 +74,5 @@ def test_these_are_right_answers_but_for_the_zeroes(course: Course, open_zygote:
     )
     cheat = CHEAT.format(name=name, method=method).replace(".zero_()", "")
     written = source.solution(question).source + cheat
-    went = runs(assignment, {question: written}, open_zygote, [question])
+    went = runs(assignment, {question: written}, open_fork_server, [question])
     assert {run.status for run in went.values()} == {"passed"}

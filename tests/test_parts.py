@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from autograder.engine import worker
-from autograder.engine.parts import HEAD, LONGEST, MOST, UNDER_WAY, Parts, Progress
-from autograder.engine.zygote import Zygote
-from autograder.intake import read_submission
-from autograder.results import Flag, Result
+from autograder.common.results import Flag, Result
+from autograder.isolation.fork_server import ForkServer
+from autograder.isolation.parts import HEAD, LONGEST, MOST, UNDER_WAY, Parts, Progress
+from autograder.judge import worker
+from autograder.judge.intake import read_submission
 from tests.test_engine_worker import SETUP, Task
 
 Grade = Callable[..., Result]
@@ -35,9 +35,9 @@ PARTS = [
 
 
 @pytest.fixture
-def grade(tmp_path: Path, open_zygote: Zygote, monkeypatch: pytest.MonkeyPatch) -> Grade:
+def grade(tmp_path: Path, open_fork_server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> Grade:
     """grade(without, **answers): the result of these answers without these parts."""
-    made = Task(tmp_path, open_zygote, PARTS, 10.0)
+    made = Task(tmp_path, open_fork_server, PARTS, 10.0)
 
     def without_parts(without: dict[str, str], **answers: str) -> Result:
         def graded(assignment: Any, folder: Path, student: str, *rest: Any) -> Result:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autograder.places import Places, students_in
+from autograder.classroom.places import Places, students_in
 
 NOTEBOOKS = {
     "03_attention": ["03_attention"],
@@ -197,7 +197,7 @@ def test_folders_without_end_take_no_time_and_may_hold_work(
     looked: list[object] = []
     scan = os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: looked.append(path) or scan(path))
-    monkeypatch.setattr("autograder.places.MOST_IN_ALL", 50)
+    monkeypatch.setattr("autograder.classroom.places.MOST_IN_ALL", 50)
     for number in range(40):
         for inner in range(5):
             (submitted / "ada" / "week" / f"{number}" / f"{inner}").mkdir(parents=True)

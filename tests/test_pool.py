@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from autograder.course import CourseError
-from autograder.engine import parts as parts_module
-from autograder.engine.parts import Parts
-from autograder.engine.pool import Doubtful, Lost, Pool, Unwell
+from autograder.common.course import CourseError
+from autograder.isolation import parts as parts_module
+from autograder.isolation.parts import Parts
+from autograder.isolation.pool import Doubtful, Lost, Pool, Unwell
 from tests.test_sandbox import below, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")

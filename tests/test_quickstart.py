@@ -10,8 +10,8 @@ import nbgrader as nbgrader_package
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.course import Course
-from autograder.grade import Class, grade, read_journal
+from autograder.classroom.grade import Class, grade, read_journal
+from autograder.common.course import Course
 from tests.small_course import nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")

@@ -16,12 +16,12 @@ from nbgrader.nbgraderformat import MetadataValidator
 from nbgrader.server_extensions.formgrader import handlers
 from nbgrader.utils import compute_checksum, determine_grade, is_grade
 
-from autograder.assignment import Assignment, Notebook, read_assignment
-from autograder.course import Course
-from autograder.intake import read_submission
-from autograder.rebuild import checksum, harmless, inert, rebuild
-from autograder.results import NotebookResult, Verdict
-from autograder.source import notebook, read_source
+from autograder.authoring.source import notebook, read_source
+from autograder.classroom.rebuild import checksum, harmless, inert, rebuild
+from autograder.common.course import Course
+from autograder.common.results import NotebookResult, Verdict
+from autograder.judge.assignment import Assignment, Notebook, read_assignment
+from autograder.judge.intake import read_submission
 
 EXAMPLE = Path(nbgrader.__file__).parent / "docs" / "source" / "user_guide" / "source" / "ps1"
 HOSTILE = "x = '\x1b[2J\x1b]0;title\x07\ud800\x00\u202e'\n<script>alert(1)</script>\r\n"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from autograder.assignment import Assignment, read_assignment
-from autograder.received import Refused, received, sent
-from autograder.results import Flag, NotebookResult, Result, Verdict
+from autograder.common.results import Flag, NotebookResult, Result, Verdict
+from autograder.judge.assignment import Assignment, read_assignment
+from autograder.judge.received import Refused, received, sent
 from tests.hostile.course import CHAPTER, POINTS, write_course
 
 

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__
-from autograder.course import Course, CourseError
-from autograder.engine import sandbox
-from autograder.release import build_instructor, release, require_fresh
-from autograder.source import (
+from autograder.authoring.release import build_instructor, release, require_fresh
+from autograder.authoring.source import (
     BEGIN_HIDDEN,
     BEGIN_SOLUTION,
     END_HIDDEN,
@@ -21,7 +19,9 @@ from autograder.source import (
     Source,
     read_source,
 )
-from autograder.taught import read
+from autograder.classroom.classes import read
+from autograder.common.course import Course, CourseError
+from autograder.isolation import sandbox
 from tests.conftest import CHAPTERS
 
 
@@ -144,10 +144,12 @@ def test_known_mistakes_are_tried_with_a_release_and_not_before_a_class(
 ):
     tried: list[str] = []
     monkeypatch.setattr(__main__, "_rehearse", lambda *_: None)
-    monkeypatch.setattr("autograder.release.build_instructor", lambda *_: None)
-    monkeypatch.setattr("autograder.release.release", lambda course, one: course.release(one))
+    monkeypatch.setattr("autograder.authoring.release.build_instructor", lambda *_: None)
     monkeypatch.setattr(
-        "autograder.warm.try_known_mistakes",
+        "autograder.authoring.release.release", lambda course, one: course.release(one)
+    )
+    monkeypatch.setattr(
+        "autograder.classroom.warm.try_known_mistakes",
         lambda _, assignments, *__, **___: tried.extend(assignments),
     )
     assert __main__.main(["release", *CHAPTERS[:2]]) == 0

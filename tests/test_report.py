@@ -12,13 +12,13 @@ from urllib.parse import unquote_to_bytes
 import pytest
 from bs4 import BeautifulSoup
 
-from autograder import report as reporting
-from autograder.exports import Line
-from autograder.names import plain
-from autograder.report import Report, compose, print_table, render, write_report
-from autograder.results import Flag, NotebookResult, Result, Verdict
-from autograder.rules import Rules
-from autograder.taught import Class
+from autograder.classroom import report as reporting
+from autograder.classroom.classes import Class
+from autograder.classroom.exports import Line
+from autograder.classroom.report import Report, compose, print_table, render, write_report
+from autograder.common.names import plain
+from autograder.common.results import Flag, NotebookResult, Result, Verdict
+from autograder.judge.rules import Rules
 from tests.hostile.pages import FOLDERS
 from tests.small_course import NAME, make_course
 

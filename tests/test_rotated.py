@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from autograder.assignment import Assignment, read_assignment
-from autograder.intake import Submission, read_submission
+from autograder.judge.assignment import Assignment, read_assignment
+from autograder.judge.intake import Submission, read_submission
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
 
 CHANGES = {

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.course import CourseError
-from autograder.rules import (
+from autograder.common.course import CourseError
+from autograder.common.times import moment
+from autograder.judge.rules import (
     Late,
     QuestionRules,
     broken_rules,
@@ -19,7 +20,6 @@ from autograder.rules import (
     statements,
     unread,
 )
-from autograder.times import moment
 
 SETUP = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
 RULES = QuestionRules(forbid=("torch.softmax", "torch.nn.Softmax", "sorted", "torch.linalg"))
@@ -103,7 +103,7 @@ def broken(answer: str, rules: QuestionRules = RULES, others: tuple[str, ...] = 
         ("from torch import _C as c\nc._DisableTorchDispatch()", "torch._C._DisableTorchDispatch"),
         ("[torch][0]._C", "_C"),
         ("import torch.library as l\nl.Library('aten', 'IMPL')", "torch.library.Library"),
-        ("import autograder.engine.student as s\ns.SHELL", "autograder.engine.student.SHELL"),
+        ("import autograder.bridge.student as s\ns.SHELL", "autograder.bridge.student.SHELL"),
         ("print.__self__.eval('1')", "__self__"),
         ("f.__code__", "__code__"),
         ("__loader__.load_module('torch')", "__loader__"),
@@ -379,7 +379,7 @@ def left(*cells: str, answer: str = ANSWER) -> set[tuple[int, int]]:
         ("k = []\nk.append(sorted)", "sorted"),
         ("def keep(g):\n    global k\n    k = g\nkeep(sorted)", "sorted"),
         ("import os\nif os.fork() == 0:\n    serve()", "os.fork"),
-        ("from autograder.engine.student import *\nRunner.watch = None", "Runner"),
+        ("from autograder.bridge.student import *\nRunner.watch = None", "Runner"),
         ("frame.f_back.f_globals['x'] = 1", "f_globals"),
     ],
 )

@@ -6,9 +6,10 @@ import random
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-from autograder import magics, walked
-from autograder.rules import Place, QuestionRules, broken_rules, module_cell, unread
-from autograder.syntax import LONGEST, facts, parse, read
+from autograder.common import magics
+from autograder.common.syntax import LONGEST, facts, parse, read
+from autograder.judge import walked
+from autograder.judge.rules import Place, QuestionRules, broken_rules, module_cell, unread
 
 SETUP = "import torch\nimport torch.nn.functional as F\nimport math\n"
 RULES = QuestionRules(forbid=("torch.softmax", "sum", "sorted", "lab.decoding", "math.prod"))

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from autograder.course import CourseError
-from autograder.engine import sandbox, warden, zygote
-from autograder.engine.sandbox import Limits
-from autograder.engine.zygote import Spawned, Zygote
+from autograder.common.course import CourseError
+from autograder.isolation import fork_server, sandbox, supervisor
+from autograder.isolation.fork_server import ForkServer, Spawned
+from autograder.isolation.sandbox import Limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
@@ -127,23 +127,23 @@ def secretive() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def box(who: str) -> Iterator[Zygote]:
+def box(who: str) -> Iterator[ForkServer]:
     """A warm process with room to move, whoever may read what its starter writes."""
     with secretive():
-        made = Zygote(["fractions"], [HERE], student="tests.test_sandbox")
+        made = ForkServer(["fractions"], [HERE], student="tests.test_sandbox")
     with made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def small(who: str) -> Iterator[Zygote]:
+def small(who: str) -> Iterator[ForkServer]:
     """A warm process with tight limits."""
-    with Zygote([], [HERE], SMALL, student="tests.test_sandbox") as made:
+    with ForkServer([], [HERE], SMALL, student="tests.test_sandbox") as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def contained() -> Iterator[Zygote]:
+def contained() -> Iterator[ForkServer]:
     """A warm process with tight limits, as an ordinary user of most containers has it."""
     if os.geteuid():
         pytest.skip("needs root")
@@ -153,20 +153,20 @@ def contained() -> Iterator[Zygote]:
         sandbox.probe.cache_clear()
         if not sandbox.probe().namespaces:
             pytest.skip(" ".join(sandbox.probe().missing))
-        with Zygote([], [HERE], SMALL, student="tests.test_sandbox") as made:
+        with ForkServer([], [HERE], SMALL, student="tests.test_sandbox") as made:
             yield made
     sandbox.probe.cache_clear()
 
 
 @pytest.fixture
-def inside(box: Zygote) -> Iterator[Spawned]:
+def inside(box: ForkServer) -> Iterator[Spawned]:
     """A student's process."""
     with box.spawn() as spawned:
         yield spawned
 
 
 @pytest.fixture
-def cramped(small: Zygote) -> Iterator[Spawned]:
+def cramped(small: ForkServer) -> Iterator[Spawned]:
     """A student's process with tight limits."""
     with small.spawn() as spawned:
         yield spawned
@@ -236,7 +236,7 @@ def test_it_cannot_take_back_that_it_goes_first_when_memory_runs_out(inside: Spa
 def test_the_environment_is_bare(monkeypatch: pytest.MonkeyPatch, who: str):
     monkeypatch.setenv("SECRET_OF_THE_TEACHER", "x")
     with (
-        Zygote([], [HERE], student="tests.test_sandbox") as made,
+        ForkServer([], [HERE], student="tests.test_sandbox") as made,
         made.spawn() as spawned,
     ):
         there = run(spawned, "import os; answer = dict(os.environ)")
@@ -290,7 +290,7 @@ def test_the_instructors_umask_stays_outside(inside: Spawned):
     assert run(inside, closed) == []
 
 
-def test_two_students_share_no_files(box: Zygote):
+def test_two_students_share_no_files(box: ForkServer):
     with box.spawn() as one, box.spawn() as two:
         for path in ("notes.txt", "$TMPDIR/x", "/dev/shm/x"):
             made = f"import os; open(os.path.expandvars('{path}'), 'w').write('x'); answer = 1"
@@ -300,7 +300,7 @@ def test_two_students_share_no_files(box: Zygote):
             assert run(two, look) is False
 
 
-def test_two_students_share_no_abstract_sockets(box: Zygote):
+def test_two_students_share_no_abstract_sockets(box: ForkServer):
     bind = r"import socket, builtins; builtins.s = socket.socket(1); s.bind('\0here'); answer = 1"
     with box.spawn() as one, box.spawn() as two:
         assert run(one, bind) == 1
@@ -363,7 +363,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_no_way_to_another_sandbox_nor_to_memory_that_nobody_counts(box: Zygote, what: str):
+def test_no_way_to_another_sandbox_nor_to_memory_that_nobody_counts(box: ForkServer, what: str):
     if not sandbox.probe().seccomp:
         pytest.skip("libseccomp is not installed")
     if "syscall" in REFUSED[what] and os.uname().machine != "x86_64":
@@ -383,7 +383,7 @@ LOCKS = {
 
 
 @pytest.mark.parametrize("what", LOCKS)
-def test_what_one_locks_no_other_sees(box: Zygote, what: str):
+def test_what_one_locks_no_other_sees(box: ForkServer, what: str):
     if not sandbox.probe().seccomp:
         pytest.skip("libseccomp is not installed")
     with box.spawn() as spawned:
@@ -439,7 +439,7 @@ HOG = """
 """
 
 
-def test_who_starts_many_processes_takes_no_more_time_from_others(box: Zygote):
+def test_who_starts_many_processes_takes_no_more_time_from_others(box: ForkServer):
     pin = f"import os; os.sched_setaffinity(0, [{min(os.sched_getaffinity(0))}]); answer = 1"
     with box.spawn() as hog, box.spawn() as honest:
         assert run(hog, pin) == run(honest, pin) == 1
@@ -461,7 +461,7 @@ def test_who_starts_many_processes_takes_no_more_time_from_others(box: Zygote):
     assert seconds / (seconds + theirs) > 0.35
 
 
-def test_a_thread_besides_the_first_steps_back(box: Zygote):
+def test_a_thread_besides_the_first_steps_back(box: ForkServer):
     code = """
         import os, threading, time
         def wait():
@@ -477,7 +477,7 @@ def test_a_thread_besides_the_first_steps_back(box: Zygote):
         assert run(spawned, code) == [False, os.getpriority(os.PRIO_PROCESS, 0)]
 
 
-def test_where_proc_counts_otherwise_the_right_processes_step_back(contained: Zygote):
+def test_where_proc_counts_otherwise_the_right_processes_step_back(contained: ForkServer):
     code = """
         import os, time
         child = os.fork()
@@ -495,7 +495,7 @@ def test_where_proc_counts_otherwise_the_right_processes_step_back(contained: Zy
 def test_there_are_no_more_sandboxes_than_a_machine_can_use(monkeypatch: pytest.MonkeyPatch):
     for cores, most in ((1, 64), (16, 64), (100, 400)):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        assert warden.most_at_once() == most
+        assert supervisor.most_at_once() == most
 
 
 def test_threads_and_programs_may_be_started(inside: Spawned):
@@ -624,7 +624,7 @@ def test_all_processes_together_are_bounded(cramped: Spawned, what: str):
 
 
 @pytest.mark.parametrize("what", TOO_MUCH_TOGETHER)
-def test_so_they_are_where_a_sandbox_gets_no_proc_of_its_own(contained: Zygote, what: str):
+def test_so_they_are_where_a_sandbox_gets_no_proc_of_its_own(contained: ForkServer, what: str):
     with contained.spawn() as spawned, contained.spawn() as other:
         assert run(spawned, "import os; answer = os.listdir('/proc')") == []
         assert run(spawned, TOO_MUCH_TOGETHER[what]) is None
@@ -657,7 +657,7 @@ def test_limits_that_cannot_be_kept_are_said(monkeypatch: pytest.MonkeyPatch):
     assert "memory that no process maps (memfd_create, shmget) is not bounded, nor, in" in unseen
 
 
-def test_a_fork_bomb_is_bounded(small: Zygote):
+def test_a_fork_bomb_is_bounded(small: ForkServer):
     code = """
         import os, time
         count = 0
@@ -705,14 +705,14 @@ DAEMON = """
 """
 
 
-def test_a_daemon_dies_with_the_sandbox(box: Zygote):
+def test_a_daemon_dies_with_the_sandbox(box: ForkServer):
     with box.spawn() as spawned:
         assert run(spawned, DAEMON) == "ready"
         assert len(shut_in(box)) == 3  # process 1, the student's, the daemon
     assert shut_in(box) == set()
 
 
-def test_letting_go_kills(box: Zygote):
+def test_letting_go_kills(box: ForkServer):
     spawned = box.spawn()
     run(spawned, DAEMON)
     spawned.close()
@@ -728,7 +728,7 @@ def test_kill_is_quick_even_for_a_process_in_c_code(inside: Spawned):
     inside.kill()  # twice is once
 
 
-def test_workers_that_were_forked_spawn_at_the_same_time(box: Zygote):
+def test_workers_that_were_forked_spawn_at_the_same_time(box: ForkServer):
     code = f"""
         import sys; sys.path.insert(0, {str(ROOT)!r})
         from tests import test_sandbox
@@ -741,7 +741,7 @@ def test_workers_that_were_forked_spawn_at_the_same_time(box: Zygote):
 
 def spawn_from_forks() -> None:
     """Four forks of a program that holds a warm process, 10 students' processes each."""
-    with Zygote([], [HERE], student="tests.test_sandbox") as made:
+    with ForkServer([], [HERE], student="tests.test_sandbox") as made:
         children = []
         for number in range(4):
             child = os.fork()
@@ -775,7 +775,7 @@ def test_nothing_is_left_when_the_holder_is_killed(who: str):
 
 def hold() -> None:
     """Be a program with a student's process that has left a daemon, until killed."""
-    made = Zygote([], [HERE], student="tests.test_sandbox")
+    made = ForkServer([], [HERE], student="tests.test_sandbox")
     spawned = made.spawn()
     assert run(spawned, DAEMON) == "ready"
     print("ready", flush=True)
@@ -800,7 +800,7 @@ def test_a_warm_process_made_out_of_a_clean_one(who: str):
         assert maker.stdout
         told = json.loads(maker.stdout.readline())
         mine = below(maker.pid)
-        assert len(mine) >= 6  # around the jail two, warden, warm process, keeper, process 1, ...
+        assert len(mine) >= 6  # around the jail two, supervisor, warm process, keeper, process 1
         maker.kill()
     assert told["before"] is True
     assert told["after"] is False
@@ -817,7 +817,7 @@ def make_here(found: str) -> None:
     sandbox.remember(sandbox.Capabilities(**json.loads(found)))
     tempfile.gettempdir()  # where the machine has it
     with Path(__file__).open():  # the warm process must not have it open
-        made = Zygote([], [HERE], student="tests.test_sandbox", here=True)
+        made = ForkServer([], [HERE], student="tests.test_sandbox", here=True)
         importlib.import_module("fractions")
         made.go_in()
     importlib.import_module("statistics")
@@ -845,7 +845,7 @@ def make_here(found: str) -> None:
 def test_a_warm_process_made_out_of_a_clean_one_is_closed_with_it():
     if not sandbox.probe().namespaces:
         pytest.skip("no namespaces")
-    with Zygote([], [HERE], student="tests.test_sandbox", here=True) as made:
+    with ForkServer([], [HERE], student="tests.test_sandbox", here=True) as made:
         made.go_in()
         made.wait()
         with made.spawn() as spawned:
@@ -856,11 +856,11 @@ def test_a_warm_process_made_out_of_a_clean_one_is_closed_with_it():
 
 def test_a_module_that_cannot_be_imported_is_named(who: str):
     with pytest.raises(CourseError, match="no_such_module"):
-        Zygote(["no_such_module"], [HERE], student="tests.test_sandbox")
+        ForkServer(["no_such_module"], [HERE], student="tests.test_sandbox")
 
 
 def test_without_a_sandbox_limits_and_words_stay():
-    with Zygote([], [HERE], SMALL, sandboxed=False, student="tests.test_sandbox") as made:
+    with ForkServer([], [HERE], SMALL, sandboxed=False, student="tests.test_sandbox") as made:
         with made.spawn() as spawned:
             assert run(spawned, "import os; answer = os.getcwd() == os.environ['HOME']") is True
             assert "MemoryError" in run(spawned, "x = b'x' * (400 << 20)")
@@ -877,7 +877,7 @@ def test_without_a_sandbox_limits_and_words_stay():
 
 def test_without_a_sandbox_what_libraries_keep_at_home_is_gone_afterwards():
     with (
-        Zygote(["matplotlib.pyplot"], sandboxed=False, student="tests.test_sandbox") as made,
+        ForkServer(["matplotlib.pyplot"], sandboxed=False, student="tests.test_sandbox") as made,
         made.spawn() as spawned,
     ):
         home = run(spawned, "import matplotlib; answer = matplotlib.get_configdir()")
@@ -889,17 +889,17 @@ def test_without_a_sandbox_what_libraries_keep_at_home_is_gone_afterwards():
 def test_a_platform_without_fork_is_told(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(os, "fork")
     with pytest.raises(CourseError, match="fork"):
-        Zygote([])
+        ForkServer([], student="tests.test_sandbox")
 
 
 def test_without_namespaces_the_sandbox_is_refused(monkeypatch: pytest.MonkeyPatch):
     none = sandbox.Capabilities(False, False, False, missing=("The kernel refuses.",))
-    monkeypatch.setattr(zygote.sandbox, "probe", lambda: none)
+    monkeypatch.setattr(fork_server.sandbox, "probe", lambda: none)
     with pytest.raises(CourseError, match="The kernel refuses"):
-        Zygote([])
+        ForkServer([], student="tests.test_sandbox")
 
 
-def shut_in(made: Zygote) -> set[int]:
+def shut_in(made: ForkServer) -> set[int]:
     """The processes that are in sandboxes: two namespaces below ours."""
     found = set()
     for pid in below(made._processes[0].pid):

@@ -14,10 +14,10 @@ from nbgrader.apps.dbapp import DbAssignmentListApp
 from sqlalchemy import make_url
 
 from autograder import __main__ as command_line
-from autograder.assignment import read_assignment
-from autograder.course import Course, CourseError, _jupyters_files
-from autograder.store import shown_database
-from autograder.taught import Class
+from autograder.classroom.classes import Class
+from autograder.classroom.store import shown_database
+from autograder.common.course import Course, CourseError, _jupyters_files
+from autograder.judge.assignment import read_assignment
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -184,7 +184,9 @@ def test_whom_the_settings_leave_out_is_not_graded_by_either_entrance(
     nbgrader(tmp_path, "generate_assignment", NAME)
     with (tmp_path / "nbgrader_config.py").open("a") as file:
         file.write('c.CourseDirectory.student_id_exclude = "test_student,bela"\n')
-        file.write('c.GenerateFeedback.exporter_class = "autograder.nbgrader_page.StudentPage"\n')
+        file.write(
+            'c.GenerateFeedback.exporter_class = "autograder.classroom.nbgrader_page.StudentPage"\n'
+        )
     for student in ("ada", "bela", "test_student", "*", "Kim [exchange]"):
         hand_in(tmp_path, student, RIGHT)
     monkeypatch.chdir(tmp_path)

@@ -2,7 +2,7 @@
 
 import random
 
-from autograder.similar import _meetings, fingerprints, flags, pairs, tokens
+from autograder.classroom.similar import _meetings, fingerprints, flags, pairs, tokens
 
 LOOP = '''
 def smooth(values, width):

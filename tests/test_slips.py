@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from autograder.assignment import visible_part
-from autograder.course import Course
-from autograder.mutants import alone, run_tests
-from autograder.source import BEGIN_HIDDEN, END_HIDDEN, Cell, Source, read_source
+from autograder.authoring.mutants import alone, run_tests
+from autograder.authoring.source import BEGIN_HIDDEN, END_HIDDEN, Cell, Source, read_source
+from autograder.common.course import Course
+from autograder.judge.assignment import visible_part
 from tests.slipping import KINDS, ROUNDED, rounding, slipped, spots
 
 # Chapter and definition, by kind: what a question's text leaves open, and why.

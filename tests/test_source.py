@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.course import Course
-from autograder.source import SourceError, notebook, read_source
+from autograder.authoring.source import SourceError, notebook, read_source
+from autograder.common.course import Course
 
 SOUND = '''\
 # %% [markdown]

@@ -14,9 +14,9 @@ from nbgrader.apps.api import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 
 from autograder import __main__ as command_line
-from autograder.grade import ODD_TIME, read_journal
-from autograder.store import time_told
-from autograder.taught import Class
+from autograder.classroom.classes import Class
+from autograder.classroom.grade import ODD_TIME, read_journal
+from autograder.classroom.store import time_told
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")

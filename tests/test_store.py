@@ -12,16 +12,16 @@ import pytest
 from nbgrader import api
 from nbgrader.api import Gradebook
 
-from autograder import store as store_module
-from autograder.assignment import Assignment, read_assignment
-from autograder.course import Course, CourseError
-from autograder.grade import Class
-from autograder.journal import Graded, Journal
-from autograder.keeper import refresh
-from autograder.names import earlier, plain
-from autograder.results import NotebookResult, Result, Verdict
-from autograder.rules import Late, Rules
-from autograder.store import NO_RESPONSE, Store, moment, write_files
+from autograder.classroom import store as store_module
+from autograder.classroom.grade import Class
+from autograder.classroom.journal import Graded, Journal
+from autograder.classroom.keeper import refresh
+from autograder.classroom.store import NO_RESPONSE, Store, moment, write_files
+from autograder.common.course import Course, CourseError
+from autograder.common.names import earlier, plain
+from autograder.common.results import NotebookResult, Result, Verdict
+from autograder.judge.assignment import Assignment, read_assignment
+from autograder.judge.rules import Late, Rules
 from tests.hostile.pages import FOLDERS
 from tests.small_course import ANSWERS, NAME, hand_in, make_course, nbgrader
 
@@ -434,8 +434,10 @@ def test_an_answer_that_breaks_its_page_costs_its_page_only(
             raise MemoryError
         return text
 
-    monkeypatch.setattr("autograder.feedback.coloured", broken)
-    monkeypatch.setattr("autograder.rebuild._extra", lambda *_: 1 / 0 if _[0].extra else [])
+    monkeypatch.setattr("autograder.classroom.feedback.coloured", broken)
+    monkeypatch.setattr(
+        "autograder.classroom.rebuild._extra", lambda *_: 1 / 0 if _[0].extra else []
+    )
     made = result("ada", assignment, everything(assignment))
     (notebook,) = made.notebooks
     extra = replace(notebook, extra=(("square", "code", "1"),))
@@ -477,7 +479,7 @@ def test_something_in_the_way_of_everybodys_files_ends_the_run(
 def test_rows_that_cannot_be_stored_are_0_with_a_sentence(
     taught: Class, store: Store, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ):
-    from autograder import store as module
+    from autograder.classroom import store as module
 
     given = module._rows
     monkeypatch.setattr(

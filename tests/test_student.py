@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from autograder import runner
-from autograder.engine.peer import Policy
-from autograder.engine.said import MOST, WORDS, sentences, words_of
-from autograder.engine.session import Student, Unclocked
-from autograder.engine.zygote import Zygote
+from autograder.bridge.peer import Policy
+from autograder.bridge.said import MOST, WORDS, sentences, words_of
+from autograder.bridge.session import Student, Unclocked
+from autograder.checking import runner
+from autograder.isolation.fork_server import ForkServer
 
 
 @pytest.fixture
-def student(open_zygote: Zygote) -> Iterator[Student]:
+def student(open_fork_server: ForkServer) -> Iterator[Student]:
     """A student's process, and the trusted side's handle on it."""
-    with open_zygote.spawn() as spawned:
+    with open_fork_server.spawn() as spawned:
         yield Student(spawned, Policy())
 
 

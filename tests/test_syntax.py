@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from autograder.syntax import LONGEST, Facts, awaits, facts, parse, top_level_names, without_magics
+from autograder.common.syntax import (
+    LONGEST,
+    Facts,
+    awaits,
+    facts,
+    parse,
+    top_level_names,
+    without_magics,
+)
 
 HERE = Path(__file__).parents[1]
 OURS = [path for place in ("autograder", "lab", "tests") for path in (HERE / place).rglob("*.py")]
@@ -205,7 +213,7 @@ HUGE = {
 BEFORE = ["", "import ", "%x\n"]
 MEASURED = """
 import resource, sys, time
-from autograder.syntax import awaits, facts, parse, top_level_names, without_magics
+from autograder.common.syntax import awaits, facts, parse, top_level_names, without_magics
 resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
 for part, before in eval(sys.stdin.read()):
     source = before + part * (60_000 // len(part))
@@ -233,7 +241,7 @@ def test_an_import_of_a_name_without_end_is_no_python():
     """The parser would keep every beginning of it, ten gigabytes of them."""
     assert parse("import " + "a." * 99_000 + "a") is None
     assert parse("import " + "a\\\n." * 9_000 + "a") is None
-    assert parse("import autograder.engine . \\\n student") is not None
+    assert parse("import autograder.bridge . \\\n student") is not None
 
 
 def test_what_is_longer_than_a_cell_may_be_is_no_python():

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from autograder.source import notebook, read_source
+from autograder.authoring.source import notebook, read_source
 from lab.assemble import FIRST_LINE, PARTS, Assembly, assemble
 from lab.check import draw
 from tests.conftest import CHAPTERS, COURSE

@@ -22,15 +22,15 @@ from nbgrader.utils import parse_utc
 from traitlets import TraitError
 from traitlets.config import Configurable
 
-from autograder import exports, unzip
-from autograder.course import Course, CourseError
-from autograder.unzip import SafeCollector, safe_unzip
+from autograder.classroom import exports, unzip
+from autograder.classroom.unzip import SafeCollector, safe_unzip
+from autograder.common.course import Course, CourseError
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
 from tests.test_sandbox import secretive
 
 COLLECT = r"""
-c.ZipCollectApp.extractor_plugin = "autograder.unzip.SafeExtractor"
-c.ZipCollectApp.collector_plugin = "autograder.unzip.SafeCollector"
+c.ZipCollectApp.extractor_plugin = "autograder.classroom.unzip.SafeExtractor"
+c.ZipCollectApp.collector_plugin = "autograder.classroom.unzip.SafeCollector"
 c.FileNameCollectorPlugin.named_regexp = r".*/(?P<student_id>[^/_]+)_(?P<file_id>numbers)[^/]*$"
 """
 MANUAL = r".*_(?P<student_id>\w+)_attempt_(?P<timestamp>[0-9\-]+)_(?P<file_id>\w+)"  # nbgrader's
@@ -1016,7 +1016,7 @@ def test_a_time_zone_that_is_none_is_named():
 
 def test_without_a_regular_expression_it_says_which_there_are(caplog: pytest.LogCaptureFixture):
     SafeCollector()
-    assert "--collector=autograder.unzip.FromCanvas" in caplog.text
+    assert "--collector=autograder.classroom.unzip.FromCanvas" in caplog.text
 
 
 def test_an_archive_that_fails_in_any_way_is_left_out_alone(

@@ -7,13 +7,22 @@ from typing import Any
 
 import pytest
 
-from autograder import walked
-from autograder.assignment import read_assignment
-from autograder.engine.trusted import compiled_cell
-from autograder.engine.worker import NAMELESS, Work, _needed_here, _own_script, prepare
-from autograder.rules import QuestionRules, Unread, broken_rules, unread
-from autograder.syntax import parse
-from autograder.walked import EACH, MOST_KEPT, Dotted, Statement, TooMuch, aliases, bindings, cell
+from autograder.common.syntax import parse
+from autograder.judge import walked
+from autograder.judge.assignment import read_assignment
+from autograder.judge.rules import QuestionRules, Unread, broken_rules, unread
+from autograder.judge.trusted import compiled_cell
+from autograder.judge.walked import (
+    EACH,
+    MOST_KEPT,
+    Dotted,
+    Statement,
+    TooMuch,
+    aliases,
+    bindings,
+    cell,
+)
+from autograder.judge.worker import NAMELESS, Work, _needed_here, _own_script, prepare
 from tests.small_course import NAME, make_course
 
 FIRST = "import torch\n\ndef first(x): return helper(x)\n"
@@ -67,9 +76,9 @@ def test_what_is_the_instructors_is_read_before_there_is_a_submission(
     prepare(assignment)
     monkeypatch.setattr(ast, "parse", lambda *_: pytest.fail("it was read again"))
     (notebook,) = assignment.notebooks
-    zygote: Any = SimpleNamespace(head=())
+    fork_server: Any = SimpleNamespace(head=())
     script = _own_script(notebook, {}, set())
-    work = Work(assignment, notebook, script, zygote, None)
+    work = Work(assignment, notebook, script, fork_server, None)
     for step in script.cells:
         if given := work._given(step, _needed_here(notebook)):
             compiled_cell(given.source, given.grade_id or NAMELESS)

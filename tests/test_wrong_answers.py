@@ -2,10 +2,10 @@
 
 import pytest
 
-from autograder.answers import Answer, answered, read_answers
-from autograder.course import Course
-from autograder.mutants import alone, run_tests
-from autograder.source import read_source
+from autograder.authoring.answers import Answer, answered, read_answers
+from autograder.authoring.mutants import alone, run_tests
+from autograder.authoring.source import read_source
+from autograder.common.course import Course
 from tests.conftest import COURSE, ROOT
 
 FOUND = [

@@ -190,7 +190,7 @@ LINE = [
         prefix(
             "twice",
             "import gc, sys\n"
-            "from autograder.engine import rng\n"
+            "from autograder.bridge import rng\n"
             "import torch\n"
             "def zeros(self, frame):\n"
             "    state = bytearray(torch.get_rng_state().numpy().tobytes())\n"

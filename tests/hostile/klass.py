@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.course import Course
-from autograder.grade import Class, grade
-from autograder.journal import read_journal
-from autograder.names import plain
-from autograder.results import Result
+from autograder.classroom.grade import Class, grade
+from autograder.classroom.journal import read_journal
+from autograder.common.course import Course
+from autograder.common.names import plain
+from autograder.common.results import Result
 from tests.hostile.course import CHAPTER, POINTS, Tiny, write_course
 from tests.hostile.steps import FULL, Row, extra, prefix, right, row
 

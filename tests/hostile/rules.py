@@ -183,14 +183,14 @@ SEEN_IN_THE_TEXT = [
         bodies(softmax="return kept(x, -1)"),
     ),
     around("vars", bodies(softmax="return vars(torch)['soft' + 'max'](x, -1)")),
-    around("grader", bodies(softmax="import autograder.engine.watch as w\nreturn w.Watch")),
+    around("grader", bodies(softmax="import autograder.bridge.watch as w\nreturn w.Watch")),
 ]
 
 NO_WATCH = (
     "type('Nothing', (), {'seen': set(), '__init__': lambda self, names: None,\n"
     "    'look_at': lambda self, value: None, 'end': lambda self: None})"
 )
-UNDO = f"import sys\nsys.modules['autograder.engine.stu' + 'dent'].Watch = {NO_WATCH}\n"
+UNDO = f"import sys\nsys.modules['autograder.bridge.stu' + 'dent'].Watch = {NO_WATCH}\n"
 LAST = bodies(softmax="return ready(x, -1)")
 
 
@@ -209,20 +209,20 @@ NEEDS_WHAT_NOBODY_READS = [
     ),
     unseen(
         "setattr-on-a-module-of-sys",
-        "import sys\nwatch = sys.modules['autograder.engine.' + 'watch'].Watch\n"
+        "import sys\nwatch = sys.modules['autograder.bridge.' + 'watch'].Watch\n"
         "setattr(watch, '_watch_' + 'operators', lambda *a: None)",
         DEFINED,
     ),
     unseen(
         "importlib",
-        "import importlib\nfound = importlib.import_module('autograder.engine.' + 'student')\n"
+        "import importlib\nfound = importlib.import_module('autograder.bridge.' + 'student')\n"
         f"found.Watch = {NO_WATCH}",
         DEFINED,
     ),
     unseen(
         "frames",
         "import sys\nframe = sys._getframe()\nwhile frame:\n"
-        "    if frame.f_globals.get('__name__') == 'autograder.engine.student':\n"
+        "    if frame.f_globals.get('__name__') == 'autograder.bridge.student':\n"
         f"        frame.f_globals['Watch'] = {NO_WATCH}\n"
         "    frame = frame.f_back",
         DEFINED,
@@ -238,7 +238,7 @@ NEEDS_WHAT_NOBODY_READS = [
     ),
     unseen(
         "code-of-the-watch",
-        "import sys\nwatch = sys.modules['autograder.engine.' + 'watch'].Watch\n"
+        "import sys\nwatch = sys.modules['autograder.bridge.' + 'watch'].Watch\n"
         "watch.__dict__['_watch_operators'].__code__ = (lambda self, torch, names: 0).__code__",
         DEFINED,
     ),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.engine.trusted import BadScore, partial
+from autograder.judge.trusted import BadScore, partial
 from tests.hostile.course import POINTS, QUESTIONS, write_course
 from tests.hostile.everybody import HOSTILE
 from tests.hostile.klass import VICTIM, Graded

@@ -1,0 +1,366 @@
+"""Exceptions on the line: classes with their bases, so that `except` catches what it would at home.
+
+The other end tells of each class of its own its name and its bases; Python's own classes, and those
+of libraries that are loaded here, go by their names, and so do those of the instructor's cells
+that both ends have. What else is made here is empty. Those by which what runs tests says "skipped"
+or "stop" are no answer's to raise, and what is no `Exception` is raised only where a test runs.
+"""
+
+import builtins
+import contextlib
+import dis
+import inspect
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any
+
+from autograder.bridge import arrays, based, library
+from autograder.bridge.wire import Decoder, Encoder, Frame, WireError
+
+MAX_CLASSES = 500  # that are kept
+MAX_FAMILY = 20
+MAX_BASES = 5
+MAX_NAME = 100
+MAX_TEXT = 4000  # characters of an attribute
+MAX_CARRIED = 50  # attributes
+MAX_PARTS = 8000  # of all of them: values and characters
+MAX_ARGUMENTS = 20
+RUNNERS = frozenset(("unittest", "doctest", "bdb", "pdb"))  # modules that run tests
+HOME = "__main__"  # what cells take for their module's name
+OWN = "autograder."  # the modules of the grader
+ASSERTS = "LOAD_ASSERTION_ERROR"
+NUMERIC = frozenset(("numpy.linalg", "numpy.exceptions"))
+TAKEN = ("raised", "through", "args")  # attributes with a meaning of their own
+NAMED = ("name", "path")  # what Python's own classes are told by these words, if at all
+
+
+def family(kind: type) -> list[list[Any]]:
+    """Name and bases of an exception's class and of those below it that are no library's.
+
+    The nearest comes first; a base is the place of another one, or the name of a library's class.
+    """
+    if not issubclass(kind, BaseException) or name_of(kind):
+        return []
+    own = [one for one in kind.__mro__ if issubclass(one, BaseException) and not name_of(one)]
+    places = {one: place for place, one in enumerate(own)}
+    return [
+        [one.__name__[:MAX_NAME], [places.get(base, name_of(base)) for base in _bases(one)]]
+        for one in own[:MAX_FAMILY]
+    ]
+
+
+def _bases(kind: type) -> list[type]:
+    return [base for base in kind.__bases__ if issubclass(base, BaseException)]
+
+
+def name_of(kind: type) -> str:
+    """The name by which an exception of a library's is found at the other end."""
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    return name if _known(name) is kind else ""
+
+
+def _known(name: Any) -> Any:
+    """The public exception of a library that goes by this name, if it is loaded."""
+    module, _, path = str(name).partition(":")
+    top = module.partition(".")[0]
+    is_python = top in sys.stdlib_module_names - RUNNERS and module != "__main__"
+    if not (is_python or module in NUMERIC) or path[:1] == "_":
+        return None
+    found = vars(sys.modules[module]).get(path) if module in sys.modules else None
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+
+
+class Classes:
+    """The classes made here for those of the other end."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[Any, ...], type[BaseException]] = {}
+        self.given: Callable[[str], Any] = lambda name: None  # the instructor's, by their names
+
+    def of(self, told: Any) -> type[BaseException]:
+        """The class for one of the other end's, of whose name, kinds, home and family it tells."""
+        name, kinds = str(told["type"])[:MAX_NAME], [k for k in told["kinds"] if type(k) is str]
+        try:
+            family = told.get("family")
+            found = self._of_family(family) if family else _known(told.get("home"))
+            if found is not None:
+                return found
+        except (TypeError, ValueError, LookupError, AttributeError):
+            pass  # bases that Python does not join; then the nearest of its own stands for all
+        base = _builtin(kinds) or Exception
+        return base if base.__name__ == name else self._class(name.replace("\0", ""), (base,))
+
+    def make(self, told: Any, args: list[Any], text: str, *, is_tame: bool = True) -> BaseException:
+        """An exception of such a class, with this text; alone, if it wants other arguments.
+
+        It is an `Exception`, whatever its class, if it has to be `is_tame`.
+        """
+        kind = self.of(told)
+        if is_tame and not issubclass(kind, Exception):
+            kind = self._class(kind.__name__, (Exception,))
+        if self.is_given(kind):
+            with contextlib.suppress(Exception):
+                return self._bare(kind, args, text)
+        with contextlib.suppress(Exception):  # classes want what they want
+            made = kind(*args)
+            return made if str(made) == text else self._saying(kind, args, text, _SAYS)
+        with contextlib.suppress(Exception):
+            return self._saying(kind, [text], text, _SAYS | _WANTS)
+        base = Exception if issubclass(kind, Exception) else BaseException
+        return self._class(kind.__name__, (base,))(text)
+
+    def is_given(self, kind: type) -> bool:
+        """Whether a class is one of the instructor's that both ends have, or made of one."""
+        return any(self.given(one.__name__) is one for one in kind.__mro__)
+
+    def _bare(self, kind: type[BaseException], args: list[Any], text: str) -> BaseException:
+        """One of a class of the instructor's, whose own code is not run with what is told."""
+        base = next(one for one in kind.__mro__ if name_of(one))
+        made = base.__new__(kind, *args)
+        if type(kind.__str__) is type(base.__str__) and str(made) == text:
+            return made
+        made = base.__new__(self._class(kind.__name__, (kind,), _SAYS), *args)
+        made.__dict__["_said"] = text
+        return made
+
+    def _saying(
+        self, kind: type[BaseException], args: list[Any], text: str, body: dict[str, Any]
+    ) -> BaseException:
+        """One whose class has a text of its own making at the other end."""
+        made = self._class(kind.__name__, (kind,), body)(*args)
+        made.__dict__["_said"] = text
+        return made
+
+    def _of_family(self, told: list[Any]) -> type[BaseException]:
+        found: dict[int, type[BaseException]] = {}
+        if len(told) > MAX_FAMILY:
+            raise ValueError
+        for place in reversed(range(len(told))):
+            name, bases = told[place]
+            if len(bases) > MAX_BASES:
+                raise ValueError
+            known = [found[base] if type(base) is int else _known(base) for base in bases]
+            kinds = tuple(base for base in known if base is not None)
+            given = self.given(name) if type(name) is str else None
+            found[place] = given or self._class(str(name)[:MAX_NAME], kinds or (Exception,))
+        return found[0]
+
+    def _class(
+        self, name: str, bases: tuple[type, ...], body: dict[str, Any] | None = None
+    ) -> type[BaseException]:
+        key = (name, bases, *(body or ()))
+        if key not in self.made:
+            if len(self.made) >= MAX_CLASSES:
+                return bases[0]
+            made: Any = type(name, bases, dict(body or {}))
+            self.made[key] = made
+        return self.made[key]
+
+
+_SAYS: dict[str, Any] = {"__str__": lambda self: self.__dict__.get("_said", "")}
+_WANTS: dict[str, Any] = {"__init__": lambda self, text: None}
+
+
+def _builtin(kinds: Iterable[str]) -> type[BaseException] | None:
+    """The first of these names that is an exception of Python's own."""
+    for kind in kinds:
+        found = getattr(builtins, kind, None)
+        if isinstance(found, type) and issubclass(found, BaseException):
+            return found
+    return None
+
+
+def arguments(error: BaseException) -> list[Any]:
+    """What an exception was made with, and would be made with again."""
+    file = error.filename if isinstance(error, OSError) and len(error.args) == 2 else None
+    return [*error.args, file] if type(file) is str else list(error.args)
+
+
+def told_arguments(error: BaseException, text: str, lacks: Callable[[type], bool]) -> list[Any]:
+    """The nodes of what an exception was made with; its text if that is not plain, or too much."""
+    args = [arg[:MAX_TEXT] if type(arg) is str else arg for arg in arguments(error)]
+    try:
+        return _Plain(MAX_PARTS, lacks).node(args[:MAX_ARGUMENTS])[1:]
+    except WireError:
+        return [text[:MAX_TEXT]]
+
+
+def read_arguments(told: Any, text: str) -> list[Any]:
+    """What `told_arguments` tells."""
+    try:
+        return value_of(["L", *told])
+    except WireError:
+        return [text]
+
+
+def attributes(error: BaseException, lacks: Callable[[type], bool]) -> dict[str, Any]:
+    """What an exception carries along that is public and plain, as nodes.
+
+    It is read now, properties as well; what cannot be read is left out.
+    """
+    found: dict[str, Any] = {}
+    left, names = MAX_PARTS, []
+    with _left_out():
+        own = [name for one in type(error).__mro__ if not name_of(one) for name in vars(one)]
+        names = list(dict.fromkeys([*vars(error), *own, *NAMED]))
+    for name in filter(_is_public, names):
+        with _left_out():
+            value = getattr(error, name)
+            writer = _Plain(left, lacks)
+            found[name] = writer.node(value[:MAX_TEXT] if type(value) is str else value)
+            left = writer.left
+        if len(found) == MAX_CARRIED:
+            break
+    return found
+
+
+def _left_out() -> Any:
+    """What an answer's own code may raise where it is only asked for a value."""
+    return contextlib.suppress(Exception, SystemExit, KeyboardInterrupt)
+
+
+def carry(error: BaseException, told: Any) -> None:
+    """Give an exception what another carries along; Python's own attributes stay as they are."""
+    hidden: dict[str, Any] = {}  # what the class of the instructor's finds by itself
+    for name, node in list(told.items())[:MAX_CARRIED] if isinstance(told, dict) else ():
+        if not _is_public(name):
+            continue
+        owner = next((one for one in type(error).__mro__ if name in vars(one)), None)
+        with contextlib.suppress(WireError):
+            if owner is not None and name_of(owner):
+                if name in NAMED and getattr(error, name) is None:
+                    setattr(error, name, value_of(node))
+            elif owner is not None and hasattr(vars(owner)[name], "__set__"):
+                hidden[name] = value_of(node)
+            else:
+                error.__dict__[name] = value_of(node)
+    if hidden:
+        kind: Any = type(type(error).__name__, (type(error),), hidden)
+        object.__setattr__(error, "__class__", kind)
+
+
+class _Plain(Encoder):
+    """Writes plain values: nothing with bytes of its own, and not much."""
+
+    def __init__(self, left: int, lacks: Callable[[type], bool]) -> None:
+        super().__init__(Frame())
+        self.left, self.lacks = left, lacks
+
+    def node(self, value: Any) -> Any:
+        """The tree's node for a value."""
+        size = len(value) if type(value) is str else 0
+        self.left -= 1 + (value.bit_length() // 4 if type(value) is int else size)
+        if self.left < 0:
+            raise WireError("an exception carries too much")
+        made = super().node(value)
+        if self.frame.buffers:
+            raise WireError("an exception carries no bytes")
+        return made
+
+    def other(self, value: Any) -> Any:
+        """Numbers of NumPy, dates, named tuples, and what is made of numbers and texts."""
+        kind = type(value)
+        if self.lacks(kind) and hasattr(kind, "tolist"):
+            return self.node(value.tolist())
+        base = next((base for base in based.FIXED if issubclass(kind, base)), None)
+        found = arrays.node(self, value) or library.node(self, value)
+        if found is None and base is not None:
+            return self.node(based.plain(value, base))
+        return super().other(value) if found is None else found
+
+
+def value_of(node: Any) -> Any:
+    """The plain value that a node of the other end's exception stands for."""
+    return _Reader(Frame()).value(node)
+
+
+class _Reader(Decoder):
+    """Reads plain values, and not many."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame)
+        self.is_wary = True
+
+    def value(self, node: Any) -> Any:
+        """The value of a node."""
+        if type(node) is str and len(node) > MAX_PARTS:
+            raise WireError("an exception carries too much")
+        return super().value(node)
+
+    def _weigh(self, parts: int) -> None:
+        super()._weigh(parts)
+        if self.parts > 2 * MAX_PARTS:
+            raise WireError("an exception carries too much")
+
+    def _tagged(self, node: list[Any]) -> Any:
+        if node[0] == "O":  # the grader's own records
+            raise WireError("an exception carries a record")
+        return super()._tagged(node)
+
+    def other(self, tag: Any, parts: list[Any]) -> Any:
+        """Numbers of NumPy, dates, named tuples."""
+        if tag == "AS":
+            return arrays.read_number(parts)
+        found = library.read(self, tag, parts)
+        return super().other(tag, parts) if found is None else found
+
+
+def _is_public(name: Any) -> bool:
+    return (
+        isinstance(name, str)
+        and len(name) <= MAX_NAME
+        and name.isidentifier()
+        and not name.startswith("_")
+        and name not in TAKEN
+        and not hasattr(BaseException, name)
+    )
+
+
+def said(error: BaseException) -> str:
+    """The name that an exception goes by in what is told: none of the grader's own."""
+    return "TypeError" if isinstance(error, WireError) else type(error).__name__
+
+
+def told_of(kind: type) -> dict[str, Any]:
+    """What tells the other end of an exception's class; a refusal on the line is a TypeError."""
+    kind = TypeError if kind is WireError else kind
+    kinds = [one.__name__ for one in kind.__mro__ if getattr(builtins, one.__name__, None) is one]
+    return {
+        "type": kind.__name__[:MAX_NAME],
+        "kinds": kinds,
+        "home": name_of(kind),
+        "family": family(kind),
+    }
+
+
+def is_of_check(error: BaseException) -> bool:
+    """Whether an exception arose in a function of a test's that is there to check what it is told.
+
+    It gives nothing, or makes claims. What cannot compute a value for what it was given says so by
+    an exception, and so does an object of what it cannot do: an answer may catch that.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    homes = [frame.f_globals.get("__name__") for frame in frames]
+    first = next((place for place, home in enumerate(homes) if home == HOME), None)
+    if first is None or any(str(home).startswith(OWN) for home in homes[first:]):
+        return False
+    return _checks(frames[first].f_code)
+
+
+def _checks(code: types.CodeType) -> bool:
+    """Whether a function gives nothing, or makes a claim."""
+    is_method = "." in code.co_qualname.rpartition("<locals>.")[2]
+    if is_method or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+        return False
+    made = list(dis.get_instructions(code))
+    if any("AssertionError" in (one.argrepr, one.argval) or one.opname == ASSERTS for one in made):
+        return True
+    return all(
+        (before if one.opname == "RETURN_VALUE" else one).argval is None
+        and (one.opname == "RETURN_CONST" or before.opname == "LOAD_CONST")
+        for before, one in pairwise(made)
+        if one.opname in ("RETURN_VALUE", "RETURN_CONST")
+    )

@@ -1,0 +1,163 @@
+"""Files that a test has written, for the answer to which it hands their names.
+
+The process of an answer has a disk of its own. So what a request names, as a text or a path among
+what it hands over, goes with it: regular files below `ROOTS` that came to be or were changed while
+a test ran, and folders with such files in them. No link is followed, and nothing is ever read back:
+what an answer does to a file, a test does not see.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PosixPath
+from typing import Any
+
+from autograder.bridge.wire import Frame
+from autograder.isolation.scratch import ROOTS
+
+MAX_KNOWN = 5000  # files below them; where there are more, none is lent
+MAX_FILES = 100  # that go with a request, folders too
+MAX_BYTES = 10_000_000  # of them together
+MAX_NAMES = 100  # texts of a request that are looked at, and what holds them
+MAX_NAME = 1000
+
+Sign = tuple[int, int, int]  # tells one state of a file from another, but for a moment's
+
+
+class Lent:
+    """The end of the test."""
+
+    def __init__(self) -> None:
+        self.before: dict[Path, Sign] | None = None  # while a test runs, what was there before
+        self.made: set[tuple[Path, Sign]] = set()  # by the tests before it
+        self.read: dict[str, bytes] = {}  # contents by their digests: some are kept for long
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """While a test runs."""
+        self.before = _files()
+        try:
+            yield
+        finally:
+            before, self.before = self.before, None
+            if before is not None:
+                self.made.update((_files() or {}).items() - before.items())
+            self.read.clear()
+
+    def leave(self, frame: Frame, values: Any) -> list[Any]:
+        """What goes with a request that hands over these: names, signs and places of contents.
+
+        An answer may change what it was lent, so a file is lent anew only when its sign is new.
+        """
+        told: dict[str, list[Any]] = {}
+        left = MAX_BYTES
+        for name, path in _named_in(values) if self.before is not None else ():
+            if name in told or len(told) >= MAX_FILES:
+                continue
+            sign = _sign(path)
+            if sign is None:
+                told[name] = [name, None, None]
+            elif self._is_tests(path, sign) and sign[1] <= left:
+                with suppress(OSError):  # the test may not read it either
+                    content, digest = self._read(path)
+                    left -= len(content)
+                    told[name] = [name, [digest, *sign], frame.add(content)]
+        return [*told.values()]
+
+    def _is_tests(self, path: Path, sign: Sign) -> bool:
+        """Whether a test has made this file what it is."""
+        was = (self.before or {}).get(path)
+        return was != sign or (path, sign) in self.made
+
+    def _read(self, path: Path) -> tuple[bytes, str]:
+        """What a file holds, and a digest of it."""
+        content = path.read_bytes()  # no link: nobody but the test writes there
+        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+        return self.read.setdefault(digest, content), digest
+
+
+LENT = Lent()
+
+
+def _named_in(values: Any) -> Iterator[tuple[str, Path]]:
+    """Files and folders that are named among values, in lists and tables too, with their paths."""
+    left, seen = [values], 0
+    while left and seen < MAX_NAMES:
+        one, seen = left.pop(0), seen + 1
+        kind = type(one)
+        if kind is str or kind is PosixPath:
+            yield from _below(str(one))
+        elif kind is dict:
+            left += [*one.values()][:MAX_NAMES]
+        elif kind in (list, tuple):
+            left += one[:MAX_NAMES]
+
+
+def _below(name: str) -> Iterator[tuple[str, Path]]:
+    """The file or folder of this name below the roots, and what is in it."""
+    if not 0 < len(name) <= MAX_NAME or not os.path.lexists(name):
+        return
+    given = Path(name)
+    path = given.parent.resolve() / given.name
+    if ".." in given.parts or not any(Path(root).resolve() in path.parents for root in ROOTS):
+        return  # in the answer's process, other folders lie above
+    if _is_plain(path):
+        yield name, path
+        for here, folders, files in os.walk(path):
+            for inner in (Path(here, one) for one in (*folders, *files)):
+                if _is_plain(inner):
+                    yield str(given / inner.relative_to(path)), inner
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether this is a regular file or a folder, and no link to one."""
+    with suppress(OSError):
+        mode = path.lstat().st_mode
+        return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    return False
+
+
+def _sign(path: Path) -> Sign | None:
+    """The state of a regular file; None for anything else."""
+    with suppress(OSError):
+        found = path.lstat()
+        if stat.S_ISREG(found.st_mode):
+            return found.st_mtime_ns, found.st_size, found.st_ino
+    return None
+
+
+def _files() -> dict[Path, Sign] | None:
+    """The regular files below the roots; None if there are no roots, or too many files."""
+    found: dict[Path, Sign] = {}
+    for root in ROOTS:
+        for here, _, files in os.walk(Path(root).resolve()):
+            for path in (Path(here, one) for one in files):
+                if (sign := _sign(path)) is not None:
+                    found[path] = sign
+            if len(found) > MAX_KNOWN:
+                return None
+    return found if ROOTS else None
+
+
+# --- the answer's end -----------------------------------------------------------------------------
+
+
+class Borrowed:
+    """The files that tests have lent to this process."""
+
+    def __init__(self) -> None:
+        self.signs: dict[str, list[Any]] = {}
+
+    def arrive(self, frame: Frame, told: Any) -> None:
+        """Lay what came with a request under the names that it has there, each state of it once."""
+        for name, sign, place in told:
+            path = Path(name)
+            with suppress(OSError):  # something lies there, or the disk is full
+                if place is None:
+                    path.mkdir(parents=True, exist_ok=True)
+                elif self.signs.get(name) != sign:
+                    self.signs[name] = sign
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(frame.buffers[place])

@@ -1,0 +1,386 @@
+"""Values of Python's own library on the line: dates, named tuples, paths, wrapped lists and so on.
+
+What crosses is plain data under a name of `_WRITERS`. What is read is made new, by the one
+constructor that belongs to the name, from parts of which each is checked first.
+"""
+
+import array
+import collections
+import datetime
+import decimal
+import fractions
+import keyword
+import math
+import pathlib
+import types
+import unicodedata
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from autograder.bridge.wire import Decoder, Encoder, WireError
+
+MAX_FIELDS = 100  # of a named tuple
+MAX_NAME = 100
+MAX_NAMED = 500  # classes of named tuples in one test, each with functions of its own
+MAX_MAPS = 1000  # in a chain: looking up a key takes a step for each
+CODES = "bBhHiIlLqQfd"  # of an array's numbers; not "u", whose numbers may be no characters
+HOLDERS = (
+    *(collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap),
+    *(types.MappingProxyType, types.SimpleNamespace, array.array, memoryview),
+)
+_LOOKED_AT: dict[str, Callable[[Any], Any]] = {  # a table of what a view of one shows
+    "keys": lambda view: dict.fromkeys(view),
+    "values": lambda view: dict(enumerate(view)),
+    "items": lambda view: dict(view),
+}
+_VIEWS = {
+    type(getattr(kind(), part)()): (part, kind)
+    for kind in (dict, collections.OrderedDict)
+    for part in _LOOKED_AT
+}
+
+
+def is_view(value: Any) -> bool:
+    """Whether this is a table's own view of its keys, values or pairs."""
+    return type(value) in _VIEWS
+
+
+def view_node(encoder: Encoder, value: Any) -> Any:
+    """The node of such a view, as it is now."""
+    part, kind = _VIEWS[type(value)]
+    return ["V", type(value).__name__, encoder.node(kind(_LOOKED_AT[part](value)))]
+
+
+def _viewer(part: str, kind: type) -> Callable[[Decoder, list[Any]], Any]:
+    """What reads a view of a table's."""
+    return lambda decoder, parts: getattr(_of(decoder, kind, *parts), part)()
+
+
+def node(encoder: Encoder, value: Any) -> Any:
+    """The node of a value of the library's; None for anything else."""
+    kind = type(value)
+    if kind in _WRITERS:
+        parts = _WRITERS[kind](encoder, value)
+        return None if parts is None else ["V", kind.__name__, *parts]
+    named = fields_of(kind)
+    if named is not None and len(named[1]) == tuple.__len__(value):
+        return ["NT", named[0], list(named[1]), *map(encoder.node, tuple.__iter__(value))]
+    return None
+
+
+def read(decoder: Decoder, tag: Any, parts: list[Any]) -> Any:
+    """The value of a node that `node` wrote; None if it is no such node."""
+    if tag == "NT":
+        name, names, *values = parts
+        return tuple.__new__(named_tuple(name, names, len(values)), decoder.values(values))
+    if tag != "V":
+        return None
+    reader = _READERS.get(parts[0]) if isinstance(parts[0], str) else None
+    if reader is None:
+        raise WireError("a message holds a value of unknown kind")
+    return reader(decoder, parts[1:])
+
+
+def parts_of(value: Any) -> list[Any]:
+    """What a container holds, its keys included; nothing for anything else."""
+    kind = type(value)  # what a stand-in says of its class is a claim
+    if kind in _LEAVES:
+        return []
+    if kind in _PARTS:
+        return [*_PARTS[kind](value)]
+    if issubclass(kind, dict):
+        return [*dict.keys(value), *dict.values(value)]
+    base = next((base for base in _SEQUENCES if issubclass(kind, base)), None)
+    return [] if base is None else [*base.__iter__(value)]
+
+
+_LEAVES = frozenset((int, float, str, bool, bytes, complex, type(None)))
+_SEQUENCES = (tuple, list, set, frozenset, collections.deque)
+_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    collections.UserDict: lambda v: [v.data],
+    collections.UserList: lambda v: [v.data],
+    collections.ChainMap: lambda v: v.maps,
+    types.MappingProxyType: lambda v: [*v.keys(), *v.values()],
+    types.SimpleNamespace: lambda v: vars(v).values(),
+    **dict.fromkeys(_VIEWS, list),
+}
+
+
+def bare(value: Any) -> Any:
+    """The plain value of an object whose class is made of one of the library's; else None.
+
+    Of a wrapped list or table it is what the object wraps, of a number or date its value.
+    """
+    kind = type(value)
+    base = next((base for base in _BARE if issubclass(kind, base)), kind)
+    return None if base is kind else _BARE[base](value)
+
+
+def _bare_time(kind: Callable[..., Any], value: Any, *day: int) -> Any:
+    *numbers, fold = _time_parts(value)
+    return kind(*day, *numbers, tzinfo=value.tzinfo, fold=fold)
+
+
+_BARE: dict[type, Callable[[Any], Any]] = {
+    collections.UserDict: lambda v: _user(collections.UserDict(), v.data),
+    collections.UserList: lambda v: _user(collections.UserList(), v.data),
+    collections.UserString: lambda v: _user(collections.UserString(""), v.data),
+    fractions.Fraction: lambda v: fractions.Fraction(v.numerator, v.denominator),
+    decimal.Decimal: decimal.Decimal,
+    datetime.datetime: lambda v: _bare_time(datetime.datetime, v, v.year, v.month, v.day),
+    datetime.date: lambda v: datetime.date(v.year, v.month, v.day),  # after the one above
+    datetime.time: lambda v: _bare_time(datetime.time, v),
+    datetime.timedelta: lambda v: datetime.timedelta(v.days, v.seconds, v.microseconds),
+    uuid.UUID: lambda v: uuid.UUID(int=v.int),
+}
+
+
+# --- named tuples -----------------------------------------------------------------------------
+
+
+def fields_of(kind: type) -> tuple[str, tuple[str, ...]] | None:
+    """Name and fields of a class of named tuples that can be made anew; None for all others."""
+    if not issubclass(kind, tuple):
+        return None
+    found = getattr(kind, "_fields", None)
+    if hasattr(kind, "n_sequence_fields"):  # as time.localtime() gives
+        found = getattr(kind, "__match_args__", None)
+    if type(found) is not tuple or not _are_fields(found):
+        return None
+    name = kind.__name__
+    return (name if _is_name(name) else "NamedTuple"), found
+
+
+def named_tuple(name: Any, names: Any, count: int) -> Any:
+    """The class of named tuples with these fields, all of which are checked."""
+    if not isinstance(names, list) or len(names) != count or not _are_fields(names):
+        raise WireError("a message holds a named tuple whose fields are no names")
+    if not _is_name(name):
+        raise WireError("a message holds a named tuple whose name is none")
+    return _made(name, tuple(names))
+
+
+_MADE: dict[tuple[str, tuple[str, ...]], type] = {}
+
+
+def forget() -> None:
+    """Begin a test: what earlier ones were given takes no room from it."""
+    _MADE.clear()
+
+
+def _made(name: str, names: tuple[str, ...]) -> type:
+    if (name, names) not in _MADE:
+        if len(_MADE) >= MAX_NAMED:
+            raise WireError("there are too many kinds of named tuples")
+        _MADE[name, names] = collections.namedtuple(name, names, module="answer")
+    return _MADE[name, names]
+
+
+def _are_fields(names: Iterable[Any]) -> bool:
+    found = list(names)
+    return (
+        len(found) <= MAX_FIELDS
+        and all(_is_name(name) and not name.startswith("_") for name in found)
+        and len(set(found)) == len(found)
+    )
+
+
+def _is_name(name: Any) -> bool:
+    """Whether this can stand in a program as it is: Python reads other forms of a letter as one."""
+    return (
+        type(name) is str
+        and len(name) <= MAX_NAME
+        and name.isidentifier()
+        and not keyword.iskeyword(name)
+        and unicodedata.normalize("NFKC", name) == name
+    )
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def _time_parts(value: Any) -> list[Any]:
+    return [value.hour, value.minute, value.second, value.microsecond, value.fold]
+
+
+def _zoned(encoder: Encoder, value: Any, parts: list[Any]) -> list[Any] | None:
+    """The parts of a time and its zone; None if the zone is no fixed offset."""
+    zone = value.tzinfo
+    if zone is not None and type(zone) is not datetime.timezone:
+        return None
+    return [*parts, encoder.node(zone)]
+
+
+def _zone(encoder: Encoder, value: datetime.timezone) -> list[Any]:
+    offset, *name = value.__getinitargs__()  # type: ignore[attr-defined]
+    return [encoder.node(offset), *name]
+
+
+def _only_data(encoder: Encoder, value: Any) -> list[Any] | None:
+    return [encoder.node(value.data)] if vars(value).keys() == {"data"} else None
+
+
+def _namespace(encoder: Encoder, value: types.SimpleNamespace) -> list[Any] | None:
+    found = vars(value)
+    if not _are_attributes(found):
+        return None
+    return [list(found), *map(encoder.node, found.values())]
+
+
+def _chain(encoder: Encoder, value: collections.ChainMap) -> list[Any] | None:
+    if vars(value).keys() != {"maps"} or not 0 < len(value.maps) <= MAX_MAPS:
+        return None
+    plain = all(issubclass(type(one), dict) for one in value.maps)
+    return [*map(encoder.node, value.maps)] if plain else None
+
+
+def _numbers(encoder: Encoder, value: array.array) -> list[Any] | None:
+    code = value.typecode
+    return [code, encoder.frame.add(value.tobytes())] if code in CODES else None
+
+
+def _view(encoder: Encoder, value: memoryview) -> list[Any] | None:
+    shape = value.shape or ()
+    if value.format not in {*CODES, "c"} or 0 in shape[1:] or not shape:
+        return None
+    return [value.format, list(shape), value.readonly, encoder.frame.add(value.tobytes())]
+
+
+_WRITERS: dict[type, Callable[[Encoder, Any], list[Any] | None]] = {
+    datetime.date: lambda e, v: [v.year, v.month, v.day],
+    datetime.time: lambda e, v: _zoned(e, v, _time_parts(v)),
+    datetime.datetime: lambda e, v: _zoned(e, v, [v.year, v.month, v.day, *_time_parts(v)]),
+    datetime.timedelta: lambda e, v: [v.days, v.seconds, v.microseconds],
+    datetime.timezone: _zone,
+    pathlib.PurePosixPath: lambda e, v: [str(v)],
+    pathlib.PureWindowsPath: lambda e, v: [str(v)],
+    pathlib.PosixPath: lambda e, v: [str(v)],
+    uuid.UUID: lambda e, v: [e.node(v.int)],
+    collections.UserDict: _only_data,
+    collections.UserList: _only_data,
+    collections.UserString: _only_data,
+    collections.ChainMap: _chain,
+    types.MappingProxyType: lambda e, v: [e.node(dict(v))],
+    types.SimpleNamespace: _namespace,
+    array.array: _numbers,
+    memoryview: _view,
+}
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def _integers(parts: list[Any], count: int) -> list[int]:
+    if len(parts) != count or any(type(part) is not int for part in parts):
+        raise WireError("a message holds a value whose parts are no numbers")
+    return parts
+
+
+def _of(decoder: Decoder, kinds: type | tuple[type, ...], part: Any) -> Any:
+    """The value of a node, which has to be of one of these very types."""
+    made = decoder.value(part)
+    if type(made) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
+        raise WireError("a message holds a value with a part of another kind")
+    return made
+
+
+def _in_zone(decoder: Decoder, kind: Callable[..., Any], parts: list[Any]) -> Any:
+    *numbers, fold, zone = parts
+    _integers([*numbers, fold], len(numbers) + 1)
+    zone = _of(decoder, (datetime.timezone, type(None)), zone)
+    return kind(*numbers, tzinfo=zone, fold=fold)
+
+
+def _read_zone(decoder: Decoder, parts: list[Any]) -> datetime.timezone:
+    offset, *name = parts
+    if len(name) > 1 or any(type(one) is not str or len(one) > MAX_NAME for one in name):
+        raise WireError("a message holds a zone whose name is none")
+    return datetime.timezone(_of(decoder, datetime.timedelta, offset), *name)
+
+
+def _text(parts: list[Any]) -> str:
+    (text,) = parts
+    if type(text) is not str:
+        raise WireError("a message holds a value whose part is no text")
+    return text
+
+
+def _read_path(decoder: Decoder, parts: list[Any]) -> pathlib.Path:
+    if decoder.is_wary:  # its files are those of the answer's process
+        raise WireError("a message holds a path of another process")
+    return pathlib.Path(_text(parts))
+
+
+def _user(made: Any, data: Any) -> Any:
+    made.data = data
+    return made
+
+
+def _read_chain(decoder: Decoder, parts: list[Any]) -> collections.ChainMap:
+    if not 0 < len(parts) <= MAX_MAPS:
+        raise WireError("a message holds a chain that is too long")
+    kinds = (dict, collections.OrderedDict, collections.Counter, collections.defaultdict)
+    return collections.ChainMap(*(_of(decoder, kinds, part) for part in parts))
+
+
+def _read_namespace(decoder: Decoder, parts: list[Any]) -> types.SimpleNamespace:
+    names, *values = parts
+    if not isinstance(names, list) or not _are_attributes(names) or len(names) != len(values):
+        raise WireError("a message holds a namespace whose names are none")
+    return types.SimpleNamespace(**dict(zip(names, decoder.values(values), strict=True)))
+
+
+def _are_attributes(names: Iterable[Any]) -> bool:
+    """Whether these are public names: by the others libraries ask what an object's memory is."""
+    return all(_is_name(name) and not name.startswith("_") for name in names)
+
+
+def _read_numbers(decoder: Decoder, parts: list[Any]) -> array.array:
+    code, place = parts
+    if type(code) is not str or len(code) != 1 or code not in CODES:
+        raise WireError("a message holds an array of unknown kind")
+    made = array.array(code)
+    made.frombytes(decoder.buffer(place))
+    return made
+
+
+def _read_view(decoder: Decoder, parts: list[Any]) -> memoryview:
+    code, shape, readonly, place = parts
+    known = type(code) is str and len(code) == 1 and code in f"{CODES}c"
+    sizes = isinstance(shape, list) and 0 < len(shape) <= 32 and all(map(_is_size, shape))
+    if not known or not sizes:
+        raise WireError("a message holds a view of unknown kind")
+    data = decoder.buffer(place)
+    plain: Any = memoryview(bytes(data) if readonly is True else bytearray(data))
+    if not len(data):
+        return plain.cast(code)
+    if math.prod(shape) * plain[:0].cast(code).itemsize != len(data):
+        raise WireError("a message holds a view that does not fit its shape")
+    return plain.cast(code, shape)
+
+
+def _is_size(size: Any) -> bool:
+    return type(size) is int and 0 <= size < 2**40
+
+
+_READERS: dict[str, Callable[[Decoder, list[Any]], Any]] = {
+    "date": lambda d, p: datetime.date(*_integers(p, 3)),
+    "time": lambda d, p: _in_zone(d, datetime.time, p),
+    "datetime": lambda d, p: _in_zone(d, datetime.datetime, p),
+    "timedelta": lambda d, p: datetime.timedelta(*_integers(p, 3)),
+    "timezone": _read_zone,
+    "PurePosixPath": lambda d, p: pathlib.PurePosixPath(_text(p)),
+    "PosixPath": _read_path,
+    "PureWindowsPath": lambda d, p: pathlib.PureWindowsPath(_text(p)),
+    "UUID": lambda d, p: uuid.UUID(int=_of(d, int, *p)),
+    "UserDict": lambda d, p: _user(collections.UserDict(), _of(d, dict, *p)),
+    "UserList": lambda d, p: _user(collections.UserList(), _of(d, list, *p)),
+    "UserString": lambda d, p: collections.UserString(_of(d, str, *p)),
+    "ChainMap": _read_chain,
+    "mappingproxy": lambda d, p: types.MappingProxyType(_of(d, dict, *p)),
+    "SimpleNamespace": _read_namespace,
+    "array": _read_numbers,
+    "memoryview": _read_view,
+    **{kind.__name__: _viewer(*of) for kind, of in _VIEWS.items()},
+}

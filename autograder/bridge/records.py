@@ -1,0 +1,684 @@
+"""Objects of the instructor's own classes: by value, as real objects of the class of either side.
+
+The instructor's cells run on both sides, so both have these classes. An object whose attributes are
+all values crosses as the name of its class and its attributes; a named tuple as its parts; a member
+of an enumeration as its name. What is read is made without calling the class. Both ends know such
+an object by a number, so that it comes back as itself; with each message goes what has changed.
+
+The trusted end makes objects only of classes that the instructor's cells have made here. Of what an
+answer tells it believes values, under names that the class's own text sets. An object that hides
+something, behind a name with an underscore, is not told: it stays a stand-in. So does one that the
+reference changes by its own methods alone: they run here.
+"""
+
+import collections
+import datetime
+import decimal
+import dis
+import enum
+import fractions
+import inspect
+import types
+import uuid
+import weakref
+from abc import ABC, ABCMeta
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic
+
+from autograder.bridge import arrays, library
+from autograder.bridge.aliases import is_same, other, parts_of, put_in
+from autograder.bridge.wire import HOLDERS, MAX_NODES, WireError
+
+if TYPE_CHECKING:
+    from autograder.bridge.peer import Incoming, Outgoing, Peer, _Encoder
+
+HOME = "__main__"  # what cells take for their module's name
+TAGS = frozenset(("RC", "RR", "RE", "RN"))
+MAX_KNOWN = 500  # objects that are remembered from one message to the next
+MAX_GROUP = 50_000  # objects that are told at once
+MAX_PARTS = 500_000  # of their attributes
+MAX_LIST = 5_000  # parts of one in which changes are looked for
+WEIGHT = 20  # parts of a message that an object takes the room of
+MAX_NAME = 100
+MAX_ARRAY = 20_000  # bytes of one in which changes are looked for
+DEEPEST = 50  # that values are compared
+BESIDE = (ABC, Generic, object)  # classes of Python's own that one of these may be made of
+SHOWING = ("__repr__", "__str__", "__iter__")  # what these show is hidden from nobody
+GETTING = {"RESUME", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "RETURN_VALUE"}  # so do these
+INITIAL = ("__init__", "__post_init__", "__new__", "__setattr__", "__delattr__", "__setstate__")
+SETTING = ("STORE_ATTR", "DELETE_ATTR")
+SETTING_PARTS = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+OPENING = frozenset(("__dict__", "setattr", "vars"))  # by these names are set that nobody foresees
+CHANGING = OPENING | {"delattr", "__setattr__", "__delattr__"}
+IN_PLACE = frozenset(
+    (
+        *("append", "appendleft", "add", "clear", "discard", "extend", "extendleft", "insert"),
+        *("pop", "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update"),
+        *("heappush", "heappop", "heapify", "heapreplace", "insort", "shuffle", "fill", "put"),
+        *CHANGING,
+    )
+)
+LEAVES = frozenset(  # values that hold no others
+    (
+        *(type(None), bool, int, float, complex, str, bytes, range, fractions.Fraction),
+        *(decimal.Decimal, datetime.date, datetime.timedelta, uuid.UUID),
+    )
+)
+FACTORIES = (int, float, str, bool, list, dict, set, tuple)
+TIMES = (datetime.time, datetime.datetime)
+MADE: dict[int, "weakref.ref[type]"] = {}  # classes whose objects are no plain values, by id
+
+
+def is_one(value: Any) -> bool:
+    """Whether this is an object, and no value, of a class of the instructor's."""
+    found = MADE.get(id(type(value)))
+    return found is not None and found() is type(value)
+
+
+# --- classes ----------------------------------------------------------------------------------
+
+
+def classes_in(
+    space: Mapping[str, Any], names: Iterable[str], helpers: frozenset[str]
+) -> dict[str, type]:
+    """The classes that cells have bound to these names, by the path that leads to each.
+
+    Args:
+        space: the names of the cells.
+        names: those that a cell of the instructor's has just bound.
+        helpers: modules of the instructor's beside the notebook, which answers have as well.
+    """
+    found: dict[str, type] = {}
+    for name in names:
+        made: Any = dict.get(space, name)  # type: ignore[arg-type]
+        if isinstance(made, types.ModuleType) and made.__name__ in helpers:
+            inside: list[tuple[str, Any]] = [
+                (f"{name}.{one}", value) for one, value in vars(made).items()
+            ]
+        else:
+            inside = [(name, made)]
+        for path, kind in inside:
+            if _is_shared(kind, helpers | {HOME}):
+                found[path] = kind
+    for kind in found.values():
+        if not issubclass(kind, tuple):
+            MADE[id(kind)] = weakref.ref(kind, partial(_unmake, id(kind)))
+    return found
+
+
+def _unmake(number: int, _: Any) -> None:
+    MADE.pop(number, None)
+
+
+def _is_shared(kind: Any, homes: frozenset[str]) -> bool:
+    """Whether objects of a class can be made anew from what they hold."""
+    if not isinstance(kind, type) or kind.__module__ not in homes:
+        return False
+    if hasattr(kind, "__del__"):  # an answer would choose what it works on
+        return False
+    if isinstance(kind, enum.EnumMeta):
+        return not issubclass(kind, enum.Flag)
+    if issubclass(kind, tuple):
+        return _is_named(kind)
+    plain = (one for one in kind.__mro__ if one not in BESIDE)
+    return type(kind) in (type, ABCMeta) and all(one.__module__ in homes for one in plain)
+
+
+def _is_named(kind: type) -> bool:
+    """Whether this is a class of named tuples that are compared and read as tuples are."""
+    kept = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__len__")
+    kept += ("__iter__", "__getitem__", "__contains__")
+    same = all(getattr(kind, name) is getattr(tuple, name) for name in kept)
+    return same and library.fields_of(kind) is not None
+
+
+@dataclass
+class Shape:
+    """What objects of a class are made of."""
+
+    slots: dict[str, Any]
+    has_dict: bool
+    names: set[str]  # attributes that the text of the class sets
+    is_open: bool  # whether it sets attributes whose names nobody can foresee
+    methods: frozenset[str]  # what an attribute may not stand in front of
+    shown: set[str]  # attributes that its functions give away
+    acts: bool  # whether methods change an object that is made
+
+
+def shape_of(kind: type) -> Shape:
+    """The same, found by reading the class and the code of its functions."""
+    shape = Shape({}, bool(kind.__dictoffset__), set(), False, frozenset(), set(), False)
+    methods, in_init = set[str](), set[str]()
+    for one in reversed(kind.__mro__[:-1]):
+        shape.names |= vars(one).get("__annotations__", {}).keys()
+        for name, made in vars(one).items():
+            if isinstance(made, types.MemberDescriptorType):
+                shape.slots[name] = made
+                shape.names.add(name)
+                continue
+            for code in _codes(made):
+                sets = _names_set(code)
+                shape.names |= sets
+                shape.is_open |= not OPENING.isdisjoint(code.co_names)
+                if name in INITIAL:
+                    in_init |= sets
+                elif one.__module__ not in ("abc", "typing"):
+                    shape.acts |= bool(sets) or _changes_parts(code)
+                if _shows(name, made, code):
+                    shape.shown |= set(code.co_names)
+            if callable(made) or hasattr(type(made), "__get__"):
+                methods.add(name)
+    shape.methods = frozenset(methods - in_init)
+    return shape
+
+
+def _names_set(code: types.CodeType) -> set[str]:
+    return {i.argval for i in dis.get_instructions(code) if i.opname in SETTING}
+
+
+def _changes_parts(code: types.CodeType) -> bool:
+    """Whether a function may change a list, or the like, in place."""
+    names = {i.opname for i in dis.get_instructions(code)}
+    return not IN_PLACE.isdisjoint(code.co_names) or not names.isdisjoint(SETTING_PARTS)
+
+
+def _shows(name: str, made: Any, code: types.CodeType) -> bool:
+    """Whether a function of a class gives away what it reads of an object."""
+    if isinstance(made, property) or hasattr(made, "attrname") or name in SHOWING:
+        return True
+    return code.co_argcount == 1 and {i.opname for i in dis.get_instructions(code)} <= GETTING
+
+
+def _codes(made: Any) -> Iterator[types.CodeType]:
+    """The code of what a class holds, and of the functions inside it."""
+    parts = [getattr(made, name, None) for name in ("fget", "fset", "fdel", "func", "__func__")]
+    found = [inspect.unwrap(one) for one in (made, *parts) if callable(one)]
+    left = [getattr(one, "__code__", None) for one in found]
+    while left:
+        code = left.pop()
+        if isinstance(code, types.CodeType):
+            yield code
+            left += code.co_consts
+
+
+# --- what both ends know ----------------------------------------------------------------------
+
+
+@dataclass
+class Known:
+    """An object that both ends have."""
+
+    value: Any
+    key: tuple[bool, int]  # whether it is one of ours, and its number
+    state: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # when both were last alike
+
+
+class Records:
+    """The objects of one end that the other end has as well."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self.peer = peer
+        self.home: Mapping[str, Any] = {}  # the names of the cells
+        self.classes: dict[str, type | None] = {}  # by path; the student's end is told of paths
+        self.told: tuple[str, ...] = ()  # of which paths the other end knows
+        self.ready: frozenset[str] = frozenset()  # those whose class it has
+        self.shapes: dict[type, Shape] = {}
+        self.known: dict[tuple[bool, int], Known] = {}
+        self.by_id: dict[int, Known] = {}
+        self.next = 1
+        self.guarded: frozenset[str] = frozenset()  # whose objects the reference changes in a test
+        self.is_late = False  # whether what is read tells of changes
+        self.by_base = False  # whether objects of an answer's classes may cross as the instructor's
+
+    def attach(self, home: Mapping[str, Any], classes: dict[str, type | None]) -> None:
+        """Take the classes from here."""
+        self.home, self.classes = home, classes
+
+    def begin(self) -> None:
+        """A new test: nothing is shared yet."""
+        self.known.clear()
+        self.by_id.clear()
+
+    def class_of(self, path: Any) -> type | None:
+        """The class here to which a path leads that is known to be one of the instructor's."""
+        if type(path) is not str or path not in self.classes:
+            return None
+        first, *rest = path.split(".")
+        found: Any = dict.get(self.home, first)  # type: ignore[arg-type]
+        for name in rest:
+            found = vars(found).get(name) if isinstance(found, types.ModuleType) else None
+        own = self.classes[path]
+        return found if isinstance(found, type) and own in (None, found) else None
+
+    def path_of(self, kind: type) -> str | None:
+        """The path of a class that both ends have; None for all others."""
+        name = kind.__name__
+        for path in self.classes:
+            if path.rpartition(".")[2] == name and self.class_of(path) is kind:
+                return path if path in self.ready else None
+        return None
+
+    def kind_of(self, value: Any) -> type:
+        """The class that an object crosses as.
+
+        Where the reference gives one of the instructor's, an answer's object of a class that it
+        has made of that crosses as one of the instructor's: what it holds, and nothing it can do.
+        """
+        kind = type(value)
+        if not self.peer.is_free or not (self.by_base or id(value) in self.by_id):
+            return kind
+        return next(filter(self.path_of, kind.__mro__), kind)
+
+    def shape(self, kind: type) -> Shape:
+        """What objects of a class are made of."""
+        if kind not in self.shapes:
+            self.shapes[kind] = shape_of(kind)
+        return self.shapes[kind]
+
+    # --- which classes both have ------------------------------------------------------------------
+
+    def leave(self, message: "Outgoing", tree: dict[str, Any]) -> None:
+        """With a request: of which classes of ours the other end is to know; what has changed."""
+        self._trim(message.encoder.declared)
+        now = tuple(filter(self.class_of, self.classes))
+        runs = tree["op"] == "ask" and tree["p"][0] in ("run", "set", "delete")
+        if not self.peer.is_free and (now != self.told or runs):
+            tree["kinds"] = self.told = now
+        if self.known:
+            tree["o"] = self._changes(message.aliases())
+
+    def hear(self, incoming: "Incoming", tree: dict[str, Any]) -> None:
+        """The same, at the other end."""
+        if self.peer.is_free and "kinds" in tree:
+            self.classes = dict.fromkeys(tree["kinds"])
+            self.ready = frozenset(self.classes)
+        self._arrive(incoming, tree.get("o"))
+
+    def answer(self, reply: "Outgoing", incoming: "Incoming", tree: dict[str, Any]) -> None:
+        """With a reply: which of the classes are not here, and what has changed."""
+        if self.known:
+            tree["o"] = self._changes(reply.after(incoming))
+        if "kinds" in incoming.frame.tree:
+            tree["lacks"] = [path for path in self.classes if self.class_of(path) is None]
+        self._trim({})
+
+    def answered(self, incoming: "Incoming", message: "Outgoing", tree: dict[str, Any]) -> None:
+        """The same, at the other end."""
+        kinds, lacks = message.frame.tree.get("kinds"), tree.get("lacks")
+        if kinds is not None and isinstance(lacks, list):
+            self.ready = frozenset(kinds).difference(one for one in lacks if type(one) is str)
+        elif kinds is not None:
+            self.told, self.ready = (), frozenset()  # to be told again
+        self._arrive(incoming, tree.get("o"))
+
+    def _arrive(self, incoming: "Incoming", told: Any) -> None:
+        if told is None:
+            return
+        count, self.is_late = len(incoming.kept), True
+        try:
+            incoming.value(told)
+        finally:
+            self.is_late = False
+        incoming.rewind(count)
+        if not incoming.is_reply:
+            incoming.originals.clear()
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def node(self, encoder: "_Encoder", value: Any) -> Any:
+        """The node of an object of a class that both ends have; None for anything else."""
+        self.by_base = self.peer.is_free and encoder.message.is_known
+        kind = self.kind_of(value)
+        path = self.path_of(kind)
+        if path is None or (_is_due(encoder) and not self._is_theirs(value)):
+            return None
+        if isinstance(kind, enum.EnumMeta):
+            return ["RE", path, value._name_]
+        if issubclass(kind, tuple):
+            return self._named_node(encoder, path, value)
+        if id(value) in encoder.declared:
+            return ["RR", *encoder.declared[id(value)].key]
+        group = self._group([value], encoder.declared)
+        return None if group is None else self._group_node(encoder, group, value)
+
+    def _is_theirs(self, value: Any) -> bool:
+        """Whether an answer may give this where a value is due: what it was handed, or a tuple."""
+        known = self.by_id.get(id(value))
+        return isinstance(value, tuple) or (known is not None and not known.key[0])
+
+    def is_made_there(self, value: Any) -> bool:
+        """Whether the other end has made this object."""
+        known = self.by_id.get(id(value))
+        return is_one(value) and (known is None or not known.key[0])
+
+    def _named_node(self, encoder: "_Encoder", path: str, value: tuple) -> Any:
+        fields = library.fields_of(type(value))
+        if fields is None or len(fields[1]) != tuple.__len__(value):
+            return None
+        return ["RN", path, *map(encoder.node, tuple.__iter__(value))]
+
+    def _group_node(self, encoder: "_Encoder", group: list[Any], value: Any) -> Any:
+        """Objects that refer to each other, in one node: however long a chain, it is not deep."""
+        told = [self._known(one) for one in group]
+        encoder.declared |= {id(one.value): one for one in told}
+        heads, contents = [], []
+        for one in told:
+            held, state = attributes(one.value, self.shape(self.kind_of(one.value))), one.state
+            same = [n for n, part in held.items() if n in state and part is state[n][0]]
+            heads.append([*one.key, self.path_of(self.kind_of(one.value)), list(held), same])
+            contents.append([encoder.node(part) for part in held.values()])
+            if not state or not self.peer.is_free:  # the student's end takes it as it is told
+                one.state = self._state(one.value)
+        return ["RC", encoder.declared[id(value)].key, heads, contents]
+
+    def _known(self, value: Any) -> Known:
+        """What is known of an object that is told now."""
+        if id(value) not in self.by_id:
+            self._keep(Known(value, (True, self.next)))
+            self.next += 1
+        return self.by_id[id(value)]
+
+    def _keep(self, known: Known) -> None:
+        before = self.known.pop(known.key, None)
+        if before is not None and before.value is not known.value:
+            self.by_id.pop(id(before.value), None)
+        self.known[known.key] = self.by_id[id(known.value)] = known
+
+    def _forget(self, known: Known) -> None:
+        self.known.pop(known.key, None)
+        self.by_id.pop(id(known.value), None)
+
+    def _trim(self, declared: Mapping[int, Any]) -> None:
+        """Between messages: remember no more than so many, the latest, and what is told now."""
+        if len(self.known) > MAX_KNOWN and not self.peer.open:
+            for known in list(self.known.values())[:-MAX_KNOWN]:
+                if id(known.value) not in declared:
+                    self._forget(known)
+
+    def _state(self, value: Any) -> dict[str, tuple[Any, Any]]:
+        held = attributes(value, self.shape(self.kind_of(value)))
+        return {
+            name: (part, parts_of(part) if _can_change(part) else None)
+            for name, part in held.items()
+        }
+
+    def _group(self, values: Iterable[Any], done: Mapping[int, Any]) -> list[Any] | None:
+        """The objects met in values, what one holds before it; None if not all can be told."""
+        found: list[Any] = []
+        seen: set[int] = set()
+        left, count = [(value, False) for value in values], 0
+        while left:
+            value, is_over = left.pop()
+            if is_over:
+                found.append(value)
+                continue
+            if type(value) in LEAVES or id(value) in seen or id(value) in done:
+                continue
+            seen.add(id(value))
+            parts = _parts(value)
+            if parts is None and self.path_of(self.kind_of(value)) is not None:
+                parts = self._held(value)
+                left.append((value, not isinstance(value, enum.Enum)))
+            if parts is None or (count := count + len(parts)) > MAX_PARTS:
+                return None
+            left += [(part, False) for part in parts]
+        return found if len(found) <= MAX_GROUP else None
+
+    def _held(self, value: Any) -> list[Any] | None:
+        """What an object holds; None if it cannot be told."""
+        kind = self.kind_of(value)
+        if isinstance(value, enum.Enum):
+            return []
+        shape = self.shape(kind)
+        known = self.by_id.get(id(value))
+        is_ours = not self.peer.is_free and (known is None or known.key[0])
+        held = attributes(value, shape)
+        if not all(map(_is_name, held)) or (is_ours and self._is_guarded(kind, shape)):
+            return None
+        told = shape.shown if is_ours or known is None else {*shape.shown, *known.state}
+        hides = any(name.startswith("_") and name not in told for name in held)
+        return None if hides and not self.peer.is_free else list(held.values())
+
+    def _is_guarded(self, kind: type, shape: Shape) -> bool:
+        """Whether an answer may change such objects by their own methods alone, as the reference.
+
+        These methods then run here, and nothing else is believed of what they change.
+        """
+        sets: Any = getattr(self.home, "changed", frozenset())
+        return kind.__name__ in self.guarded and shape.acts and sets.isdisjoint(shape.names)
+
+    def holders(self, message: "Outgoing", where: Mapping[int, str]) -> dict[int, str]:
+        """What changes are named by: of an object's lists it is the object.
+
+        Whether one is put in the place of another, or it is changed itself, is the same to a test.
+        """
+        found: dict[int, str] = {}
+        for number, known in message.encoder.declared.items():
+            found[number] = f"{type(known.value).__name__}@{where.get(number, 'kept')}"
+            left = self.parts_of(known.value)
+            while left:
+                part = left.pop()
+                if id(part) not in found and type(part) not in LEAVES:
+                    found[id(part)] = found[number]
+                    left += _parts(part) or ()
+        return found
+
+    def parts_of(self, value: Any) -> list[Any]:
+        """What an object of such a class holds."""
+        return [*attributes(value, self.shape(type(value))).values()] if is_one(value) else []
+
+    def _changes(self, encoder: "_Encoder") -> Any:
+        """The node of what has changed since both ends were alike, or None."""
+        changed = [known for known in self.known.values() if self._differs(known)]
+        group = self._group((known.value for known in changed), {})
+        if group is None:
+            for known in [one for one in changed if self._group([one.value], {}) is None]:
+                changed.remove(known)
+                self._forget(known)  # what has become of it cannot be told
+            group = self._group((known.value for known in changed), {})
+        if not changed or group is None:
+            return None
+        try:
+            return self._group_node(encoder, group, changed[0].value)
+        except WireError:
+            return None
+        finally:
+            for known in changed:
+                known.state = self._state(known.value)
+
+    def _differs(self, known: Known) -> bool:
+        held, state = attributes(known.value, self.shape(self.kind_of(known.value))), known.state
+        return held.keys() != state.keys() or any(
+            other(part, state[name][0])
+            or (state[name][1] is not None and not is_same(part, state[name][1]))
+            for name, part in held.items()
+        )
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read(self, incoming: "Incoming", tag: str, parts: list[Any]) -> Any:
+        """The value of a node that `node` wrote."""
+        if tag == "RR":
+            return self.known[not parts[0], parts[1]].value
+        if tag == "RC":
+            return self._read_group(incoming, *parts)
+        kind: Any = self.class_of(parts[0])
+        if tag == "RE" and isinstance(kind, enum.EnumMeta):
+            return kind.__members__[parts[1]]
+        fields = library.fields_of(kind) if tag == "RN" and kind is not None else None
+        if fields is None or len(fields[1]) != len(parts) - 1:
+            raise WireError("a message holds an object of a class that is not known here")
+        return tuple.__new__(kind, incoming.values(parts[1:]))  # type: ignore[arg-type]
+
+    def _read_group(self, incoming: "Incoming", key: Any, heads: Any, contents: Any) -> Any:
+        incoming.mind_the_clock()
+        incoming.nodes += WEIGHT * len(heads)
+        if incoming.nodes > MAX_NODES or len(heads) != len(contents):
+            raise WireError("a message holds too many objects")
+        met = [self._met(*head) for head in heads]
+        for (known, is_new), head, nodes in zip(met, heads, contents, strict=True):
+            held = dict(zip(head[3], incoming.values(nodes), strict=True))
+            held = self._believed(known, held)
+            if is_new or self.peer.is_free:
+                self._put(known, held, head[4])
+            else:
+                self._take(incoming, known, held, head[4])
+            known.state = self._state(known.value)
+        return self.known[not key[0], key[1]].value
+
+    def _met(self, theirs: Any, number: Any, path: Any, *names: Any) -> tuple[Known, bool]:
+        """What is known of an object that is told of, and whether it is new here."""
+        kind, key = self.class_of(path), (not theirs, number)
+        sure = type(theirs) is bool and type(number) is int and 0 < number < 2**60
+        sure = sure and (theirs or number < self.next)
+        if kind is None or not sure or issubclass(kind, tuple | enum.Enum):
+            raise WireError("a message holds an object of a class that is not known here")
+        told, same = names
+        if not (isinstance(told, list) and isinstance(same, list) and all(map(_is_name, told))):
+            raise WireError("a message holds an object whose attributes have no names")
+        known = self.known.get(key)
+        if known is not None and self.kind_of(known.value) is kind:
+            return known, False
+        if known is not None and not self.peer.is_free:
+            raise WireError("a message makes one object of another")
+        known = Known(object.__new__(kind), key)
+        self._keep(known)
+        return known, True
+
+    def _believed(self, known: Known, told: dict[str, Any]) -> dict[str, Any]:
+        """What is taken of an object's attributes; the student's end takes all."""
+        if self.peer.is_free:
+            return told
+        shape = self.shape(type(known.value))
+        own = attributes(known.value, shape)
+        sets: Any = getattr(self.home, "attributes", frozenset())
+        told = {
+            name: part
+            for name, part in told.items()
+            if name in own
+            or (
+                name not in shape.methods and (shape.is_open or name in shape.names or name in sets)
+            )
+        }
+        if self._group(told.values(), self.by_id) is None:
+            raise WireError("a message holds an object whose attributes are no values")
+        return told
+
+    def _take(
+        self, incoming: "Incoming", known: Known, told: dict[str, Any], same: list[Any]
+    ) -> None:
+        """Do to an object here what a call of ours did to it, if it may."""
+        value, call = known.value, incoming.call
+        own = attributes(value, self.shape(type(value)))
+        if own.keys() == told.keys() and all(alike(own[name], told[name]) for name in own):
+            return
+        label = f"{type(value).__name__}@kept"
+        if call is not None:
+            call.find()
+            label = call.holders.setdefault(id(value), label)
+            call.noted.append(label)
+        self.peer.note_change(type(value).__name__)
+        if self.peer.protects(call, label, value):
+            self._forget(known)
+            known.value = object.__new__(type(value))
+            self._keep(known)
+        self._put(known, told, same)
+
+    def _put(self, known: Known, told: dict[str, Any], same: list[Any]) -> None:
+        """Give an object these attributes; what is the same list there is the same one here."""
+        value = known.value
+        shape = self.shape(self.kind_of(value))
+        held = _dict_of(value) if shape.has_dict else {}
+        own = attributes(value, shape)
+        for name, part in told.items():
+            fresh = self._kept(own[name], part) if name in own and name in same else part
+            if name in shape.slots:
+                shape.slots[name].__set__(value, fresh)
+            elif shape.has_dict:
+                held[name] = fresh
+            else:
+                raise WireError("a message holds an object with an attribute that it cannot have")
+        before = known.state if self.peer.is_free else own
+        for name in own.keys() & before.keys() - told.keys():
+            if name in shape.slots:
+                shape.slots[name].__delete__(value)
+            else:
+                held.pop(name, None)
+
+    def _kept(self, ours: Any, fresh: Any) -> Any:
+        """What stands for an attribute's new contents: the list itself, if it can be made alike."""
+        if self.peer.is_free and not self.is_late:
+            return fresh  # in which it will be seen what a call changes
+        if alike(ours, fresh):
+            return ours
+        if type(ours) not in HOLDERS or type(fresh) is not type(ours):
+            return fresh
+        if isinstance(ours, collections.deque | bytearray) or not self.peer.policy.may_change(ours):
+            return fresh
+        put_in(ours, fresh)
+        return ours
+
+
+def _is_due(encoder: "_Encoder") -> bool:
+    """Whether this writes what has to be a value."""
+    return encoder.message.is_plain and encoder is encoder.message.encoder
+
+
+def _can_change(value: Any) -> bool:
+    """Whether a value is looked at for changes in place."""
+    is_small = arrays.is_array(value) and value.nbytes <= MAX_ARRAY
+    return is_small or (type(value) in HOLDERS and len(value) <= MAX_LIST)
+
+
+def _is_name(name: Any) -> bool:
+    is_name = type(name) is str and len(name) <= MAX_NAME and name.isidentifier()
+    return is_name and not (name.startswith("__") and name.endswith("__"))
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """What a value of Python's own, or an array, holds; None for anything else."""
+    kind = type(value)
+    if kind in LEAVES or arrays.is_array(value):
+        return []
+    if kind in TIMES and type(value.tzinfo) in (type(None), datetime.timezone):
+        return []
+    if kind is collections.defaultdict and value.default_factory not in (None, *FACTORIES):
+        return None
+    if kind in HOLDERS or kind in (tuple, frozenset) or library.fields_of(kind) is not None:
+        return [] if kind is bytearray else library.parts_of(value)
+    return [] if kind.__module__ == "numpy" and arrays.is_number_type(kind) else None
+
+
+def attributes(value: Any, shape: Shape) -> dict[str, Any]:
+    """What an object holds, by the names of its attributes."""
+    found = {}
+    for name, slot in shape.slots.items():
+        with suppress(AttributeError):  # nothing stands there
+            found[name] = slot.__get__(value)
+    return found | _dict_of(value) if shape.has_dict else found
+
+
+def _dict_of(value: Any) -> dict[str, Any]:
+    return object.__getattribute__(value, "__dict__")
+
+
+def alike(one: Any, two: Any, depth: int = 0) -> bool:
+    """Whether two values are the same, or plain and hold the same; asks no object for it."""
+    kind = type(one)
+    if one is two or kind is not type(two) or depth > DEEPEST:
+        return one is two
+    if kind in LEAVES or kind in TIMES or kind is bytearray:
+        return one == two or (one != one and two != two)
+    if arrays.is_array(one):
+        return arrays.bits(one) == arrays.bits(two)
+    first, second = _parts(one), _parts(two)
+    if first is None or second is None or len(first) != len(second):
+        return False
+    if kind in (set, frozenset):
+        return all(type(part) in LEAVES for part in (*first, *second)) and one == two
+    if not first and kind.__module__ == "numpy":
+        return one.tobytes() == two.tobytes()
+    return all(alike(*pair, depth + 1) for pair in zip(first, second, strict=True))

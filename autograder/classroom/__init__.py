@@ -1,0 +1,1 @@
+"""Many submissions: who and where, journal, gradebook, feedback, report, nbgrader's hooks."""

@@ -1,0 +1,228 @@
+"""A class that is taught: where its work lies, and what nbgrader_config.py says of it."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autograder.classroom.places import Places, Stray, students_in
+from autograder.common.course import Course, CourseError
+from autograder.common.failures import in_words
+from autograder.common.names import alike, composed, plain, readable
+from autograder.judge.parcel import Place
+
+if TYPE_CHECKING:
+    from autograder.judge.assignment import Assignment
+
+STRUCTURE = ("{nbgrader_step}", "{student_id}", "{assignment_id}")
+NBGRADERS = "sqlite:///{}/gradebook.db"  # as nbgrader has it without a setting
+
+
+@dataclass(frozen=True)
+class Class:
+    """Where one class's work lies: submissions, what grading makes of them, and the gradebook."""
+
+    course: Course
+    folder: Path  # holds submitted/, autograded/, feedback/ and gradebook.db
+
+    @property
+    def submitted(self) -> Path:
+        """submitted/<student>/<chapter>/<chapter>.ipynb"""
+        return self.folder / self.setting("submitted_directory", "submitted")
+
+    @property
+    def autograded(self) -> Path:
+        """The graded notebooks, for the instructor's eyes."""
+        return self.folder / self.setting("autograded_directory", "autograded")
+
+    @property
+    def feedback(self) -> Path:
+        """The pages that students get."""
+        return self.folder / self.setting("feedback_directory", "feedback")
+
+    @property
+    def database(self) -> str:
+        """nbgrader's gradebook; writers of several processes wait for each other."""
+        return self.configured_database or f"{_where_nbgrader_has_it(self.folder)}?timeout=60"
+
+    @property
+    def configured_database(self) -> str:
+        """The gradebook that nbgrader's settings name; empty if none, or if it is not for this.
+
+        What lies in build/ is a trial, as the demo class is: no trial's grades go there. A file's
+        path begins in the course's root, wherever a command runs.
+        """
+        is_trial = self.folder.is_relative_to(self.course.root / "build")
+        named = "" if is_trial else self.setting("db_url", "")
+        return "" if named == NBGRADERS.format(self.folder) else from_root(named, self.course.root)
+
+    def require_usable(self) -> None:
+        """Refuse, before anything is done, what nbgrader's settings say and cannot be done here."""
+        structure = self.setting("directory_structure", str(Path(*STRUCTURE)))
+        if Path(structure).parts != STRUCTURE:
+            raise CourseError(
+                f"c.CourseDirectory.directory_structure is {structure!r} in nbgrader's settings, "
+                f"and this grader looks in {'/'.join(STRUCTURE)} alone; take the setting out and "
+                "lay the folders so."
+            )
+        _ = self.database
+
+    def excluded(self, students: Iterable[str]) -> list[str]:
+        """Those of these students whom nbgrader's settings leave out."""
+        named = self.setting("student_id_exclude", "").split(",")
+        names = {composed(name.strip()) for name in named}
+        return [one for one in students if composed(one) in names]
+
+    @property
+    def course_id(self) -> str:
+        """The course's name in the gradebook."""
+        return self.setting("course_id", "default_course")
+
+    @property
+    def journal(self) -> Path:
+        """What was graded already, and how it ended."""
+        return self.folder / "gradebook.journal.jsonl"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several instructors work on it, each with an account (nbgrader's groupshared)."""
+        return str(self.setting("groupshared", "")) == "True"
+
+    def share(self) -> None:
+        """Let the group write what this process makes from now on, if the class is shared."""
+        if self.is_shared:
+            os.umask(os.umask(0o077) & ~0o070)
+
+    def students(self) -> list[str]:
+        """Everybody with a folder in submitted/; a link is refused when it is graded."""
+        if not self.submitted.is_dir():
+            raise CourseError(
+                f"{self.submitted} does not exist; put each submission at "
+                "submitted/<student>/<chapter>/<chapter>.ipynb (nbgrader collect does)."
+            )
+        with in_words(self.submitted):
+            return students_in(self.submitted)
+
+    def submission(self, student: str, chapter: str) -> Path:
+        """The folder with what a student handed in."""
+        return self.submitted / student / chapter
+
+    def place(self, student: str, chapter: str) -> Place | None:
+        """Where a student's work on a chapter lies; None if nothing was handed in."""
+        return self._places.of(student, chapter)
+
+    def strays(self, students: Sequence[str]) -> list[Stray]:
+        """What these students handed in that belongs to no chapter."""
+        return list(self._places.found_strays(students))
+
+    @cached_property
+    def _places(self) -> Places:
+        names = assignments(self.course)
+        notebooks = {
+            name: [path.stem for path in sorted(source_folder(self.course, name).glob("*.ipynb"))]
+            for name in names
+        }
+        return Places(self.submitted, {n: stems or [n] for n, stems in notebooks.items()})
+
+    def setting(self, name: str, default: str) -> str:
+        """A setting of nbgrader's course directory; one in the class's own folder comes first."""
+        return self.course.setting(name, default, self.folder)
+
+    def read(self, chapter: str) -> "Assignment":
+        """Read an assignment, see `read`; no time in the LMS's list is for two students."""
+        found = read(self.course, chapter)
+        late = replace(found.rules.late, shared=self._shared)
+        return replace(found, rules=replace(found.rules, late=late))
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """What several students' folders are called, by how names are compared."""
+        folders = self.students() if self.submitted.is_dir() else []
+        names = [readable(plain(folder)) for folder in folders]
+        return frozenset(map(composed, names)) - alike(names).keys()
+
+
+def from_root(url: str, root: Path) -> str:
+    """A database's address, with a file's path from the root on; CourseError if it is none."""
+    if not url:
+        return ""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        parts = make_url(url)
+    except (ArgumentError, ValueError) as error:  # it may hold a password, so it is not repeated
+        raise CourseError(
+            "c.CourseDirectory.db_url in nbgrader's settings is no address of a database; write "
+            "one such as sqlite:///gradebook.db or postgresql+psycopg2://user:password@host/name."
+        ) from error
+    name = parts.database or ":memory:"
+    if not url.startswith("sqlite") or name.startswith((":", "file:", os.sep)):
+        return url
+    return parts.set(database=str(root / name)).render_as_string(hide_password=False)
+
+
+def _where_nbgrader_has_it(folder: Path) -> str:
+    """The address of the gradebook in a folder, which nbgrader makes without looking at it."""
+    from sqlalchemy import make_url
+
+    url = NBGRADERS.format(folder)
+    found = make_url(url).database
+    if found != str(folder / "gradebook.db"):
+        raise CourseError(
+            f"nbgrader would have the gradebook of {folder} at {found}: in an address, a ? and a "
+            "% with two digits mean something else; rename the folder."
+        )
+    return url
+
+
+def source_folder(course: Course, chapter: str) -> Path:
+    """Where the instructor's notebooks of an assignment lie, as nbgrader_config.py says."""
+    return course.root / course.setting("source_directory", "source") / chapter
+
+
+def assignments(course: Course, names: Sequence[str] = ()) -> list[str]:
+    """These assignments, or all that the course has; a name that is none is an error.
+
+    A course may keep text sources in solutions/, as this one does, or only nbgrader's notebooks.
+    """
+    if course.chapters():
+        return course.select(names)
+    folder = source_folder(course, ".")
+    known = sorted(path.parent.name for path in folder.glob("*/*.ipynb"))
+    known = list(dict.fromkeys(known))
+    for name in names:
+        if name not in known:
+            raise CourseError(
+                f"There is no assignment {name!r} in {course.show(folder)}; the assignments are "
+                f"{', '.join(known) or '(none yet)'}."
+            )
+    return [name for name in known if not names or name in names]
+
+
+def read(course: Course, chapter: str) -> "Assignment":
+    """Read an assignment; built first if it has a text source that has changed."""
+    from autograder.authoring.release import build_instructor
+    from autograder.authoring.source import digest_of, made_from
+    from autograder.judge.assignment import read_assignment
+
+    source = course.source(chapter)
+    if source.is_file() and made_from(course.instructor(chapter)) != digest_of(source):
+        build_instructor(course, chapter)
+    return read_assignment(source_folder(course, chapter))
+
+
+def read_those_there(
+    taught: Class, names: Sequence[str]
+) -> "tuple[dict[str, Assignment], dict[str, str]]":
+    """Those of these assignments that can be read, and of each other one why not, in words."""
+    found: dict[str, Assignment] = {}
+    gone: dict[str, str] = {}
+    for name in names:
+        try:
+            found[name] = taught.read(name)
+        except CourseError as error:
+            gone[name] = f"was graded once and is left out now: {error}"
+    return found, gone

@@ -1,0 +1,231 @@
+"""What a student reads: his answers, what went wrong in words, and of a hidden test its claim only.
+
+`page` writes the page of one notebook from what grading found.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from markupsafe import Markup
+
+from autograder.classroom import pages
+from autograder.classroom.counted import NEAR, Marks, number
+from autograder.classroom.pages import inert_page
+from autograder.classroom.rebuild import harmless
+from autograder.common import headings
+from autograder.common.results import NotebookResult, Verdict
+from autograder.common.scan import coloured
+
+HIDDEN = "Your visible tests pass; this is a hidden one, with other sizes or numbers."
+WORTH_POINTS = ("test", "manual", "task")  # kinds of cells
+LONGEST_SOURCE = 20_000  # characters of an answer
+STATES = {
+    "passed": "passed",
+    "failed": "failed",
+    "error": "stopped with an error",
+    "timeout": "not finished in time",
+    "died": "crashed",
+    "unanswered": "not answered",
+    "forbidden": "not allowed",
+    "test-error": "not graded",
+}
+
+
+class PageCell(Protocol):
+    """What a page has to know of a cell of the instructor's notebook."""
+
+    @property
+    def grade_id(self) -> str:
+        """The cell's name; empty if it has none."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """markdown, code, solution, test, manual, readonly or task."""
+        ...
+
+    @property
+    def cell_type(self) -> str:
+        """code, markdown or raw."""
+        ...
+
+    @property
+    def stub(self) -> str:
+        """Its text in the release: without what only the person who grades may read."""
+        ...
+
+    @property
+    def points(self) -> float:
+        """What it is worth."""
+        ...
+
+
+class PageNotebook(Protocol):
+    """What a page has to know of the instructor's notebook."""
+
+    @property
+    def cells(self) -> Iterable[PageCell]:
+        """Its cells, in order."""
+        ...
+
+
+@dataclass
+class Section:
+    """One question of the page: its heading and what the student gets to see below it."""
+
+    title: str
+    anchor: str
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """Points earned."""
+        return sum(verdict.score for verdict in self.verdicts)
+
+    @property
+    def points(self) -> float:
+        """Points of its automatic tests."""
+        return sum(verdict.points for verdict in self.verdicts)
+
+
+def prepare() -> None:
+    """Have ready what every page needs."""
+    pages.prepare("feedback.html")
+
+
+def page(
+    result: NotebookResult,
+    notebook: PageNotebook,
+    student: str,
+    book: str = "",
+    marks: Marks | None = None,
+) -> str:
+    """The feedback page of one notebook, complete in itself.
+
+    Args:
+        result: what grading found.
+        notebook: the instructor's notebook; gives the headings and the order.
+        student: the name at the top.
+        book: where the book lies, as a link; empty if students have no copy.
+        marks: what the gradebook says, with grades and comments by hand; None if there is none.
+    """
+    said = marks or Marks()
+    if result.reason:
+        return inert_page(
+            "unreadable.html",
+            chapter=result.name,
+            student=student,
+            reason=harmless(result.reason),
+            whole=said.points,
+            number=number,
+            comments=list(map(harmless, said.comments.values())),
+        )
+    sections = _sections(result, notebook, book, said)
+    score = sum(section.score for section in sections)
+    parts = [part for section in sections for part in section.parts if part["by_hand"]]
+    more = bool(parts) or bool(said.points.late) or abs(said.points.given - score) > NEAR
+    return inert_page(
+        "feedback.html",
+        name=result.name,
+        student=student,
+        sections=sections,
+        score=score,
+        whole=said.points if marks and more else None,
+        most=sum(cell.points for cell in notebook.cells if cell.kind in WORTH_POINTS),
+        points=sum(section.points for section in sections),
+        verdicts=[verdict for section in sections for verdict in section.verdicts],
+        waiting=any(part["given"] is None for part in parts),
+        notes=result.notes,
+        states=STATES,
+        phrases=_phrases,
+        hidden=HIDDEN,
+        number=number,
+    )
+
+
+def _sections(
+    result: NotebookResult, notebook: PageNotebook, book: str, marks: Marks
+) -> list[Section]:
+    """The notebook cut at its headings; those without an answer or a test are left out."""
+    verdicts = {
+        verdict.test: replace(verdict, score=marks.by_hand.get(verdict.test, verdict.score))
+        for verdict in result.verdicts
+    }
+    sections = [Section("", "start")]
+    for cell in notebook.cells:
+        title = _heading(cell)
+        if title:
+            sections.append(Section(title, f"question-{len(sections)}"))
+        section = sections[-1]
+        if cell.kind in ("solution", "manual", "task"):
+            section.parts.append(_answer(cell, result, marks))
+        elif cell.kind == "test" and cell.grade_id in verdicts:
+            section.verdicts.append(verdicts[cell.grade_id])
+            section.parts.append(_test(verdicts[cell.grade_id], book, marks))
+    return [section for section in sections if section.parts]
+
+
+def _heading(cell: PageCell) -> str:
+    if cell.cell_type != "markdown" or cell.kind not in ("markdown", "readonly", "task"):
+        return ""
+    return headings.title(cell.stub, deepest=3)
+
+
+def _answer(cell: PageCell, result: NotebookResult, marks: Marks) -> dict[str, Any]:
+    source = result.answers.get(cell.grade_id)
+    if source is None and cell.kind == "task":  # a locked one: the answer stands below it
+        below = [text for follows, _, text in result.extra if follows == cell.grade_id]
+        source = "\n\n".join(below) or None
+    return {
+        "kind": "answer",
+        "id": cell.grade_id,
+        "by_hand": cell.kind != "solution",
+        "points": cell.points,
+        "given": marks.by_hand.get(cell.grade_id),
+        "comment": harmless(marks.comments.get(cell.grade_id, "")),
+        "missing": source is None,
+        "task": cell.kind == "task",
+        "source": _source(cut(source or "", LONGEST_SOURCE), is_code=cell.cell_type == "code"),
+    }
+
+
+def _test(verdict: Verdict, book: str, marks: Marks) -> dict[str, Any]:
+    return {
+        "kind": "test",
+        "id": verdict.test,
+        "by_hand": False,
+        "given": marks.by_hand.get(verdict.test),
+        "comment": harmless(marks.comments.get(verdict.test, "")),
+        "verdict": verdict,
+        "read": _place(verdict.read, book),
+    }
+
+
+def _place(read: str, book: str) -> tuple[str, str]:
+    """Where to read on: the words, and the link; empty if there is none."""
+    name, _, label = read.partition("#")
+    if not re.fullmatch(r"[\w-]+", name) or not re.fullmatch(r"[\w-]*", label):
+        return "", ""
+    words = ", ".join(filter(None, (name.replace("_", " "), label.replace("-", " "))))
+    return words, f"{book.rstrip('/')}/{name}.html#{label}" if book else ""
+
+
+def _phrases(text: str) -> list[tuple[bool, str]]:
+    """A sentence cut at its backticks: whether a piece is code, and the piece."""
+    return [(bool(i % 2), piece) for i, piece in enumerate(harmless(text).split("`"))]
+
+
+def cut(text: str, longest: int) -> str:
+    """The start of a text, and how much more there is."""
+    if len(text) <= longest:
+        return text
+    return f"{text[:longest]}\n… ({len(text) - longest} more characters)"
+
+
+def _source(source: str, *, is_code: bool) -> str:
+    """An answer, escaped; code in colours."""
+    text = harmless(source).strip("\n")
+    return Markup(coloured(text)) if is_code else text

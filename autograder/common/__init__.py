@@ -1,0 +1,1 @@
+"""What all floors share: a course and its settings, names, texts of cells, results."""
