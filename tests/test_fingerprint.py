@@ -39,7 +39,14 @@ JUDGES = [
     *("isolation.sandbox", "isolation.supervisor", "bridge.arrays", "bridge.peer"),
     *("bridge.session", "bridge.student", "bridge.tensors", "bridge.wire", "judge.assignment"),
     *("judge.diagnose", "judge.differences", "judge.intake", "judge.parcel", "judge.received"),
-    *("judge.rules", "judge.trusted", "judge.worker", "authoring.answers", "authoring.known"),
+    *(
+        "judge.rules",
+        "judge.trusted",
+        "judge.work",
+        "judge.looks",
+        "authoring.answers",
+        "authoring.known",
+    ),
     *("authoring.source", "classroom.warm"),
 ]
 NO_JUDGES = [
@@ -136,7 +143,7 @@ DOES_NOT = {
             swap("lab/near.py", "# small", "# tiny"),
             swap("lab/near.py", '"""How near is near."""\n', '"""Near."""\n\n\n\n'),
             add("autograder/judge/diagnose.py", "\n\n# A last word.\n"),
-            swap("autograder/judge/worker.py", '"""', '"""So: '),
+            swap("autograder/judge/looks.py", '"""', '"""So: '),
         )
     ],
     "what no notebook imports": add("lab/bench.py"),
