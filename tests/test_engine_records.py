@@ -14,7 +14,8 @@ from autograder.common.syntax import facts
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import old, rehearsal
 from autograder.judge.assignment import read_assignment
-from autograder.judge.trusted import Guard, Space
+from autograder.judge.guard import Guard
+from autograder.judge.space import Space
 from tests.test_engine_peer import answering
 from tests.test_engine_worker import SETUP, Task, Transcripts
 

@@ -11,7 +11,7 @@ from autograder.bridge.peer import Incoming, Peer, stand_in
 from autograder.bridge.wire import Frame, WireError
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import rehearsal
-from autograder.judge.trusted import Guard
+from autograder.judge.guard import Guard
 from tests.test_engine_peer import told
 from tests.test_engine_worker import SETUP, Task, Transcripts
 

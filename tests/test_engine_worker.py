@@ -19,7 +19,7 @@ from autograder.common.results import Result, Verdict
 from autograder.isolation.clock import doubts
 from autograder.isolation.fork_server import ForkServer
 from autograder.isolation.pool import Unwell
-from autograder.judge import attempts, budget, grading, old, rehearsal, texts, trusted, work
+from autograder.judge import attempts, budget, grading, old, rehearsal, testing, texts, work
 from autograder.judge.assignment import Assignment, read_assignment
 from autograder.judge.differences import keep
 
@@ -1252,7 +1252,7 @@ TWO = [
 def test_a_message_that_hangs_does_not_hold_the_grader(
     task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trusted, "TEXT_SECONDS", 0.5)
+    monkeypatch.setattr(testing, "TEXT_SECONDS", 0.5)
     assert task(TWO).scores(f=SLOW) == {"t_f": 0, "t_g": 1}
 
 
@@ -1314,7 +1314,7 @@ def test_no_text_of_a_students_runs_where_the_tests_run(task: Any, tmp_path: Pat
     mark = tmp_path / "mark"
     made = task(SMALL)
     assert made.scores(look=TAKES_OVER.format(mark=mark), square="") == {"t_square": 0}
-    assert attempts.run_test is trusted.run_test
+    assert attempts.run_test is testing.run_test
     assert str(os.getpid()) not in mark.read_text().split()
 
 

@@ -41,7 +41,7 @@ JUDGES = [
     *("judge.diagnose", "judge.differences", "judge.intake", "judge.parcel", "judge.received"),
     *(
         "judge.rules",
-        "judge.trusted",
+        "judge.testing",
         "judge.work",
         "judge.looks",
         "authoring.answers",

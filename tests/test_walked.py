@@ -15,7 +15,7 @@ from autograder.judge.given import needed_here
 from autograder.judge.questions import own_script
 from autograder.judge.rehearsal import prepare
 from autograder.judge.rules import QuestionRules, Unread, broken_rules, unread
-from autograder.judge.trusted import compiled_cell
+from autograder.judge.space import compiled_cell
 from autograder.judge.walked import (
     EACH,
     MOST_KEPT,

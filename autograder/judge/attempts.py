@@ -16,18 +16,17 @@ from autograder.common.syntax import facts, imported_where_missing, imports_some
 from autograder.judge.assignment import Cell, Group
 from autograder.judge.budget import Budget
 from autograder.judge.cells import START_SECONDS, Cells, Done
-from autograder.judge.passes import REFERENCE
-from autograder.judge.questions import YOURS, own_script, visible_part
-from autograder.judge.reach import holds_state, may_change, may_hold
-from autograder.judge.trusted import (
-    NoNumber,
-    Space,
+from autograder.judge.claims import (
     catches_by_value,
     looks_at_random,
     looks_for_claims,
     refuse_broad,
-    run_test,
 )
+from autograder.judge.passes import REFERENCE
+from autograder.judge.questions import YOURS, own_script, visible_part
+from autograder.judge.reach import holds_state, may_change, may_hold
+from autograder.judge.space import Space
+from autograder.judge.testing import NoNumber, run_test
 
 TAMPERED = "its process was changed"
 

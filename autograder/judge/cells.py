@@ -18,11 +18,13 @@ from autograder.isolation.pool import Unwell
 from autograder.judge.assignment import Assignment, Cell, Notebook
 from autograder.judge.beside import WorkingFolder, beside, modules, released
 from autograder.judge.budget import IN_ALL, Budget
+from autograder.judge.claims import catches_claims
 from autograder.judge.given import imported, needed_here, new_space, operators, used_by_references
+from autograder.judge.guard import Guard
 from autograder.judge.intake import Script, ScriptCell
 from autograder.judge.passes import GRADE, Pass
 from autograder.judge.questions import YOURS, Questions, batches, is_run
-from autograder.judge.trusted import Guard, Prepared, Space, catches_claims, remotes_in
+from autograder.judge.space import Prepared, Space, remotes_in
 
 NAMELESS = "without a name"  # as cells of the instructor's may be
 MAX_BEGINNING = 60  # characters of a cell by which a student knows it

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from autograder.bridge.stand_ins import BINARY, FORWARDED
 from autograder.common.syntax import altered, facts, parse
 from autograder.judge.assignment import Notebook
-from autograder.judge.trusted import Space
+from autograder.judge.space import Space
 
 METHOD = re.compile(r"(?<=def )__\w+__|__\w+__(?=\s*=[^=])")
 ORDER = ("__lt__", "__le__", "__gt__", "__ge__")

@@ -18,7 +18,7 @@ from autograder.judge.differences import same as alike
 from autograder.judge.passes import STEADY
 from autograder.judge.questions import own_script
 from autograder.judge.reach import holds_state
-from autograder.judge.trusted import run_test
+from autograder.judge.testing import run_test
 
 MOST_CALLS = 100
 NO_POINTS = "The points of this test cannot be worked out from what your code gave."

@@ -15,6 +15,7 @@ from autograder.judge.attempts import is_no_number
 from autograder.judge.beside import files_of
 from autograder.judge.budget import Budget
 from autograder.judge.cells import NAMELESS, ForkServer
+from autograder.judge.claims import catches_by_value, looks_at_random, looks_for_claims
 from autograder.judge.given import (
     imported,
     locked,
@@ -27,15 +28,9 @@ from autograder.judge.given import (
 from autograder.judge.passes import REFERENCE
 from autograder.judge.questions import own_script
 from autograder.judge.rules import locked_names
+from autograder.judge.space import BrokenCell, compiled_cell
+from autograder.judge.testing import compiled
 from autograder.judge.texts import run_no_texts
-from autograder.judge.trusted import (
-    BrokenCell,
-    catches_by_value,
-    compiled,
-    compiled_cell,
-    looks_at_random,
-    looks_for_claims,
-)
 from autograder.judge.work import Work
 
 
