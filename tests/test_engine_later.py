@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import rehearsal
-from tests.test_engine_worker import HIDDEN_PART, fork_server, task
+from tests.test_engine_worker import HIDDEN_PART, Transcripts, fork_server, task
 
 __all__ = ["fork_server", "task"]  # fixtures
 
@@ -173,3 +173,83 @@ def test_what_ends_its_process_earns_nothing_by_names_of_the_reference(task: Any
     assert made.scores() == {"t_one": 1, "t_two": 3}
     for end in ENDS[1:]:
         assert made.scores(nine=f"def nine():\n    {end}") == {"t_one": 0, "t_two": 0}
+
+
+STACK = """
+class Stack:
+    def __init__(self): self.items = []
+    def push(self, x): self.items.append(x)
+    def pop(self): return self.items.pop()
+"""
+PUSHES = [("t_new", "s = Stack()\nassert s.items == []", 1), ("t_push", "s.push(5)", 1)]
+POPS = ("t_pop", "assert s.pop() == 5", 2)
+FULL = {"t_new": 1, "t_push": 1, "t_pop": 2}
+
+
+def test_text_between_the_tests_of_a_question_does_not_part_them(task: Any) -> None:
+    made = task([("stack", STACK), *PUSHES, ("words", "Now pop it."), POPS])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    assert made.scores() == FULL
+
+
+@pytest.mark.parametrize("own", ["# looks good", "Stack()", "1 / 0", "help = 1"])
+def test_a_cell_of_ones_own_between_the_tests_of_a_question_does_not_part_them(
+    task: Any, own: str
+) -> None:
+    made = task([MEAN, ("t_mean", "assert mean([1]) == 1", 1), ("stack", STACK), *PUSHES, POPS])
+    made.added = {"t_push": own}
+    assert made.scores() == FULL | {"t_mean": 1}
+    broken = STACK.replace("self.items.pop()", "7")
+    assert made.scores(stack=broken) == FULL | {"t_mean": 1, "t_pop": 0}
+
+
+KEPT = "def add(x, acc=[]):\n    acc.append(x)\n    return acc"
+ADD = ("add", "def add(x, acc=None):\n    return [*(acc or []), x]")
+ADDS = "assert callable(add)" + HIDDEN_PART.format("assert add(2) == [2]")
+
+
+@pytest.mark.parametrize("stand_in", [True, False])
+@pytest.mark.parametrize("own", ["", "pass", "print('hello')"])
+def test_what_an_answer_keeps_between_the_tests_of_a_question_is_found(
+    task: Any, own: str, stand_in: bool
+) -> None:
+    between = [("words", "And once more.")]
+    first = ("t_first", "assert add(1)[0] == 1", 1)
+    made = task(
+        [MEAN, ("t_mean", "assert mean([1]) == 1", 1), ADD, first, *between, ("t", ADDS, 1)]
+    )
+    made.assignment = replace(made.assignment, stand_in=stand_in)
+    made.added = {"t_mean": own, "t_first": own} if own else {}
+    assert made.scores() == {"t_mean": 1, "t_first": 1, "t": 1}
+    assert made.scores(add=KEPT) == {"t_mean": 1, "t_first": 1, "t": 0}
+    # another answer that is wrong does not help this one
+    assert made.scores(add=KEPT, mean=FLOORS)["t"] == 0
+
+
+def test_values_that_tests_share_are_not_changed_twice(task: Any) -> None:
+    sorts = "def largest(xs):\n    xs.sort()\n    return xs[-1]"
+    counted = "cnt += 1\nassert largest([1, 9, 3]) == 9 and cnt == 2"
+    parts = [MEAN, ("t_mean", "cnt = 0\nassert mean([1]) == 1\ncnt += 1", 1)]
+    made = task([*parts, ("largest", "def largest(xs):\n    return max(xs)"), ("t", counted, 1)])
+    assert made.scores(largest=sorts) == {"t_mean": 1, "t": 1}
+
+
+MAKE = """
+class Plain:
+    def __init__(self, v): self.v = v
+def make(what):
+    return Plain(3) if what == "obj" else 2
+"""
+
+
+def test_what_is_made_again_for_a_later_test_is_asked_as_it_was(task: Any) -> None:
+    parts = [("make", MAKE), ("t_make", "p = make('obj')\nassert p.v == 3", 1)]
+    parts += [("ends", "def ends():\n    return 1"), ("t_ends", "assert ends() == 1", 1)]
+    parts += [
+        ("last", "def last(x):\n    return x"),
+        ("t_plain", "assert last(make('val')) == 2", 1),
+    ]
+    made = task([*parts, ("t_last", "assert last(p.v - 1) == 2", 1)])
+    made.known = Transcripts(made)
+    gone = "import os\ndef ends():\n    os._exit(1)"
+    assert made.scores(ends=gone) == {"t_make": 1, "t_ends": 0, "t_plain": 1, "t_last": 1}

@@ -53,6 +53,11 @@ def _cell(id: str, source: str, kind: str, points: float | None = None) -> dict[
     }
 
 
+def _text(source: str) -> dict[str, Any]:
+    """A cell of text."""
+    return {"cell_type": "markdown", "id": "words", "source": source, "metadata": {}}
+
+
 def _notebook(cells: list[dict[str, Any]]) -> str:
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
@@ -77,8 +82,11 @@ class Task:
         self.count = 0
         self.beside: dict[str, bytes] = {}  # what is handed in with the notebook
         self.known: Any = None  # what the reference gives
+        self.added: dict[str, str] = {}  # a cell of the student's own behind the one of this name
 
     def _instructors(self, id: str, source: str, points: float | None = None) -> dict[str, Any]:
+        if id == "words":
+            return _text(source)
         if id in LOCKED + OPEN:
             return _cell(id, source, "readonly" if id in LOCKED else "code")
         if points is not None:
@@ -92,11 +100,15 @@ class Task:
         folder.mkdir(parents=True)
         cells = []
         for id, source, *points in self.parts:
-            if points:
+            if id == "words":
+                cells.append(_text(source))
+            elif points:
                 cells.append(_cell(id, "assert True", "test", points[0]))
             else:
                 kind = "readonly" if id in LOCKED else "code" if id in OPEN else "solution"
                 cells.append(_cell(id, str(answers.get(id, source)), kind))
+            if id in self.added:
+                cells.append(_cell(f"own-after-{id}", self.added[id], "code"))
         (folder / "small.ipynb").write_text(_notebook(cells))
         for name, content in self.beside.items():
             (folder / name).parent.mkdir(exist_ok=True)

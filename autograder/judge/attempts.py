@@ -113,7 +113,7 @@ class Attempts(Cells):
         student = self._student()
         self.used = True
         before = Before(student, self.space)
-        every = self._with_makers(group, tests)
+        every = self._with_earlier(group, tests)
         try:
             for run, changes in self._in_this(
                 student, before, group, every, instead, protect, visible
@@ -133,19 +133,14 @@ class Attempts(Cells):
                     self.aside = None
                 self._renew()  # what later questions meet has to be the student's own
 
-    def _with_makers(self, group: Group, tests: Sequence[str]) -> list[str]:
-        """Tests of a question, with those before them that make names which they take.
+    def _with_earlier(self, group: Group, tests: Sequence[str]) -> list[str]:
+        """Tests of a question, and those before them, which go on where these ended.
 
         What has ended a process is not run for that.
         """
-        found: list[str] = []
-        needed: set[str] = set()
-        for test in reversed(group.tests[: 1 + max(map(group.tests.index, tests))]):
-            known = facts(self.notebook.cell(test).source)
-            if test in tests or (needed & known.bound and test not in self.deadly):
-                found.append(test)
-                needed = (needed - known.bound) | known.needed
-        return found[::-1]
+        every = group.tests[: 1 + max(map(group.tests.index, tests))]
+        here = {cell.grade_id for cell in self.script.cells if cell.kind == "test"}
+        return [one for one in every if one in tests or one in here - self.deadly]
 
     def _leave(self, student: Student, before: "Before", group: Group) -> None:
         """However a question's tests ended: nothing of them stays in what later ones begin with."""
@@ -179,7 +174,7 @@ class Attempts(Cells):
         """Run tests in this process until one of them kills it."""
         self._trust(student, group.solutions)
         student.peer.protect = protect
-        self.space.replaced, self.space.asked_for = False, self._asked_for(group)
+        self.space.replaced = False
         with student.clock(START_SECONDS):
             self._restore(student, self.restored)
             self._stand_in(student, instead)
@@ -190,17 +185,8 @@ class Attempts(Cells):
                 yield ended, False
                 continue
             supplied = self._supply(student, test, visible=visible)
-            self._reseed(student, test)
-            library.forget()
-            student.peer.changed_ours = False
-            allowed = self._of_reference(group, test) if protect else ()
-            student.peer.allowed = changes(allowed)
-            known = self._known_reference(test) or ()
-            student.peer.expected = expectations(known)
-            student.peer.compared = comparisons(known) if self.purpose.doubted else None
-            student.peer.random.steps = self._steps(test)
-            student.peer.records.guarded = self._guarded(group, test)
             cell = self._test_cell(test, visible)
+            self._settle(student, group, cell, protect)
             self._bring_in_for(student, test)
             if self.hidden_ran or self.hidden_kept or self.tainted or protect:
                 self.met_hidden.add(test)
@@ -208,8 +194,6 @@ class Attempts(Cells):
             if self.purpose.doubted and not (cell.hidden or visible):
                 asked = []
             may_fail = looks_for_claims(cell.source)
-            student.peer.look = self._look(group, test)
-            student.peer.random.is_looked_at = looks_at_random(cell.source)
             seconds = self._limit(group)
             with self.budget.parts.under_way(self._part(test), seconds):
                 run = run_test(student, cell, self.space, seconds, asked, may_fail=may_fail)
@@ -229,6 +213,23 @@ class Attempts(Cells):
         if not (self.hidden_ran or self.hidden_kept):
             with suppress(Exception):  # what it cannot tell is not told
                 self.left_out |= dict.fromkeys(student.notes(START_SECONDS))
+
+    def _settle(self, student: Student, group: Group, cell: Cell, protect: bool) -> None:
+        """Expect of answers what this test's reference gives, and begin with its random numbers."""
+        peer, test = student.peer, cell.grade_id
+        self._trust(student, group.solutions)
+        self.space.asked_for = self._asked_for(group)
+        library.forget()
+        known = self._known_reference(test) or ()
+        peer.protect, peer.changed_ours = protect, False
+        peer.allowed = changes(self._of_reference(group, test) if protect else ())
+        peer.expected = expectations(known)
+        peer.compared = comparisons(known) if self.purpose.doubted else None
+        peer.records.guarded = self._guarded(group, test)
+        peer.look = self._look(group, test)
+        peer.random.steps = self._steps(test)
+        peer.random.is_looked_at = looks_at_random(cell.source)
+        self._reseed(student, test)  # last: to ask the reference may have drawn numbers
 
     def _bring_in_for(self, student: Student, test: str) -> None:
         """Import for answers what they use and this or an earlier test imports.
@@ -273,6 +274,8 @@ class Attempts(Cells):
             instead |= names
             self.hidden_ran |= bool(cell.hidden) or bool(names)
             self.space.stand_in(self._reference(names) if names else {})
+            own = next(group for group in self.notebook.groups if maker in group.tests)
+            self._settle(student, own, cell, protect=False)
             try:
                 with (
                     self.budget.repeating(),

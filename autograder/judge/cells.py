@@ -174,7 +174,7 @@ class Cells:
         needed = needed_here(self.notebook)
         with beside(self.assignment) as self.place:
             try:
-                for batch, cells in batches(self.script):
+                for batch, cells in batches(self.script, self.notebook.groups):
                     for cell in cells:
                         self._attempt_step(cell, needed)
                     found += tests(batch)

@@ -128,14 +128,14 @@ class Looks(Attempts):
 
         But for what the reference changes in the same call, because the question asks for it.
         """
-        doubtful = [
-            run.test
-            for run in found
-            if run.status == "passed" and self._goes_too_far(group, run.test, run.transcript)
-        ]
+        passed = [run for run in found if run.status == "passed"]
+        # what a test takes from another question's would be as this test has left it
+        alone = [run for run in passed if run.test not in self.notebook.shared_names]
+        far = [run for run in alone if self._goes_too_far(group, run.test, run.transcript)]
+        doubtful = [run.test for run in far]
         if not doubtful:
             return found
-        if self._is_first():
+        if not self.notebook.shared_names or self._is_first():
             self._renew()
         again = {r.test: r for r in self._group(group, doubtful, instead, protect=True)}
         return [
@@ -202,16 +202,16 @@ class Looks(Attempts):
         student, names, seconds = self._student(), dict(self.space), self._limit(group)
         student.peer.protect, student.peer.expected, student.peer.look = False, (), None
         self.space.student = student
-        *makers, _ = self._with_makers(group, [run.test])
+        *earlier, _ = self._with_earlier(group, [run.test])
         try:
             with (
                 self.budget.repeating(),
                 self.budget.parts.under_way(self._part(run.test), seconds),
             ):
-                for maker in makers:
-                    made = self._test_cell(maker, visible=False)
-                    self.hidden_ran |= bool(made.hidden)
-                    run_test(student, made, self.space, seconds)
+                for test in earlier:
+                    before = self._test_cell(test, visible=False)
+                    self.hidden_ran |= bool(before.hidden)
+                    run_test(student, before, self.space, seconds)
                 self.space.stand_in({first[0].what: lambda *args, **kwargs: next(left)})
                 self._reseed(student, run.test)
                 found = run_test(student, cell, self.space, seconds)
@@ -323,7 +323,7 @@ class Looks(Attempts):
             return found
         for _ in range(2):  # an answer that goes by the clock had a second chance: a third look
             with self.budget.repeating():
-                better = self._alone(answers, failed) if failed else {}
+                better = self._alone(group, answers, failed) if failed else {}
             failed = list(better)
         if failed and matter:
             self.notes.append(
@@ -346,10 +346,14 @@ class Looks(Attempts):
             found = {test: run for test, run in passed.items() if not look or test in found}
         return found
 
-    def _alone(self, answers: Mapping[str, str], tests: Sequence[str]) -> dict[str, TestRun]:
+    def _alone(
+        self, group: Group, answers: Mapping[str, str], tests: Sequence[str]
+    ) -> dict[str, TestRun]:
         """Those of the tests that pass with these answers and the reference elsewhere."""
         every = {cell.grade_id for cell in self.notebook.of_kind("test")}
-        script = own_script(self.notebook, answers, every if self.was_anew else set(tests))
+        if not self.was_anew:  # those of a question go on where those before them ended
+            every = {*self._with_earlier(group, tests)}
+        script = own_script(self.notebook, answers, every)
         pieces = tuple(piece for piece in self.script.pieces if piece.grade_id in answers)
         script = replace(script, pieces=pieces, files=self.script.files)
         work = self.another(script, self.purpose.apart(), self.known)

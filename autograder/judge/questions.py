@@ -1,7 +1,7 @@
 """What the texts of a submission and its notebook say of each question: names, rules, scripts."""
 
 import builtins
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -36,19 +36,32 @@ def is_run(cell: ScriptCell) -> bool:
     return cell.kind != "test" and cell.cell_type == "code" and bool(cell.source.strip())
 
 
-def batches(script: Script) -> Iterable[tuple[list[str], list[ScriptCell]]]:
-    """Cells to run, then the tests that follow them directly; and so on."""
+def batches(
+    script: Script, groups: Sequence[Group]
+) -> Iterator[tuple[list[str], list[ScriptCell]]]:
+    """Cells to run, then the tests that follow them directly; and so on.
+
+    A question's tests stay together, as if they were one: a cell between two of them runs before
+    the first, and text between them is no cell.
+    """
+    number = {test: place for place, group in enumerate(groups) for test in group.tests}
     tests: list[str] = []
-    cells: list[ScriptCell] = []
+    cells: list[ScriptCell] = []  # before these tests
+    after: list[ScriptCell] = []
     for cell in script.cells:
-        if cell.kind == "test":
-            tests.append(cell.grade_id)
+        if cell.kind != "test":
+            if cell.cell_type == "code":
+                after.append(cell)
             continue
-        if tests:
+        id = cell.grade_id
+        if after and tests and number.get(tests[-1]) != number.get(id):
             yield tests, cells
             tests, cells = [], []
-        cells.append(cell)
+        cells, after = [*cells, *after], []
+        tests.append(id)
     yield tests, cells
+    if after:
+        yield [], after
 
 
 @dataclass(frozen=True)
