@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 
 CHAPTERS := $(notdir $(wildcard solutions/[0-9][0-9]_*))
 RELEASES := $(foreach chapter,$(CHAPTERS),exercises/$(chapter)/$(chapter).ipynb)
-LAB      := $(wildcard lab/*.py lab/commands/*.py lab/results/*.jsonl)
+LAB      := $(wildcard lab/*.py lab/commands/*.py benchmarks/results/*.jsonl)
 BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
 HTML     := book/_build/html/index.html
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from lab.configs import ModelConfig, TrainConfig
-from lab.datasets import Corpus, load
-from lab.trainer import Data, learn_tokenizer, prepare
+from trainer.configs import ModelConfig, TrainConfig
+from trainer.datasets import Corpus, load
+from trainer.loop import Data, learn_tokenizer, prepare
 
 MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
 SMALL = ModelConfig(

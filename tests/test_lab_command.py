@@ -48,7 +48,7 @@ def test_every_subcommand_is_listed(capsys):
 
 
 def test_looking_at_the_help_takes_no_torch():
-    code = "import lab.commands.train, lab.commands.plot, lab.commands.bench, sys; "
+    code = "import trainer.commands.train, trainer.commands.plot, trainer.commands.bench, sys; "
     done = subprocess.run(
         [sys.executable, "-c", code + "print('torch' in sys.modules, 'matplotlib' in sys.modules)"],
         capture_output=True,

@@ -11,7 +11,7 @@ from autograder.rules import Place, QuestionRules, broken_rules, module_cell, un
 from autograder.syntax import LONGEST, facts, parse, read
 
 SETUP = "import torch\nimport torch.nn.functional as F\nimport math\n"
-RULES = QuestionRules(forbid=("torch.softmax", "sum", "sorted", "lab.decoding", "math.prod"))
+RULES = QuestionRules(forbid=("torch.softmax", "sum", "sorted", "trainer.decoding", "math.prod"))
 LAST = Place(9, 9)
 
 
@@ -334,7 +334,7 @@ def test_a_method_of_what_may_be_another_is_found(use: str):
 
 COURSE = QuestionRules(
     forbid=(
-        "lab.training",
+        "lab.five_minutes",
         "lab.blocks.causal_mask",
         "lab.blocks.FeedForward",
         "torch.softmax",
@@ -374,7 +374,7 @@ def caught(answer: str) -> bool:
     ],
 )
 def test_a_field_of_the_students_own_is_nothing_forbidden(answer: str):
-    import lab.training  # noqa: F401  (as in the process that reads answers)
+    import lab.five_minutes  # noqa: F401  (as in the process that reads answers)
 
     assert not caught(answer)
 
@@ -458,8 +458,8 @@ def test_a_module_that_was_handed_in_is_read_as_python_reads_it():
             assert not unread(answer, RULES, (cell,), (SETUP,), ["f"]).modules
     hides = module_cell("helper.py", f"# coding: utf-7\n{TEXT}".encode())
     assert unread(answer, RULES, (hides,), (SETUP,), ["f"]).modules == {"helper"}
-    decoding = module_cell("helper.py", b"from lab.decoding import greedy as ready\nk = ready\n")
-    assert "lab.decoding.greedy" in broken(answer, decoding)
+    decoding = module_cell("helper.py", b"from trainer.decoding import greedy as ready\nk = ready\n")
+    assert "trainer.decoding.greedy" in broken(answer, decoding)
     odd = module_cell("help'er.py", TEXT.encode())
     assert broken("from other import ready as f", odd) == ["torch.softmax"]
 
@@ -619,9 +619,9 @@ def test_a_shape_in_which_code_may_be_is_evaluation(use: str):
 @pytest.mark.parametrize(
     "use",
     [
-        "load('lab.decoding').greedy_decode",
+        "load('trainer.decoding').greedy_decode",
         "load('lab.' + 'decoding.x')",
-        "load(name='module://lab.decoding')",
+        "load(name='module://trainer.decoding')",
         "load('math.prod')",
         "load('importlib.util')",
         "import pytest\npytest.importorskip(x)",
@@ -636,11 +636,11 @@ def test_a_module_that_is_loaded_by_its_names_text_is_found(use: str):
 @pytest.mark.parametrize(
     "use",
     [
-        "print('lab.decoding')",
-        "raise ValueError('lab.decoding is not there')",
+        "print('trainer.decoding')",
+        "raise ValueError('trainer.decoding is not there')",
         "x.get('sorted')",
         "x.get('code.0')",
-        "x.load('decoding', 'lab', 'encoder.lab.decoding')",
+        "x.load('decoding', 'lab', 'encoder.trainer.decoding')",
         "import pytest\npytest.approx(1)",
     ],
 )

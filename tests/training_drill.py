@@ -16,11 +16,11 @@ from pathlib import Path
 import torch
 import torch._dynamo  # the optimisers import it; once here is quicker than in every child
 
-from lab import checkpoints
-from lab.configs import TrainConfig
-from lab.datasets import load
-from lab.trainer import Data, Trainer, learn_tokenizer, prepare
-from lab.training import load_module
+from trainer import checkpoints
+from trainer.configs import TrainConfig
+from trainer.datasets import load
+from trainer.loop import Data, Trainer, learn_tokenizer, prepare
+from lab.five_minutes import load_module
 from tests.small_training import CONFIG, MODULE
 
 DRILL = CONFIG.with_fields(
