@@ -96,7 +96,7 @@ def check_written(
         raise ValueError(f"{peer.library}: with its cache it writes what its logits do not say")
 
 
-# Setup ---------------------------------------------------------------------------------------------
+# Work ---------------------------------------------------------------------------------------------
 
 
 class Worker:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.work import SENTENCES, Setup, flops
+from benchmarks.work import Setup, flops
 
-STEPS = 64  # tokens to decode for each
 PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12}  # FLOP/s in bf16 without sparsity
 
 
@@ -85,7 +84,7 @@ def report(
         _table("(b) training, ours as our trainer runs it", [all_of_it, *peers], best)
         mine = all_of_it
     else:
-        title = f"greedy decoding, {SENTENCES} sentences, {STEPS} tokens each"
+        title = f"greedy decoding, {len(setup.sources)} sentences, {setup.steps} tokens each"
         _table(title, rows, best)
         mine = by_name["ours, cached"]
     unused = [drop for drop in mine.drop_ins if not drop["used"]]

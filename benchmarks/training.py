@@ -19,7 +19,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks.tables import STEPS, Entry, Row, report
+from benchmarks.tables import Entry, Row, report
 from benchmarks.work import Setup, set_up
 
 MODEL = "solutions/transformer.py"
@@ -155,7 +155,7 @@ def _job(entry: Entry, work: str, options: argparse.Namespace, setup: Setup) -> 
         "trainers": entry.trainers,
         "cache": entry.cache,
         "batches": setup.batches if work == "train" else setup.sources,
-        "steps": STEPS,
+        "steps": setup.steps,
     }
 
 

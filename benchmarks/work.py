@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 SENTENCES = 64  # to decode at once
 VOCAB = 10_000
 MAX_TOKENS = 4096  # of a batch, on either side
+STEPS = 64  # tokens to decode for each sentence
 
 # Tokens of 100 pairs of Multi30k, English to French (10,000 subwords): every 290th of the training
 # set, sorted by the French length. Sources from <bos> to <eos>, targets without <bos>.
@@ -43,7 +44,8 @@ class Setup:
     compile: bool
     threads: int
     batches: list[tuple[list[list[int]], list[list[int]]]]
-    sources: list[list[int]]
+    sources: list[list[int]]  # to decode
+    steps: int  # tokens to decode for each of them
     sentence: str
 
 
@@ -103,6 +105,7 @@ def set_up(options: argparse.Namespace) -> Setup:
         options.threads,
         batches,
         sources,
+        STEPS,
         sentence,
     )
 

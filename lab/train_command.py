@@ -39,7 +39,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Train on the grammar's sentences, and count those that are translated exactly."""
-    # Here, where Ctrl-C ends in one line: they import torch, which takes seconds.
+    # Here, so that a look at the help need not wait for torch.
     from lab.assembled import load_module
     from lab.five_minutes import Recipe, find_functions, grammar_data, grammar_model, measure, train
 

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from lab import bench, peers
-from lab.__main__ import main
+from benchmarks import peer_process, peers, training, work
+from benchmarks.__main__ import main
+from benchmarks.peer_process import Worker
+from benchmarks.peers import BOS, EOS, PAD, Job, Missing, TorchPeer
+from lab.assembled import load_module
 from trainer.configs import ModelConfig
-from benchmarks.peers import BOS, EOS, PAD, Job, Missing, TorchPeer, Worker
-from lab.five_minutes import load_module
 
 MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
 SIZES = ModelConfig(d_model=16, num_layers=2, num_heads=2, d_ff=24, dropout=0.1, norm_first=True)
@@ -58,7 +59,7 @@ def one_thread() -> Iterator[None]:
 @pytest.mark.parametrize("kind", ["ours", "plain", "torch", "x-transformers", "marian"])
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_every_model_trains_on_the_real_target_tokens(kind, norm_first, monkeypatch):
-    monkeypatch.setattr(peers, "RATE", 1e-2)
+    monkeypatch.setattr(peer_process, "RATE", 1e-2)
     needed = {"x-transformers": "x_transformers", "marian": "transformers"}.get(kind)
     if needed:
         pytest.importorskip(needed)
@@ -127,14 +128,14 @@ class Loud(TorchPeer):
 )
 def test_a_model_that_does_other_work_is_refused(wrong, sentence):
     with pytest.raises(ValueError, match=sentence):
-        peers.check(wrong(SIZES, VOCAB), VOCAB, "cpu")
+        peer_process.check(wrong(SIZES, VOCAB), VOCAB, "cpu")
 
 
 def test_a_cache_that_writes_something_else_is_refused():
     peer = TorchPeer(SIZES, VOCAB).eval()
     source = torch.tensor([[BOS, 7, 8, EOS]])
     with pytest.raises(ValueError, match="it writes what its logits do not say"):
-        peers.check_written(peer, source, 6, torch.tensor([[9, 10, 11, 12, 13, 14]]))
+        peer_process.check_written(peer, source, 6, torch.tensor([[9, 10, 11, 12, 13, 14]]))
 
 
 def test_a_library_that_is_missing_is_named():
@@ -154,15 +155,15 @@ def test_flops_are_those_that_torch_counts(module_of_reference):
     counter = FlopCounterMode(display=False)
     with counter:
         model(torch.tensor(sources), torch.tensor(targets)[:, :-1]).sum().backward()
-    assert bench.flops(setup([(sources, targets)])) == counter.get_total_flops()
+    assert work.flops(setup([(sources, targets)])) == counter.get_total_flops()
 
 
 def test_the_listed_products_are_the_flops_without_attention():
-    found = peers.products(SIZES, VOCAB, 15, 9, 9)
+    found = peer_process.products(SIZES, VOCAB, 15, 9, 9)
     total = sum(6 * rows * inner * outer * times for rows, inner, outer, times in found)
     sources, targets = [[BOS, 5, 6, 7, EOS]] * 3, [[BOS, 8, 9, EOS]] * 3
     attention = 6 * 2 * 16 * 2 * (15 * 5 + 9 * (3 + 5))
-    assert total + attention == bench.flops(setup([(sources, targets)]))
+    assert total + attention == work.flops(setup([(sources, targets)]))
 
 
 @pytest.fixture(scope="module")
@@ -174,12 +175,12 @@ def asdict_sizes() -> dict[str, object]:
     return {name: value for name, value in asdict(SIZES).items() if name != "max_len"}
 
 
-def setup(batches: list[tuple[list[list[int]], list[list[int]]]]) -> bench.Setup:
-    return bench.Setup(SIZES, VOCAB, 64, "cpu", "fp32", False, 1, batches, SENTENCES, "")
+def setup(batches: list[tuple[list[list[int]], list[list[int]]]]) -> work.Setup:
+    return work.Setup(SIZES, VOCAB, 64, "cpu", "fp32", False, 1, batches, SENTENCES, 5, "")
 
 
 def test_random_sentences_have_multi30ks_lengths():
-    pairs, _ = bench._pairs(None, 1000)
+    pairs, _ = work._pairs(None, 1000)
     assert len(pairs) == 29_000
     assert sum(len(target) - 1 for _, target in pairs) / len(pairs) == pytest.approx(15.8, abs=0.1)
     assert sum(len(source) for source, _ in pairs) / len(pairs) == pytest.approx(15.4, abs=0.2)
@@ -188,7 +189,7 @@ def test_random_sentences_have_multi30ks_lengths():
 
 
 def test_batches_are_filled_up_to_multiples():
-    sources, targets = bench._sides([([1, 2, 3], [1, 2, 3]), ([1, 2], [1, 2])], 4)
+    sources, targets = work._sides([([1, 2, 3], [1, 2, 3]), ([1, 2], [1, 2])], 4)
     assert max(map(len, sources)) == 4
     assert max(map(len, targets)) - 1 == 4
 
@@ -200,48 +201,48 @@ def test_batches_are_filled_up_to_multiples():
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes and models for a test: ours and torch's, and one whose library is missing."""
     few = ("ours, all our trainer sets up", "ours, same settings", "ours without drop-ins")
-    training = [entry for entry in bench.TRAINING if entry.name in (*few, "torch.nn.Transformer")]
-    monkeypatch.setattr(bench, "TRAINING", tuple(training))
-    monkeypatch.setattr(bench, "DECODING", bench.DECODING[:2])
-    monkeypatch.setattr(bench, "MAX_TOKENS", 128)
-    monkeypatch.setattr(bench, "VOCAB", 500)
-    monkeypatch.setattr(bench, "STEPS", 4)
+    chosen = [entry for entry in training.TRAINING if entry.name in (*few, "torch.nn.Transformer")]
+    monkeypatch.setattr(training, "TRAINING", tuple(chosen))
+    monkeypatch.setattr(training, "DECODING", training.DECODING[:2])
+    monkeypatch.setattr(work, "MAX_TOKENS", 128)
+    monkeypatch.setattr(work, "VOCAB", 500)
+    monkeypatch.setattr(work, "STEPS", 4)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
 def test_the_command_prints_tables_and_ends_with_the_ratio(small, tmp_path, capsys):
     record = tmp_path / "bench.jsonl"
     flags = ["--rounds", "2", "--batches", "1", "--device", "cpu", "--profile"]
-    assert main(["bench", "--model", str(MODULE), *flags, "--record", str(record)]) == 0
+    assert main(["training", "--model", str(MODULE), *flags, "--record", str(record)]) == 0
     printed = capsys.readouterr().out.splitlines()
     last = printed[-1].removeprefix("ratio: ")
     assert float(last) > 0
     for line in ("(a) training", "(b) training", "greedy decoding", "where a step's time goes"):
         assert any(line in row for row in printed), line
-    training, decoding = map(json.loads, record.read_text(encoding="utf-8").splitlines())
-    assert (training["what"], training["work"], training["device"]) == ("bench", "train", "cpu")
-    assert {"date", "command", "hardware", "versions", "setting", "config"} <= training.keys()
-    assert len(training["rows"]) == 4
-    assert {"model", "tokens_per_second", "low", "high", "rounds", "note"} <= training["rows"][
+    trained, decoded = map(json.loads, record.read_text(encoding="utf-8").splitlines())
+    assert (trained["what"], trained["work"], trained["device"]) == ("bench", "train", "cpu")
+    assert {"date", "command", "hardware", "versions", "setting", "config"} <= trained.keys()
+    assert len(trained["rows"]) == 4
+    assert {"model", "tokens_per_second", "low", "high", "rounds", "note"} <= trained["rows"][
         0
     ].keys()
-    assert training["ratio"] == pytest.approx(float(last), abs=0.006)
-    assert sum(part["share"] for part in training["profile"]) == pytest.approx(1, abs=0.01)
-    assert training["floor_tokens_per_second"] > 0
-    assert decoding["work"] == "decode"
-    assert decoding["ratio"] is None  # no peer with a cache took part
+    assert trained["ratio"] == pytest.approx(float(last), abs=0.006)
+    assert sum(part["share"] for part in trained["profile"]) == pytest.approx(1, abs=0.01)
+    assert trained["floor_tokens_per_second"] > 0
+    assert decoded["work"] == "decode"
+    assert decoded["ratio"] is None  # no peer with a cache took part
 
 
 def test_a_missing_library_is_named_and_the_others_go_on(small, monkeypatch, capsys):
-    def ask(self: bench.Process, task: dict[str, object]) -> dict[str, object]:
+    def ask(self: training.Process, task: dict[str, object]) -> dict[str, object]:
         if self.name == "torch.nn.Transformer":
             raise ValueError("torch.nn.Transformer: torch is not installed; pip install torch")
         if task["do"] == "start":
             return {"parameters": 1, "drop_ins": []}
         return {"seconds": 0.5, "tokens": 100, "loss": 3.0}
 
-    monkeypatch.setattr(bench.Process, "ask", ask)
-    assert main(["bench", "--model", str(MODULE), "--work", "train", "--device", "cpu"]) == 0
+    monkeypatch.setattr(training.Process, "ask", ask)
+    assert main(["training", "--model", str(MODULE), "--work", "train", "--device", "cpu"]) == 0
     printed = capsys.readouterr()
     assert "left out: torch.nn.Transformer: torch is not installed" in printed.err
     assert printed.out.splitlines()[-1] == "ratio: none, no other library took part"
@@ -261,7 +262,7 @@ def test_a_missing_library_is_named_and_the_others_go_on(small, monkeypatch, cap
     ],
 )
 def test_an_option_that_cannot_be_used_gets_one_sentence(flags, sentence, capsys):
-    assert main(["bench", "--model", str(MODULE), "--device", "cpu", *flags]) == 2
+    assert main(["training", "--model", str(MODULE), "--device", "cpu", *flags]) == 2
     said = capsys.readouterr().err.strip()
     assert sentence in said
     assert len(said.splitlines()) == 1
@@ -269,7 +270,7 @@ def test_an_option_that_cannot_be_used_gets_one_sentence(flags, sentence, capsys
 
 def test_a_process_that_dies_is_named(tmp_path):
     with (tmp_path / "errors").open("w+", encoding="utf-8") as errors:
-        process = bench.Process("ours", errors)
+        process = training.Process("ours", errors)
         process.process.kill()
         process.process.wait()
         with pytest.raises(ValueError, match="ours: its process ended"):
@@ -280,7 +281,7 @@ def test_a_process_that_dies_is_named(tmp_path):
 def test_the_worker_answers_a_failure_with_its_name():
     task = {"do": "start", "job": asdict(replace(JOB, path="no.py"))}
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peers"],
+        [sys.executable, "-m", "benchmarks.peer_process"],
         input=json.dumps(task) + "\n",
         capture_output=True,
         text=True,
@@ -296,6 +297,6 @@ def test_the_flags_need_no_torch():
 
 def test_defaults_are_those_of_the_help():
     parser = argparse.ArgumentParser()
-    bench.add_arguments(parser)
+    training.add_arguments(parser)
     options = parser.parse_args([])
     assert (options.rounds, options.work, options.model) == (7, "all", "solutions/transformer.py")

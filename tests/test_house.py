@@ -12,8 +12,15 @@ import pytest
 
 from tests.conftest import ROOT
 
-OWN = {"lab", "autograder", "solutions", "tests"}
-MAY_IMPORT = {"lab": {"lab"}, "autograder": {"autograder"}, "solutions": {"lab"}}
+OWN = {"lab", "trainer", "benchmarks", "autograder", "solutions", "tests"}
+MAY_IMPORT = {
+    "lab": {"lab"},
+    "trainer": {"lab", "trainer"},
+    "benchmarks": {"lab", "trainer", "benchmarks"},
+    "autograder": {"autograder"},
+    "solutions": {"lab"},
+}
+LONGEST = 500  # lines of a module in a room that keeps to it
 
 
 def tracked(pattern: str) -> list[Path]:
@@ -51,6 +58,12 @@ def test_rooms_import_only_what_they_may(room: str):
         assert imports(path) & OWN <= MAY_IMPORT[room], path
 
 
+@pytest.mark.parametrize("room", ["lab", "trainer", "benchmarks"])
+def test_no_module_is_too_long_to_be_read_in_one_go(room: str):
+    for path in tracked(f"{room}/*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST, path
+
+
 def test_the_autograder_knows_nothing_of_transformers():
     for path in tracked("autograder/*"):
         text = path.read_text(encoding="utf-8")
@@ -69,7 +82,9 @@ def test_every_module_says_first_what_it_is_for():
 
 
 def test_public_functions_are_documented():
-    for path in [*tracked("lab/*.py"), *tracked("autograder/*.py")]:
+    for path in (
+        one for room in MAY_IMPORT if room != "solutions" for one in tracked(f"{room}/*.py")
+    ):
         for node in public(ast.parse(path.read_text(encoding="utf-8"))):
             assert ast.get_docstring(node), f"{path.name}: {node.name}"
 

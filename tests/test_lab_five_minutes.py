@@ -1,4 +1,4 @@
-"""Training an assembled module: what it calls, when it stops, what it measures and keeps."""
+"""Training an assembled module: what it calls, when it stops, what it measures."""
 
 import re
 import types
@@ -8,22 +8,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from lab import training
+from lab import five_minutes
 from lab.__main__ import main
+from lab.assembled import Incomplete, load_module
 from lab.five_minutes import (
-    Data,
     Functions,
-    Incomplete,
+    GrammarData,
     Recipe,
     find_functions,
-    load_checkpoint,
-    load_module,
-    make_model,
+    grammar_data,
+    grammar_model,
     measure,
     plain_adam,
     plain_rate,
-    prepare,
-    save_checkpoint,
     torchs_loss,
     torchs_step,
     train,
@@ -47,8 +44,8 @@ def module() -> types.ModuleType:
 
 
 @pytest.fixture(scope="module")
-def data() -> Data:
-    return prepare(200)
+def data() -> GrammarData:
+    return grammar_data(200)
 
 
 def with_stub(tmp_path: Path, definition: str) -> types.ModuleType:
@@ -111,7 +108,7 @@ def test_the_loss_that_stands_in_is_the_references(module):
 
 
 def test_the_step_that_stands_in_is_the_references(module, data):
-    models = [make_model(module, data, SMALL) for _ in range(2)]
+    models = [grammar_model(module, data, SMALL) for _ in range(2)]
     (source, target), pad_id = (torch.tensor([[1, 5, 6, 2], [1, 7, 2, 0]]),) * 2, 0
     losses = [
         step(model, source, target, torch.optim.SGD(model.parameters(), 0.1), pad_id, torchs_loss)
@@ -132,10 +129,10 @@ def test_the_rate_that_stands_in_rises_to_the_references_peak_and_stays(module):
 
 
 @pytest.fixture(scope="module")
-def by_heart(module) -> tuple[torch.nn.Module, Data]:
+def by_heart(module) -> tuple[torch.nn.Module, GrammarData]:
     """A small model that has seen few sentences often."""
-    data = prepare(60)
-    model = make_model(module, data, SMALL)
+    data = grammar_data(60)
+    model = grammar_model(module, data, SMALL)
     train(model, find_functions(module), data, SMALL, minutes=5, steps=400)
     return model, data
 
@@ -147,11 +144,11 @@ def test_a_small_model_learns_its_sentences_by_heart(module, by_heart):
     assert (result.sentences, result.decoded) == (57, True)
     assert result.exact >= 0.9 * result.sentences
     assert [pair for *pair, _ in result.examples] == [list(pair) for pair in data.train[:5]]
-    assert measure(module, make_model(module, data, SMALL), known).exact == 0
+    assert measure(module, grammar_model(module, data, SMALL), known).exact == 0
 
 
 def test_the_same_seed_gives_the_same_weights(module, data):
-    models = [make_model(module, data, SMALL, seed=4) for _ in range(2)]
+    models = [grammar_model(module, data, SMALL, seed=4) for _ in range(2)]
     for model in models:
         train(model, FUNCTIONS, data, SMALL, minutes=5, steps=3, seed=4)
     first, second = (model.state_dict() for model in models)
@@ -178,16 +175,16 @@ def test_training_steps_at_the_schedules_rates(module, data):
         learning_rate=learning_rate,
         train_step=train_step,
     )
-    train(make_model(module, data, SMALL), functions, data, SMALL, minutes=5, steps=3)
+    train(grammar_model(module, data, SMALL), functions, data, SMALL, minutes=5, steps=3)
     assert rates == pytest.approx([1e-4, 2e-4, 3e-4])
     assert steps[:3] == [(1, 32, 400), (2, 32, 400), (3, 32, 400)]
 
 
 def test_training_stops_when_the_time_is_over_and_reports_on_its_way(module, data, monkeypatch):
     clock = iter(range(0, 10_000, 3))
-    monkeypatch.setattr(training, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(five_minutes, "monotonic", lambda: next(clock))
     seen = []
-    model = make_model(module, data, SMALL)
+    model = grammar_model(module, data, SMALL)
     last = train(model, FUNCTIONS, data, SMALL, minutes=2.2, report=seen.append)
     assert [progress.steps for progress in seen] == [20, 40, 44]  # a step takes 3 seconds
     assert seen[-1] is last
@@ -202,7 +199,7 @@ def test_training_stops_when_the_time_is_over_and_reports_on_its_way(module, dat
 )
 def test_no_time_and_no_steps_are_refused(module, data, limits, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        train(make_model(module, data, SMALL), FUNCTIONS, data, SMALL, **limits)
+        train(grammar_model(module, data, SMALL), FUNCTIONS, data, SMALL, **limits)
 
 
 # measuring
@@ -241,12 +238,12 @@ def test_a_module_without_a_model_is_refused(tmp_path, content, message):
 def test_an_unanswered_constructor_is_named(tmp_path, data):
     unanswered = with_stub(tmp_path, "def sinusoidal_encoding(")
     with pytest.raises(Incomplete, match="sinusoidal_encoding is not answered yet"):
-        make_model(unanswered, data, SMALL)
+        grammar_model(unanswered, data, SMALL)
 
 
 def test_an_unanswered_part_is_named_when_training_meets_it(tmp_path, data):
     unanswered = with_stub(tmp_path, "def scaled_dot_product_attention(")
-    model = make_model(unanswered, data, SMALL)
+    model = grammar_model(unanswered, data, SMALL)
     with pytest.raises(Incomplete, match="scaled_dot_product_attention is not answered yet"):
         train(model, FUNCTIONS, data, SMALL, minutes=1, steps=1)
 
@@ -254,26 +251,12 @@ def test_an_unanswered_part_is_named_when_training_meets_it(tmp_path, data):
 # checkpoints
 
 
-def test_a_checkpoint_gives_the_same_model_back(module, data, tmp_path):
-    model = make_model(module, data, SMALL, seed=3)
-    save_checkpoint(tmp_path / "model.safetensors", model, data, SMALL)
-    loaded, kept, recipe = load_checkpoint(tmp_path / "model.safetensors", module)
-    assert recipe == SMALL
-    english, french = data.train[0]
-    assert kept.source.encode(english) == data.source.encode(english)
-    assert kept.target.decode(kept.target.encode(french)) == french
-    first, second = model.state_dict(), loaded.state_dict()
-    assert first.keys() == second.keys()
-    assert all(torch.equal(first[name], second[name]) for name in first)
-
-
 # the command
 
 
-def test_the_command_trains_and_says_what_came_of_it(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("lab.train_command.Recipe", lambda: SMALL)
-    out = tmp_path / "model.safetensors"
-    command = ["train", str(MODULE), "--minutes", "0.01", "--pairs", "200", "--out", str(out)]
+def test_the_command_trains_and_says_what_came_of_it(capsys, monkeypatch):
+    monkeypatch.setattr("lab.five_minutes.Recipe", lambda: SMALL)
+    command = ["train", str(MODULE), "--minutes", "0.01", "--pairs", "200"]
     assert main(command) == 0
     printed = capsys.readouterr()
     for line in (
@@ -286,7 +269,6 @@ def test_the_command_trains_and_says_what_came_of_it(tmp_path, capsys, monkeypat
     ):
         assert re.search(f"^{line}$", printed.out, re.MULTILINE), line
     assert re.search(r"^\[#+\] 0\.0 of 0\.01 min, step \d+, loss ", printed.err, re.MULTILINE)
-    assert out.is_file()
 
 
 @pytest.mark.parametrize(
@@ -294,10 +276,6 @@ def test_the_command_trains_and_says_what_came_of_it(tmp_path, capsys, monkeypat
     [
         (["nowhere.py"], "there is no module nowhere.py; python -m lab assemble makes one"),
         ([str(MODULE), "--pairs", "3"], "too few to hold out"),
-        (
-            [str(MODULE), "--out", "nowhere/model.safetensors"],
-            "there is no directory nowhere for --out",
-        ),
     ],
 )
 def test_wrong_arguments_are_explained(capsys, arguments, message):

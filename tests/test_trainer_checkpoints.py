@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from trainer import checkpoints
-from trainer.checkpoints import Checkpoint, Position
-from lab.five_minutes import load_module
+from lab.assembled import load_module
 from tests.conftest import ROOT
 from tests.small_training import MODULE
+from trainer import checkpoints
+from trainer.checkpoints import Checkpoint, Position
 
 IDENTITY = {"recipe": {"steps": 100}, "module's SHA-256": "abc"}
 
@@ -125,7 +125,7 @@ def test_a_missing_file_is_named(saved, name):
 
 def test_foreign_state_is_refused(saved):
     (saved / "state.json").write_text('{"weights": 3}', encoding="utf-8")
-    with pytest.raises(ValueError, match="of no checkpoint that this lab knows"):
+    with pytest.raises(ValueError, match="of no checkpoint that this trainer knows"):
         checkpoints.read(saved)
 
 
@@ -221,7 +221,7 @@ def test_a_run_whose_files_were_changed_is_refused(tmp_path, file):
         (None, "holds no training run"),
         ("{", "is damaged: it is no JSON"),
         ("[]", "is damaged: it holds no object"),
-        ('{"format": 99}', "is of no training run that this lab knows"),
+        ('{"format": 99}', "is of no training run that this trainer knows"),
     ],
 )
 def test_what_is_no_run_is_refused(tmp_path, content, message):
@@ -232,7 +232,7 @@ def test_what_is_no_run_is_refused(tmp_path, content, message):
 
 
 def test_nothing_in_the_lab_reads_or_writes_a_pickle():
-    for path in (ROOT / "lab").rglob("*.py"):
+    for path in (ROOT / "trainer").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         for word in ("torch.load", "torch.save", "import pickle", "allow_pickle=True"):
             assert word not in text, path

@@ -49,7 +49,7 @@ def test_a_recipe_is_found_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("tinny", None, "config tinny is none of own, tiny, multi30k"),
+        ("tinny", None, "config tinny is none of tiny, multi30k"),
         ("nowhere.json", None, "there is no file"),
         ("x.json", "{", "is no JSON"),
         ("x.json", "[1]", "must be an object with named fields"),

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.five_minutes import grammar_data
 from trainer import datasets
 from trainer.datasets import MULTI30K_SPLITS, load
-from lab.five_minutes import prepare
 
 ENGLISH = ["a cat sleeps .", "two dogs run .", "the sea is blue ."]
 FRENCH = ["un chat dort .", "deux chiens courent .", "la mer est bleue ."]
@@ -47,7 +47,7 @@ def folder_of_pairs(folder: Path, **files: str | bytes) -> Path:
 
 
 def test_the_grammar_trains_on_what_the_five_minute_training_trains_on():
-    corpus, data = load("grammar", pairs=600, seed=3), prepare(600, seed=3)
+    corpus, data = load("grammar", pairs=600, seed=3), grammar_data(600, seed=3)
     assert corpus.train == data.train
     assert sorted([*corpus.valid, *corpus.tests["test"]]) == sorted(data.held_out)
     assert corpus.tokenised

@@ -11,11 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from trainer import decoding
-from trainer.decoding import Way, beam, greedy, top, translate, way
-from trainer.fused import adopt
+from lab.assembled import load_module
 from lab.text import Tokenizer
-from lab.five_minutes import load_module
+from trainer import stepping
+from trainer.decoding import beam, greedy, top, translate
+from trainer.fused.adoption import adopt
+from trainer.stepping import Way, way
 
 MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
 PAD, BOS, EOS = 0, 2, 3
@@ -66,7 +67,7 @@ SOURCE = draw(9, 5, 7, 1, 9, 3, 8, 2)
 
 
 def forced(model: Any, found: Way, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(decoding._ways, model, found)
+    monkeypatch.setitem(stepping._ways, model, found)
 
 
 WAYS = [Way(True, True, ""), Way(True, False, ""), Way(False, False, "")]

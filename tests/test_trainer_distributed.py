@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from trainer import checkpoints
-from trainer.distributed import Ranks, find_device
 from tests.conftest import ROOT
 from tests.small_training import CONFIG, MODULE
+from trainer import checkpoints
+from trainer.distributed import Ranks, find_device
 
 ALONE = {"RANK": "", "WORLD_SIZE": "", "LOCAL_RANK": ""}
 
 
 def train(out: Path, processes: int, config: Path) -> None:
-    """`python -m lab train` in so many processes, each with its share of four micro-batches."""
+    """`python -m trainer train` in so many processes, each with its share of four micro-batches."""
     launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes), "-m"]
     recipe = ["--config", str(config), "--set", f"accumulate={4 // processes}"]
     arguments = [str(MODULE), "--pairs", "300", "--device", "cpu", "--out", str(out), *recipe]
     done = subprocess.run(
-        [sys.executable, "-m", *(launcher if processes > 1 else []), "lab", "train", *arguments],
+        [sys.executable, "-m", *(launcher if processes > 1 else []), "trainer", "train", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,

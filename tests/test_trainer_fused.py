@@ -13,14 +13,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lab import fused
-from trainer.fused import adopt, hidden_states, prepare_process, token_loss
-from lab.five_minutes import load_module
+from lab.assembled import load_module
+from trainer.fused import layers, products
+from trainer.fused.adoption import DropIn, adopt, subclass
+from trainer.fused.loss import hidden_states, token_loss
+from trainer.fused.process import prepare_process
 
 MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
 PAD = 0
 ALWAYS = {"dropout", "embedding", "layer norm", "feed-forward", "attention", "generator"}
-ONEDNN = fused._onednn(torch.float32)
+ONEDNN = products.onednn_works(torch.float32)
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -39,7 +41,7 @@ def module() -> types.ModuleType:
 )
 def onednn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Both kinds of processor: torch's own matrix product, and oneDNN's called directly."""
-    monkeypatch.setattr(fused, "slow_matrix_product", lambda: request.param)
+    monkeypatch.setattr(products, "slow_matrix_product", lambda: request.param)
     return request.param
 
 
@@ -197,7 +199,7 @@ def test_an_adopted_model_trains_the_same_way_twice(module):
 # what is not adopted
 
 
-def used(module: types.ModuleType, model: nn.Module) -> dict[str, fused.DropIn]:
+def used(module: types.ModuleType, model: nn.Module) -> dict[str, DropIn]:
     return {drop.name: drop for drop in adopt(module, model)}
 
 
@@ -283,7 +285,7 @@ def test_a_missing_class_is_no_crash(tmp_path):
 @pytest.fixture
 def dropout() -> nn.Dropout:
     part = nn.Dropout(0.3)
-    part.__class__ = fused.subclass(fused._FusedDropout, nn.Dropout)
+    part.__class__ = subclass(layers.FusedDropout, nn.Dropout)
     return part
 
 
@@ -400,7 +402,7 @@ def test_a_model_without_a_generator_gives_logits():
     )
 
 
-@pytest.mark.skipif(not fused._onednn(torch.bfloat16), reason="oneDNN has no bf16 here")
+@pytest.mark.skipif(not products.onednn_works(torch.bfloat16), reason="oneDNN has no bf16 here")
 def test_under_autocast_only_factors_of_products_are_rounded(module):
     own = make(module)
     model = copy.deepcopy(own)
@@ -418,8 +420,8 @@ def test_under_autocast_only_factors_of_products_are_rounded(module):
 
 @pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
 def test_autocast_works_where_onednn_cannot_take_the_type(module, half, monkeypatch):
-    monkeypatch.setattr(fused, "_onednn", lambda factors: False)
-    monkeypatch.setattr(fused, "slow_matrix_product", lambda: False)
+    monkeypatch.setattr(products, "onednn_works", lambda factors: False)
+    monkeypatch.setattr(products, "slow_matrix_product", lambda: False)
     model = make(module)
     adopt(module, model)
     source, target = draw(7, 5, 4), draw(6, 5, 3, seed=1)

@@ -16,13 +16,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lab.assembled import Incomplete, load_module
 from lab.batching import EncodedPairs
-from trainer.configs import TrainConfig
-from trainer.optimisers import Optimiser, orthogonal, rate_share
-from trainer.loop import Data, MicroBatches, Objective, Stop, Trainer, make_model
-from lab.five_minutes import Incomplete, load_module
 from tests import small_training
 from tests.small_training import CONFIG, MODULE
+from trainer.configs import TrainConfig
+from trainer.housekeeping import Stop
+from trainer.loop import MicroBatches, Trainer
+from trainer.objective import Objective
+from trainer.optimisers import Optimiser, orthogonal, rate_share
+from trainer.preparation import EncodedCorpus, configured_model
 
 NO_DROPOUT = CONFIG.with_fields({"model.dropout": 0.0, "fused": False})
 
@@ -36,11 +39,11 @@ def module() -> types.ModuleType:
 
 
 @pytest.fixture(scope="module")
-def data() -> Data:
+def data() -> EncodedCorpus:
     return small_training.data()
 
 
-def trained(module: types.ModuleType, data: Data, config: TrainConfig, **more) -> Trainer:
+def trained(module: types.ModuleType, data: EncodedCorpus, config: TrainConfig, **more) -> Trainer:
     trainer = Trainer(module, data, config, **more)
     trainer.resume()
     trainer.train()
@@ -96,7 +99,7 @@ def test_accumulation_equals_the_large_batch_however_ragged(module, data):
     for count in (2, 6):
         config = NO_DROPOUT.with_fields({"accumulate": count, "steps": 1, "clip": 0.0})
         trainer = Trainer(module, data, config)
-        model = make_model(module, data.tokenizer, config)
+        model = configured_model(module, data.tokenizer, config)
         trainer.train()
         indices = MicroBatches(data.train, config).take(count)
         sizes = {len(group) for group in indices}
@@ -118,7 +121,7 @@ def test_the_loss_counts_real_tokens_only(module, data):
     """Padding more changes nothing: smoothing, too, is over real tokens."""
     for fused in (False, True):
         config = NO_DROPOUT.with_fields({"fused": fused})
-        model = make_model(module, data.tokenizer, config)
+        model = configured_model(module, data.tokenizer, config)
         objective = Objective(model, config, data.tokenizer.pad_id)
         source, target = (torch.tensor([ids]) for ids in data.train[0])
         padded = [F.pad(ids, (0, 3), value=data.tokenizer.pad_id) for ids in (source, target)]
@@ -131,7 +134,7 @@ def test_the_loss_counts_real_tokens_only(module, data):
 
 def test_the_first_loss_is_that_of_a_guess(module, data):
     """First weights that are too large show here, as a tied output without scaling does."""
-    model = make_model(module, data.tokenizer, NO_DROPOUT)
+    model = configured_model(module, data.tokenizer, NO_DROPOUT)
     config = NO_DROPOUT.with_fields({"label_smoothing": 0.0})
     source, target = (torch.tensor([ids]) for ids in data.train[0])
     loss = Objective(model, config, 0)(source, target).item() / (target.shape[1] - 1)
@@ -194,7 +197,7 @@ def test_muon_takes_the_matrices_of_the_stacks_and_adamw_the_rest(module, data):
         if parameter.dim() == 2 and name.startswith(("encoder.", "decoder."))
     }
     assert by_muon == stacks and len(stacks) == 16
-    before = make_model(module, data.tokenizer, config).state_dict()
+    before = configured_model(module, data.tokenizer, config).state_dict()
     name = "encoder.layers.0.feed_forward.inner.weight"  # (24, 16): taller than wide
     step = before[name] * (1 - 0.01 / 3 * 1e-4) - trainer.weights()[name]
     singular = torch.linalg.svdvals(step) / (0.01 / 3 * math.sqrt(24 / 16))

@@ -4,6 +4,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from trainer.commands import average, evaluate, plot, train, translate
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; return its exit status: 2 if an argument is wrong, 130 after Ctrl-C."""
@@ -21,9 +23,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    # Here, where Ctrl-C ends in one line: they import torch, which takes seconds.
-    from trainer.commands import average, evaluate, plot, train, translate
-
     parser = argparse.ArgumentParser(prog="python -m trainer", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for command in (train, translate, evaluate, average, plot):

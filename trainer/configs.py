@@ -157,7 +157,7 @@ def find_config(name: str) -> TrainConfig:
         return CONFIGS[name]
     path = Path(name)
     if path.suffix != ".json":
-        raise ValueError(f"config {name} is none of own, {', '.join(CONFIGS)} and no .json file")
+        raise ValueError(f"config {name} is none of {', '.join(CONFIGS)} and no .json file")
     if not path.is_file():
         raise ValueError(f"there is no file {path} for --config")
     try:

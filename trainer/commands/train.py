@@ -114,6 +114,8 @@ def run(options: argparse.Namespace) -> int:
     if options.model is not None and options.module is not None:
         raise ValueError(f"two modules given, {options.module} and {options.model}; give one")
     options.module = options.module or options.model
+    if options.module is None and not options.resume:
+        raise ValueError("which module? give its path, such as my_transformer.py")
     if options.config is None and not options.resume:
         raise ValueError(
             "which recipe? add --config, such as --config cpu10; the five minutes that need none "
@@ -185,8 +187,6 @@ def _begin(options: argparse.Namespace, out: Path, machine: dict[str, Any]) -> N
     from trainer import runs
     from trainer.preparation import learn_tokenizer
 
-    if options.module is None:
-        raise ValueError("which module? give its path, such as my_transformer.py")
     if (out / "config.json").exists():
         raise ValueError(
             f"{out} holds a run already; go on with it by --resume, or choose another --out"
