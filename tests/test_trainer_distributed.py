@@ -24,7 +24,14 @@ def train(out: Path, processes: int, config: Path) -> None:
     recipe = ["--config", str(config), "--set", f"accumulate={4 // processes}"]
     arguments = [str(MODULE), "--pairs", "300", "--device", "cpu", "--out", str(out), *recipe]
     done = subprocess.run(
-        [sys.executable, "-m", *(launcher if processes > 1 else []), "trainer", "train", *arguments],
+        [
+            sys.executable,
+            "-m",
+            *(launcher if processes > 1 else []),
+            "trainer",
+            "train",
+            *arguments,
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from trainer.report import RESULTS, Table, latest, machine, on_gpu, read, sources
+from tests.conftest import ROOT
+from trainer.report import Table, latest, machine, on_gpu, read, sources
 
+RESULTS = ROOT / "benchmarks" / "results"
 VERSIONS = {"python": "3.11.7", "torch": "2.13.0", "sacrebleu": "2.6.0", "numpy": "2.4.6"}
 CPU = {"cpu": "EPYC", "cores": 2, "threads": 1, "gpu": []}
 
@@ -16,7 +18,7 @@ def record(what: str = "bench", day: int = 1, **more) -> dict:
     head = {
         "what": what,
         "date": f"2026-11-{day:02}T10:00:00+00:00",
-        "command": "python -m lab bench",
+        "command": "python -m benchmarks training",
         "hardware": CPU,
         "versions": VERSIONS,
     }
@@ -45,15 +47,15 @@ def test_a_line_that_is_no_record_is_refused_by_file_and_line(tmp_path):
 
 def test_a_kind_that_there_is_not_is_refused():
     with pytest.raises(ValueError, match="'evaluation' is none of evaluate, bench, ablation"):
-        read("evaluation")
+        read("evaluation", RESULTS)
 
 
 def test_what_is_committed_can_be_read():
     kinds = ("evaluate", "bench", "ablation")
     count = sum(len(path.read_text("utf-8").splitlines()) for path in RESULTS.glob("*.jsonl"))
-    assert sum(len(read(kind)) for kind in kinds) == count
+    assert sum(len(read(kind, RESULTS)) for kind in kinds) == count
     for kind in kinds:
-        for one in read(kind):
+        for one in read(kind, RESULTS):
             assert machine(one)
             assert sources([one]).rows
 
@@ -80,7 +82,7 @@ def test_sources_name_each_command_once():
     assert table.rows[0][1:] == (
         "EPYC, 1 thread",
         "python 3.11.7, torch 2.13.0, sacrebleu 2.6.0",
-        "python -m lab bench",
+        "python -m benchmarks training",
     )
 
 

@@ -1,4 +1,4 @@
-"""Read the measurements under benchmarks/results and show them in tables, for the book.
+"""Read recorded measurements and show them in tables, for the book.
 
 What the records hold is told in benchmarks/results/README.md; `trainer.records` writes them.
 """
@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 Record: TypeAlias = Mapping[str, Any]
 
-RESULTS = Path(__file__).parent / "results"
 KINDS = ("evaluate", "bench", "ablation")
 NUMBER = re.compile(r"([\d.,]+%?( \(.*\)| to [\d.,]+)?)?")  # "41.02 (40.9 to 41.1)", or nothing
 HEAD = ("what", "date", "command", "hardware", "versions")  # of every record
@@ -59,7 +58,7 @@ class Table:
         return [all(NUMBER.fullmatch(cell) for cell in column) for column in columns]
 
 
-def read(what: str, folder: Path = RESULTS) -> list[Record]:
+def read(what: str, folder: Path) -> list[Record]:
     """The records of one kind in all .jsonl files of a folder, oldest first.
 
     Raises:
