@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -106,6 +107,14 @@ def test_every_package_that_is_imported_is_a_requirement():
         for name in imports(path) - OWN - sys.stdlib_module_names - {""}:
             owners = {one.lower().replace("_", "-") for one in known.get(name, [])}
             assert not owners or owners & listed, f"{path}: {name} of {owners}"
+
+
+def test_every_package_is_installed_but_those_for_the_repository_alone():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = settings["tool"]["setuptools"]["packages"]
+    rooms = ("lab", "trainer", "autograder")
+    found = [path.parent for room in rooms for path in tracked(f"{room}/*__init__.py")]
+    assert sorted(listed) == sorted(".".join(one.relative_to(ROOT).parts) for one in found)
 
 
 def test_requirements_are_pinned_exactly_and_say_why():
