@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 
 CHAPTERS := $(notdir $(wildcard solutions/[0-9][0-9]_*))
 RELEASES := $(foreach chapter,$(CHAPTERS),exercises/$(chapter)/$(chapter).ipynb)
-LAB      := $(wildcard lab/*.py lab/commands/*.py lab/results/*.jsonl)
+IMPORTED := $(wildcard lab/*.py trainer/*.py trainer/*/*.py benchmarks/results/*.jsonl)
 BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
 HTML     := book/_build/html/index.html
 
@@ -89,6 +89,6 @@ build/released: $(wildcard solutions/*/*.py solutions/*/rules.toml) nbgrader_con
 # What is missing is made with the others.
 $(RELEASES) solutions/transformer.py: ;
 
-$(HTML): build/released $(LAB) requirements.txt $(BOOK) | .venv/ready
+$(HTML): build/released $(IMPORTED) requirements.txt $(BOOK) | .venv/ready
 	jupyter-book build book -W --keep-going
 	@touch $@

@@ -1,1 +1,1 @@
-"""What the notebooks and the book import: checks, corpora, batching, blocks on torch, plots."""
+"""What the notebooks and the book import: checks, sentences, batching, blocks on torch, plots."""

@@ -1,10 +1,11 @@
-"""Command line of the lab: sentence pairs, the assembled model, its training and its use."""
+"""Command line of the lab: sentence pairs, the assembled model, and five minutes of training."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab import train_command
 from lab.assemble import assemble, write
 from lab.corpus import sentence_pairs
 
@@ -25,15 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    # Here, where Ctrl-C ends in one line: they import torch, which takes seconds.
-    from lab.commands import average, bench, evaluate, plot, train, translate
-
     parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_corpus(commands)
     _add_assemble(commands)
-    for command in (train, translate, evaluate, average, plot, bench):
-        command.add(commands)
+    train_command.add(commands)
     return parser
 
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from lab.configs import ModelConfig, TrainConfig
-from lab.datasets import Corpus, load
-from lab.trainer import Data, learn_tokenizer, prepare
+from trainer.configs import ModelConfig, TrainConfig
+from trainer.datasets import Corpus, load
+from trainer.preparation import EncodedCorpus, encode_corpus, learn_tokenizer
 
 MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
 SMALL = ModelConfig(
@@ -28,7 +28,7 @@ def corpus() -> Corpus:
     return load("grammar", pairs=300)
 
 
-def data(config: TrainConfig = CONFIG) -> Data:
+def data(config: TrainConfig = CONFIG) -> EncodedCorpus:
     """The same as ids."""
     sentences = corpus()
-    return prepare(sentences, learn_tokenizer(sentences, config), config)
+    return encode_corpus(sentences, learn_tokenizer(sentences, config), config)

@@ -3,10 +3,15 @@
 import importlib
 import json
 import sys
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import nbformat
 import pytest
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
 
 from tests.conftest import ROOT
 
@@ -16,6 +21,7 @@ cards: Any = importlib.import_module("course.cards")
 coverage: Any = importlib.import_module("course.coverage")
 departures: Any = importlib.import_module("course.departures")
 fresh: Any = importlib.import_module("course.fresh")
+imported: Any = importlib.import_module("course.imported")
 polish: Any = importlib.import_module("course.polish")
 katex_pre: Any = importlib.import_module("katex_pre")
 
@@ -179,11 +185,118 @@ def test_the_fingerprint_changes_with_content_and_name(tmp_path: Path):
     assert fresh.digest([tmp_path / "absent.py"]) == fresh.digest([])
 
 
-def test_what_cells_import_decides_the_version():
-    inputs = fresh.execution_inputs()
-    assert ROOT / "requirements.txt" in inputs
-    assert ROOT / "lab" / "check.py" in inputs
+def test_what_writes_all_pages_decides_the_version():
     assert ROOT / "book" / "_vendor" / "katex.min.js" in fresh.extension_files()
+
+
+IMPORTING = """# Sums
+
+```{code-cell} python
+:tags: [hide-input]
+from pathlib import Path
+import numpy
+from kit import plots
+RECORDS = Path("../bench/records")
+```
+
+```python
+from kit import shown_only
+```
+
+````{code-cell} python
+---
+tags: [hide-input]
+---
+def later():
+    from school.training import step
+````
+"""
+MODULES = {
+    "kit/__init__.py": "",
+    "kit/plots.py": "from kit.colours import RED",
+    "kit/colours.py": "RED = 1",
+    "kit/unused.py": "",
+    "kit/shown_only.py": "",
+    "school/__init__.py": "",
+    "school/training.py": "from .loop import step",
+    "school/loop.py": "def step():\n    import school.decoding.search",
+    "school/decoding/__init__.py": "",
+    "school/decoding/search.py": "from ..text import *\nfrom . import beam",
+    "school/decoding/beam.py": "",
+    "school/text.py": "",
+    "school/commands.py": "import school.training",
+    "bench/__init__.py": "",
+    "bench/records/one.jsonl": "{}",
+    "requirements.txt": "numpy==1",
+}
+DECISIVE = {name for name in MODULES if not name.startswith(("kit/unused", "kit/shown", "bench/_"))}
+DECISIVE -= {"school/commands.py"}
+
+
+@pytest.fixture
+def small_book(tmp_path: Path) -> Path:
+    """A project with a page whose cells import some of its modules, and one without cells."""
+    for name, text in {**MODULES, "book/sums.md": IMPORTING, "book/prose.md": "# Prose\n"}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_page_is_executed_again_only_for_what_its_cells_reach(small_book: Path, name: str):
+    page = small_book / "book" / "sums.md"
+    before = fresh.page_key(page, small_book)
+    assert fresh.page_key(page, small_book) == before
+    path = small_book / name
+    path.write_text(path.read_text(encoding="utf-8") + "\n# touched\n", encoding="utf-8")
+    assert (fresh.page_key(page, small_book) != before) == (name in DECISIVE)
+    assert fresh.page_key(small_book / "book" / "prose.md", small_book) == ""
+
+
+def test_pages_of_this_book_depend_on_what_they_import():
+    def files(page: str) -> set[str]:
+        found = imported.decisive_files(ROOT / "book" / page, ROOT)
+        return {path.relative_to(ROOT).as_posix() for path in found}
+
+    assert files("03_attention.md") == {"lab/__init__.py", "lab/plots.py"}
+    assert {"lab/five_minutes.py", "lab/corpus.py", "lab/words.py"} <= files("10_full_model.md")
+    training = files("training.md")
+    assert {"trainer/report.py", "benchmarks/results/bench.jsonl"} <= training
+    assert not {"lab/check.py", "trainer/loop.py", "benchmarks/peers.py"} & training
+    for page in ROOT.glob("book/*.md"):
+        assert page.stem == "training" or not any(
+            name.startswith(("trainer/", "benchmarks/")) for name in files(page.name)
+        ), page
+
+
+def test_only_the_outputs_of_stale_pages_are_forgotten(
+    small_book: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fresh, "page_key", partial(fresh.page_key, root=small_book))
+    book = small_book / "book"
+    other = "```{code-cell} python\nimport kit.unused\n```\n"
+    (book / "other.md").write_text(other, encoding="utf-8")
+    config = SimpleNamespace(nb_execution_cache_path="")
+    app = SimpleNamespace(outdir=book / "_build" / "html", srcdir=book, config=config)
+    fresh.forget_stale_outputs(app)
+    cache = get_cache(book / "_build" / ".jupyter_cache")
+    for page in ("sums", "other"):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(page)])
+        bundle = CacheBundleIn(notebook, str(book / f"{page}.md"))
+        cache.cache_notebook_bundle(bundle, check_validity=False)
+
+    def kept() -> set[str]:
+        return {Path(str(record.uri)).stem for record in cache.list_cache_records()}
+
+    fresh.forget_stale_outputs(app)
+    assert kept() == {"sums", "other"}
+    (small_book / "kit" / "unused.py").write_text("x = 1", encoding="utf-8")
+    fresh.forget_stale_outputs(app)
+    assert kept() == {"sums"}
+    (small_book / "requirements.txt").write_text("numpy==2", encoding="utf-8")
+    fresh.forget_stale_outputs(app)
+    assert kept() == set()
 
 
 @pytest.mark.parametrize(

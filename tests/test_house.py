@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-OWN = {"lab", "autograder", "solutions", "tests"}
+OWN = {"lab", "trainer", "benchmarks", "autograder", "solutions", "tests"}
 KNOW_TORCH = {"bridge", "judge"}  # tensors cross from one process to the other
 FLOORS = {  # of the grader; each may import from itself and from those that are named
     "common": set[str](),
@@ -23,7 +24,14 @@ FLOORS = {  # of the grader; each may import from itself and from those that are
     "checking": {"common", "isolation", "bridge", "judge"},
     "classroom": {"common", "isolation", "bridge", "judge", "authoring"},
 }
-MAY_IMPORT = {"lab": {"lab"}, "autograder": {"autograder"}, "solutions": {"lab"}}
+MAY_IMPORT = {
+    "lab": {"lab"},
+    "trainer": {"lab", "trainer"},
+    "benchmarks": {"lab", "trainer", "benchmarks"},
+    "autograder": {"autograder"},
+    "solutions": {"lab"},
+}
+LONGEST = 500  # lines of a module in a room that keeps to it
 
 
 def tracked(pattern: str) -> list[Path]:
@@ -123,6 +131,12 @@ def test_no_imports_of_the_grader_go_in_circles():
     assert not circle, f"these import each other: {circle}"
 
 
+@pytest.mark.parametrize("room", ["lab", "trainer", "benchmarks", "autograder", "book"])
+def test_no_module_is_too_long_to_be_read_in_one_go(room: str):
+    for path in tracked(f"{room}/*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST, path
+
+
 def test_the_autograder_knows_nothing_of_transformers():
     for path in tracked("autograder/*"):
         text = path.read_text(encoding="utf-8")
@@ -141,7 +155,9 @@ def test_every_module_says_first_what_it_is_for():
 
 
 def test_public_functions_are_documented():
-    for path in [*tracked("lab/*.py"), *tracked("autograder/**.py")]:
+    for path in (
+        one for room in MAY_IMPORT if room != "solutions" for one in tracked(f"{room}/*.py")
+    ):
         for node in public(ast.parse(path.read_text(encoding="utf-8"))):
             assert ast.get_docstring(node), f"{path.name}: {node.name}"
 
@@ -163,6 +179,14 @@ def test_every_package_that_is_imported_is_a_requirement():
         for name in imports(path) - OWN - sys.stdlib_module_names - {""}:
             owners = {one.lower().replace("_", "-") for one in known.get(name, [])}
             assert not owners or owners & listed, f"{path}: {name} of {owners}"
+
+
+def test_every_package_is_installed_but_those_for_the_repository_alone():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = settings["tool"]["setuptools"]["packages"]
+    rooms = ("lab", "trainer", "autograder")
+    found = [path.parent for room in rooms for path in tracked(f"{room}/*__init__.py")]
+    assert sorted(listed) == sorted(".".join(one.relative_to(ROOT).parts) for one in found)
 
 
 def test_requirements_are_pinned_exactly_and_say_why():

@@ -10,26 +10,18 @@ from typing import Any
 import pytest
 
 from lab import corpus
-from lab.corpus import (
+from lab.corpus import sentence_pairs, split_pairs
+from lab.grammar import OBJECTS, SUBJECTS, Phrase, agree, both, clause, elide, noun_phrase
+from lab.words import (
     ADJECTIVES,
     BE,
     CAN,
     GIVE,
     NOUNS,
-    OBJECTS,
-    SUBJECTS,
     VERBS,
     VERBS_ALONE,
     VERBS_WITH_PREPOSITION,
     WANT,
-    Phrase,
-    agree,
-    both,
-    clause,
-    elide,
-    noun_phrase,
-    sentence_pairs,
-    split_pairs,
 )
 
 MANY = 200_000

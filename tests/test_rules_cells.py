@@ -12,7 +12,7 @@ from autograder.judge import walked
 from autograder.judge.rules import Place, QuestionRules, broken_rules, module_cell, unread
 
 SETUP = "import torch\nimport torch.nn.functional as F\nimport math\n"
-RULES = QuestionRules(forbid=("torch.softmax", "sum", "sorted", "lab.decoding", "math.prod"))
+RULES = QuestionRules(forbid=("torch.softmax", "sum", "sorted", "trainer.decoding", "math.prod"))
 LAST = Place(9, 9)
 
 
@@ -335,7 +335,7 @@ def test_a_method_of_what_may_be_another_is_found(use: str):
 
 COURSE = QuestionRules(
     forbid=(
-        "lab.training",
+        "lab.text",
         "lab.blocks.causal_mask",
         "lab.blocks.FeedForward",
         "torch.softmax",
@@ -353,14 +353,14 @@ SPACE = "from types import SimpleNamespace\n"
 
 def caught(answer: str) -> bool:
     """Whether some rule of the course's is broken."""
-    return bool(broken_rules(answer, COURSE, (), (SETUP, "from lab import blocks, training")))
+    return bool(broken_rules(answer, COURSE, (), (SETUP, "from lab import blocks, text")))
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        "def f(model):\n    return model.training",
-        "def f(model):\n    return getattr(model, 'training')",
+        "def f(model):\n    return model.text",
+        "def f(model):\n    return getattr(model, 'text')",
         *((kind + PARTS).format("softmax") for kind in (DATA, TUPLE, PAIR)),
         *((kind + PARTS).format("causal_mask") for kind in (DATA, TUPLE, PAIR)),
         DATA.format("cross_entropy") + "def f(many):\n    return [p.cross_entropy for p in many]",
@@ -375,7 +375,7 @@ def caught(answer: str) -> bool:
     ],
 )
 def test_a_field_of_the_students_own_is_nothing_forbidden(answer: str):
-    import lab.training  # noqa: F401  (as in the process that reads answers)
+    import lab.text  # noqa: F401  (as in the process that reads answers)
 
     assert not caught(answer)
 
@@ -383,7 +383,7 @@ def test_a_field_of_the_students_own_is_nothing_forbidden(answer: str):
 @pytest.mark.parametrize(
     "answer",
     [
-        "def f(x): return training.train_step(x)",
+        "def f(x): return text.train_step(x)",
         "def f(x): return [blocks][0].causal_mask(x)",
         TUPLE.format("softmax") + "def f(x):\n    g = x.softmax\n    return g(-1)",
         TUPLE.format("softmax") + "def f(p, x):\n    p = Parts(1)\n    return p.softmax(-1)",
@@ -459,8 +459,10 @@ def test_a_module_that_was_handed_in_is_read_as_python_reads_it():
             assert not unread(answer, RULES, (cell,), (SETUP,), ["f"]).modules
     hides = module_cell("helper.py", f"# coding: utf-7\n{TEXT}".encode())
     assert unread(answer, RULES, (hides,), (SETUP,), ["f"]).modules == {"helper"}
-    decoding = module_cell("helper.py", b"from lab.decoding import greedy as ready\nk = ready\n")
-    assert "lab.decoding.greedy" in broken(answer, decoding)
+    decoding = module_cell(
+        "helper.py", b"from trainer.decoding import greedy as ready\nk = ready\n"
+    )
+    assert "trainer.decoding.greedy" in broken(answer, decoding)
     odd = module_cell("help'er.py", TEXT.encode())
     assert broken("from other import ready as f", odd) == ["torch.softmax"]
 
@@ -620,9 +622,9 @@ def test_a_shape_in_which_code_may_be_is_evaluation(use: str):
 @pytest.mark.parametrize(
     "use",
     [
-        "load('lab.decoding').greedy_decode",
-        "load('lab.' + 'decoding.x')",
-        "load(name='module://lab.decoding')",
+        "load('trainer.decoding').greedy_decode",
+        "load('trainer.' + 'decoding.x')",
+        "load(name='module://trainer.decoding')",
         "load('math.prod')",
         "load('importlib.util')",
         "import pytest\npytest.importorskip(x)",
@@ -637,11 +639,11 @@ def test_a_module_that_is_loaded_by_its_names_text_is_found(use: str):
 @pytest.mark.parametrize(
     "use",
     [
-        "print('lab.decoding')",
-        "raise ValueError('lab.decoding is not there')",
+        "print('trainer.decoding')",
+        "raise ValueError('trainer.decoding is not there')",
         "x.get('sorted')",
         "x.get('code.0')",
-        "x.load('decoding', 'lab', 'encoder.lab.decoding')",
+        "x.load('decoding', 'trainer', 'encoder.trainer.decoding')",
         "import pytest\npytest.approx(1)",
     ],
 )

@@ -22,7 +22,8 @@ from autograder.common.syntax import (
 )
 
 HERE = Path(__file__).parents[1]
-OURS = [path for place in ("autograder", "lab", "tests") for path in (HERE / place).rglob("*.py")]
+ROOMS = ("autograder", "lab", "trainer", "benchmarks", "tests")
+OURS = [path for room in ROOMS for path in (HERE / room).rglob("*.py")]
 PYTHONS = [Path(ast.__file__).with_name(f"{name}.py") for name in ("ast", "typing", "enum", "os")]
 
 

@@ -23,7 +23,7 @@ NAMES = [
     "lab.blocks.FeedForward",
     "lab.blocks.LayerNorm",
     "lab.blocks.causal_mask",
-    "lab.scoring",
+    "lab.corpus",
 ]
 X = torch.linspace(-2, 3, 6).reshape(2, 3)
 
@@ -189,30 +189,30 @@ def test_of_a_package_the_functions_of_its_loaded_modules_are_stopped_too():
 
 
 def test_a_forbidden_module_cannot_be_imported_meanwhile():
-    before = sys.modules.pop("lab.scoring", None)
-    watch = Watch(["lab.scoring"])
+    before = sys.modules.pop("lab.corpus", None)
+    watch = Watch(["lab.corpus"])
     try:
         with pytest.raises(Forbidden):
-            from lab.scoring import bleu  # noqa: F401
-        assert watch.seen == {"lab.scoring"}
+            from lab.corpus import sentence_pairs  # noqa: F401
+        assert watch.seen == {"lab.corpus"}
     finally:
         watch.end()
-    assert "lab.scoring" not in sys.modules
+    assert "lab.corpus" not in sys.modules
     if before is not None:
-        sys.modules["lab.scoring"] = before
+        sys.modules["lab.corpus"] = before
 
 
 def test_looking_through_all_modules_is_no_use_of_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delitem(sys.modules, "lab.scoring", raising=False)
-    watch = Watch(["lab.scoring"])
+    monkeypatch.delitem(sys.modules, "lab.corpus", raising=False)
+    watch = Watch(["lab.corpus"])
     try:
         for module in list(sys.modules.values()):
             getattr(module, "__warningregistry__", None)
             hasattr(module, "__file__")
         assert not watch.seen
         with pytest.raises(Forbidden):
-            exec("from lab.scoring import *")
-        assert watch.seen == {"lab.scoring"}
+            exec("from lab.corpus import *")
+        assert watch.seen == {"lab.corpus"}
     finally:
         watch.end()
 

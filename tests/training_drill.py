@@ -16,12 +16,13 @@ from pathlib import Path
 import torch
 import torch._dynamo  # the optimisers import it; once here is quicker than in every child
 
-from lab import checkpoints
-from lab.configs import TrainConfig
-from lab.datasets import load
-from lab.trainer import Data, Trainer, learn_tokenizer, prepare
-from lab.training import load_module
+from lab.assembled import load_module
 from tests.small_training import CONFIG, MODULE
+from trainer import checkpoints
+from trainer.configs import TrainConfig
+from trainer.datasets import load
+from trainer.loop import Trainer
+from trainer.preparation import EncodedCorpus, encode_corpus, learn_tokenizer
 
 DRILL = CONFIG.with_fields(
     {"steps": 12, "save_every": 4, "keep": 1, "ema": 0.9, "validate_every": 6, "bleu_sentences": 4}
@@ -91,7 +92,7 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def train(run: Path, data: Data, config: TrainConfig) -> None:
+def train(run: Path, data: EncodedCorpus, config: TrainConfig) -> None:
     """Train, or go on."""
     module = load_module(MODULE)
     trainer = Trainer(module, data, config, run=run)
@@ -112,7 +113,7 @@ def main(folder: Path) -> None:
     """Run all scenarios below a folder and print their digests."""
     torch.set_num_threads(1)
     corpus = load("grammar", pairs=300)
-    data = prepare(corpus, learn_tokenizer(corpus, DRILL), DRILL)
+    data = encode_corpus(corpus, learn_tokenizer(corpus, DRILL), DRILL)
 
     def new_run(name: str) -> Path:
         run = folder / name.replace(" ", "-")

@@ -707,7 +707,7 @@ for seed, weight in enumerate(weights):
 #
 # In the finished model, `loss_function` is your `label_smoothed_loss`; here the tests hand in their
 # own. For the clipping you may call `nn.utils.clip_grad_norm_`, so that this question stands alone.
-# `lab.training`, which has a ready step, is not allowed here.
+# `lab.five_minutes`, which has a ready step, is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -181,7 +181,7 @@ class TinyModel(nn.Module):
 # - The model is in evaluation mode while you use it, and afterwards in the mode in which you found
 #   it (`model.training` tells). No gradients are recorded.
 #
-# `lab.decoding`, which has a ready search, is not allowed here.
+# `trainer.decoding`, which has a ready search, is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -344,7 +344,7 @@ assert not model.notes.recorded, "no gradients should be recorded while the mode
 # Here $n$ counts the tokens after `bos_id`, **with** `eos_id`, and $\alpha$ is `length_penalty`. Return the
 # winner's ids, without `bos_id` and `eos_id`, and its score, a Python float. Encode once, treat modes
 # and gradients as in 9.1, and write the function so that it stands alone. There are no ties in the tests.
-# `lab.decoding` is not allowed here.
+# `trainer.decoding` is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -1129,7 +1129,7 @@ assert_raises(
 #
 # with $k$ = `max_order`. If any $p_n$ is 0, or there are no $n$-grams of that order, BLEU is 0. Tokens are compared as they
 # are: `The` is not `the`. If there are more hypotheses than references, or fewer, raise a `ValueError`.
-# Write it out, with no package for it: `sacrebleu` and `lab.scoring` are not allowed here.
+# Write it out, with no package for it: `sacrebleu` and `trainer.scoring` are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -753,7 +753,8 @@ for d_model, num_layers, d_ff, norm_first, vocabularies, tied, rows in (
 # The result shares no memory with what went in, and what went in is left as it was: training may go
 # on in it. If the list is empty, or two checkpoints have different names, raise a `ValueError`.
 #
-# Ready averages are not allowed here: `torch.optim.swa_utils`, `lab.checkpoints` and `lab.runs`.
+# Ready averages are not allowed here: `torch.optim.swa_utils`, `trainer.checkpoints` and
+# `trainer.runs`.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -9,8 +9,8 @@ Directives, each documented in its module:
     mutants          known mistakes, what catches and what names them  (mutants.py)
 
 And three services: pictures without alternative text fail the build (polish.py), finished pages
-are made lighter and more accessible (polish.py), and a changed library or extension makes every
-page run again (fresh.py).
+are made lighter and more accessible (polish.py), and a page runs again when
+a module has changed that its cells import (fresh.py).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("departures", departures.Departures)
     app.add_directive("mutants", mutants.Mutants)
     app.connect("builder-inited", fresh.forget_stale_outputs)
+    app.connect("doctree-read", fresh.remember_key)
     app.connect("env-get-outdated", fresh.pages_to_read_again)
     app.connect("doctree-resolved", polish.require_alternative_text)
     app.connect("build-finished", polish.polish_pages)

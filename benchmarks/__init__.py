@@ -1,0 +1,1 @@
+"""How fast our training is beside other libraries', and every measurement that was recorded."""

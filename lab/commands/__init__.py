@@ -1,1 +1,0 @@
-"""The lab's subcommands that train a model and use it, a module each."""

@@ -1,0 +1,1 @@
+"""The real training of an assembled module: recipes, corpora, checkpoints, decoding and scores."""
