@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from autograder.assignment import read_assignment
 from autograder.course import Course
-from autograder.engine import sandbox
-from autograder.engine.zygote import Zygote
-from autograder.release import build_instructor
-from autograder.warm import zygote_order
+from autograder.isolation import sandbox
+from autograder.isolation.fork_server import ForkServer
+from autograder.authoring.release import build_instructor
+from autograder.classroom.warm import fork_server_order
 
 from tests.conftest import CHAPTERS, ROOT
 from tests.test_sandbox import run
@@ -37,13 +37,13 @@ def test_of_the_rooms_a_students_process_reaches_lab_alone(course: Course):
         )
         for chapter in CHAPTERS
     ]
-    order = zygote_order(assignments, sandboxed=True)
+    order = fork_server_order(assignments, sandboxed=True)
     assert order["readable"] == [str(ROOT / "lab")]
     rooms = ["lab", "lab.check", "trainer", "trainer.decoding", "benchmarks", "solutions"]
     readable = [HERE, *map(Path, order["readable"])]
     with (
-        Zygote(["lab.check"], readable, student="tests.test_sandbox") as zygote,
-        zygote.spawn() as inside,
+        ForkServer(["lab.check"], readable, student="tests.test_sandbox") as fork_server,
+        fork_server.spawn() as inside,
     ):
         found = run(inside, TRY.format(rooms=rooms, root=str(ROOT)))
     assert found == ["imported lab", "found lab", "imported lab.check"]
