@@ -7,7 +7,9 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
 from autograder.common import magics
-from autograder.common.syntax import LONGEST, facts, parse, read
+from autograder.common.plain_python import LONGEST
+from autograder.common.scopes import facts
+from autograder.common.syntax import parse, read
 from autograder.judge import walked
 from autograder.judge.rules import Place, QuestionRules, broken_rules, module_cell, unread
 

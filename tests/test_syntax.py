@@ -11,15 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder.common.syntax import (
-    LONGEST,
-    Facts,
-    awaits,
-    facts,
-    parse,
-    top_level_names,
-    without_magics,
-)
+from autograder.common.plain_python import LONGEST, without_magics
+from autograder.common.scopes import Facts, facts
+from autograder.common.syntax import awaits, parse, top_level_names
 
 HERE = Path(__file__).parents[1]
 OURS = [path for place in ("autograder", "lab", "tests") for path in (HERE / place).rglob("*.py")]
@@ -213,7 +207,9 @@ HUGE = {
 BEFORE = ["", "import ", "%x\n"]
 MEASURED = """
 import resource, sys, time
-from autograder.common.syntax import awaits, facts, parse, top_level_names, without_magics
+from autograder.common.plain_python import without_magics
+from autograder.common.scopes import facts
+from autograder.common.syntax import awaits, parse, top_level_names
 resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
 for part, before in eval(sys.stdin.read()):
     source = before + part * (60_000 // len(part))

@@ -18,15 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from autograder.common.course import CourseError, is_course, read_config
-from autograder.common.syntax import (
-    IMPORTS,
-    awaits,
-    facts,
-    only_tries_imports,
-    parse,
-    top_level_names,
-    without_magics,
-)
+from autograder.common.imports import only_tries_imports
+from autograder.common.plain_python import without_magics
+from autograder.common.scopes import facts
+from autograder.common.syntax import IMPORTS, awaits, parse, top_level_names
 from autograder.judge.rules import Rules, read_rules
 
 Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]

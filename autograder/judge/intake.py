@@ -21,10 +21,10 @@ from urllib.parse import quote
 
 from autograder.common.names import composed, shown
 from autograder.common.results import Flag
+from autograder.common.scopes import facts
 from autograder.common.syntax import (
     IMPORTS,
     acts,
-    facts,
     made_by_statement,
     parse,
     top_level_names,

@@ -30,7 +30,8 @@ from autograder.bridge.records import classes_in, is_one
 from autograder.bridge.session import Student
 from autograder.bridge.stand_ins import FORWARDED, remote_of
 from autograder.common.results import Crossing, Raised, TestRun, Transcript
-from autograder.common.syntax import facts, parse
+from autograder.common.scopes import facts
+from autograder.common.syntax import parse
 from autograder.isolation.clock import Clock, here
 from autograder.judge.old import is_old
 

@@ -36,6 +36,7 @@ from autograder.bridge.peer import (
 from autograder.bridge.session import CellRun, Student
 from autograder.bridge.stand_ins import BINARY, FORWARDED
 from autograder.common.course import CourseError
+from autograder.common.imports import imported_where_missing, imports_something
 from autograder.common.names import shown
 from autograder.common.results import (
     Cost,
@@ -49,15 +50,8 @@ from autograder.common.results import (
     Transcript,
     Verdict,
 )
-from autograder.common.syntax import (
-    acts,
-    altered,
-    facts,
-    imported_where_missing,
-    imports_something,
-    parse,
-    touched,
-)
+from autograder.common.scopes import facts
+from autograder.common.syntax import acts, altered, parse, touched
 from autograder.isolation.clock import doubt
 from autograder.isolation.parts import Parts
 from autograder.isolation.pool import Unwell
