@@ -16,11 +16,12 @@ import pytest
 
 from autograder.authoring.source import notebook, read_source
 from autograder.common.course import Course
-from autograder.judge import intake
+from autograder.judge import intake, steps
 from autograder.judge.assignment import Assignment, Notebook, checksum_of, read_assignment
-from autograder.judge.intake import Script, Submission, read_submission
+from autograder.judge.intake import read_submission
 from autograder.judge.parcel import Parcel, Place, at, collect
 from autograder.judge.rules import Rules
+from autograder.judge.script import Script, Submission
 
 CHAPTER = "03_attention"
 NAME = f"{CHAPTER}.ipynb"
@@ -553,8 +554,8 @@ def test_every_own_cell_is_read_once_however_many_cells_are_not_there(
     assignment, content = small(tmp_path, *(f"x{n} = 0" for n in range(60)))
     own = [code(f"x{n} = 1") for n in range(600)]
     read: list[str] = []
-    real = intake.made_by_statement
-    monkeypatch.setattr(intake, "made_by_statement", lambda text: read.append(text) or real(text))
+    real = steps.made_by_statement
+    monkeypatch.setattr(steps, "made_by_statement", lambda text: read.append(text) or real(text))
     put(box, content | {"cells": [content["cells"][0], *own, *content["cells"][61:]]})
     (found,) = read_submission(box, "me", assignment).scripts
     assert [c.source for c in found.cells].count("pass") == 60

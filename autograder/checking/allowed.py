@@ -10,8 +10,8 @@ from typing import Protocol
 
 from autograder.common.course import Course, CourseError
 from autograder.common.scopes import facts
-from autograder.judge.intake import read_cells
 from autograder.judge.parcel import Unreadable, read_file
+from autograder.judge.raw_cells import read_cells
 from autograder.judge.rules import Place, Rules, broken_rules, read_rules
 
 

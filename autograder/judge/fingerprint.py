@@ -62,7 +62,7 @@ def of_submission(
         course: the course.
         assignment: what was to be done.
         student: who did it.
-        key: of what was handed in, see `intake.Submission`.
+        key: of what was handed in, see `script.Submission`.
         collected: when, in seconds since 1970, if that is known.
     """
     late = assignment.rules.late

@@ -59,7 +59,7 @@ from autograder.judge.assignment import Assignment, Cell, Group, Notebook
 from autograder.judge.diagnose import CHANGED, told
 from autograder.judge.differences import kept
 from autograder.judge.differences import same as alike
-from autograder.judge.intake import Script, ScriptCell, Submission, read_submission
+from autograder.judge.intake import read_submission
 from autograder.judge.plain import as_in_notebook
 from autograder.judge.reach import holds_state, may_change, may_hold
 from autograder.judge.rules import (
@@ -72,6 +72,7 @@ from autograder.judge.rules import (
     statements,
     unread,
 )
+from autograder.judge.script import Script, ScriptCell, Submission
 from autograder.judge.texts import run_no_texts
 from autograder.judge.trusted import (
     BrokenCell,
