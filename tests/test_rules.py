@@ -12,14 +12,9 @@ import pytest
 
 from autograder.common.course import CourseError
 from autograder.common.times import moment
-from autograder.judge.rules import (
-    Late,
-    QuestionRules,
-    broken_rules,
-    read_rules,
-    statements,
-    unread,
-)
+from autograder.judge.broken_rules import broken_rules, statements, unread
+from autograder.judge.lateness import Late
+from autograder.judge.rules import QuestionRules, read_rules
 
 SETUP = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
 RULES = QuestionRules(forbid=("torch.softmax", "torch.nn.Softmax", "sorted", "torch.linalg"))

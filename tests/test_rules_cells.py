@@ -10,8 +10,10 @@ from autograder.common import magics
 from autograder.common.plain_python import LONGEST
 from autograder.common.scopes import facts
 from autograder.common.syntax import parse, read
-from autograder.judge import walked
-from autograder.judge.rules import Place, QuestionRules, broken_rules, module_cell, unread
+from autograder.judge import student_cells
+from autograder.judge.broken_rules import broken_rules, module_cell, unread
+from autograder.judge.made_of import Place
+from autograder.judge.rules import QuestionRules
 
 SETUP = "import torch\nimport torch.nn.functional as F\nimport math\n"
 RULES = QuestionRules(forbid=("torch.softmax", "sum", "sorted", "lab.decoding", "math.prod"))
@@ -468,8 +470,8 @@ def test_a_module_that_was_handed_in_is_read_as_python_reads_it():
 
 
 def test_files_that_are_no_modules_are_left_alone():
-    assert walked.file("%%writefile notes.txt\nsum") is None
-    assert walked.file("print('%%writefile a.py')") is None
+    assert student_cells.file("%%writefile notes.txt\nsum") is None
+    assert student_cells.file("print('%%writefile a.py')") is None
     assert broken(OWN, "%%writefile notes.txt\nsum(x)") == []
 
 

@@ -56,22 +56,16 @@ from autograder.isolation.clock import doubt
 from autograder.isolation.parts import Parts
 from autograder.isolation.pool import Unwell
 from autograder.judge.assignment import Assignment, Cell, Group, Notebook
+from autograder.judge.broken_rules import ALL, broken_rules, module_cell, statements, unread
 from autograder.judge.diagnose import CHANGED, told
 from autograder.judge.differences import kept
 from autograder.judge.differences import same as alike
 from autograder.judge.intake import read_submission
+from autograder.judge.made_of import Place
 from autograder.judge.plain import as_in_notebook
 from autograder.judge.reach import holds_state, may_change, may_hold
-from autograder.judge.rules import (
-    ALL,
-    Place,
-    QuestionRules,
-    broken_rules,
-    locked_names,
-    module_cell,
-    statements,
-    unread,
-)
+from autograder.judge.read_answer import locked_names
+from autograder.judge.rules import QuestionRules
 from autograder.judge.script import Script, ScriptCell, Submission
 from autograder.judge.texts import run_no_texts
 from autograder.judge.trusted import (
