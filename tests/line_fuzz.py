@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from autograder.bridge.peer import Gone, Peer
 from autograder.bridge.wire import Frame, WireError
 from autograder.isolation.clock import Clock
-from autograder.judge.trusted import Guard
+from autograder.judge.guard import Guard
 from lab.check import assert_close
 
 MEMORY = 8 << 30

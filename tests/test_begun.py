@@ -9,7 +9,7 @@ import pytest
 from autograder.classroom import warm
 from autograder.common.results import Result
 from autograder.isolation import sandbox
-from autograder.judge import worker
+from autograder.judge import grading, questions
 from autograder.judge.assignment import Assignment, read_assignment
 
 pytestmark = pytest.mark.skipif(
@@ -51,7 +51,7 @@ def _grade(
     assignment: Assignment, folder: Path, who: str, fork_server: Any, **parts: str
 ) -> Result:
     _write(folder / who / "one" / "one.ipynb", **{"setup": SETUP, **parts})
-    return worker.grade(assignment, folder / who / "one", who, fork_server)
+    return grading.grade(assignment, folder / who / "one", who, fork_server)
 
 
 def _score(result: Result) -> float:
@@ -61,7 +61,9 @@ def _score(result: Result) -> float:
 def test_each_submission_goes_on_from_the_cells_run_once(tmp_path: Path) -> None:
     assignment = _assignment(tmp_path, SETUP)
     with warm.open_fork_server([assignment], sandboxed=True) as fork_server:
-        assert [(name, said) for name, _, said in fork_server.head] == [(worker.YOURS, "ready\n")]
+        assert [(name, said) for name, _, said in fork_server.head] == [
+            (questions.YOURS, "ready\n")
+        ]
         for who in ("ada", "ben"):  # what one of them appends is not in the list of the other
             assert _score(_grade(assignment, tmp_path, who, fork_server)) == 2
 
@@ -96,4 +98,4 @@ def test_what_a_fork_cannot_go_on_from_is_run_for_each(tmp_path: Path, cell: str
 
 def test_only_the_code_before_the_first_answer_is_the_beginning(tmp_path: Path) -> None:
     (notebook,) = _assignment(tmp_path, SETUP).notebooks
-    assert warm.beginning(notebook) == [(worker.YOURS, SETUP)]
+    assert warm.beginning(notebook) == [(questions.YOURS, SETUP)]

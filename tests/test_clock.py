@@ -15,7 +15,7 @@ from autograder.bridge.session import Student
 from autograder.isolation import clock
 from autograder.isolation.clock import HANGS, Clock, Over, Usage, Used
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge.trusted import Guard
+from autograder.judge.guard import Guard
 
 HOGS = 7
 COUNT = "import time\nstart = time.process_time()\nwhile time.process_time() < start + {}: pass"

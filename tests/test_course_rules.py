@@ -15,9 +15,11 @@ from autograder.common.syntax import top_level_names
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge.assignment import read_assignment
 from autograder.judge.broken_rules import Unread, broken_rules, unread
+from autograder.judge.questions import own_script
+from autograder.judge.rehearsal import runs
 from autograder.judge.rules import Rules, read_rules
 from autograder.judge.script import Piece, ScriptCell
-from autograder.judge.worker import Work, _own_script, runs
+from autograder.judge.work import Work
 
 FINISHED = {  # an answer that is the finished part, by chapter and question
     ("01_embedding", "token-embedding"): "from lab.blocks import TokenEmbedding",
@@ -145,7 +147,7 @@ def test_a_copy_of_the_finished_part_is_no_answer(
     (notebook,) = assignment.notebooks
     before, answer = COPIED[way]
     tests = next(set(g.tests) for g in notebook.groups if "feed-forward" in g.solutions)
-    script = _own_script(notebook, {"feed-forward": answer}, tests)
+    script = own_script(notebook, {"feed-forward": answer}, tests)
     place = next(n for n, c in enumerate(script.cells) if c.grade_id == "feed-forward")
     cells = [*script.cells]
     cells.insert(place, ScriptCell("extra", "", before, "code"))

@@ -15,7 +15,7 @@ from autograder.bridge.based import is_value
 from autograder.bridge.peer import remote_of
 from autograder.bridge.wire import WireError
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge.trusted import Guard
+from autograder.judge.guard import Guard
 from tests.test_engine_peer import (
     Enemy,
     against,

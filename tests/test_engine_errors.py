@@ -9,7 +9,7 @@ import pytest
 
 from autograder.bridge.errors import Classes, carry, read_arguments
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge import worker
+from autograder.judge import rehearsal
 from tests.test_engine_peer import Names, answering, outcome, replying
 from tests.test_engine_worker import SETUP, Task
 
@@ -221,7 +221,7 @@ except Stop: pass
 @pytest.mark.parametrize("where", ["table", "look"])
 def test_an_exception_of_the_instructors_is_caught_as_itself(task: Any, where: str) -> None:
     made = task([(where, SHARED), ("fill", FILL), ("t_fill", CATCHES, 2)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     own = "class Mine(TooBig): pass\n" + FILL.replace("raise TooBig", "raise Mine")
     for answer in (FILL, own):
         assert made.scores(fill=answer) == {"t_fill": 2}, answer

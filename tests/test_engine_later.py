@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autograder.judge import worker
+from autograder.judge import rehearsal
 from tests.test_engine_worker import HIDDEN_PART, fork_server, task
 
 __all__ = ["fork_server", "task"]  # fixtures
@@ -23,7 +23,7 @@ def test_names_of_an_earlier_test_are_there_when_a_test_is_run_again(
     made = task(
         [MEAN, ("t_ages", AGES, 1), *between, ("t_more", "assert mean(ages + [30]) == 20", 2)]
     )
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_ages": 1, "t_more": 2}
     assert made.scores(mean=FLOORS) == {"t_ages": 0, "t_more": 2}
 
@@ -97,7 +97,7 @@ def test_a_name_is_the_answers_for_tests_after_it(task: Any) -> None:
     first = [("double", "def double(x):\n    return 2 * x")]
     test = "def mean(xs): return 3\nassert double(mean([])) == 6"
     made = task([*first, ("t_double", test, 1), MEAN, ("t_mean", "assert mean([1, 5]) == 3", 2)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_double": 1, "t_mean": 2}
     assert made.scores(mean="def mean(xs):\n    return 0") == {"t_double": 1, "t_mean": 0}
 
@@ -105,7 +105,7 @@ def test_a_name_is_the_answers_for_tests_after_it(task: Any) -> None:
 def test_ordinary_cells_may_build_on_each_other(task: Any) -> None:
     parts = [("look", "base = 2"), ("data", "rows = [base, 4]"), ("star", "more = rows + [6]")]
     made = task([*parts, MEAN, ("t_mean", "assert mean(more) == 4", 1)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_mean": 1}
 
 

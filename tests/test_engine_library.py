@@ -20,7 +20,7 @@ import pytest
 from autograder.bridge import library
 from autograder.bridge.wire import WireError
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge.trusted import Guard
+from autograder.judge.guard import Guard
 from tests.test_engine_peer import Names, answering, outcome, replying, unbelieving
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -391,7 +391,7 @@ import json, sys
 from autograder.bridge import STUDENT
 from autograder.isolation import sandbox
 from autograder.bridge.session import Student
-from autograder.judge.trusted import Guard
+from autograder.judge.guard import Guard
 from autograder.isolation.fork_server import ForkServer
 
 source, uses, due = json.loads(sys.argv[1])

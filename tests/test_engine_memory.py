@@ -233,7 +233,7 @@ def test_no_claim_changes_what_a_test_is_given(claim: Any) -> None:
 def test_a_value_that_was_there_before_lies_in_no_result(both: Any, monkeypatch: Any) -> None:
     ours = torch.zeros(2, 3)
     monkeypatch.setattr("autograder.judge.old.is_old", lambda value: value is ours)
-    monkeypatch.setattr("autograder.judge.trusted.is_old", lambda v: v is ours, raising=False)
+    monkeypatch.setattr("autograder.judge.guard.is_old", lambda v: v is ours, raising=False)
 
     def use(of: Any, x: Any) -> Any:
         of("part")(x, "x[:]").add_(1)

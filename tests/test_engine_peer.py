@@ -24,7 +24,7 @@ from autograder.bridge.wire import HEAD, Frame, WireError
 from autograder.common.results import Crossing, Opaque, Raised
 from autograder.isolation.clock import Clock
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge.trusted import Guard
+from autograder.judge.guard import Guard
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autograder.judge import plain, worker
+from autograder.judge import plain, rehearsal
 from autograder.judge.assignment import read_assignment
 from tests.test_engine_worker import HIDDEN_PART, LISTING, Transcripts, fork_server, task
 
@@ -340,7 +340,7 @@ def test_an_object_compares_with_a_plain_value_as_its_class_says_where_the_refer
 ) -> None:
     hidden = HIDDEN_PART.format("assert V(1) == 1 and V(1) != 2 and 1 in [V(1)] and V(1) == V(1)")
     made = task([("v", VALUE.format(BOTH)), ("t_v", hidden, 1)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     made.known = Transcripts(made)
     assert made.scores() == {"t_v": 1}
     assert made.scores(v=VALUE.format("getattr(o, 'x', o) == self.x")) == {"t_v": 1}
@@ -424,7 +424,7 @@ def test_objects_and_errors_of_a_helper_file_are_as_a_cells(task: Any) -> None:
     )
     (made.assignment.folder / "tools.py").write_text(HELPER)
     made.assignment = replace(read_assignment(made.assignment.folder), stand_in=True)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     made.known = Transcripts(made)
     assert made.scores() == {"t_fill": 1, "t_check": 2}
     other = "def fill(stack, n):\n    [*map(stack.push, range(n))]"

@@ -12,9 +12,10 @@ from autograder.bridge.peer import expectations
 from autograder.bridge.wire import WireError
 from autograder.common.scopes import facts
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge import old, worker
+from autograder.judge import old, rehearsal
 from autograder.judge.assignment import read_assignment
-from autograder.judge.trusted import Guard, Space
+from autograder.judge.guard import Guard
+from autograder.judge.space import Space
 from tests.test_engine_peer import answering
 from tests.test_engine_worker import SETUP, Task, Transcripts
 
@@ -416,7 +417,7 @@ assert marked(Node(1)).seen
 @pytest.mark.parametrize("kind", ["table", "data"])  # locked, and one that a student may edit
 def test_a_question_about_objects_is_graded_as_in_one_process(course: Any, kind: str) -> None:
     made = course(kind)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     right = WORK.replace(
         "Item(i.name, i.price * factor, list(i.tags))",
         "dataclasses.replace(\n        i, price=factor * vars(i)['price'])",
@@ -465,7 +466,7 @@ def test_what_the_reference_changes_by_methods_alone_an_answer_does_as_well(
     parts = [("table", ROBOT), ("work", DRIVE), ("t_drive", DRIVES, 1), ("t_cut", CUTS, 1)]
     parts += [("t_turn", TURNS, 1)]
     made = Task(tmp_path, open_fork_server, parts, 20.0)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     if is_known:
         made.known = Transcripts(made)
     assert made.scores(work=DRIVE) == {"t_drive": 1, "t_cut": 1, "t_turn": 1}
@@ -493,7 +494,7 @@ def test_objects_of_a_helpers_classes_cross_as_well(
     (folder / place).parent.mkdir(exist_ok=True)
     (folder / place).write_text(GIVEN)
     made.assignment = replace(read_assignment(folder), stand_in=True)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     right = WORK.replace("Item(i.name", "helper.Item(i.name").replace(
         "c.people]", "isinstance(c, helper.City)]"
     )
@@ -863,7 +864,7 @@ def test_no_object_of_a_wrong_answer_earns_a_point(
 ) -> None:
     parts = [("table", SHOP), ("work", SHOP_WORK), *SHOP_TESTS]
     made = Task(tmp_path, open_fork_server, parts, 20.0)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     made.known = Transcripts(made)
     right = {name: 1 for name, *_ in SHOP_TESTS}
     assert made.scores(work=SHOP_WORK) == right

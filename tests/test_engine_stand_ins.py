@@ -10,8 +10,8 @@ import pytest
 from autograder.bridge.peer import Incoming, Peer, stand_in
 from autograder.bridge.wire import Frame, WireError
 from autograder.isolation.fork_server import ForkServer
-from autograder.judge import worker
-from autograder.judge.trusted import Guard
+from autograder.judge import rehearsal
+from autograder.judge.guard import Guard
 from tests.test_engine_peer import told
 from tests.test_engine_worker import SETUP, Task, Transcripts
 
@@ -141,7 +141,7 @@ ALIKE: list[tuple[str, str, list[str], str]] = [
 def test_what_passes_in_one_process_passes_in_two(task: Any, part: Any) -> None:
     name, reference, answers, test = part
     made = task([(name, reference), (f"t_{name}", test, 2)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {f"t_{name}": 2}
     made.known = Transcripts(made)
     for answer in answers:
@@ -278,6 +278,6 @@ assert got[KS[2]] == "a" and KS[2] in bag() and made[KS[2]] == 1
 
 def test_keys_of_equal_hash_cross_without_a_word_of_the_answers(task: Any) -> None:
     made = task([("k", COLLIDE), ("t_k", FILLED, 1)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     made.known = Transcripts(made)
     assert made.scores() == {"t_k": 1}

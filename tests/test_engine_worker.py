@@ -19,7 +19,7 @@ from autograder.common.results import Result, Verdict
 from autograder.isolation.clock import doubts
 from autograder.isolation.fork_server import ForkServer
 from autograder.isolation.pool import Unwell
-from autograder.judge import old, texts, trusted, worker
+from autograder.judge import attempts, budget, grading, old, rehearsal, testing, texts, work
 from autograder.judge.assignment import Assignment, read_assignment
 from autograder.judge.differences import keep
 
@@ -101,7 +101,9 @@ class Task:
         for name, content in self.beside.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(content)
-        return worker.grade(self.assignment, folder, f"s{self.count}", self.fork_server, self.known)
+        return grading.grade(
+            self.assignment, folder, f"s{self.count}", self.fork_server, self.known
+        )
 
     def verdicts(self, **answers: str) -> dict[str, Verdict]:
         """What each test is worth."""
@@ -138,7 +140,7 @@ ALL = {"t_square": 1, "t_norm": 2, "t_total": 3}
 def test_the_reference_gets_everything(task: Any) -> None:
     made = task(CHAIN)
     assert made.scores() == ALL
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
 
 
 def test_two_notebooks_may_have_cells_of_one_name(task: Any) -> None:
@@ -149,23 +151,23 @@ def test_two_notebooks_may_have_cells_of_one_name(task: Any) -> None:
     other.write_text(text.replace("square(", "cube(").replace("x * x", "x * x * x"))
     assignment = read_assignment(made.assignment.folder)
     assert [notebook.name for notebook in assignment.notebooks] == ["other", one.name]
-    (complaint,) = worker.rehearse(assignment, made.fork_server).complaints
+    (complaint,) = rehearsal.rehearse(assignment, made.fork_server).complaints
     assert complaint.startswith("small/other, test t_square")
     other.write_text(text.replace('"t_square"', '"t_other"'))
     assignment = read_assignment(made.assignment.folder)
-    assert worker.rehearse(assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(assignment, made.fork_server).complaints == []
 
 
 def test_a_test_that_gives_the_reference_a_part_of_its_points_is_named(task: Any) -> None:
     made = task([*CHAIN[:1], ("t_square", "square(1) / 2", 2)])
-    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
+    (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
     assert complaint == "small/small, test t_square: the reference gets 0.5 of 2 points."
 
 
 def test_a_rehearsal_tells_what_each_test_costs(task: Any) -> None:
     many = "for k in range(40): assert square(k) == k * k"
     made = task([*CHAIN[:1], ("t_many", many, 1), *CHAIN[4:]])
-    costs = worker.rehearse(made.assignment, made.fork_server).costs
+    costs = rehearsal.rehearse(made.assignment, made.fork_server).costs
     assert set(costs) == {"t_many", "t_total"}
     assert 40 <= costs["t_many"][0] <= 45 and costs["t_total"][0] <= 5
     (first, note) = costly("small", {"t_many": (1 + MOST_CALLS, 0.5), "t_total": (2, 0.1)})
@@ -504,7 +506,7 @@ def test_where_nobody_knows_whether_an_answer_needs_it_the_instructor_looks(
     task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = task([("look", "1"), *CHAIN])
-    monkeypatch.setattr(worker.Budget, "may_repeat", False)
+    monkeypatch.setattr(budget.Budget, "may_repeat", False)
     result = made.grade(look="exec('ready = su' + 'm')", total=NEEDED)
     assert {v.test: v.score for n in result.notebooks for v in n.verdicts} == ALL
     assert [flag.words[:9] for flag in result.flags if flag.kind == "forbidden"] == ["Not sure:"]
@@ -774,7 +776,7 @@ def test_a_test_that_ends_in_a_wrong_number_of_points_is_the_instructors_fault(
     verdict = made.verdicts()["t_share"]
     assert verdict.status == "test-error"
     assert verdict.score == 0
-    assert worker.rehearse(made.assignment, made.fork_server).complaints
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints
 
 
 @pytest.mark.parametrize("last", ["True", "False", "share() == 0.5", "'done'", "[share()]"])
@@ -786,7 +788,7 @@ def test_a_test_that_ends_in_no_number_with_the_reference_either_gives_all_point
     assert verdict.status == "passed"
     assert verdict.score == 2
     assert made.scores(share="def share():\n    return 0") == {"t_share": 0}
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
 
 
 def test_an_answer_names_no_error_of_its_own_so_that_it_counts_as_the_tests(task: Any) -> None:
@@ -1050,7 +1052,7 @@ twice(f(2)) / {points}
 
 def test_a_cell_in_two_parts_runs_as_one(task: Any) -> None:
     made = task([("f", "def f(x):\n    return x"), ("t_f", SPANS.format(points=4), 1)])
-    (run,) = worker.runs(made.assignment, {}, made.fork_server, ["f"]).values()
+    (run,) = rehearsal.runs(made.assignment, {}, made.fork_server, ["f"]).values()
     assert run.score == 1
     assert [call.outcome for call in run.transcript if not call.hidden] == [0]
     assert [call.outcome for call in run.transcript if call.hidden] == [1, 3, 2, 3, 4, 2, 2]
@@ -1060,7 +1062,7 @@ def test_a_cell_in_two_parts_runs_as_one(task: Any) -> None:
 
 def test_a_test_without_a_hidden_part_is_visible_to_its_last_line(task: Any) -> None:
     made = task([("f", "def f(x):\n    return x"), ("t_f", "assert f(1) == 1\nf(2) / 2", 1)])
-    (run,) = worker.runs(made.assignment, {}, made.fork_server, ["f"]).values()
+    (run,) = rehearsal.runs(made.assignment, {}, made.fork_server, ["f"]).values()
     assert [call.hidden for call in run.transcript] == [False, False]
 
 
@@ -1250,7 +1252,7 @@ TWO = [
 def test_a_message_that_hangs_does_not_hold_the_grader(
     task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trusted, "TEXT_SECONDS", 0.5)
+    monkeypatch.setattr(testing, "TEXT_SECONDS", 0.5)
     assert task(TWO).scores(f=SLOW) == {"t_f": 0, "t_g": 1}
 
 
@@ -1300,7 +1302,7 @@ TAKES_OVER = """
 collections = __import__("collections")
 WANTED = 9
 try:
-    import autograder.judge.worker as w
+    import autograder.judge.attempts as w
     w.run_test = lambda student, cell, *_, **__: w.TestRun(cell.grade_id, "passed", 1.0)
     open("{mark}", "a").write(f"{{__import__('os').getpid()}} ")
 except ImportError:
@@ -1312,7 +1314,7 @@ def test_no_text_of_a_students_runs_where_the_tests_run(task: Any, tmp_path: Pat
     mark = tmp_path / "mark"
     made = task(SMALL)
     assert made.scores(look=TAKES_OVER.format(mark=mark), square="") == {"t_square": 0}
-    assert worker.run_test is trusted.run_test
+    assert attempts.run_test is testing.run_test
     assert str(os.getpid()) not in mark.read_text().split()
 
 
@@ -1343,7 +1345,7 @@ TOLERANT = [
 
 def test_a_line_that_begins_with_an_operator_is_no_magic(task: Any) -> None:
     made = task(TOLERANT)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     liar = "def is_close(a, b):\n    return b == 1\ndef one():\n    return 2"
     assert made.scores(one=liar) == {"t_one": 0}
     assert made.scores(look="def is_close(a, b):\n    return b == 1", one="one = int") == {
@@ -1375,7 +1377,7 @@ def test_a_cell_that_does_not_run_beside_the_tests_is_refused_at_the_build(
     task: Any, look: str, why: str
 ) -> None:
     made = task([("look", look), *SMALL[1:2], ("t_square", "assert square(3) == WANTED", 1)])
-    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
+    (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
     assert "cell" in complaint
     assert why in complaint
     liar = "WANTED = 6\ndef square(x):\n    return 6"
@@ -1387,7 +1389,7 @@ def test_a_cell_that_fails_because_of_an_answer_is_the_answers_fault(task: Any) 
     parts = [*SMALL[1:2], ("look", "NINE = square(3)"), ("t_square", "assert NINE == 9", 1)]
     made = task(parts)
     assert made.scores() == {"t_square": 1}
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     verdict = made.verdicts(square="def square(x):\n    raise ValueError\nNINE = 9")["t_square"]
     assert (verdict.score, verdict.status) == (0, "failed")
 
@@ -1405,7 +1407,7 @@ MADE_OF = [
 @pytest.mark.parametrize("body", ["raise ValueError", "return 7", "return", "return [x] * x"])
 def test_what_cells_make_of_a_wrong_answer_costs_no_other_question(task: Any, body: str) -> None:
     made = task(MADE_OF)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     verdicts = made.verdicts(square=f"def square(x):\n    {body}")
     scores = {test: verdict.score for test, verdict in verdicts.items()}
     assert scores == {"t_square": 0, "t_total": 3, "t_more": 2}
@@ -1492,7 +1494,7 @@ def test_no_text_of_an_answers_is_evaluated(task: Any, test: str, monkeypatch: A
         monkeypatch.setattr(pickle, name, getattr(pickle, name))  # set back afterwards
     texts.run_no_texts(frozenset)
     made = task([("vec", VEC + EQUAL + SHOWN), ("t_vec", test, 1)])
-    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
+    (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
     assert "answer" in complaint
     assert made.verdicts(vec=EVIL)["t_vec"].status in ("test-error", "failed")
     assert "was_here" not in sys.modules
@@ -1502,14 +1504,14 @@ def test_a_test_may_evaluate_what_its_author_wrote(task: Any) -> None:
     test = "made = eval('[1, 2]')\nfound = eval('len(made)')\nassert eval('square(found)') == 4"
     made = task([SMALL[1], ("t_square", test, 1)])
     assert made.scores() == {"t_square": 1}
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
 
 
 def test_what_a_reference_imports_is_imported_here(task: Any) -> None:
     root = "import math\nfrom math import isclose as close\ndef root(x):\n    return math.sqrt(x)"
     test = "assert math.isclose(root(2.0), 2 ** 0.5)\nassert close(root(4.0), 2)"
     made = task([("root", root), ("t_root", test, 1)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_root": 1}
     assert made.scores(root="def root(x):\n    return x ** 0.5") == {"t_root": 1}
     liar = "class math:\n    isclose = lambda *_: True\nclose = math.isclose\nroot = lambda x: 7"
@@ -1526,7 +1528,7 @@ IMPORTED = [
 
 def test_what_one_question_imports_answers_no_test_of_another(task: Any) -> None:
     made = task(IMPORTED)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_tools": 1, "t_area": 2}
     lie = "class math:\n    pi = 3.0\n    isclose = lambda *_: True\nmath.__name__ = 'math'\n"
     liar = lie + "mean = lambda xs: 0 if len(xs) == 1 else 2"
@@ -1541,7 +1543,7 @@ TRIED = "try:\n    from math import isqrt\nexcept ImportError:\n    isqrt = None
 def test_what_a_reference_tries_to_import_is_imported_here(task: Any) -> None:
     root = TRIED + "def root(n):\n    return isqrt(n)"
     made = task([("root", root), ("t_root", "assert root(17) == isqrt(17)", 1)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_root": 1}
     assert made.scores(root="def root(n):\n    return 4") == {"t_root": 1}
     assert made.scores(root="isqrt = lambda n: 1\ndef root(n):\n    return 1") == {"t_root": 0}
@@ -1557,7 +1559,7 @@ STARRED = [
 
 def test_no_answer_has_a_say_in_the_names_of_an_import_of_all(task: Any) -> None:
     made = task(STARRED)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_hyp": 1, "t_ring": 2}
     assert made.scores(hyp="def hyp(a, b):\n    return (a * a + b * b) ** 0.5")["t_hyp"] == 1
     lies = "isclose = near = lambda *_: True\nfabs = lambda _: 0.0\n"
@@ -1577,7 +1579,7 @@ SHARING = [
 
 def test_a_wrong_answer_costs_no_test_that_takes_names_from_its_own(task: Any) -> None:
     made = task(SHARING)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_first": 1, "t_second": 2, "t_third": 4}
     wrong = "def first(x):\n    return x"
     assert made.scores(first=wrong) == {"t_first": 0, "t_second": 2, "t_third": 4}
@@ -1615,7 +1617,7 @@ SETTINGS = [
 
 def test_settings_of_what_a_test_hands_over_are_set_in_the_tests_own(task: Any) -> None:
     made = task(SETTINGS)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_rate": 1, "t_drop": 2, "t_peek": 4}
     keeps = "def peek(layer, sgd):\n    found = layer.p + sgd.param_groups[0]['lr']\n"
     for slip in ("layer.p = 0.0", "sgd.param_groups[0]['lr'] = 3"):
@@ -1652,7 +1654,7 @@ def test_no_answer_sets_what_a_class_of_the_instructors_counts(task: Any) -> Non
         ),
     ]
     made = task(parts)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_use": 1}
     assert made.scores(use="def use(model):\n    model.train()\n    model.calls = 2") == {
         "t_use": 0
@@ -1695,7 +1697,7 @@ def test_what_an_object_of_a_tests_own_class_holds_can_be_set(task: Any) -> None
         ("t_peek", f"{LINKED}one = Node(1)\nassert peek(one) == 1\nassert one.v == 1", 4),
     ]
     made = task(parts)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     right = "def reverse(node):\n    if not (node and node.then): return node\n"
     right += "    head = reverse(node.then)\n    node.then.then, node.then = node, None\n"
     right = {"reverse": right + "    return head", "more": "def more(node):\n    node.bump()"}
@@ -1714,7 +1716,7 @@ def test_a_test_may_hand_over_functions_of_numpys(task: Any) -> None:
     test = "assert apply(np.cos, 0.0) == 1\nassert apply(np.mean, np.array([1.0, 3.0])) == 2\n"
     test += "assert apply(np.linalg.det, np.eye(2)) == 1"
     made = task([("apply", apply), ("t_apply", test, 1)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_apply": 1}
     assert made.scores(apply="def apply(f, x):\n    return 1.0") == {"t_apply": 0}
 
@@ -1767,7 +1769,7 @@ def test_a_class_that_an_answer_makes_of_one_of_the_instructors_is_one(task: Any
         ("t_row", "assert list(row()) == [1] and len(row()) == 1", 32),
     ]
     made = task(parts)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert sum(made.scores().values()) == 63
     alone = (
         SQUARE.replace("(Shape)", "") + "\n    def describe(self):\n        return 'Square of 4'"
@@ -1825,7 +1827,7 @@ COPIED = [
 
 def test_a_copy_of_what_a_test_hands_over_is_the_answers_own(task: Any) -> None:
     made = task(COPIED)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_head": 1, "t_last": 2}
     copies = (
         "import copy\ndef head(model):\n    own = copy.deepcopy(model).eval()\n"
@@ -1858,7 +1860,7 @@ def test_a_part_of_a_tests_sequence_of_layers_can_be_cut_out(task: Any) -> None:
         ),
     ]
     made = task(parts)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     for slices in ("model[:-1](x)", "type(model)(*list(model)[:2])(x)"):
         assert made.scores(body=f"def body(model, x):\n    return {slices}") == {"t_body": 1}
     listed = (
@@ -2210,29 +2212,29 @@ def test_what_was_found_when_the_time_is_over_counts(task: Any, monkeypatch: Any
         ("t_third", "assert third() == 3", 1),
     ]
     made = task(parts)
-    budget = worker.Budget()
-    run = worker.run_test
+    short = budget.Budget()
+    run = attempts.run_test
 
     def over_after_the_first(student: Any, cell: Any, *rest: Any, **more: Any) -> Any:
         found = run(student, cell, *rest, **more)
-        budget.until = 0.0
+        short.until = 0.0
         return found
 
-    monkeypatch.setattr(worker, "run_test", over_after_the_first)
-    monkeypatch.setattr(worker, "Budget", lambda seconds: budget)
+    monkeypatch.setattr(attempts, "run_test", over_after_the_first)
+    monkeypatch.setattr(grading, "Budget", lambda seconds: short)
     verdicts = made.verdicts()
     assert [verdict.score for verdict in verdicts.values()] == [1, 0, 0]
     assert verdicts["t_third"].status == "timeout"
-    assert worker.IN_ALL in verdicts["t_third"].told
+    assert budget.IN_ALL in verdicts["t_third"].told
 
 
 def test_what_ran_once_is_not_repeated_when_the_time_for_that_is_spent(
     task: Any, monkeypatch: Any
 ) -> None:
     made = task(CHAIN)
-    budget = worker.Budget(600)
-    budget.spare = 0.0
-    monkeypatch.setattr(worker, "Budget", lambda seconds: budget)
+    spent = budget.Budget(600)
+    spent.spare = 0.0
+    monkeypatch.setattr(grading, "Budget", lambda seconds: spent)
     spawned = []
     spawn = made.fork_server.spawn
     monkeypatch.setattr(
@@ -2245,14 +2247,14 @@ def test_what_ran_once_is_not_repeated_when_the_time_for_that_is_spent(
 
 def test_a_question_that_breaks_the_engine_costs_itself_alone(task: Any, monkeypatch: Any) -> None:
     made = task(CHAIN)
-    group = worker.Work._group
+    group = work.Work._group
 
     def broken(self: Any, group_: Any, tests: Any, *rest: Any) -> Any:
         if "t_norm" in tests:
             raise RuntimeError("a slip of ours")
         return group(self, group_, tests, *rest)
 
-    monkeypatch.setattr(worker.Work, "_group", broken)
+    monkeypatch.setattr(work.Work, "_group", broken)
     result = made.grade()
     verdicts = {v.test: v for v in result.notebooks[0].verdicts}
     assert {test: v.score for test, v in verdicts.items()} == ALL | {"t_norm": 0}
@@ -2277,7 +2279,7 @@ def test_words_that_cannot_be_found_cost_no_points(task: Any, monkeypatch: Any) 
     def speechless(*_: Any, **__: Any) -> Any:
         raise ValueError("no words")
 
-    monkeypatch.setattr(worker, "told", speechless)
+    monkeypatch.setattr(grading, "told", speechless)
     assert task(CHAIN).scores() == ALL
 
 
@@ -2375,7 +2377,7 @@ class Transcripts:
 
     def __init__(self, made: Task) -> None:
         solutions = [cell.grade_id for cell in made.assignment.notebooks[0].of_kind("solution")]
-        found = worker.runs(made.assignment, {}, made.fork_server, solutions)
+        found = rehearsal.runs(made.assignment, {}, made.fork_server, solutions)
         self.kept = {test: keep(run.transcript) for test, run in found.items()}
         self.unable: frozenset[str] = frozenset()
 
@@ -2388,7 +2390,7 @@ class Transcripts:
 def test_a_right_answer_of_any_ordinary_kind_gets_its_points(task: Any, part: Any) -> None:
     name, reference, answer, test = part
     made = task([(name, reference), (f"t_{name}", test, 2)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
     made.known = Transcripts(made)
     assert made.scores(**{name: answer}) == {f"t_{name}": 2}
@@ -2416,7 +2418,7 @@ assert doubled.__name__ == "grow"
 
 def test_a_decorated_function_of_the_tests_is_the_answers(task: Any) -> None:
     made = task([("twice", WRAPS.format(body="return 2 * f(x)")), ("t_twice", ASKS, 2)])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     others = [
         "import functools\ndef twice(f):\n    def w(x): return 2 * f(x)\n"
         "    return functools.update_wrapper(w, f)",
@@ -2793,7 +2795,7 @@ def kept_back(task: Any, parts: list[tuple[Any, ...]]) -> Task:
 
 def test_an_answer_sees_no_file_that_the_release_does_not_hold(task: Any) -> None:
     made = kept_back(task, KEPT_BACK)
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     reads = "def square(x):\n    return json.load(open(FOUND))[str(x)]".replace
     leaks = [
         "from reference import square",
@@ -2813,7 +2815,7 @@ def test_an_answer_sees_no_file_that_the_release_does_not_hold(task: Any) -> Non
 @pytest.mark.parametrize("kind", ["look", "table"])
 def test_a_cell_that_only_tests_can_run_costs_no_answer(task: Any, look: str, kind: str) -> None:
     made = kept_back(task, [(kind, look), *KEPT_BACK])
-    assert worker.rehearse(made.assignment, made.fork_server).complaints == []
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores() == {"t_square": 1}
     assert made.scores(square="def square(x):\n    return reference.square(x)") == {"t_square": 0}
     lie = "class reference:\n    def square(x): return x\n\ndef square(x):\n    return x"
@@ -2825,12 +2827,12 @@ def test_an_object_of_a_class_that_only_tests_have_is_refused_at_the_build(task:
     made = kept_back(
         task, [("table", "import reference"), ("total", "def total(x): return x.n"), test]
     )
-    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
+    (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
     assert "a Made cannot be handed to an answer" in complaint
 
 
 def test_a_reference_that_needs_what_students_do_not_get_is_named(task: Any) -> None:
     reference = ("square", "from reference import square")
     made = kept_back(task, [KEPT_BACK[0], reference, KEPT_BACK[2]])
-    (complaint,) = worker.rehearse(made.assignment, made.fork_server).complaints
+    (complaint,) = rehearsal.rehearse(made.assignment, made.fork_server).complaints
     assert "release does not hold reference.py" in complaint

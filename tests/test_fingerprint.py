@@ -35,13 +35,13 @@ from autograder.common.course import Course
 print(fingerprint.of(Course(Path.cwd()), read_assignment(Path("source", "ps1"))))
 """
 JUDGES = [
-    *("common.results", "common.syntax", "common.magics", "common.scopes"),
-    *("isolation.confine", "isolation.pool", "isolation.sandbox", "isolation.supervisor"),
-    *("bridge.arrays", "bridge.peer", "bridge.session", "bridge.student", "bridge.tensors"),
-    *("bridge.wire", "judge.assignment", "judge.diagnose", "judge.differences"),
-    *("judge.intake", "judge.parcel", "judge.received", "judge.rules", "judge.trusted"),
-    *("judge.worker", "authoring.answers", "authoring.known", "authoring.source"),
-    "classroom.warm",
+    *("common.results", "common.syntax", "common.scopes", "isolation.confine", "isolation.pool"),
+    *("isolation.sandbox", "isolation.supervisor", "bridge.arrays", "bridge.peer"),
+    *("bridge.session", "bridge.student", "bridge.tensors", "bridge.wire", "judge.assignment"),
+    *("judge.diagnose", "judge.differences", "judge.intake", "judge.parcel", "judge.received"),
+    *("judge.rules", "judge.search", "judge.steps", "judge.testing", "judge.work", "judge.looks"),
+    *("authoring.answers", "authoring.known"),
+    *("authoring.source", "classroom.warm"),
 ]
 NO_JUDGES = [
     *("__main__", "common.headings", "authoring.mutants", "authoring.release", "checking.check"),
@@ -137,7 +137,7 @@ DOES_NOT = {
             swap("lab/near.py", "# small", "# tiny"),
             swap("lab/near.py", '"""How near is near."""\n', '"""Near."""\n\n\n\n'),
             add("autograder/judge/diagnose.py", "\n\n# A last word.\n"),
-            swap("autograder/judge/worker.py", '"""', '"""So: '),
+            swap("autograder/judge/looks.py", '"""', '"""So: '),
         )
     ],
     "what no notebook imports": add("lab/bench.py"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from autograder.judge import old
-from autograder.judge.trusted import Guard
+from autograder.judge.guard import Guard
 
 SHELF = types.ModuleType("shelf")  # as a module of the course's that holds values
 

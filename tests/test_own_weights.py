@@ -11,7 +11,7 @@ from autograder.authoring.source import read_source
 from autograder.common.course import Course
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge.assignment import read_assignment
-from autograder.judge.worker import runs
+from autograder.judge.rehearsal import runs
 
 CHEAT = """
 

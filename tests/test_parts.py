@@ -9,7 +9,7 @@ import pytest
 from autograder.common.results import Flag, Result
 from autograder.isolation.fork_server import ForkServer
 from autograder.isolation.parts import HEAD, LONGEST, MOST, UNDER_WAY, Parts, Progress
-from autograder.judge import worker
+from autograder.judge import attempts, grading
 from autograder.judge.intake import read_submission
 from tests.test_engine_worker import SETUP, Task
 
@@ -43,9 +43,9 @@ def grade(tmp_path: Path, open_fork_server: ForkServer, monkeypatch: pytest.Monk
         def graded(assignment: Any, folder: Path, student: str, *rest: Any) -> Result:
             found = read_submission(folder, student, assignment)
             parts = Parts(None, without)
-            return worker.grade_submission(assignment, found, *rest, parts=parts)
+            return grading.grade_submission(assignment, found, *rest, parts=parts)
 
-        monkeypatch.setattr(worker, "grade", graded)
+        monkeypatch.setattr(grading, "grade", graded)
         return made.grade(**answers)
 
     return without_parts
@@ -89,13 +89,13 @@ def test_a_test_that_is_left_out_is_run_in_no_other_way_either(
     grade: Grade, monkeypatch: pytest.MonkeyPatch
 ):
     ran: list[str] = []
-    real = worker.run_test
+    real = attempts.run_test
 
     def run_test(student: Any, cell: Any, *rest: Any, **named: Any) -> Any:
         ran.append(cell.grade_id)
         return real(student, cell, *rest, **named)
 
-    monkeypatch.setattr(worker, "run_test", run_test)
+    monkeypatch.setattr(attempts, "run_test", run_test)
     # what else fails is run once more beside a reference that stands in, and a changed module
     wrong = {"square": "def square(x):\n    return 7", "look": "math.pi = 3"}
     result = grade({"small/t_both": "timeout", "small/t_add": "died"}, **wrong)

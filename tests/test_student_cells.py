@@ -11,12 +11,16 @@ from autograder.common.syntax import parse
 from autograder.judge import student_cells
 from autograder.judge.assignment import read_assignment
 from autograder.judge.broken_rules import Unread, broken_rules, unread
+from autograder.judge.cells import NAMELESS
 from autograder.judge.expressions import Dotted, TooMuch, aliases, bindings
+from autograder.judge.given import needed_here
+from autograder.judge.questions import own_script
+from autograder.judge.rehearsal import prepare
 from autograder.judge.rules import QuestionRules
+from autograder.judge.space import compiled_cell
 from autograder.judge.statement import Statement
 from autograder.judge.student_cells import EACH, MOST_KEPT, cell
-from autograder.judge.trusted import compiled_cell
-from autograder.judge.worker import NAMELESS, Work, _needed_here, _own_script, prepare
+from autograder.judge.work import Work
 from tests.small_course import NAME, make_course
 
 FIRST = "import torch\n\ndef first(x): return helper(x)\n"
@@ -71,10 +75,10 @@ def test_what_is_the_instructors_is_read_before_there_is_a_submission(
     monkeypatch.setattr(ast, "parse", lambda *_: pytest.fail("it was read again"))
     (notebook,) = assignment.notebooks
     fork_server: Any = SimpleNamespace(head=())
-    script = _own_script(notebook, {}, set())
+    script = own_script(notebook, {}, set())
     work = Work(assignment, notebook, script, fork_server, None)
     for step in script.cells:
-        if given := work._given(step, _needed_here(notebook)):
+        if given := work._given(step, needed_here(notebook)):
             compiled_cell(given.source, given.grade_id or NAMELESS)
     assert script.cells
 

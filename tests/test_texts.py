@@ -8,7 +8,7 @@ import pytest
 SCRIPT = """
 import pickle, timeit, sympy
 from autograder.judge.texts import run_no_texts
-from autograder.judge.trusted import BrokenCell
+from autograder.judge.space import BrokenCell
 
 run_no_texts(lambda: ())
 run_no_texts(lambda: ["x**2", "pass", "numpy"])

@@ -199,7 +199,7 @@ def start_warm(fork_server: Any, root: str, prints: Mapping[str, str], diagnose:
 
 def warm_up(assignments: Iterable["Assignment"]) -> None:
     """Import what the notebooks import: the tests need it in every fork of this process."""
-    from autograder.judge.worker import prepare
+    from autograder.judge.rehearsal import prepare
 
     assignments = list(assignments)
     modules = {name for assignment in assignments for name in imports(assignment)}
@@ -290,7 +290,7 @@ def run_answers(
     assignment: "Assignment", fork_server: Any, answers: Mapping[str, str], tests: Sequence[str]
 ) -> Mapping[str, TestRun]:
     """How these tests go with these answers, by solution cell, and the reference elsewhere."""
-    from autograder.judge.worker import runs
+    from autograder.judge.rehearsal import runs
 
     asked = [
         solution
@@ -345,7 +345,7 @@ def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> d
 
 def beginning(notebook: "Notebook") -> list[tuple[str, str]]:
     """The code before the first answer, which most students leave as it is: name and text."""
-    from autograder.judge.worker import YOURS
+    from autograder.judge.questions import YOURS
 
     given = takewhile(lambda cell: cell.kind in ("markdown", "readonly", "code"), notebook.cells)
     code = [cell for cell in given if cell.cell_type == "code" and cell.source.strip()]
@@ -389,8 +389,8 @@ def grade_one(state: State, task: Sequence[str], parcel: bytes, *, parts: "Parts
     """Grade one submission; runs in a process of its own, forked for it."""
     from autograder.isolation.clock import doubts
     from autograder.isolation.pool import Doubtful
+    from autograder.judge.grading import grade_submission
     from autograder.judge.intake import read_parcel
-    from autograder.judge.worker import grade_submission
 
     bound_memory()
     student, chapter = task
@@ -467,8 +467,8 @@ def _rehearsed(course: Course, chapter: str) -> tuple[str, dict[str, list[float]
 
 def rehearse_one(state: State, chapter: str) -> bytes:
     """Rehearse one chapter; runs in a process of its own."""
-    from autograder.judge import worker
+    from autograder.judge import rehearsal
 
     return json.dumps(
-        asdict(worker.rehearse(state.assignments[chapter], state.fork_server))
+        asdict(rehearsal.rehearse(state.assignments[chapter], state.fork_server))
     ).encode()

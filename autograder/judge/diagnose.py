@@ -262,6 +262,13 @@ def _for_student(
         return [_unanswered(run)]
     if run.status in ("timeout", "died", "forbidden"):
         return [_ended(run)]
+    return _of_failure(run, cell, reference, answers)
+
+
+def _of_failure(
+    run: TestRun, cell: TestCell, reference: Transcript | None, answers: Mapping[str, str]
+) -> list[str]:
+    """Sentences on a test that ran and did not pass."""
     if run.raised is not None and run.status == "error":
         unseen = stopped_unseen((run.raised.type_name, *run.raised.bases), hidden=run.in_hidden)
         return [unseen if _is_unseen(run) else _stopped(run.raised, answers)]
@@ -271,14 +278,18 @@ def _for_student(
     if _is_unseen(run):
         return [claim or ("A hidden test failed." if run.in_hidden else "A test failed.")]
     detail = _detail(run, reference) if not claim or run.message.strip() == claim else _rest(run)
-    if claim or detail:
-        return [claim, detail] if claim else [detail]
+    told = [words for words in (claim, detail) if words]
+    return told or [_of_end(run)]
+
+
+def _of_end(run: TestRun) -> str:
+    """How a test ended of which neither its claim nor a difference tells anything."""
     if run.error in ("", "AssertionError"):
-        return [f"A test failed: {_first_line(run.message)}" if run.message else "A test failed."]
+        return f"A test failed: {_first_line(run.message)}" if run.message else "A test failed."
     what = f"{run.error}: {_first_line(run.message)}"
     if run.error == "PermissionError" and _passed_on(run):  # it may not do that with what it got
-        return [f"Your code stopped with {what}"]
-    return [f"What your code gave could not be used: the test stopped with {what}"]
+        return f"Your code stopped with {what}"
+    return f"What your code gave could not be used: the test stopped with {what}"
 
 
 def _is_unseen(run: TestRun) -> bool:

@@ -324,16 +324,8 @@ def _leaves(where: str, theirs: Any, ours: Any) -> Iterator[tuple[str, Any, Any]
 
 
 def _sentence(theirs: Any, ours: Any) -> str:
-    if isinstance(ours, Raised):
-        if isinstance(theirs, Raised):
-            return f"Expected a {ours.type_name}; your code stopped with {theirs.type_name}."
-        return f"Expected a {ours.type_name}; nothing was raised."
-    if isinstance(theirs, Raised):
-        return f"Your code stopped with {theirs.type_name}."
-    if isinstance(theirs, Opaque) and theirs.kind == PASSED_ON:
-        return f"It stopped with the {theirs.type_name} that the test's own function raised."
-    if isinstance(ours, Opaque) and ours.kind == PASSED_ON:
-        return f"Expected to stop with the {ours.type_name} that the test's own function raised."
+    if words := _ends_in_words(theirs, ours):
+        return words
     if theirs is None:
         return "Yours is None: is a return statement missing?"
     if isinstance(theirs, Kept) and isinstance(ours, Kept) and _kind(theirs) == _kind(ours):
@@ -345,6 +337,21 @@ def _sentence(theirs: Any, ours: Any) -> str:
     if isinstance(theirs, list | tuple) and isinstance(ours, list | tuple):
         return f"Yours has length {len(theirs)}, expected {len(ours)}."
     return f"Yours is {shown(theirs)}, expected {shown(ours)}."
+
+
+def _ends_in_words(theirs: Any, ours: Any) -> str:
+    """What to say if one of both is an exception; empty if neither is."""
+    if isinstance(ours, Raised):
+        if isinstance(theirs, Raised):
+            return f"Expected a {ours.type_name}; your code stopped with {theirs.type_name}."
+        return f"Expected a {ours.type_name}; nothing was raised."
+    if isinstance(theirs, Raised):
+        return f"Your code stopped with {theirs.type_name}."
+    if isinstance(theirs, Opaque) and theirs.kind == PASSED_ON:
+        return f"It stopped with the {theirs.type_name} that the test's own function raised."
+    if isinstance(ours, Opaque) and ours.kind == PASSED_ON:
+        return f"Expected to stop with the {ours.type_name} that the test's own function raised."
+    return ""
 
 
 def _keys_in_words(theirs: dict, ours: dict) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed, plain, readable, shown
@@ -90,6 +91,7 @@ class Late:
 
 
 def read_late(path: Path, assignment: str, table: dict) -> Late:
+    """What stands under [late], with the times of the LMS's list if it names one."""
     kinds = {
         "policy": _policy,
         "due": time_with_zone,
@@ -143,5 +145,5 @@ def _rows(path: Path) -> list[dict[str, str | None]]:
         ) from error
 
 
-def _policy(value: object) -> tuple[str | None, str]:
-    return value if value in POLICIES else None, f"one of {', '.join(POLICIES)}"  # type: ignore
+def _policy(value: Any) -> tuple[str | None, str]:
+    return value if value in POLICIES else None, f"one of {', '.join(POLICIES)}"

@@ -284,4 +284,5 @@ def is_of_a_release(raw: RawCell) -> bool:
 
 
 def is_known_schema(marks: dict) -> bool:
+    """Whether marks are of a form that nbgrader has had."""
     return marks.get("schema_version", 3) in (1, 2, 3)

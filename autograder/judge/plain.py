@@ -22,7 +22,7 @@ from autograder.judge.assignment import Group
 from autograder.judge.script import Script
 
 if TYPE_CHECKING:
-    from autograder.judge.worker import Work
+    from autograder.judge.work import Work
 
 WORDS = "In one process, as in your notebook, this test fails"
 LACKING = ("NameError", "UnboundLocalError", "AttributeError", "ImportError", "ModuleNotFoundError")
@@ -97,11 +97,11 @@ def _sure(work: "Work", found: list[TestRun]) -> Failures:
     helped = _failures(work, work.script_helped(failed, own), _of(passed, own), lost)
     sure: Failures = {}
     for group in _askers(work, helped):
-        left_out = {*lost, *work.not_beside(group)}
+        left_out = {*lost, *work.questions.not_beside(group)}
         asked = _of(passed, group.tests)
-        alone = _failures(work, work.script_of(group), asked, left_out)
+        alone = _failures(work, work.questions.script_of(group), asked, left_out)
         asked = {t: s for t, s in asked.items() if _is_there(alone.get(t), helped[t])}
-        by_itself = _failures(work, work.script_of(None), asked, left_out)
+        by_itself = _failures(work, work.questions.script_of(None), asked, left_out)
         sure |= {t: own[t] for t in asked if helped[t].is_before(by_itself.get(t), t)}
     stood_in = {run.test for run in found if run.stood_in}
     return {
@@ -128,7 +128,7 @@ def _askers(work: "Work", tests: Iterable[str]) -> list[Group]:
     """These tests by the answers that they ask."""
     found: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for test in tests:
-        found[work.asked_by(test)].append(test)
+        found[work.questions.asked_by(test)].append(test)
     return [Group(solutions, tuple(tests)) for solutions, tests in found.items()]
 
 
@@ -155,7 +155,7 @@ def _failures(
         asked: the points that each of the tests in question gave between two processes.
         left_out: tests that are not run.
     """
-    left = {test: score for test, score in asked.items() if work.visible(test).strip()}
+    left = {test: score for test, score in asked.items() if work.questions.visible(test).strip()}
     without = {place for place, c in enumerate(script.cells) if c.grade_id in left_out}
     found: Failures = {}
     for _ in range(MOST_ENDS):
@@ -182,7 +182,7 @@ def _look(
                 if place in without:
                     continue
                 test = cell.grade_id if cell.kind == "test" else ""
-                text = work.visible(test) if test else cell.source
+                text = work.questions.visible(test) if test else cell.source
                 due = _points_due(work, test, left.get(test)) if test else ""
                 outcome = run(cell, due or text)
                 failure = _failure(outcome, test, left.get(test, 0.0) if due else None)
@@ -231,7 +231,7 @@ def _points_due(work: "Work", test: str, score: float | None) -> str:
     """A test's text that tells what its last line gives; empty where that is not compared."""
     if not score or work.notebook.cell(test).hidden:
         return ""
-    text = work.visible(test)
+    text = work.questions.visible(test)
     body = ast.parse(text).body
     if not body or not isinstance(last := body[-1], ast.Expr) or text.rstrip().endswith(";"):
         return ""

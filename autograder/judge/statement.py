@@ -278,6 +278,7 @@ class Statement:
 
 
 def handed_to_writers(calls: Iterable[ast.Call]) -> list[ast.expr]:
+    """The arguments of those calls that may write a file."""
     writes = (call for call in calls if getattr(call.func, "attr", "") in WRITERS)
     return [given for call in writes for given in call.args]
 

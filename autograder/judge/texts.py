@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
-from autograder.judge.trusted import BrokenCell
+from autograder.judge.space import BrokenCell
 
 EVALUATORS = (  # functions of libraries that run a text which they are given
     ("sympy.parsing.sympy_parser", "parse_expr"),

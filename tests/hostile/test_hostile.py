@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from autograder.judge.trusted import BadScore, partial
+from autograder.judge.space import BadScore
+from autograder.judge.testing import partial
 from tests.hostile.course import POINTS, QUESTIONS, write_course
 from tests.hostile.everybody import HOSTILE
 from tests.hostile.klass import VICTIM, Graded

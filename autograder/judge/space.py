@@ -1,116 +1,49 @@
-"""Test cells, unchanged, in the trusted process: the names of the answers in them are stand-ins."""
+"""The names of the tests: the instructor's, and stand-ins for what answers define."""
 
-import __future__
-
-import ast
 import builtins
-import collections
 import contextlib
 import functools
 import io
-import math
-import operator
 import signal
 import sys
 import threading
-import time
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from dataclasses import dataclass
 from typing import Any
 
 from autograder.bridge.based import as_plain
 from autograder.bridge.errors import said
-from autograder.bridge.lent import LENT
-from autograder.bridge.peer import Gone, Policy, is_iterator, left_on, parts_of, take_steps
+from autograder.bridge.peer import Gone, is_iterator, left_on, parts_of, take_steps
 from autograder.bridge.records import classes_in, is_one
 from autograder.bridge.session import Student
-from autograder.bridge.stand_ins import FORWARDED, remote_of
-from autograder.common.results import Crossing, Raised, TestRun, Transcript
+from autograder.bridge.stand_ins import remote_of
 from autograder.common.scopes import facts
 from autograder.common.syntax import parse
 from autograder.isolation.clock import Clock, here
-from autograder.judge.old import is_old
+from autograder.judge.claims import catches_claims, refuse_broad
+from autograder.judge.guard import HOME
 
-HOME = "__main__"  # what tests and answers both take for their module's name
-FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
-FUNCTIONS += (operator.itemgetter, operator.attrgetter, operator.methodcaller)
-PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
-SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
-ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
-COPIED = FORWARDED | {"__copy__", "__deepcopy__"}  # a copy stays here, as what it is of
 TEXT_SECONDS = 3.0
 MAX_MESSAGE = 20_000
-FUTURE = sum(getattr(__future__, one).compiler_flag for one in __future__.all_feature_names)
-HOLDERS = (list, dict, set, collections.deque, collections.Counter)
-STATES = frozenset(("getstate", "get_state", "get_rng_state"))  # what tells of random numbers
-TEXTS = (str, bytes, int, float, tuple, frozenset)  # whose methods change nothing
 
 
-class Guard(Policy):
-    """What an answer may do with what a test hands it: call it, and use its public parts.
-
-    Never with anything by which code, files or other objects of this process could be reached.
-    And what an object of the answer's says of itself is no value: unless the reference has such
-    objects too, they have no sum, no size and no order here.
-    """
-
-    def __init__(
-        self, operators: frozenset[str] = frozenset(), helpers: frozenset[str] = frozenset()
-    ) -> None:
-        self.operators = operators  # special methods that the reference defines
-        self.homes = helpers | {HOME}  # modules of the tests' own, and those beside the notebook
-
-    def believes(self, name: str) -> bool:
-        """Access to parts, and the operators that the reference defines."""
-        return name in ACCESS or name in self.operators
-
-    def may_change(self, value: Any) -> bool:
-        """What tests and the instructor's cells have made; nothing that modules hold."""
-        return not is_old(value)
-
-    def may_give(self, value: Any) -> bool:
-        """Functions, iterators, and objects of the tests' own classes; nothing of the system's."""
-        if isinstance(value, FUNCTIONS) or _is_iterator(value) or _is_holders_method(value):
-            return True
-        kind = value if isinstance(value, type) else type(value)
-        if kind is object and value is not object:  # nothing but itself, as what marks an end
-            return True
-        return kind.__module__ in self.homes or _tensors_allow("may_give", value)
-
-    def may_use(self, value: Any, name: str | None) -> bool:
-        """Calls, special methods that do no harm, and public names."""
-        if isinstance(value, FUNCTIONS) or _is_holders_method(value):
-            return name in (None, "__call__", "__doc__")
-        if _is_iterator(value):
-            return name in ("__next__", "__iter__")
-        if "torch" in sys.modules:
-            from autograder.bridge import tensors
-
-            told = tensors.may_use(value, name)
-            if told is not None:
-                return told
-        return name is None or name in COPIED or not name.startswith("_")
+class BadScore(Exception):
+    """A test cell's last value is no score."""
 
 
-def _tensors_allow(question: str, value: Any) -> bool:
-    if "torch" not in sys.modules:
-        return False
-    from autograder.bridge import tensors
-
-    return getattr(tensors, question)(value)
+class BrokenCell(BadScore):
+    """A name that a test needs should come from a cell of the instructor's that does not run."""
 
 
-def _is_iterator(value: Any) -> bool:
-    kind = type(value)
-    return hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools")
+@dataclass(frozen=True)
+class Prepared:
+    """How running one of the instructor's cells went."""
 
-
-def _is_holders_method(value: Any) -> bool:
-    return isinstance(value, types.BuiltinMethodType) and type(value.__self__) in HOLDERS + TEXTS
+    gone: bool  # whether the student's process was lost meanwhile
+    crossed: bool  # whether the cell asked it for anything
 
 
 class Space(dict):
@@ -205,7 +138,7 @@ class Space(dict):
             the names.
         """
         names: dict[str, Any] = {"__name__": HOME, "__builtins__": self["__builtins__"]}
-        with contextlib.suppress(Exception), alarm(Clock(seconds, here())), _silence():
+        with contextlib.suppress(Exception), alarm(Clock(seconds, here())), silence():
             exec(compiled_cell(imports, where), names)
         made = {k: v for k, v in names.items() if not k.startswith("__")}
         self.imported |= {k: v for k, v in made.items() if asks or k not in self.answered}
@@ -303,7 +236,7 @@ class Space(dict):
             peer.protect, peer.allowed, peer.expected = False, (), ()
             peer.random.steps = None
         try:
-            with timed as clock, alarm(clock), _silence(), recording:
+            with timed as clock, alarm(clock), silence(), recording:
                 failed = self._run(source, where)
                 crossed = peer is not None and peer.requests > before
                 if crossed:
@@ -374,49 +307,12 @@ def _is_raisable(value: Any, name: str, homes: Set[str]) -> bool:
     return value.__module__ in homes and value.__qualname__ == name
 
 
-def catches_claims(value: Any) -> str:
-    """The name of a class in a value by which a test would catch its own claims; or nothing."""
-    kinds = [part for part in parts_of(value) if isinstance(part, type)]
-    broad = [kind for kind in kinds if kind in AssertionError.__mro__ and kind is not object]
-    return broad[0].__name__ if broad else ""
-
-
-def refuse_broad(name: str, value: Any) -> None:
-    """Raise TypeError if a value of an answer's would catch what a test claims."""
-    if broad := catches_claims(value):
-        raise TypeError(f"your {name} is {broad}; define a class of its own for it")
-
-
-@functools.lru_cache(maxsize=2000)
-def catches_by_value(source: str) -> bool:
-    """Whether a test's text has an `except` that names anything but Python's own exceptions."""
-    handlers = (n for n in ast.walk(parse(source) or ast.Module([], [])) if _catches(n))
-    return any(
-        isinstance(part, ast.Attribute | ast.Call)
-        or (isinstance(part, ast.Name) and not hasattr(builtins, part.id))
-        for one in handlers
-        for part in ast.walk(one.type)  # type: ignore[attr-defined]
-    )
-
-
-def _catches(node: ast.AST) -> bool:
-    return isinstance(node, ast.ExceptHandler) and node.type is not None
-
-
 def remotes_in(value: Any, all_of_them: bool = False) -> list[str]:
     """The classes of an answer's own objects in a value, but for those that are only iterated."""
     parts = [part for part in parts_of(value) if all_of_them or not is_iterator(part)]
     found = map(remote_of, parts)
     names = [one.type_name for one in found if one is not None and one.kind == "object"]
     return names + [type(part).__name__ for part in parts if is_one(part)]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """How running one of the instructor's cells went."""
-
-    gone: bool  # whether the student's process was lost meanwhile
-    crossed: bool  # whether the cell asked it for anything
 
 
 def _builtins(texts: Callable[[], frozenset[str]]) -> dict[str, Any]:
@@ -464,189 +360,6 @@ def compiled_cell(source: str, where: str) -> Any:
     return compile(tree, f"<instructor {where}>", "exec")
 
 
-def run_test(
-    student: Student,
-    cell: Any,
-    space: Space,
-    seconds: float,
-    asked: list | None = None,
-    *,
-    may_fail: bool = False,
-) -> TestRun:
-    """Run one test cell against what the student's process defines now.
-
-    Args:
-        student: the process.
-        cell: the test's cell.
-        space: the tests' names.
-        seconds: that it may take.
-        asked: gets the calls that were made, if given.
-        may_fail: whether it may pass though a claim of it, called by the answer, did not hold.
-    """
-    name = f"<test {cell.grade_id}>"
-    seen, hidden, last = compiled(cell.source, name, cell.hidden_from)
-    start, calls, work = time.monotonic(), student.peer.requests, 0.0
-    error: BaseException | None = None
-    score, visible = float(cell.points), None
-    student.peer.asked = asked
-    with student.peer.recording(runs_test=True) as crossings, _silence(), LENT.running():
-        try:
-            with student.clock(seconds) as clock, alarm(clock):
-                exec(seen, space, space)
-                _tell_kept(student, may_fail)
-                visible = len(crossings) if cell.hidden else None
-                exec(hidden, space, space)
-                value = eval(last, space, space) if last is not None else None
-                _tell_kept(student, may_fail)
-            score, work = partial(value, cell.points), clock.worked()
-        except BaseException as caught:  # noqa: BLE001  (every end of a test is a result)
-            error = caught
-    if type(error) is KeyboardInterrupt and getattr(error, "raised", None) is None:
-        raise error
-    return TestRun(
-        test=cell.grade_id,
-        status=_status(error),
-        score=0.0 if error is not None else score,
-        error="" if error is None else said(error),
-        message="" if error is None else _text(student, error)[:MAX_MESSAGE],
-        raised=getattr(error, "raised", None),
-        in_hidden=_in_hidden(error, cell, name) if visible is None else error is not None,
-        transcript=_marked(crossings, visible),
-        seconds=time.monotonic() - start,
-        calls=student.peer.requests - calls,
-        work=work,
-    )
-
-
-@functools.lru_cache(maxsize=2000)
-def looks_for_claims(source: str) -> bool:
-    """Whether a test's text looks itself for claims that did not hold.
-
-    It catches them, or hands their class to what does (`assertRaises`, `raises`, `isinstance`), or
-    compares with it. To raise one is not to look for one.
-    """
-    places: list[ast.AST | None] = []
-    for node in ast.walk(parse(source) or ast.Module([], [])):
-        if isinstance(node, ast.ExceptHandler):
-            places.append(node.type)
-        elif isinstance(node, ast.Call):
-            places += [*node.args, *(word.value for word in node.keywords)]
-        elif isinstance(node, ast.Compare):
-            places += [node.left, *node.comparators]
-    parts = [part for one in places if one for part in getattr(one, "elts", [one])]
-    return any(isinstance(one, ast.Name) and one.id == "AssertionError" for one in parts)
-
-
-@functools.lru_cache(maxsize=2000)
-def looks_at_random(source: str) -> bool:
-    """Whether a test's text asks for the state of random numbers."""
-    return any(
-        (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)) in STATES
-        for node in ast.walk(parse(source) or ast.Module([], []))
-    )
-
-
-def _tell_kept(student: Student, may_fail: bool) -> None:
-    """Raise what ended the process though the test has caught it, as a bare `except` does.
-
-    And the claim that did not hold, and that the answer which met it has kept to itself.
-    """
-    if student.peer.gone is not None:
-        raise student.peer.gone
-    if student.peer.clock is not None and student.peer.clock.is_over:
-        raise Gone("timeout", "it took too long")
-    if student.peer.failed is not None and not may_fail:
-        raise student.peer.failed
-
-
-class BadScore(Exception):
-    """A test cell's last value is no score."""
-
-
-class BrokenCell(BadScore):
-    """A name that a test needs should come from a cell of the instructor's that does not run."""
-
-
-class NoNumber(BadScore):
-    """It is not even a number; fine if it is none with the reference either."""
-
-
-def partial(value: Any, points: float) -> float:
-    """The points that a test cell's last value stands for, as nbgrader counts: none means all."""
-    if value is None:
-        return float(points)
-    if isinstance(value, bool | str | bytes) or remote_of(value) is not None:
-        raise NoNumber("the test ends in something that is no number of points")
-    try:
-        score = float(value)
-    except Exception as error:
-        raise NoNumber("the test ends in something that is no number of points") from error
-    if not math.isfinite(score) or not 0 <= score <= points:
-        raise BadScore(f"the test gave {score:g} points of {points:g}")
-    return score
-
-
-@functools.lru_cache(maxsize=2000)
-def compiled(source: str, name: str, hidden_from: int) -> tuple[Any, Any, Any]:
-    """A cell's code: before its hidden part, from there on, and its last line if it has a value.
-
-    A statement that reaches into the hidden part belongs to it, and so does all that follows.
-    """
-    tree = ast.parse(source)
-    last = None
-    if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";"):
-        last = ast.Expression(tree.body.pop().value)  # type: ignore[attr-defined]
-    ends = [statement.end_lineno or 0 for statement in tree.body]
-    count = sum(1 for _ in takewhile(lambda end: end < hidden_from or not hidden_from, ends))
-    seen = compile(ast.Module(tree.body[:count], []), name, "exec", dont_inherit=True)
-    future = seen.co_flags & FUTURE  # what the cell imports from __future__ holds to its end
-    hidden = compile(ast.Module(tree.body[count:], []), name, "exec", future, dont_inherit=True)
-    value = None if last is None else compile(last, name, "eval", dont_inherit=True)
-    return seen, hidden, value
-
-
-def _marked(crossings: list[Crossing], visible: int | None) -> Transcript:
-    """A test's calls, of which those after the first few were made in its hidden part."""
-    if visible is None:
-        return tuple(crossings)
-    return (*crossings[:visible], *(replace(call, hidden=True) for call in crossings[visible:]))
-
-
-def _status(error: BaseException | None) -> Any:
-    if error is None:
-        return "passed"
-    if isinstance(error, Gone):
-        return "timeout" if error.kind == "timeout" else "died"
-    if isinstance(error, BadScore):
-        return "test-error"
-    return "error" if isinstance(getattr(error, "raised", None), Raised) else "failed"
-
-
-def _text(student: Student, error: BaseException) -> str:
-    if isinstance(error, Gone):
-        return student.why(error)
-    try:
-        with student.clock(TEXT_SECONDS) as clock, alarm(clock):
-            return str(error)  # which may ask an object of the answer
-    except BaseException:  # noqa: BLE001  (a text that cannot be made is no text)
-        return ""
-
-
-def _in_hidden(error: BaseException | None, cell: Any, name: str) -> bool:
-    """Whether a cell ended after its hidden part had begun, or where nobody knows.
-
-    A visible line below a hidden one is as good as hidden: the answer has been asked before it.
-    """
-    if error is None or not cell.hidden:
-        return False
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == name:
-            return trace.tb_lineno >= cell.hidden_from
-        trace = trace.tb_next
-    return True
-
-
 @contextlib.contextmanager
 def alarm(clock: Clock) -> Iterator[None]:
     """Stop what runs here when the time is over, even if it never asks the other process."""
@@ -671,7 +384,7 @@ def alarm(clock: Clock) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """What tests print and warn goes nowhere."""
     with (
         warnings.catch_warnings(),

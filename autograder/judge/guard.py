@@ -1,0 +1,83 @@
+"""What the test of a question hands over and believes: the policy of its end of the line."""
+
+import collections
+import functools
+import sys
+import types
+from typing import Any
+
+from autograder.bridge.peer import Policy
+from autograder.bridge.stand_ins import FORWARDED
+from autograder.judge.old import is_old
+
+HOME = "__main__"  # what tests and answers both take for their module's name
+PARTS = ("call", "len", "iter", "next", "reversed", "getitem", "setitem", "delitem")
+SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
+ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
+COPIED = FORWARDED | {"__copy__", "__deepcopy__"}  # a copy stays here, as what it is of
+FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
+HOLDERS = (list, dict, set, collections.deque, collections.Counter)
+TEXTS = (str, bytes, int, float, tuple, frozenset)  # whose methods change nothing
+
+
+class Guard(Policy):
+    """What an answer may do with what a test hands it: call it, and use its public parts.
+
+    Never with anything by which code, files or other objects of this process could be reached.
+    And what an object of the answer's says of itself is no value: unless the reference has such
+    objects too, they have no sum, no size and no order here.
+    """
+
+    def __init__(
+        self, operators: frozenset[str] = frozenset(), helpers: frozenset[str] = frozenset()
+    ) -> None:
+        self.operators = operators  # special methods that the reference defines
+        self.homes = helpers | {HOME}  # modules of the tests' own, and those beside the notebook
+
+    def believes(self, name: str) -> bool:
+        """Access to parts, and the operators that the reference defines."""
+        return name in ACCESS or name in self.operators
+
+    def may_change(self, value: Any) -> bool:
+        """What tests and the instructor's cells have made; nothing that modules hold."""
+        return not is_old(value)
+
+    def may_give(self, value: Any) -> bool:
+        """Functions, iterators, and objects of the tests' own classes; nothing of the system's."""
+        if isinstance(value, FUNCTIONS) or _is_iterator(value) or _is_holders_method(value):
+            return True
+        kind = value if isinstance(value, type) else type(value)
+        if kind is object and value is not object:  # nothing but itself, as what marks an end
+            return True
+        return kind.__module__ in self.homes or _tensors_allow("may_give", value)
+
+    def may_use(self, value: Any, name: str | None) -> bool:
+        """Calls, special methods that do no harm, and public names."""
+        if isinstance(value, FUNCTIONS) or _is_holders_method(value):
+            return name in (None, "__call__", "__doc__")
+        if _is_iterator(value):
+            return name in ("__next__", "__iter__")
+        if "torch" in sys.modules:
+            from autograder.bridge import tensors
+
+            told = tensors.may_use(value, name)
+            if told is not None:
+                return told
+        return name is None or name in COPIED or not name.startswith("_")
+
+
+def _tensors_allow(question: str, value: Any) -> bool:
+    if "torch" not in sys.modules:
+        return False
+    from autograder.bridge import tensors
+
+    return getattr(tensors, question)(value)
+
+
+def _is_iterator(value: Any) -> bool:
+    kind = type(value)
+    return hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools")
+
+
+def _is_holders_method(value: Any) -> bool:
+    return isinstance(value, types.BuiltinMethodType) and type(value.__self__) in HOLDERS + TEXTS

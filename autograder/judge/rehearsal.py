@@ -1,0 +1,150 @@
+"""The tests of an assignment tried with the instructor's own answers, and with none."""
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from autograder.bridge.peer import open_packages
+from autograder.common.results import TestRun
+from autograder.common.scopes import facts
+from autograder.common.syntax import acts, altered
+from autograder.judge.assignment import Assignment, Notebook
+from autograder.judge.attempts import is_no_number
+from autograder.judge.beside import files_of
+from autograder.judge.budget import Budget
+from autograder.judge.cells import NAMELESS, ForkServer
+from autograder.judge.claims import catches_by_value, looks_at_random, looks_for_claims
+from autograder.judge.given import (
+    imported,
+    locked,
+    needed_here,
+    new_space,
+    operators,
+    texts_of,
+    used_by_references,
+)
+from autograder.judge.passes import REFERENCE
+from autograder.judge.questions import own_script
+from autograder.judge.read_answer import locked_names
+from autograder.judge.space import BrokenCell, compiled_cell
+from autograder.judge.testing import compiled
+from autograder.judge.texts import run_no_texts
+from autograder.judge.work import Work
+
+
+def prepare(assignment: Assignment) -> None:
+    """Find out once, before workers are forked, what every submission needs."""
+    files_of(assignment.digest, assignment.folder, assignment.files)  # while they can be read
+    run_no_texts(partial(texts_of, assignment.notebooks))
+    if "torch" in sys.modules:
+        importlib.import_module("autograder.bridge.tensors")
+    for notebook in assignment.notebooks:
+        open_packages(imported(notebook))
+        needed_here(notebook)
+        locked_names(tuple(locked(notebook)))
+        new_space(notebook)
+        for id, imports in (*notebook.imports.items(), *notebook.stars.items()):
+            facts(imports)
+            compiled_cell(imports, id)
+        for solutions in (None, *(group.solutions for group in notebook.groups)):
+            operators(notebook, solutions)
+            used_by_references(notebook, solutions)
+        assert notebook.shared_names is not None
+        for cell in notebook.cells:
+            if cell.kind == "test":
+                compiled(cell.source, f"<test {cell.grade_id}>", cell.hidden_from)
+                for look in (looks_for_claims, looks_at_random, catches_by_value):
+                    look(cell.source)
+            elif cell.cell_type == "code":
+                facts(cell.source)
+                acts(cell.source)
+                altered(cell.source)
+                with suppress(SyntaxError):  # it is said where it runs
+                    compiled_cell(cell.source, cell.grade_id or NAMELESS)
+
+
+def runs(
+    assignment: Assignment,
+    answers: Mapping[str, str],
+    fork_server: ForkServer,
+    questions: Sequence[str],
+    only: Notebook | None = None,
+) -> dict[str, TestRun]:
+    """How the tests of some questions go with these answers, the reference elsewhere.
+
+    Args:
+        assignment: what was asked.
+        answers: source by grade_id of a solution cell.
+        fork_server: where processes come from.
+        questions: grade_ids of solution cells whose tests are run.
+        only: the notebook they are in; another one may have cells of the same grade_ids.
+    """
+    found: dict[str, TestRun] = {}
+    for notebook in assignment.notebooks if only is None else (only,):
+        wanted = {t for g in notebook.groups if set(g.solutions) & set(questions) for t in g.tests}
+        if not wanted:
+            continue
+        script = own_script(notebook, answers, wanted)
+        work = Work(assignment, notebook, script, fork_server, None, Budget(), REFERENCE)
+        found |= {run.test: run for run in work.run() if run.test in wanted}
+    return found
+
+
+@dataclass
+class Rehearsal:
+    """What came of trying an assignment's tests."""
+
+    complaints: list[str] = field(default_factory=list)  # what keeps them from being run
+    costs: dict[str, tuple[int, float]] = field(default_factory=dict)  # by test: calls and work
+
+
+def rehearse(assignment: Assignment, fork_server: ForkServer) -> Rehearsal:
+    """Try the tests with the reference, and with the untouched release, as they will be run."""
+    found = Rehearsal()
+    complaints = found.complaints
+    for notebook in assignment.notebooks:
+        solutions = [cell.grade_id for cell in notebook.of_kind("solution")]
+        for run in runs(assignment, {}, fork_server, solutions, notebook).values():
+            found.costs[run.test] = run.calls, run.work
+            if is_no_number(run):
+                continue  # nbgrader gives full points then, and so do we
+            points = notebook.cell(run.test).points
+            if run.status != "passed" or run.score != points:
+                words = _complaint(run, points) + _withheld(assignment, run)
+                complaints.append(f"{assignment.name}/{notebook.name}, {words}")
+        stubs = {id: notebook.cell(id).stub for id in solutions}
+        for run in runs(assignment, stubs, fork_server, solutions, notebook).values():
+            if run.score:
+                complaints.append(
+                    f"{assignment.name}/{notebook.name}, test {run.test}: the untouched release "
+                    f"gets {run.score:g} points; let the test fail without an answer."
+                )
+    return found
+
+
+def _complaint(run: TestRun, points: float) -> str:
+    """Why a test cannot be used, for the instructor."""
+    if run.status == "passed":
+        return f"test {run.test}: the reference gets {run.score:g} of {points:g} points."
+    first = run.message.partition("\n")[0] or run.error
+    if run.error == BrokenCell.__name__:
+        return f"test {run.test}: {first}; tests run in a process of their own, so mend the cell."
+    return (
+        f"test {run.test}: the reference does not pass it when tests and answers run in two "
+        f"processes ({run.error}: {first})."
+    )
+
+
+def _withheld(assignment: Assignment, run: TestRun) -> str:
+    """That an answer lacks a file which its students do not get, if its error names one."""
+    for path in assignment.files:
+        named = path.stem if path.suffix == ".py" else path.name
+        if path not in assignment.released and named in run.message:
+            return (
+                f" The release does not hold {path.relative_to(assignment.folder)} "
+                "(c.CourseDirectory.ignore): only tests can read it, no answer."
+            )
+    return ""
