@@ -60,7 +60,7 @@ def broken_rules(
     if taken.more:
         words = "your answer is too long, or nested too deep, to be read before it runs"
         return (Broken("too much code", 0, words),)
-    asked = names or only_imported(taken.statements)
+    asked = names or _only_imported(taken.statements)
     read = read_answer(answer, forbid, tuple(others), tuple(imports), frozenset(names), place)
     if read is None:
         words = "your notebook gives what it imports more names than can be followed"
@@ -169,7 +169,7 @@ def _broken(name: str, line: int, where: str) -> Broken:
     )
 
 
-def only_imported(answer: Sequence[Statement]) -> set[str]:
+def _only_imported(answer: Sequence[Statement]) -> set[str]:
     """What an answer imports if it does nothing else: then that is the answer."""
     if any(not isinstance(node, Import) for one in answer for node in one.tree.body):
         return set()

@@ -36,7 +36,7 @@ class Read:
 
     def search(
         self, forbid: tuple[str, ...], allow: tuple[str, ...], parts: Sequence[Part]
-    ) -> "Search":
+    ) -> Search:
         """A search in these statements."""
         held = [part.holds for part in parts]
         names = frozenset().union(*(one.own for one in held))
@@ -45,7 +45,7 @@ class Read:
         own = Own(names, members, fields, self._classes, self._givens)
         return Search(forbid, allow, _aliases(self.given, parts), own)
 
-    def mine(self, part: Part) -> "Mine":
+    def mine(self, part: Part) -> Mine:
         """Names of builtins that stand for something of the student's in a statement."""
         if part.modules:
             return self._in_files.get(part.cell, NOTHING)
@@ -81,7 +81,7 @@ class Read:
         return {name: where for name, where in found.items() if name not in lost}
 
     @cached_property
-    def _in_files(self) -> dict[int, "Mine"]:
+    def _in_files(self) -> dict[int, Mine]:
         """The same for modules, by the cells that write them."""
         found: dict[int, set[str]] = {}
         for part in self.everything:

@@ -3,7 +3,7 @@
 import ast
 import bisect
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -53,6 +53,10 @@ class Steps:
         self.place, self.notes, self.flags = match.place, match.notes, match.flags
         self._budget_made = MAX_PARSED
         self._steps_read, self._own_names = 0, set[str]()  # see `_made`
+        self.steps: list[ScriptCell] = []
+        self.pieces: list[Piece] = []
+        self.extra: list[tuple[str, str, str]] = []  # see `Script.extra`
+        self._last = ""  # the grade_id above
 
     def script(self) -> Script:
         """The notebook as it will run."""
@@ -60,39 +64,18 @@ class Steps:
         for_tests = self._needed_by_tests(after)
         places = {index: place for place, index in self.place.items()}
         moved = {places[index] for follows in after.values() for index in follows & places.keys()}
-        steps: list[ScriptCell] = []
-        extra: list[tuple[str, str, str]] = []
-        pieces: list[Piece] = []
-        last = ""
         for place in range(-1, len(self.notebook.cells)):
             if place >= 0:
-                cell = self.notebook.cells[place]
-                step = self._step(place, cell, steps)
-                last = cell.grade_id or last
-                if step.kind == "answer":
-                    pieces.append(Piece(cell.grade_id, step.source, cell.cell_type))
-                elif place in self.place and step.source != cell.stub and not cell.grade_id:
-                    extra.append((last, step.cell_type, step.source))
-                extra += self._written_over(place, cell)
-                steps += self._in_its_place(step) if place in moved else [step]
-                if added := self._added(place, cell):
-                    steps.append(ScriptCell("extra", "", added, "code"))
-                    extra.append((last, "code", added))
+                self._run_place(place, has_run=place in moved)
             for index in sorted(after.get(place, ())):
-                if index in places:
-                    steps.append(self._early(places[index]))
-                    continue
-                raw = self.cells[index]
-                kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
-                steps.append(ScriptCell("extra", "", raw.source, kind))
-                extra.append((last, kind, raw.source))
+                self._run_own(index, places)
             for index in sorted(for_tests.get(place, ())):
-                steps.append(ScriptCell("extra", "", self.cells[index].source, "code"))
+                self.steps.append(ScriptCell("extra", "", self.cells[index].source, "code"))
         answers = [(n, cell) for n, cell in enumerate(self.notebook.cells) if cell.answerable]
         return Script(
             name=self.notebook.name,
-            cells=tuple(steps),
-            pieces=tuple(pieces),
+            cells=tuple(self.steps),
+            pieces=tuple(self.pieces),
             missing=tuple(cell.grade_id for n, cell in answers if n not in self.place),
             untouched=tuple(
                 cell.grade_id
@@ -100,10 +83,35 @@ class Steps:
                 if n in self.place and same(self.cells[self.place[n]].source, cell.stub)
             ),
             damaged=self._damaged(answers),
-            extra=tuple(extra),
+            extra=tuple(self.extra),
             notes=tuple(self.notes[:MAX_NOTES]),
             flags=tuple(self.flags[:MAX_NOTES]),
         )
+
+    def _run_place(self, place: int, *, has_run: bool) -> None:
+        """Add what runs in one of the notebook's places."""
+        cell = self.notebook.cells[place]
+        step = self._step(place, cell, self.steps)
+        self._last = cell.grade_id or self._last
+        if step.kind == "answer":
+            self.pieces.append(Piece(cell.grade_id, step.source, cell.cell_type))
+        elif place in self.place and step.source != cell.stub and not cell.grade_id:
+            self.extra.append((self._last, step.cell_type, step.source))
+        self.extra += self._written_over(place, cell)
+        self.steps += self._in_its_place(step) if has_run else [step]
+        if added := self._added(place, cell):
+            self.steps.append(ScriptCell("extra", "", added, "code"))
+            self.extra.append((self._last, "code", added))
+
+    def _run_own(self, index: int, places: Mapping[int, int]) -> None:
+        """Add a cell that runs below its neighbour: the student's own, or one that was moved."""
+        if index in places:
+            self.steps.append(self._early(places[index]))
+            return
+        raw = self.cells[index]
+        kind = raw.cell_type if raw.cell_type in ("code", "raw") else "markdown"
+        self.steps.append(ScriptCell("extra", "", raw.source, kind))
+        self.extra.append((self._last, kind, raw.source))
 
     def _written_over(self, place: int, cell: Cell) -> list[tuple[str, str, str]]:
         """What was written into a locked text instead of below it; a person may want to see it."""
