@@ -13,7 +13,13 @@ import pytest
 
 from autograder.common.plain_python import LONGEST, without_magics
 from autograder.common.scopes import Facts, facts
-from autograder.common.syntax import awaits, parse, top_level_names
+from autograder.common.syntax import (
+    awaits,
+    made_by_statement,
+    parse,
+    top_level_names,
+    without_statements,
+)
 
 HERE = Path(__file__).parents[1]
 OURS = [path for place in ("autograder", "lab", "tests") for path in (HERE / place).rglob("*.py")]
@@ -280,3 +286,22 @@ def test_noise_gives_facts_and_nothing_else():
 def test_type_parameters_are_names_of_their_definition():
     source = "def f[T: Base](x: T) -> T: return T\nclass A[S](B[S]):\n    x: S\ntype C[U] = U | D"
     assert facts(textwrap.dedent(source)) == _facts("f A C", "Base B D")
+
+
+@pytest.mark.parametrize(
+    ("cell", "made"),
+    [
+        ("x = 1\ny = [\n    2\n]", [("x", [0]), ("y", [1, 2, 3])]),
+        ("%time x = 1\ny = 2", [("x", [0]), ("y", [1])]),
+        ("%%time\nx = 1\ny = 2", [("x", [1]), ("y", [2])]),
+        ("a = !ls\nx = (3\n% 2)", [("a", [0]), ("x", [1, 2])]),
+    ],
+)
+def test_statements_stand_where_they_do_whatever_magics_are_around_them(
+    cell: str, made: list[tuple[str, list[int]]]
+):
+    found = [(" ".join(one.names), [*one.lines]) for one in made_by_statement(cell)]
+    assert found == made
+    lines = cell.split("\n")
+    left = ["" if number in made[0][1] else line for number, line in enumerate(lines)]
+    assert without_statements(cell, {made[0][0]}) == "\n".join(left)
