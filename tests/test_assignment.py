@@ -12,8 +12,9 @@ from nbgrader.utils import find_all_files
 from autograder.authoring.release import nbgrader as nbgrader_of
 from autograder.authoring.source import notebook, read_source
 from autograder.common.course import Course, CourseError
-from autograder.common.syntax import facts
-from autograder.judge.assignment import Assignment, read_assignment, read_markers
+from autograder.common.scopes import facts
+from autograder.judge.assignment import Assignment, read_assignment
+from autograder.judge.markers import read_markers
 
 EXAMPLE = Path(nbgrader.__file__).parent / "docs" / "source" / "user_guide" / "source"
 

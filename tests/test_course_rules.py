@@ -14,10 +14,11 @@ from autograder.common.course import Course
 from autograder.common.syntax import top_level_names
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge.assignment import read_assignment
-from autograder.judge.intake import Piece, ScriptCell
+from autograder.judge.broken_rules import Unread, broken_rules, unread
 from autograder.judge.questions import own_script
 from autograder.judge.rehearsal import runs
-from autograder.judge.rules import Rules, Unread, broken_rules, read_rules, unread
+from autograder.judge.rules import Rules, read_rules
+from autograder.judge.script import Piece, ScriptCell
 from autograder.judge.work import Work
 
 FINISHED = {  # an answer that is the finished part, by chapter and question

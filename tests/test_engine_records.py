@@ -10,7 +10,7 @@ import pytest
 
 from autograder.bridge.peer import expectations
 from autograder.bridge.wire import WireError
-from autograder.common.syntax import facts
+from autograder.common.scopes import facts
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import old, rehearsal
 from autograder.judge.assignment import read_assignment

@@ -35,18 +35,12 @@ from autograder.common.course import Course
 print(fingerprint.of(Course(Path.cwd()), read_assignment(Path("source", "ps1"))))
 """
 JUDGES = [
-    *("common.results", "common.syntax", "isolation.confine", "isolation.pool"),
+    *("common.results", "common.syntax", "common.scopes", "isolation.confine", "isolation.pool"),
     *("isolation.sandbox", "isolation.supervisor", "bridge.arrays", "bridge.peer"),
     *("bridge.session", "bridge.student", "bridge.tensors", "bridge.wire", "judge.assignment"),
     *("judge.diagnose", "judge.differences", "judge.intake", "judge.parcel", "judge.received"),
-    *(
-        "judge.rules",
-        "judge.testing",
-        "judge.work",
-        "judge.looks",
-        "authoring.answers",
-        "authoring.known",
-    ),
+    *("judge.rules", "judge.search", "judge.steps", "judge.testing", "judge.work", "judge.looks"),
+    *("authoring.answers", "authoring.known"),
     *("authoring.source", "classroom.warm"),
 ]
 NO_JUDGES = [

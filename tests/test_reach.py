@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from autograder.assignment import read_assignment
-from autograder.course import Course
-from autograder.isolation import sandbox
-from autograder.isolation.fork_server import ForkServer
+
 from autograder.authoring.release import build_instructor
 from autograder.classroom.warm import fork_server_order
-
+from autograder.common.course import Course
+from autograder.isolation import sandbox
+from autograder.isolation.fork_server import ForkServer
+from autograder.judge.assignment import read_assignment
 from tests.conftest import CHAPTERS, ROOT
 from tests.test_sandbox import run
 

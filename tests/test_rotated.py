@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from autograder.judge.assignment import Assignment, read_assignment
-from autograder.judge.intake import Submission, read_submission
+from autograder.judge.intake import read_submission
+from autograder.judge.script import Submission
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
 
 CHANGES = {

@@ -64,6 +64,11 @@ def test_names_comments_docstrings_and_layout_do_not_count():
     assert fingerprints(LOOP) == fingerprints(RENAMED)
 
 
+def test_a_line_that_begins_with_a_percent_sign_counts():
+    assert tokens("y = (x\n    % 24)") == tokens("y = x % 24")[:2] + tokens("(x % 24)")
+    assert tokens("%time y = f(x)")[-4:] == tokens("y = f(x)")[-4:]
+
+
 def test_names_of_the_library_do_count():
     assert tokens("y = np.sum(x, axis=0)") != tokens("y = np.max(x, axis=0)")
 

@@ -8,7 +8,7 @@ import pytest
 from autograder.authoring.mutants import alone, run_tests
 from autograder.authoring.source import BEGIN_HIDDEN, END_HIDDEN, Cell, Source, read_source
 from autograder.common.course import Course
-from autograder.judge.assignment import visible_part
+from autograder.judge.released import visible_part
 from tests.slipping import KINDS, ROUNDED, rounding, slipped, spots
 
 # Chapter and definition, by kind: what a question's text leaves open, and why.

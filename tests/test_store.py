@@ -21,7 +21,8 @@ from autograder.common.course import Course, CourseError
 from autograder.common.names import earlier, plain
 from autograder.common.results import NotebookResult, Result, Verdict
 from autograder.judge.assignment import Assignment, read_assignment
-from autograder.judge.rules import Late, Rules
+from autograder.judge.lateness import Late
+from autograder.judge.rules import Rules
 from tests.hostile.pages import FOLDERS
 from tests.small_course import ANSWERS, NAME, hand_in, make_course, nbgrader
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from autograder.common.plain_python import LONGEST, without_magics
+from autograder.common.scopes import Facts, facts
 from autograder.common.syntax import (
-    LONGEST,
-    Facts,
     awaits,
-    facts,
+    made_by_statement,
     parse,
     top_level_names,
-    without_magics,
+    without_statements,
 )
 
 HERE = Path(__file__).parents[1]
@@ -214,7 +214,9 @@ HUGE = {
 BEFORE = ["", "import ", "%x\n"]
 MEASURED = """
 import resource, sys, time
-from autograder.common.syntax import awaits, facts, parse, top_level_names, without_magics
+from autograder.common.plain_python import without_magics
+from autograder.common.scopes import facts
+from autograder.common.syntax import awaits, parse, top_level_names
 resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
 for part, before in eval(sys.stdin.read()):
     source = before + part * (60_000 // len(part))
@@ -285,3 +287,22 @@ def test_noise_gives_facts_and_nothing_else():
 def test_type_parameters_are_names_of_their_definition():
     source = "def f[T: Base](x: T) -> T: return T\nclass A[S](B[S]):\n    x: S\ntype C[U] = U | D"
     assert facts(textwrap.dedent(source)) == _facts("f A C", "Base B D")
+
+
+@pytest.mark.parametrize(
+    ("cell", "made"),
+    [
+        ("x = 1\ny = [\n    2\n]", [("x", [0]), ("y", [1, 2, 3])]),
+        ("%time x = 1\ny = 2", [("x", [0]), ("y", [1])]),
+        ("%%time\nx = 1\ny = 2", [("x", [1]), ("y", [2])]),
+        ("a = !ls\nx = (3\n% 2)", [("a", [0]), ("x", [1, 2])]),
+    ],
+)
+def test_statements_stand_where_they_do_whatever_magics_are_around_them(
+    cell: str, made: list[tuple[str, list[int]]]
+):
+    found = [(" ".join(one.names), [*one.lines]) for one in made_by_statement(cell)]
+    assert found == made
+    lines = cell.split("\n")
+    left = ["" if number in made[0][1] else line for number, line in enumerate(lines)]
+    assert without_statements(cell, {made[0][0]}) == "\n".join(left)

@@ -17,7 +17,7 @@ is tried once: one that does not stop was undone, and counts as used.
 A graph that was compiled before runs torch's operators, which are stopped, but nothing of the
 Python functions that it was made of. What this cannot see, besides: functions that C code offers
 outside torch, a copy of a function, and whatever undoes all of it, since it lives in the student's
-own process. Reading the answer's text (`autograder.judge.rules`) is the other half: it knows those
+own process. Reading the answer's text (`autograder.judge.search`) is the other half: it knows those
 names, and the ways to such things.
 """
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Protocol
 
 from autograder.common.course import Course, CourseError
-from autograder.common.syntax import facts
-from autograder.judge.intake import read_cells
+from autograder.common.scopes import facts
+from autograder.judge.broken_rules import broken_rules
+from autograder.judge.made_of import Place
 from autograder.judge.parcel import Unreadable, read_file
-from autograder.judge.rules import Place, Rules, broken_rules, read_rules
+from autograder.judge.raw_cells import read_cells
+from autograder.judge.rules import Rules, read_rules
 
 
 class Cell(Protocol):

@@ -28,8 +28,8 @@ from autograder.common.course import CourseError
 from autograder.common.names import open_streams, say
 from autograder.common.results import Raised, Status, TestRun, Verdict
 from autograder.judge.diagnose import told
-from autograder.judge.intake import read_cells
 from autograder.judge.parcel import Unreadable, read_file
+from autograder.judge.raw_cells import read_cells
 
 SECONDS = 60.0  # for one cell
 STARTING = 120.0  # for Python itself, on a slow disk

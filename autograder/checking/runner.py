@@ -162,7 +162,7 @@ def _shell() -> Any:
 def _plain() -> Any:
     """A function that runs a cell in plain Python: magics do nothing, await works."""
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
-    without_magics = _syntax().without_magics
+    without_magics = _plain_python().without_magics
 
     def run(source: str, where: str) -> tuple[Any, BaseException | None]:
         try:
@@ -181,10 +181,10 @@ def _plain() -> Any:
     return run
 
 
-def _syntax() -> Any:
-    """The module beside this file, which may belong to no package that this Python knows."""
-    place = Path(__file__).parents[1] / "common" / "syntax.py"
-    spec: Any = importlib.util.spec_from_file_location("_syntax_of_cells", place)
+def _plain_python() -> Any:
+    """That module of the grader's, which may belong to no package that this Python knows."""
+    place = Path(__file__).parents[1] / "common" / "plain_python.py"
+    spec: Any = importlib.util.spec_from_file_location("_plain_python_of_cells", place)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # its classes look themselves up there
     spec.loader.exec_module(module)

@@ -24,9 +24,9 @@ from autograder.common.course import CourseError
 from autograder.common.names import alike, composed, shown
 from autograder.common.results import Flag, Result
 from autograder.judge import fingerprint
+from autograder.judge.lateness import NO_TIME
 from autograder.judge.parcel import Parcel, collect
 from autograder.judge.received import Refused, received
-from autograder.judge.rules import NO_TIME
 
 if TYPE_CHECKING:
     from autograder.classroom.store import Store

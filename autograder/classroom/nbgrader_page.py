@@ -35,9 +35,10 @@ from autograder.common.course import CourseError
 from autograder.common.headings import heading
 from autograder.common.names import clean_log, plain, shown
 from autograder.common.scan import coloured
-from autograder.judge.assignment import Markers, markers_of_hidden, visible_part
 from autograder.judge.diagnose import MISSING, UNANSWERED, claim_of, stopped_unseen
+from autograder.judge.markers import Markers, markers_of_hidden
 from autograder.judge.parcel import STAMP
+from autograder.judge.released import visible_part
 
 PASSED = "Visible tests passed"  # what a notebook prints before its hidden tests begin
 TRY_IT = "Run this cell in your notebook to see the details."

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from autograder.authoring.asked_here import asked_here
 from autograder.classroom import warm
 from autograder.common.course import Course
-from autograder.judge.assignment import read_markers
+from autograder.judge.markers import read_markers
 
 MOST_COMPLAINTS = 10  # that are shown
 

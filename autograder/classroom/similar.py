@@ -8,7 +8,6 @@ to look.
 """
 
 import keyword
-import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +30,6 @@ LONGEST = 200_000  # characters of an answer that are read
 MOST = 8000  # of its tokens, without comments and line ends
 NAMED = 3  # students named in one flag
 
-MAGIC = re.compile(r"^[ \t]*[%!].*$", re.MULTILINE)
 NAMING = {"def", "class", "as", "import", "global", "nonlocal"}
 
 
@@ -100,7 +98,7 @@ def tokens(source: str) -> list[str]:
     """An answer's tokens without layout, comments, docstrings and the student's own names."""
     found: list[tuple[str, str]] = []
     count = 0
-    for kind, text in scan.tokens(MAGIC.sub("", source[:LONGEST])):
+    for kind, text in scan.tokens(source[:LONGEST]):
         if kind != "comment":
             found.append((kind, text))
             count += kind != "line"

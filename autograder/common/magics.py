@@ -11,7 +11,7 @@ import re
 import shlex
 import tokenize
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from getopt import GetoptError, getopt
 from string import Formatter
@@ -19,7 +19,7 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager, cell_magic
 
-from autograder.common.syntax import TooDeep
+from autograder.common.plain_python import TooDeep, tree_of
 
 FILES = frozenset({"writefile", "file"})
 OPTIONS = {"timeit": "n:r:tcp:qov:", "prun": "D:l:rs:T:q"}  # of which IPython takes them off
@@ -41,15 +41,11 @@ class File:
     text: str
 
 
-Parse = Callable[[str], ast.Module | None]
-
-
-def read(source: str, parse: Parse, *, aside: bool, nested: int = 0) -> ast.Module | None:
+def read(source: str, *, aside: bool, nested: int = 0) -> ast.Module | None:
     """What a notebook runs for a cell; None if that is no Python.
 
     Args:
         source: the cell.
-        parse: reads plain Python.
         aside: whether to give what magics do in passing as well.
         nested: in the code of how many magics it stands.
 
@@ -58,13 +54,13 @@ def read(source: str, parse: Parse, *, aside: bool, nested: int = 0) -> ast.Modu
     """
     lines, above = _cleaned(source)
     if lines and (call := _cell_call(lines)):
-        reader = _Reader(parse, aside, nested)
+        reader = _Reader(aside, nested)
         return _below(ast.Module(reader.run(*call), []), above)
     text = _plain(lines)
     if text is None:
         return None
-    reader = _Reader(parse, aside, nested)
-    tree = parse(text)
+    reader = _Reader(aside, nested)
+    tree = tree_of(text)
     if tree is None:
         name, rest = _automatic(text)
         return _below(ast.Module(reader.run(name, rest), []), above) if name in AUTO else None
@@ -193,7 +189,6 @@ def _statements(lines: list[str]) -> Iterator[list[tokenize.TokenInfo]]:
 class _Reader:
     """Puts the code that magics run in their place."""
 
-    parse: Parse
     aside: bool
     nested: int
 
@@ -246,7 +241,7 @@ class _Reader:
         """The statements of a magic's code."""
         if self.nested == MOST_NESTED:
             raise TooDeep
-        tree = self.parse(text) or read(text, self.parse, aside=self.aside, nested=self.nested + 1)
+        tree = tree_of(text) or read(text, aside=self.aside, nested=self.nested + 1)
         return tree.body if tree else []
 
     def _embedded(self, line: str, depth: int = 2) -> list[ast.stmt]:
@@ -257,7 +252,7 @@ class _Reader:
         try:
             for _, name, more, _ in Formatter().parse(line):
                 whole = f"{name}:{more}" if more else f"{name or ''}"
-                tree = self.parse(whole.strip()) or self.parse((name or "").strip())
+                tree = tree_of(whole.strip()) or tree_of((name or "").strip())
                 found += tree.body if tree else []
                 found += self._embedded(more, depth - 1) if more and depth else []
         except ValueError:  # what stands before a broken one was replaced

@@ -6,7 +6,6 @@ settings in nbgrader_config.py. What could not be graded is refused here, not wh
 """
 
 import ast
-import builtins
 import hashlib
 import json
 import math
@@ -17,22 +16,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from autograder.common.course import CourseError, is_course, read_config
-from autograder.common.syntax import (
-    IMPORTS,
-    awaits,
-    facts,
-    only_tries_imports,
-    parse,
-    top_level_names,
-    without_magics,
-)
+from autograder.common.course import CourseError, is_course
+from autograder.common.imports import only_tries_imports
+from autograder.common.scopes import facts
+from autograder.common.syntax import IMPORTS, parse, top_level_names
+from autograder.judge.markers import Markers, read_markers
+from autograder.judge.released import versions
 from autograder.judge.rules import Rules, read_rules
+from autograder.judge.tests_apart import check_tests
 
 Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]
-IN_EVERY_MODULE = frozenset({*dir(builtins), "__name__", "__file__", "__doc__", "__builtins__"})
 NOT_FILES = ("rules.toml", "nbgrader_config.py", "nbgrader_config.json")
-IGNORED = (".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback")  # unless a course says else
 
 
 def _is_locked(marks: Mapping[str, Any]) -> bool:
@@ -190,21 +184,6 @@ class Assignment:
         return self.rules.allows_file(name)
 
 
-@dataclass(frozen=True)
-class Markers:
-    """The settings of nbgrader that decide what a release shows."""
-
-    code_stub: str = "# YOUR CODE HERE\nraise NotImplementedError()"
-    text_stub: str = "YOUR ANSWER HERE"
-    solution: tuple[str, str] = ("BEGIN SOLUTION", "END SOLUTION")
-    hidden: tuple[str, str] = ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS")
-    scheme: tuple[str, str] = ("BEGIN MARK SCHEME", "END MARK SCHEME")
-    header: Path | None = None
-    footer: Path | None = None
-    stand_in: bool = False  # c.Autograder.reference_stands_in
-    ignored: tuple[str, ...] = IGNORED  # c.CourseDirectory.ignore
-
-
 def _importing(tree: ast.Module) -> tuple[str, str]:
     """The statements of a cell that import, and apart from them those that import *."""
     plain: list[ast.stmt] = []
@@ -235,7 +214,7 @@ def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
         raise CourseError(f"{folder} holds no notebook; put the instructor's .ipynb files there.")
     notebooks = tuple(_notebook(path, markers) for path in paths)
     for notebook in notebooks:
-        _lint(folder / f"{notebook.name}.ipynb", notebook)
+        check_tests(folder / f"{notebook.name}.ipynb", notebook)
     rules = rules or _rules_path(folder, root)
     questions = [
         cell.grade_id
@@ -257,85 +236,6 @@ def _rules_path(folder: Path, root: Path | None) -> Path:
     if beside.is_file() or root is None:
         return beside
     return root / "solutions" / folder.name / "rules.toml"
-
-
-def read_markers(root: Path) -> Markers:
-    """The course's settings, as nbgrader has them."""
-    config = read_config(root)
-    standard = Markers()
-    around = [_text(config, "IncludeHeaderFooter", name, "") for name in ("header", "footer")]
-    header, footer = (root / path if path else None for path in around)
-    return Markers(
-        _code_stub(config, standard.code_stub),
-        _text(config, "ClearSolutions", "text_stub", standard.text_stub),
-        _pair(config, "ClearSolutions", "solution_delimeter", standard.solution),
-        markers_of_hidden(config),
-        _pair(config, "ClearMarkScheme", "mark_scheme_delimeter", standard.scheme),
-        header,
-        footer,
-        bool(config.get("Autograder", {}).get("reference_stands_in", False)),
-        _ignored(config),
-    )
-
-
-def _said(config: Any, table: str, name: str, standard: Any) -> Any:
-    """What a setting says, or what it makes of the standard, as by `.append("hidden_*")`."""
-    from traitlets.config.loader import LazyConfigValue  # whoever has read settings has it
-
-    said = config.get(table, {}).get(name, standard)
-    return said.get_value(standard) if isinstance(said, LazyConfigValue) else said
-
-
-def _text(config: Any, table: str, name: str, standard: str) -> str:
-    said = _said(config, table, name, standard)
-    if not isinstance(said, str):
-        raise _odd(table, name, said, "a text")
-    return said
-
-
-def _code_stub(config: Any, standard: str) -> str:
-    said = _said(config, "ClearSolutions", "code_stub", {"python": standard})
-    stub = said.get("python", standard) if isinstance(said, dict) else said
-    if not isinstance(stub, str):
-        raise _odd("ClearSolutions", "code_stub", said, "a text for each language")
-    return stub
-
-
-def _ignored(config: Any) -> tuple[str, ...]:
-    said = _said(config, "CourseDirectory", "ignore", [*IGNORED])
-    if not isinstance(said, list | tuple) or not all(isinstance(one, str) for one in said):
-        raise _odd("CourseDirectory", "ignore", said, "a list of texts")
-    return tuple(said)
-
-
-def _odd(table: str, name: str, said: object, due: str) -> CourseError:
-    return CourseError(
-        f"c.{table}.{name} is {said!r} in nbgrader's settings, and should be {due}; mend it there."
-    )
-
-
-def markers_of_hidden(config: Any) -> tuple[str, str]:
-    """What stands in a line that begins a hidden part, and in one that ends it."""
-    return _pair(config, "ClearHiddenTests", "test_delimeter", Markers().hidden)
-
-
-def visible_part(source: str, *pairs: tuple[str, str]) -> str:
-    """A test's source without its hidden parts; one that nothing ends goes on to the end."""
-    kept: list[str] = []
-    until: str | None = None  # what ends the part that a line is in
-    for line in source.split("\n"):
-        if until is not None:
-            until = None if until in line else until
-            continue
-        until = next((end for begin, end in pairs if begin in line), None)
-        if until is None:
-            kept.append(line)
-    return "\n".join(kept)
-
-
-def _pair(config: Any, table: str, name: str, standard: tuple[str, str]) -> tuple[str, str]:
-    begin, end = (f"{side}_{name}" for side in ("begin", "end"))
-    return _text(config, table, begin, standard[0]), _text(config, table, end, standard[1])
 
 
 def _around(markers: Markers) -> list[Path]:
@@ -447,7 +347,7 @@ def _cell(path: Path, number: int, raw: dict, markers: Markers) -> Cell:
             f"{where}: nbgrader's marks of this cell have no grade_id; give it one in Jupyter, of "
             "letters, digits, - and _."
         )
-    cut, stub, hidden = _versions(where, kind, cell_type, source, markers)
+    cut, stub, hidden = versions(where, kind, cell_type, source, markers)
     invented = hashlib.sha256(f"{path.stem} {number}".encode()).hexdigest()[:16]
     return Cell(
         grade_id=grade_id,
@@ -488,151 +388,3 @@ def _points(where: str, marks: dict) -> float:
     if isinstance(points, str):  # as an old nbgrader wrote them
         cure += ", or run nbgrader update on this notebook"
     raise CourseError(f"{where}: points are {points!r}; {cure}.")
-
-
-def _versions(
-    where: str, kind: Kind, cell_type: str, source: str, markers: Markers
-) -> tuple[str, str, tuple[tuple[int, int], ...]]:
-    """A cell as its author means it, as the release shows it, and which lines are hidden."""
-    solved = _regions(where, source, markers.solution)
-    hidden = _regions(where, source, markers.hidden)
-    if hidden and kind not in ("test", "manual"):
-        raise CourseError(f"{where}: hidden tests belong in a test cell; move them there.")
-    if solved and kind not in ("solution", "manual"):
-        raise CourseError(f"{where}: a marked solution belongs in a solution cell; move it there.")
-    if kind == "task":
-        scheme = _regions(where, source, markers.scheme)
-        return source, _without(source, scheme), ()
-    if kind not in ("solution", "manual"):
-        return source, _without(source, hidden), hidden
-    stub = markers.code_stub if cell_type == "code" else markers.text_stub
-    lines = source.split("\n")
-    marked = {line for region in solved for line in region}
-    kept = "\n".join(line for n, line in enumerate(lines, 1) if n not in marked)
-    released = _with_stub(source, solved, stub) if solved else stub
-    return kept, visible_part(released, markers.hidden), ()
-
-
-def _regions(where: str, source: str, marks: tuple[str, str]) -> tuple[tuple[int, int], ...]:
-    """First and last line of each marked part, the markers included."""
-    begin, end = marks
-    found, start = [], 0
-    for number, line in enumerate(source.split("\n"), 1):
-        if begin in line:
-            if start:
-                raise CourseError(f"{where}: {begin} stands twice without {end}; add the end.")
-            start = number
-        elif end in line and start:
-            found.append((start, number))
-            start = 0
-    if start:
-        raise CourseError(f"{where}: {begin} on line {start} has no {end}; add it.")
-    return tuple(found)
-
-
-def _without(source: str, regions: Sequence[tuple[int, int]]) -> str:
-    lines = enumerate(source.split("\n"), 1)
-    return "\n".join(
-        line for n, line in lines if not any(first <= n <= last for first, last in regions)
-    )
-
-
-def _with_stub(source: str, regions: Sequence[tuple[int, int]], stub: str) -> str:
-    """The source with each marked part replaced by the stub, indented as the marker is."""
-    starts = {first for first, _ in regions}
-    lines: list[str] = []
-    for number, line in enumerate(source.split("\n"), 1):
-        if number in starts:
-            indent = line[: len(line) - len(line.lstrip())]
-            lines.extend(indent + part for part in stub.split("\n"))
-        elif not any(first <= number <= last for first, last in regions):
-            lines.append(line)
-    return "\n".join(lines)
-
-
-def _lint(path: Path, notebook: Notebook) -> None:
-    """Refuse tests that cannot run in a process of their own."""
-    known: dict[str, int] = {}  # name -> the first cell that defines it
-    anything = False
-    for number, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code":
-            found = facts(cell.source)
-            anything = anything or found.star
-            for name in found.bound:
-                known.setdefault(name, number)
-    for number, cell in enumerate(notebook.cells):
-        if cell.kind == "test":
-            where = f"{path}, cell {cell.grade_id}"
-            _check_python(where, cell.source)
-            if not anything:
-                _check_names(where, cell, number, notebook, known)
-
-
-def _check_python(where: str, source: str) -> None:
-    """A test is plain Python, not the notebook's extension of it."""
-    if "### AUTOTEST" in source or "### HASHED AUTOTEST" in source:
-        raise CourseError(
-            f"{where}: tests that nbgrader writes (AUTOTEST) are not in the source yet; write the "
-            "asserts themselves."
-        )
-    try:
-        tree = ast.parse(source)
-    except SyntaxError as error:
-        if parse(source) is None:
-            raise CourseError(
-                f"{where}: line {error.lineno} is no Python ({error.msg}); mend it."
-            ) from error
-        raise CourseError(
-            f"{where}: line {error.lineno} is a magic or a shell command, which a test cannot use "
-            "because tests run apart from the notebook; write plain Python."
-        ) from error
-    if awaits(tree):
-        raise CourseError(
-            f"{where}: the test waits at its top level, which only a notebook can; call "
-            "asyncio.run(...) instead."
-        )
-
-
-def _is_unsolved(cell: Cell) -> bool:
-    """Whether an answer's cell defines nothing."""
-    tree = parse(cell.source) if cell.kind == "solution" else None
-    return tree is not None and not top_level_names(tree)
-
-
-def _check_readable(where: str, name: str, above: Sequence[Cell]) -> None:
-    """Say which cell above a test may define a name and is no Python, if there is one."""
-    for number, cell in enumerate(above, 1):
-        if cell.cell_type != "code" or parse(cell.source) is not None:
-            continue
-        try:
-            ast.parse(without_magics(cell.source))
-        except (SyntaxError, ValueError, RecursionError) as error:
-            line = (
-                f": {error.text.strip()}" if isinstance(error, SyntaxError) and error.text else ""
-            )
-            why = error.msg if isinstance(error, SyntaxError) else str(error)
-            raise CourseError(
-                f"{where}: the test uses {name}, and cell {cell.grade_id or number}, which may "
-                f"define it, is no Python ({why}{line}); mend that cell."
-            ) from error
-
-
-def _check_names(
-    where: str, cell: Cell, number: int, notebook: Notebook, known: dict[str, int]
-) -> None:
-    """Every name that a test needs is defined by a cell above it."""
-    for name in sorted(facts(cell.source).needed - IN_EVERY_MODULE):
-        if name not in known:
-            _check_readable(where, name, notebook.cells[:number])
-            empty = [one.grade_id for one in notebook.cells[:number] if _is_unsolved(one)]
-            missing = f", or write the solution missing in cell {empty[-1]}" if empty else ""
-            raise CourseError(
-                f"{where}: the test uses {name}, which no cell of the notebook defines; import or "
-                f"define it in the test or in a cell above{missing}."
-            )
-        if known[name] > number:
-            below = notebook.cells[known[name]]
-            raise CourseError(
-                f"{where}: the test uses {name}, which is defined only further down, in cell "
-                f"{below.grade_id or known[name] + 1}; move one of the two."
-            )

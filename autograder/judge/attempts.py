@@ -11,8 +11,9 @@ from typing import Any
 from autograder.bridge import library
 from autograder.bridge.peer import Gone, comparisons, expectations, parts_of, steps
 from autograder.bridge.session import Student
+from autograder.common.imports import imported_where_missing, imports_something
 from autograder.common.results import Opaque, TestRun, Transcript
-from autograder.common.syntax import facts, imported_where_missing, imports_something
+from autograder.common.scopes import facts
 from autograder.judge.assignment import Cell, Group
 from autograder.judge.budget import Budget
 from autograder.judge.cells import START_SECONDS, Cells, Done

@@ -12,7 +12,8 @@ from autograder.bridge.session import CellRun, Student
 from autograder.common.course import CourseError
 from autograder.common.names import shown
 from autograder.common.results import Flag, TestRun, Transcript
-from autograder.common.syntax import altered, facts
+from autograder.common.scopes import facts
+from autograder.common.syntax import altered
 from autograder.isolation.clock import doubt
 from autograder.isolation.pool import Unwell
 from autograder.judge.assignment import Assignment, Cell, Notebook
@@ -21,9 +22,9 @@ from autograder.judge.budget import IN_ALL, Budget
 from autograder.judge.claims import catches_claims
 from autograder.judge.given import imported, needed_here, new_space, operators, used_by_references
 from autograder.judge.guard import Guard
-from autograder.judge.intake import Script, ScriptCell
 from autograder.judge.passes import GRADE, Pass
 from autograder.judge.questions import YOURS, Questions, batches, is_run
+from autograder.judge.script import Script, ScriptCell
 from autograder.judge.space import Prepared, Space, remotes_in
 
 NAMELESS = "without a name"  # as cells of the instructor's may be

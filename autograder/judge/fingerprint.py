@@ -62,7 +62,7 @@ def of_submission(
         course: the course.
         assignment: what was to be done.
         student: who did it.
-        key: of what was handed in, see `intake.Submission`.
+        key: of what was handed in, see `script.Submission`.
         collected: when, in seconds since 1970, if that is known.
     """
     late = assignment.rules.late
@@ -77,7 +77,10 @@ def _judges(course: Course) -> tuple[Mapping[str, str], set[str]]:
     known = _known(course)
     modules = _Modules(known, {top: [PACKAGE]})
     modules.follow(f"{top}.{name}" for name in JUDGES)
-    alone = {f"{top}.{name}": known.digest(PACKAGE / f"{name}.py") for name in ALONE}
+    alone = {
+        f"{top}.{name}": known.digest(PACKAGE.joinpath(*name.split(".")).with_suffix(".py"))
+        for name in ALONE
+    }
     return modules.found | alone, modules.libraries
 
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from autograder.bridge.stand_ins import BINARY, FORWARDED
-from autograder.common.syntax import altered, facts, parse
+from autograder.common.scopes import facts
+from autograder.common.syntax import altered, parse
 from autograder.judge.assignment import Notebook
 from autograder.judge.space import Space
 

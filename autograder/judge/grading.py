@@ -14,9 +14,10 @@ from autograder.judge.assignment import Assignment, Notebook
 from autograder.judge.budget import Budget
 from autograder.judge.cells import ForkServer, Shelf
 from autograder.judge.diagnose import told
-from autograder.judge.intake import Script, Submission, read_submission
+from autograder.judge.intake import read_submission
 from autograder.judge.passes import IN_PRIVATE
 from autograder.judge.plain import as_in_notebook
+from autograder.judge.script import Script, Submission
 from autograder.judge.work import Work
 
 MOST_NOTES = 100  # as many as the journal keeps

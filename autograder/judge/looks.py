@@ -8,7 +8,7 @@ from typing import Any
 
 from autograder.bridge.peer import Allowed, Gone
 from autograder.common.results import Crossing, Opaque, Raised, TestRun, Transcript
-from autograder.common.syntax import facts
+from autograder.common.scopes import facts
 from autograder.judge.assignment import Group
 from autograder.judge.attempts import Attempts, changes, is_no_number
 from autograder.judge.budget import Budget

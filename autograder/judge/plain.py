@@ -19,7 +19,7 @@ from autograder.bridge.peer import Gone
 from autograder.bridge.session import CellRun
 from autograder.common.results import Flag, TestRun
 from autograder.judge.assignment import Group
-from autograder.judge.intake import Script
+from autograder.judge.script import Script
 
 if TYPE_CHECKING:
     from autograder.judge.work import Work

@@ -5,11 +5,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from autograder.common.syntax import acts, altered, facts, imported_where_missing, touched
+from autograder.common.imports import imported_where_missing
+from autograder.common.scopes import facts
+from autograder.common.syntax import acts, altered, touched
 from autograder.judge.assignment import Assignment, Cell, Group, Notebook
+from autograder.judge.broken_rules import ALL, module_cell, statements, unread
 from autograder.judge.given import locked
-from autograder.judge.intake import Script, ScriptCell
-from autograder.judge.rules import ALL, Place, QuestionRules, module_cell, statements, unread
+from autograder.judge.made_of import Place
+from autograder.judge.rules import QuestionRules
+from autograder.judge.script import Script, ScriptCell
 
 YOURS = "of yours"
 UNCOVER = "globals().pop({!r}, None)"

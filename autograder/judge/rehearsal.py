@@ -9,7 +9,8 @@ from functools import partial
 
 from autograder.bridge.peer import open_packages
 from autograder.common.results import TestRun
-from autograder.common.syntax import acts, altered, facts
+from autograder.common.scopes import facts
+from autograder.common.syntax import acts, altered
 from autograder.judge.assignment import Assignment, Notebook
 from autograder.judge.attempts import is_no_number
 from autograder.judge.beside import files_of
@@ -27,7 +28,7 @@ from autograder.judge.given import (
 )
 from autograder.judge.passes import REFERENCE
 from autograder.judge.questions import own_script
-from autograder.judge.rules import locked_names
+from autograder.judge.read_answer import locked_names
 from autograder.judge.space import BrokenCell, compiled_cell
 from autograder.judge.testing import compiled
 from autograder.judge.texts import run_no_texts

@@ -20,7 +20,8 @@ from autograder.bridge.peer import Gone, is_iterator, left_on, parts_of, take_st
 from autograder.bridge.records import classes_in, is_one
 from autograder.bridge.session import Student
 from autograder.bridge.stand_ins import remote_of
-from autograder.common.syntax import facts, parse
+from autograder.common.scopes import facts
+from autograder.common.syntax import parse
 from autograder.isolation.clock import Clock, here
 from autograder.judge.claims import catches_claims, refuse_broad
 from autograder.judge.guard import HOME

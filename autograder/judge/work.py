@@ -9,15 +9,15 @@ from autograder.bridge.errors import said
 from autograder.bridge.peer import Gone
 from autograder.bridge.session import CellRun
 from autograder.common.results import Flag, Raised, TestRun
-from autograder.common.syntax import facts
+from autograder.common.scopes import facts
 from autograder.isolation.clock import doubt
 from autograder.judge.assignment import Group
+from autograder.judge.broken_rules import broken_rules
 from autograder.judge.budget import IN_ALL
-from autograder.judge.intake import Script, ScriptCell
 from autograder.judge.looks import Looks
 from autograder.judge.passes import IN_ONE_PROCESS, READ_ALONE
 from autograder.judge.questions import YOURS, Lacks, read_cells
-from autograder.judge.rules import broken_rules
+from autograder.judge.script import Script, ScriptCell
 
 
 @dataclass

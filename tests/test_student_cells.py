@@ -8,24 +8,18 @@ from typing import Any
 import pytest
 
 from autograder.common.syntax import parse
-from autograder.judge import walked
+from autograder.judge import student_cells
 from autograder.judge.assignment import read_assignment
+from autograder.judge.broken_rules import Unread, broken_rules, unread
 from autograder.judge.cells import NAMELESS
+from autograder.judge.expressions import Dotted, TooMuch, aliases, bindings
 from autograder.judge.given import needed_here
 from autograder.judge.questions import own_script
 from autograder.judge.rehearsal import prepare
-from autograder.judge.rules import QuestionRules, Unread, broken_rules, unread
+from autograder.judge.rules import QuestionRules
 from autograder.judge.space import compiled_cell
-from autograder.judge.walked import (
-    EACH,
-    MOST_KEPT,
-    Dotted,
-    Statement,
-    TooMuch,
-    aliases,
-    bindings,
-    cell,
-)
+from autograder.judge.statement import Statement
+from autograder.judge.student_cells import EACH, MOST_KEPT, cell
 from autograder.judge.work import Work
 from tests.small_course import NAME, make_course
 
@@ -68,7 +62,7 @@ def test_each_statement_is_walked_once_for_all_questions(monkeypatch: pytest.Mon
 
 
 def test_where_nothing_is_forbidden_nothing_is_read(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(walked, "parse", lambda text: pytest.fail("it was read"))
+    monkeypatch.setattr(student_cells, "parse", lambda text: pytest.fail("it was read"))
     read = ("x = 1  # of its own", QuestionRules(), ["exec('1')"])
     assert broken_rules(*read) == () and not unread(*read).statements
 
@@ -92,7 +86,7 @@ def test_what_is_the_instructors_is_read_before_there_is_a_submission(
 def test_what_is_kept_is_bounded():
     made = []
 
-    @walked.kept
+    @student_cells.kept
     def length(text: str) -> int:
         made.append(text)
         return len(text)
@@ -153,4 +147,4 @@ def test_a_cell_holds_the_modules_that_it_writes():
     assert taken is not None
     assert [one.own for one in taken.written] == [{"f"}]
     assert [one.files for one in taken.statements] == [set(), {"a"}, set()]
-    assert cell("no python (") is None and walked.module("no python (") == ()
+    assert cell("no python (") is None and student_cells.module("no python (") == ()

@@ -1,0 +1,185 @@
+"""Which names are forbidden: what a rule's entries cover, and ways to reach a name by its text."""
+
+import builtins
+import importlib.util
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from autograder.bridge.watch import WAYS_ROUND, is_method, is_module, is_stopped
+
+# What reaches a name by its text, runs text, looks into other code, or could undo the stops.
+# fmt: off
+BY_TEXT = frozenset({
+    "eval", "exec", "compile", "globals", "locals", "vars", "get_ipython",
+    "__annotations__", "__import__", "__loader__", "__spec__", "__builtins__",
+})
+BY_TEXT_MODULES = (
+    "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "ctypes", "cffi", "gc",
+    "inspect", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile", "profile",
+    "trace", "bdb", "pdb", "unittest.mock", "autograder", "IPython", "ipykernel", "pydoc",
+    "doctest", "rlcompleter", "shelve", "joblib", "logging.config", "_string", "sympy",
+    "numexpr", "jinja2", "bltns", "jaxtyping",
+    "numba", "jax", "tensorflow", *WAYS_ROUND,
+)
+PROGRAMS = (  # another process, which nothing watches
+    "subprocess", "_posixsubprocess", "multiprocessing", "concurrent.futures.process",
+    "concurrent.futures.ProcessPoolExecutor", "pty", "posix", "asyncio.subprocess",
+    "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell", "webbrowser", "pexpect",
+    *(f"os.{name}" for name in (
+        "fork", "forkpty", "system", "popen", "posix_spawn", "posix_spawnp",
+        "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp", "execvpe",
+        "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe",
+    )),
+)
+BY_TEXT_FUNCTIONS = (
+    "operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe",
+    "sys._current_frames", "sys.meta_path", "sys.path_hooks", "sys.settrace", "sys.setprofile",
+    "threading.settrace",
+    "threading.setprofile", "timeit.timeit", "timeit.repeat", "timeit.Timer",
+    "types.FunctionType", "types.CodeType", "typing.get_type_hints", "typing.ForwardRef",
+    "string.Formatter", "unittest.TestLoader", "unittest.defaultTestLoader", "unittest.main",
+    "pandas.eval", "pandas.read_pickle", "numpy.f2py", "dataclasses._create_fn",
+    "dataclasses._FuncBuilder", "numpy.testing.runstring", "numpy.testing.rundocs",
+    "numpy.testing.measure", "numpy.testing._private", "numpy.ma.core._frommethod",
+    "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server",
+    "pytest.importorskip", "pytest.MonkeyPatch", "_pytest", "matplotlib.backends", *PROGRAMS,
+)
+BY_NAME = frozenset({"operator.attrgetter", "operator.methodcaller"})
+PLAIN = frozenset({"gc.collect", "gc.enable", "gc.disable"})  # of such modules, and harmless
+IN_TERMS_OF = {  # parts of Python's library that call C functions, which are not seen to run
+    "heapq": ("queue.PriorityQueue", "asyncio.PriorityQueue", "sched.scheduler"),
+}
+BY_TEXT_ATTRIBUTES = frozenset({
+    "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
+    "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
+    "__bases__", "__reduce__", "__reduce_ex__", "f_back", "f_builtins", "f_globals", "f_locals",
+    "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
+    "gi_code", "cr_code", "ag_code", "f_code", "__annotations__",
+    "__getattr__", "decompose", "_op_dk", "py_impl", "redispatch",  # operators by their text
+    "builtins", "bltns", "sys", "_sys",  # as other modules hold them
+    "_ip", "user_ns", "user_global_ns",
+    "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
+})
+SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
+# fmt: on
+WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
+WORDS = frozenset({*BY_TEXT, *BY_TEXT_ATTRIBUTES, "getattr"})
+WORDS |= {part for way in WAYS for part in way.split(".")}
+LONGEST_WAY = max(way.count(".") + 1 for way in WAYS)
+ORDINARY = frozenset({"trace", "profile", "code"})  # modules, but of libraries plain functions
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """The names that the rules of a question forbid."""
+
+    forbid: tuple[str, ...]
+    allow: tuple[str, ...]
+    fields: Collection[str]  # names under which the student's own objects hold something
+
+    def forbids(self, origin: str) -> bool:
+        """Whether the rules forbid this full dotted name."""
+        if any(covers(entry, origin) for entry in self.allow):
+            return False
+        if origin == "builtins" or origin.startswith("builtins."):
+            return origin.removeprefix("builtins.") in {*self.forbid, *BY_TEXT, "getattr"}
+        if is_way_round(origin):
+            return True
+        return any(covers(entry, origin) or is_same(entry, origin) for entry in self.forbid)
+
+    def forbids_method(self, name: str) -> bool:
+        """Whether a value's attribute of this name may be something forbidden."""
+        bare = name.strip("_") or name
+        if {f".{name}", f".{bare}", name, bare} & set(self.allow):
+            return False
+        return any(
+            last == bare
+            and ("." in entry or not hasattr(builtins, entry))
+            and not is_stopped_alone(entry, bare, name in self.fields)
+            for entry, last in self._lasts
+        )
+
+    @cached_property
+    def _lasts(self) -> list[tuple[str, str]]:
+        """What is forbidden, with the last part of its name."""
+        return [(entry, entry.rpartition(".")[2]) for entry in self.forbid]
+
+    def forbids_loading(self, name: str) -> bool:
+        """Whether this is a module that is forbidden, or one that evaluates texts."""
+        first, dot, _ = name.partition(".")
+        covered = [one for one in self.forbid if name == one or name.startswith(f"{one}.")]
+        if any("." in one or is_installed(one) for one in covered):
+            return True
+        return bool(dot) and first in BY_TEXT_MODULES and first not in ORDINARY
+
+    def leads_nowhere(self, begun: str) -> bool:
+        """Whether nothing that is forbidden has a name that begins so."""
+        bare = begun.lstrip("_")
+        words = {*WORDS, *(part for entry in self.forbid for part in entry.split("."))}
+        return bool(bare) and not any(word.lstrip("_").startswith(bare) for word in words)
+
+    def forbids_word(self, text: str) -> bool:
+        """Whether this name reaches something forbidden of whatever has it."""
+        ways = text.lstrip("_") in WORDS or text in WORDS
+        return (ways and text not in self.allow) or self.forbids_method(text)
+
+    @cached_property
+    def is_all_stopped(self) -> bool:
+        """Whether all that is forbidden is stopped while the answer runs."""
+        return all(map(is_stopped, self.forbid))
+
+
+def covers(entry: str, origin: str) -> bool:
+    """Whether an entry names this function, a module above it, or anything called like it."""
+    if origin == entry or origin.startswith(f"{entry}."):
+        return True
+    return "." not in entry and not hasattr(builtins, entry) and origin.endswith(f".{entry}")
+
+
+def is_stopped_alone(entry: str, bare: str, own: bool) -> bool:
+    """Whether an attribute of this name is no sign that an answer uses what is forbidden.
+
+    The stops stand behind it: so a module's name is none, nor is one that no library's values have
+    and that the student gives to something else.
+    """
+    if entry.startswith(".") or not (is_module(entry) or (own and not is_method(bare))):
+        return False
+    return is_stopped(entry)
+
+
+@lru_cache(maxsize=1000)
+def is_way_round(origin: str) -> bool:
+    """Whether this is a way to reach names by text, also as another module holds it."""
+    if origin in PLAIN:
+        return False
+    parts = origin.split(".")
+    ordinary = () if parts[0] in sys.stdlib_module_names else ORDINARY
+    for start, first in enumerate(parts):
+        if start and first in ordinary:
+            continue
+        for one in {first, first.lstrip("_") if start else first}:  # random._os is os
+            rest = parts[start + 1 : start + LONGEST_WAY]
+            if any(".".join((one, *rest[:count])) in WAYS for count in range(len(rest) + 1)):
+                return True
+    return False
+
+
+def is_same(entry: str, origin: str) -> bool:
+    """Whether both are one package's function of one name, found in different places."""
+    if "." not in entry or entry.startswith("."):
+        return False
+    same_package = entry.partition(".")[0] == origin.partition(".")[0]
+    return same_package and entry.rpartition(".")[2] == origin.rpartition(".")[2].strip("_")
+
+
+@lru_cache(maxsize=1000)
+def is_installed(name: str) -> bool:
+    """Whether a module of this name is there without a student's doing."""
+    if name in sys.stdlib_module_names:
+        return True
+    with suppress(ImportError, ValueError):
+        return importlib.util.find_spec(name) is not None
+    return False

@@ -1,0 +1,193 @@
+"""A student's cells taken apart for the searches in one answer, and what its names stand for."""
+
+import ast
+import builtins
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from autograder.bridge.watch import WAYS_ROUND
+from autograder.common.syntax import parse
+from autograder.judge import expressions, student_cells
+from autograder.judge.expressions import Bindings
+from autograder.judge.forbidden import is_installed
+from autograder.judge.made_of import Moment, Part, Patches, Place, Uses, parts_of
+from autograder.judge.search import NOTHING, Mine, Own, Search
+
+# as the base of a class: nobody forbids their methods
+HARMLESS = ("object", "Module", "ABC", "NamedTuple", "Protocol")
+MOST_ABOVE = 10  # classes of which one is made, one by another
+
+
+@dataclass(frozen=True)
+class Read:
+    """A student's statements, and which of them an answer is made of."""
+
+    everything: Sequence[Part]
+    own: Sequence[Part]
+    given: Sequence[Bindings]  # of the instructor's cells
+    before: Sequence[Part]  # what names of it stood for before they were given to something else
+    begin: Mapping[int, Moment]  # by the id of a part: when what it defines may be called first
+    moments: Mapping[int, Moment]  # by the id of a part: when it runs
+    dark: Sequence[int]  # other cells of which there may be more than is read
+    hidden: frozenset[str]  # modules that cells write, and whose text cannot be read
+
+    def search(
+        self, forbid: tuple[str, ...], allow: tuple[str, ...], parts: Sequence[Part]
+    ) -> Search:
+        """A search in these statements."""
+        held = [part.holds for part in parts]
+        names = frozenset().union(*(one.own for one in held))
+        members = frozenset().union(*(one.members for one in held))
+        fields = frozenset().union(*(one.fields for one in held))
+        own = Own(names, members, fields, self._classes, self._givens)
+        return Search(forbid, allow, _aliases(self.given, parts), own)
+
+    def mine(self, part: Part) -> Mine:
+        """Names of builtins that stand for something of the student's in a statement."""
+        if part.modules:
+            return self._in_files.get(part.cell, NOTHING)
+        if not self._meanings:
+            return NOTHING
+        now = self.moments[id(part)]
+        later = self.begin.get(id(part), now)
+        found = [(name, first) for name, (first, _, _) in self._meanings.items()]
+        return Mine(
+            frozenset(name for name, first in found if first < now),
+            frozenset(name for name, first in found if first < later),
+        )
+
+    def meant(self, names: Collection[str]) -> Iterator[tuple[int, int, str]]:
+        """Where names of builtins that an answer uses are first given to something else."""
+        used = {name for part in self.own if not part.modules for name in part.holds.uses}
+        for name in used.intersection(names, self._meanings):
+            _, cell, statement = self._meanings[name]
+            yield cell, statement, name
+
+    @cached_property
+    def _meanings(self) -> dict[str, tuple[Moment, int, int]]:
+        """Builtins' names that are given to something of the student's, and where first."""
+        found: dict[str, tuple[Moment, int, int]] = {}
+        lost = set[str]()
+        for part in self.everything:
+            lost |= part.holds.loses
+            if not part.modules:
+                here = (self.moments[id(part)], part.cell, part.statement)
+                for name in part.holds.binds:
+                    if hasattr(builtins, name):
+                        found[name] = min(here, found.get(name, here))
+        return {name: where for name, where in found.items() if name not in lost}
+
+    @cached_property
+    def _in_files(self) -> dict[int, Mine]:
+        """The same for modules, by the cells that write them."""
+        found: dict[int, set[str]] = {}
+        for part in self.everything:
+            if part.modules and not part.holds.loses:
+                names = {name for name in part.holds.binds if hasattr(builtins, name)}
+                found.setdefault(part.cell, set()).update(names - part.holds.uses.keys())
+        return {cell: Mine(frozenset(), frozenset(names)) for cell, names in found.items()}
+
+    @cached_property
+    def _classes(self) -> dict[str, frozenset[str]]:
+        """Members of the student's own classes, whose names stand for nothing else."""
+        count = Counter(name for part in self.everything for name in part.holds.names)
+        held = [(name, part.holds) for part in self.everything for name in part.holds.binds]
+        once = {name: one for name, one in held if count[name] == 1}
+        found = {name: one.tuple_class for name, one in once.items() if one.tuple_class}
+        for _ in range(MOST_ABOVE):
+            before = len(found)
+            for name, one in once.items():
+                node = one.plain_class
+                above = [ast.unparse(base) for base in node.bases] if node else []
+                if node and all(b.rpartition(".")[2] in HARMLESS or b in found for b in above):
+                    found[name] = one.members.union(*(found.get(base, ()) for base in above))
+            if len(found) == before:
+                break
+        return found
+
+    @cached_property
+    def _givens(self) -> dict[str, list[ast.expr | None]]:
+        """What the student's names are set to."""
+        found: dict[str, list[ast.expr | None]] = {}
+        for part in self.everything:
+            for name, values in part.holds.givens.items():
+                found.setdefault(name, []).extend(values)
+        return found
+
+
+@lru_cache(maxsize=2)  # the two searches in an answer begin with the same
+def read_answer(
+    answer: str,
+    forbid: tuple[str, ...],
+    others: tuple[str, ...],
+    imports: tuple[str, ...],
+    names: frozenset[str],
+    place: Place | None,
+) -> Read | None:
+    """Take a student's cells apart; arguments as for `broken_rules`. None if that is too much."""
+    bound, known = locked_names(imports)
+    packages = {name.partition(".")[0] for name in (*forbid, *WAYS_ROUND) if "." in name} - {""}
+    everything = list(parts_of(answer, others))
+    try:
+        patches = Patches(packages, _aliases(bound, everything))
+    except expressions.TooMuch:
+        return None
+    uses = Uses(everything, place, len(others), patches, packages | known)
+    begin = uses.of(names)
+    before: list[Part] = []
+    if uses.dropped:
+        whole = Uses(everything, None, len(others), patches, packages | known).of(names)
+        before = [everything[number] for number in sorted(whole.keys() - begin.keys())]
+    files = [file for text in others if (file := student_cells.file(text))]
+    cells = [student_cells.cell(text) for text in others]
+    return Read(
+        everything,
+        [everything[number] for number in sorted(begin)],
+        bound,
+        before,
+        {id(everything[number]): moment for number, moment in begin.items()},
+        {id(part): uses.moments[number] for number, part in enumerate(everything)},
+        [cell for cell, taken in enumerate(cells) if taken is not None and taken.more],
+        frozenset().union(*(file.modules for file in files if not file.statements)),
+    )
+
+
+@lru_cache(maxsize=64)
+def locked_names(imports: tuple[str, ...]) -> tuple[Sequence[Bindings], frozenset[str]]:
+    """What names the instructor's cells bind to what, and the packages that they import."""
+    trees = [tree for text in imports if (tree := parse(text))]
+    bound = [expressions.bindings(ast.walk(tree)) for tree in trees]
+    origins = [origin for one in bound for _, origin in one.imports]
+    return bound, frozenset(origin.partition(".")[0] for origin in origins)
+
+
+def _aliases(given: Sequence[Bindings], parts: Sequence[Part]) -> dict[str, set[str]]:
+    return expressions.aliases([*given, *(part.holds.bindings for part in parts)])
+
+
+def modules_unread(read: Read) -> set[str]:
+    """Modules that the student's text imports, that are not installed, and whose text is not seen.
+
+    A cell that writes nothing but plain texts, and names a module's file, shows its text.
+    """
+    cells: dict[int, list[Part]] = {}
+    for part in read.everything:
+        cells.setdefault(part.cell, []).append(part)
+    seen: set[str] = set()
+    hidden, named = set(read.hidden), set(read.hidden)
+    for parts in cells.values():
+        whole = [part.holds for part in parts if part.statement >= 0]
+        files = {name for one in whole for name in one.files}
+        named |= files
+        if files and (written := [given for one in whole for given in one.handed]):
+            plain = (
+                expressions.text(n) is not None or isinstance(n, ast.Constant) for n in written
+            )
+            (seen if all(plain) else hidden).update(files)
+        seen.update(name for part in parts for name in part.modules)
+    found = {name for part in read.everything for name in part.holds.packages}
+    unseen = found - (seen - hidden) - sys.modules.keys()
+    return {name for name in unseen if name in named or not is_installed(name)}

@@ -1,0 +1,308 @@
+"""Looks for forbidden names in the statements of a student's."""
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from autograder.judge import expressions
+from autograder.judge.expressions import Dotted, is_namespace, origins_of
+from autograder.judge.forbidden import (
+    BY_NAME,
+    BY_TEXT,
+    BY_TEXT_ATTRIBUTES,
+    PLAIN,
+    SET_BY_TEXT,
+    Forbidden,
+    covers,
+)
+from autograder.judge.statement import Statement
+
+SHAPE = re.compile(r"(?:\.\.\.|[\w\s*#?+/=-])*")  # of an array, in which no code is hidden
+# A module's name, as some loaders take it.
+MODULE = re.compile(r"(?:\w+://)?([^\W\d]\w*(?:\.\w+)*)")
+COMPUTED = "getattr with a computed name"
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a student defined in the cells looked at."""
+
+    names: frozenset[str]  # at their top level, if they are no builtin's
+    members: frozenset[str]  # methods and attributes of the student's own classes
+    fields: frozenset[str]  # these, and other names under which objects hold something
+    classes: Mapping[str, frozenset[str]]  # classes that are only that, and their members
+    givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
+
+
+@dataclass(frozen=True)
+class Mine:
+    """Builtins' names that stand for something of the student's."""
+
+    now: frozenset[str]  # where a statement runs
+    later: frozenset[str]  # where a function in it is called
+
+
+NOTHING = Mine(frozenset(), frozenset())
+
+
+@dataclass(frozen=True)
+class Search:
+    """Looks for forbidden names in statements."""
+
+    forbid: tuple[str, ...]
+    allow: tuple[str, ...]
+    aliases: Mapping[str, set[str]]
+    own: Own
+
+    @cached_property
+    def rule(self) -> Forbidden:
+        """The names that are forbidden."""
+        return Forbidden(self.forbid, self.allow, self.own.fields)
+
+    def of(self, holds: Statement, mine: Mine = NOTHING) -> list[tuple[str, int]]:
+        """Forbidden names that a statement mentions, and where."""
+        if not self._may_find(holds):
+            return []
+        taken = {True: mine.now, False: mine.later}
+        # nodes inside a dotted name that is judged as a whole; and of a call that is
+        judged = {id(call.func) for call in holds.getattrs} | set(self._plain_calls(holds))
+        found = []
+        for node in holds.nodes:
+            chain = isinstance(node, ast.Attribute)
+            done = id(node) in judged or (chain and self._allowed(node))
+            names = [] if done else list(self._mentions(node, holds, taken))
+            if chain and (done or names) and isinstance(node.value, ast.Attribute | ast.Name):
+                judged.add(id(node.value))
+            found += [(name, getattr(node, "lineno", 0)) for name in names]
+        return sorted(set(found), key=lambda hit: (hit[1], hit[0]))
+
+    def _may_find(self, holds: Statement) -> bool:
+        """Whether a statement has any name that is forbidden somewhere; most have none."""
+        return bool(
+            holds.getattrs
+            or not holds.read.isdisjoint(self._bare)
+            or not holds.attributes.isdisjoint(BY_TEXT_ATTRIBUTES)
+            or not holds.sets.isdisjoint(SET_BY_TEXT)
+            or any(map(self.rule.forbids_method, holds.attributes))
+            or any(self._leads_to_forbidden(name) for name in holds.dotted)
+            or any(next(self._modules_in(call), None) for call in holds.of_kind(ast.Call))
+            or any(map(self._star_hit, holds.read) if "*" in self.aliases else ())
+        )
+
+    @cached_property
+    def _bare(self) -> frozenset[str]:
+        """Names that may be forbidden as they stand."""
+        named = {name for name in self.aliases if self._leads_to_forbidden(Dotted(name, ""))}
+        return frozenset({*self.forbid, *BY_TEXT, "getattr", *named})
+
+    def _leads_to_forbidden(self, name: Dotted) -> bool:
+        return any(self.rule.forbids(name.of(origin)) for origin in self.aliases.get(name.root, ()))
+
+    def imported(self, holds: Statement, asked: Collection[str]) -> Iterator[tuple[str, int]]:
+        """Forbidden things that are imported under a name that the question asks for."""
+        for node in holds.tree.body:
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if alias.name == "*":
+                        taken = [name for name in asked if name not in self.own.names]
+                    else:
+                        taken = [alias.name] if (alias.asname or alias.name) in asked else []
+                    origins = [f"{node.module}.{name}" for name in taken]
+                    yield from ((one, node.lineno) for one in origins if self.rule.forbids(one))
+
+    def _allowed(self, node: ast.Attribute) -> bool:
+        origins = origins_of(node, self.aliases)
+        if origins and origins <= PLAIN:
+            return True
+        return any(covers(entry, origin) for entry in self.allow for origin in origins)
+
+    def _mentions(
+        self, node: ast.AST, holds: Statement, taken: Mapping[bool, Collection[str]]
+    ) -> Iterator[str]:
+        if isinstance(node, ast.Call):
+            if not self._is_taken(node.func, holds, taken):
+                yield from self._by_text(node, holds)
+                yield from self._modules_in(node)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield from self._attribute(node, holds)
+        elif isinstance(node, ast.Attribute):  # set to something else, or deleted
+            origins = origins_of(node, self.aliases)
+            yield from sorted(origin for origin in origins if self.rule.forbids(origin))
+            if node.attr in SET_BY_TEXT and node.attr not in self.allow:
+                yield node.attr
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            if not self._is_taken(node, holds, taken):
+                yield from self._name(node, id(node) in holds.free)
+        elif isinstance(node, ast.Subscript):
+            yield from self._item(node)
+        elif isinstance(node, ast.MatchClass):
+            names = [name for name in node.kwd_attrs if name not in self.allow]
+            yield from (name for name in names if name in BY_TEXT_ATTRIBUTES)
+            yield from (f".{name}" for name in names if self.rule.forbids_method(name))
+
+    def _is_taken(
+        self, node: ast.AST, holds: Statement, taken: Mapping[bool, Collection[str]]
+    ) -> bool:
+        """Whether a builtin's name stands for something of the student's here."""
+        at_once = holds.free.get(id(node))
+        return at_once is not None and getattr(node, "id", "") in taken[at_once]
+
+    def _name(self, node: ast.Name, free: bool) -> Iterator[str]:
+        origins = self.aliases.get(node.id, set())
+        yield from sorted(origin for origin in origins if self.rule.forbids(origin))
+        if origins or not free or node.id in self.own.names or node.id in self.allow:
+            return
+        if node.id in self.forbid or node.id in BY_TEXT or self._star_hit(node.id):
+            yield node.id
+        elif node.id == "getattr":  # handed on, to be called with who knows what
+            yield COMPUTED
+
+    def _star_hit(self, name: str) -> bool:
+        """Whether an import of * brought a forbidden function under its bare name."""
+        modules = [origin.removesuffix(".*") for origin in self.aliases.get("*", ())]
+        return any(self.rule.forbids(f"{module}.{name}") for module in modules)
+
+    def _attribute(self, node: ast.Attribute, holds: Statement) -> Iterator[str]:
+        origins = origins_of(node, self.aliases)
+        for origin in sorted(origins):
+            if self.rule.forbids(origin):
+                yield origin
+        if node.attr in BY_TEXT_ATTRIBUTES and node.attr not in self.allow:
+            yield node.attr
+        if not origins and self._method(node, holds):
+            yield f".{node.attr}"
+
+    def _method(self, node: ast.Attribute, holds: Statement) -> bool:
+        """Whether this is a forbidden method of some value, not one of the student's own."""
+        return self.rule.forbids_method(node.attr) and not self._is_mine(
+            node.value, node.attr, holds
+        )
+
+    def _is_mine(self, value: ast.expr, name: str, holds: Statement) -> bool:
+        """Whether a value is surely an object or class of the student's own that has this name."""
+        if not isinstance(value, ast.Name):
+            return self._makes(value, name, holds)
+        if value.id in ("self", "cls") and name in self.own.members:
+            return True
+        free = id(value) in holds.free
+        if free and name in self.own.classes.get(value.id, ()):
+            return True
+        given = (self.own.givens if free else holds.givens).get(value.id, ())
+        return bool(given) and all(one and self._makes(one, name, holds) for one in given)
+
+    def _makes(self, value: ast.expr, name: str, holds: Statement) -> bool:
+        """Whether this makes an object of a class of the student's own, or a namespace."""
+        if not isinstance(value, ast.Call):
+            return False
+        called = getattr(value.func, "id", "")
+        (top,) = holds.tree.body
+        if called == "super" and not value.args:
+            called = getattr(top, "name", "")
+        if "types.SimpleNamespace" in origins_of(value.func, self.aliases):
+            return name in {word.arg for word in value.keywords}
+        once = len(self.own.givens.get(called, ())) == 1
+        return once and name in self.own.classes.get(called, ())
+
+    def _by_text(self, node: ast.Call, holds: Statement) -> Iterator[str]:
+        """getattr and the like: a name that is computed, or spelt out and forbidden."""
+        if self._is_by_name(node):
+            yield from (text for text in _named(node) or () if self.rule.forbids_word(text))
+        if not expressions.is_getattr(node):
+            return
+        texts = self._spelt(node.args[1], holds) if len(node.args) > 1 else None
+        if texts is None:
+            is_fine = self._is_begun_well(node) or self._is_of_self(node, holds)
+            if "getattr" not in self.allow and not is_fine:
+                yield COMPUTED
+            return
+        first = node.args[0]
+        for text in texts:
+            origins = {f"{origin}.{text}" for origin in origins_of(first, self.aliases)}
+            yield from sorted(origin for origin in origins if self.rule.forbids(origin))
+            method = self.rule.forbids_method(text) and not self._is_mine(first, text, holds)
+            if (not origins and method) or text in BY_TEXT_ATTRIBUTES:
+                yield text
+
+    def _is_begun_well(self, node: ast.Call) -> bool:
+        """Whether a computed name of some value begins as nothing that is forbidden does."""
+        if len(node.args) < 2 or isinstance(node.args[0], ast.Starred):
+            return False
+        if origins_of(node.args[0], self.aliases):
+            return False
+        return self.rule.leads_nowhere(expressions.prefix(node.args[1]))
+
+    def _is_of_self(self, node: ast.Call, holds: Statement) -> bool:
+        """Whether this asks an object of the student's own class for a part of it.
+
+        What is forbidden has to be stopped where it runs, too: somebody may call the method of
+        something else.
+        """
+        (top,) = holds.tree.body
+        asked = node.args[0] if len(node.args) > 1 else None
+        if not isinstance(asked, ast.Name) or asked.id != "self" or id(asked) in holds.free:
+            return False
+        is_given = any(value is not None for value in holds.givens.get("self", ()))
+        return (
+            getattr(top, "name", "") in self.own.classes
+            and not is_given
+            and self.rule.is_all_stopped
+        )
+
+    def _modules_in(self, node: ast.Call) -> Iterator[str]:
+        """Modules that may not be used, and that a call may load by the texts it is handed."""
+        given = [] if getattr(node.func, "id", "") == "print" else node.args
+        texts = map(expressions.text, (*given, *(word.value for word in node.keywords)))
+        named = [match[1] for text in texts if text and (match := MODULE.fullmatch(text))]
+        yield from filter(self.rule.forbids_loading, named)
+
+    def _spelt(self, node: ast.expr, holds: Statement) -> list[str] | None:
+        """The names that a text may be; None if it is computed."""
+        given: Sequence[ast.expr | None] = [node]
+        if isinstance(node, ast.Name):
+            if not self.own.givens.keys().isdisjoint(("zip", "enumerate")):
+                return None
+            given = (self.own.givens if id(node) in holds.free else holds.givens).get(node.id, ())
+        texts = [one and expressions.text(one) for one in given]
+        found = [text for text in texts if isinstance(text, str)]
+        return found if found and len(found) == len(texts) else None
+
+    def _is_by_name(self, node: ast.Call) -> bool:
+        """Whether this makes a function that gets or calls what has a name that is spelt out."""
+        origins = origins_of(node.func, self.aliases)
+        return bool(origins) and origins <= BY_NAME and _named(node) is not None
+
+    def _plain_calls(self, holds: Statement) -> Iterator[int]:
+        """Nodes that lead to names by their text, where they are used and do no harm."""
+        for part in holds.of_kind(ast.Subscript):  # a type with a shape that is written out
+            shape = expressions.text(getattr(part.slice, "elts", [part.slice])[-1])
+            if shape is not None and SHAPE.fullmatch(shape):
+                origins = origins_of(part.value, self.aliases)
+                if origins and all(origin.startswith("jaxtyping.") for origin in origins):
+                    yield id(part.value)
+        for call in holds.of_kind(ast.Call):
+            if self._is_by_name(call):
+                yield id(call.func)
+            elif expressions.called(call) == "update" and isinstance(call.func, ast.Attribute):
+                holder = call.func.value
+                of: Any = getattr(holder, "value", None) or [*getattr(holder, "args", ()), None][0]
+                if is_namespace(holder) and getattr(of, "id", "") == "self":  # that sets it
+                    yield id(getattr(holder, "func", holder))
+
+    def _item(self, node: ast.Subscript) -> Iterator[str]:
+        """Something["name"] on the dictionary of a module."""
+        text = expressions.text(node.slice)
+        holder = node.value.id if isinstance(node.value, ast.Name) else ""
+        if holder == "__builtins__" and (text is None or text in BY_TEXT or text in self.forbid):
+            yield text or holder
+
+
+def _named(node: ast.Call) -> list[str] | None:
+    """The names that `attrgetter` or `methodcaller` are given; None if they do not show."""
+    texts = [expressions.text(given) for given in node.args]
+    if expressions.called(node) == "methodcaller":
+        texts = texts[:1]
+    shown = [part for text in texts if text is not None for part in text.split(".")]
+    return shown if texts and None not in texts else None

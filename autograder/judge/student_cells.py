@@ -1,0 +1,145 @@
+"""A student's cells, and the modules that they write, as statements.
+
+Each text is taken apart once for all questions; what is kept is bounded by its length, as a
+notebook is.
+"""
+
+import ast
+import codecs
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from tokenize import detect_encoding
+from typing import TypeVar
+
+from autograder.common.magics import file_of  # also for `parse`, before there are walls around it
+from autograder.common.syntax import parse, read, top_level_names
+from autograder.judge.expressions import text
+from autograder.judge.statement import Statement, handed_to_writers
+
+WRITES = re.compile(r"%%(?:writefile|file)\b")
+ENCODINGS = ("utf-8", "utf-8-sig", "ascii", "iso8859-1", "iso8859-15", "cp1252")
+MOST_KEPT = 500_000  # characters of texts whose statements are kept: a notebook that is read
+EACH = 50  # characters that a text counts for, however short it is
+T = TypeVar("T")
+
+
+def kept(make: Callable[[str], T]) -> Callable[[str], T]:
+    """The same function of a text, which keeps what it made of the last ones."""
+    found: dict[str, T] = {}
+    size = 0
+
+    @wraps(make)
+    def get(text: str) -> T:
+        """What was made of it, or is made now."""
+        nonlocal size
+        if text not in found:
+            found[text] = make(text)
+            size += len(text) + EACH
+            while size > MOST_KEPT and len(found) > 1:
+                oldest = next(iter(found))
+                del found[oldest]
+                size -= len(oldest) + EACH
+        return found[text]
+
+    return get
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A cell, taken apart."""
+
+    statements: tuple["Statement", ...]
+    written: tuple["Statement", ...] = ()  # of modules whose texts it writes to files
+    more: bool = False  # whether there may be more in it than is read
+
+
+@kept
+def cell(source: str) -> Taken | None:
+    """A cell's statements; None if it is no Python."""
+    tree, more = read(source, aside=True)
+    if tree is None:
+        return Taken((), more=True) if more else None
+    statements = _statements(_with_types(tree, source))
+    if not any(statement.handed for statement in statements):
+        return Taken(statements, more=more)
+    texts = _written([node for node in ast.walk(tree) if isinstance(node, ast.Call)])
+    return Taken(statements, tuple(one for text in texts for one in _defining(text)), more)
+
+
+@kept
+def module(source: str) -> tuple[Statement, ...]:
+    """A module's statements; none if it is no Python."""
+    return _statements(_with_types(parse(source) or ast.Module([], []), source))
+
+
+@dataclass(frozen=True)
+class File:
+    """A module that a cell writes."""
+
+    name: str
+    modules: frozenset[str]  # that it is a part of, by the names to import them
+    statements: tuple[Statement, ...]  # none if its text cannot be read
+
+
+@kept
+def file(source: str) -> File | None:
+    """The module that a cell is there to write."""
+    if not WRITES.search(source):
+        return None
+    found = file_of(source)
+    path = Path(found.path) if found else Path()
+    if found is None or path.suffix != ".py":
+        return None
+    text = module_text(found.text.encode("utf-8", "surrogatepass"))
+    return File(path.name, frozenset({*path.parent.parts, path.stem}), module(text or ""))
+
+
+def module_text(content: bytes) -> str | None:
+    """A module's text in the encoding that it names; None if that is a rare one, or not its own."""
+    try:
+        encoding, _ = detect_encoding(io.BytesIO(content).readline)
+        return content.decode(encoding) if codecs.lookup(encoding).name in ENCODINGS else None
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return None
+
+
+def _with_types(tree: ast.Module, source: str) -> ast.Module:
+    """Types that are given as texts are read like the rest where something may evaluate them."""
+    if "register" not in source and "singledispatch" not in source:
+        return tree
+    for node in ast.walk(tree):
+        for name in ("annotation", "returns"):
+            given = getattr(node, name, None)
+            spelt = text(given) if isinstance(given, ast.expr) else None
+            body = (parse(spelt) or ast.Module([], [])).body if spelt else []
+            if body and isinstance(body[0], ast.Expr):
+                setattr(node, name, ast.copy_location(body[0].value, given))  # type: ignore
+    return tree
+
+
+def _statements(tree: ast.Module) -> tuple[Statement, ...]:
+    return tuple(map(Statement, tree.body))
+
+
+def _defining(text: str) -> tuple[Statement, ...]:
+    """The statements of a text that could be a module: it defines something."""
+    tree = parse(text)
+    return _statements(tree) if tree is not None and top_level_names(tree) else ()
+
+
+def _written(calls: Sequence[ast.Call]) -> Iterator[str]:
+    """Texts that stand in a cell as they are and are written to files."""
+    for given in handed_to_writers(calls):
+        if (spelt := text(given)) is not None:
+            yield spelt
+            continue
+        for part in ast.walk(given):
+            value = part.value if isinstance(part, ast.Constant) else None
+            if isinstance(value, bytes):
+                yield value.decode("utf-8", "replace")
+            elif isinstance(value, str):
+                yield value
