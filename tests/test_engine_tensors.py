@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from autograder.bridge import rng, tensors
-from autograder.bridge.peer import Gone, remote_of
+from autograder.bridge.line import Gone
+from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.wire import WireError
 from autograder.isolation.fork_server import ForkServer
 from tests.test_engine_peer import against, answering, of_tests, outcome, replying
@@ -1297,10 +1298,13 @@ def used_there(answer: Any, layer: nn.Linear, x: Tensor) -> tuple[list[Tensor], 
     found, calls = [], []
     for use in (student, here):
         layer.zero_grad()
-        work = student._remote.peer._use
-        student._remote.peer._use = lambda op, *rest, w=work: (calls.append(op), w(op, *rest))[1]
+        work = student._remote.peer.answering.use
+        student._remote.peer.answering.use = lambda op, *rest, w=work: (
+            calls.append(op),
+            w(op, *rest),
+        )[1]
         total, weight = use(layer, x)
-        student._remote.peer._use = work
+        student._remote.peer.answering.use = work
         assert weight is layer.weight
         total.backward()
         found.append([total.detach(), layer.weight.grad, x.grad])

@@ -33,7 +33,9 @@ from autograder.bridge.aliases import is_same, other, parts_of, put_in
 from autograder.bridge.wire import HOLDERS, MAX_NODES, WireError
 
 if TYPE_CHECKING:
-    from autograder.bridge.peer import Incoming, Outgoing, Peer, _Encoder
+    from autograder.bridge.incoming import Incoming
+    from autograder.bridge.outgoing import Outgoing, ValueEncoder
+    from autograder.bridge.peer import Peer
 
 HOME = "__main__"  # what cells take for their module's name
 TAGS = frozenset(("RC", "RR", "RE", "RN"))
@@ -328,7 +330,7 @@ class Records:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    def node(self, encoder: "_Encoder", value: Any) -> Any:
+    def node(self, encoder: "ValueEncoder", value: Any) -> Any:
         """The node of an object of a class that both ends have; None for anything else."""
         self.by_base = self.peer.is_free and encoder.message.is_known
         kind = self.kind_of(value)
@@ -354,13 +356,13 @@ class Records:
         known = self.by_id.get(id(value))
         return is_one(value) and (known is None or not known.key[0])
 
-    def _named_node(self, encoder: "_Encoder", path: str, value: tuple) -> Any:
+    def _named_node(self, encoder: "ValueEncoder", path: str, value: tuple) -> Any:
         fields = library.fields_of(type(value))
         if fields is None or len(fields[1]) != tuple.__len__(value):
             return None
         return ["RN", path, *map(encoder.node, tuple.__iter__(value))]
 
-    def _group_node(self, encoder: "_Encoder", group: list[Any], value: Any) -> Any:
+    def _group_node(self, encoder: "ValueEncoder", group: list[Any], value: Any) -> Any:
         """Objects that refer to each other, in one node: however long a chain, it is not deep."""
         told = [self._known(one) for one in group]
         encoder.declared |= {id(one.value): one for one in told}
@@ -470,7 +472,7 @@ class Records:
         """What an object of such a class holds."""
         return [*attributes(value, self.shape(type(value))).values()] if is_one(value) else []
 
-    def _changes(self, encoder: "_Encoder") -> Any:
+    def _changes(self, encoder: "ValueEncoder") -> Any:
         """The node of what has changed since both ends were alike, or None."""
         changed = [known for known in self.known.values() if self._differs(known)]
         group = self._group((known.value for known in changed), {})
@@ -580,8 +582,8 @@ class Records:
             call.find()
             label = call.holders.setdefault(id(value), label)
             call.noted.append(label)
-        self.peer.note_change(type(value).__name__)
-        if self.peer.protects(call, label, value):
+        self.peer.changing.note(type(value).__name__)
+        if self.peer.changing.protects(call, label, value):
             self._forget(known)
             known.value = object.__new__(type(value))
             self._keep(known)
@@ -622,7 +624,7 @@ class Records:
         return ours
 
 
-def _is_due(encoder: "_Encoder") -> bool:
+def _is_due(encoder: "ValueEncoder") -> bool:
     """Whether this writes what has to be a value."""
     return encoder.message.is_plain and encoder is encoder.message.encoder
 

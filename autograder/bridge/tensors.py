@@ -23,14 +23,17 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import is_lazy
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from autograder.bridge import layers, rng, views, watch
+from autograder.bridge import codecs, layers, rng, views, watch
 from autograder.bridge.arrays import is_shape
+from autograder.bridge.public import public, public_name
 from autograder.bridge.settings import Settings
 from autograder.bridge.stand_ins import FORWARDED, Remote, compared
 from autograder.bridge.wire import WireError, reading
 
 if TYPE_CHECKING:
-    from autograder.bridge.peer import Incoming, Outgoing, Peer
+    from autograder.bridge.incoming import Incoming
+    from autograder.bridge.outgoing import Outgoing
+    from autograder.bridge.peer import Peer
 
 DTYPES = {
     str(kind).removeprefix("torch."): kind
@@ -387,8 +390,6 @@ class Tensors:
 
     def _class_told(self, kind: type) -> dict[str, Any]:
         """What is told of a module's class; looked up again once that has got more."""
-        from autograder.bridge.peer import public_name
-
         kinds = kind.__mro__[:-1]
         key = (kind, *(len(vars(one)) for one in kinds))
         if key not in self.told:
@@ -534,8 +535,8 @@ class Tensors:
             return True
         if self.laid.get(id(old)) is old:  # to whose memory `_fill` does not write
             return True
-        self.peer.note_change("Module")
-        return not self.peer.protects(incoming.call, "Module", old)
+        self.peer.changing.note("Module")
+        return not self.peer.changing.protects(incoming.call, "Module", old)
 
     def lay(self, value: Tensor, whole: Any, part: Any, is_theirs: bool) -> None:
         """Have a parameter or buffer of theirs lie in another tensor, if both hold the same."""
@@ -596,8 +597,6 @@ class Tensors:
 
     def _base(self, name: Any) -> type:
         """The class of the library's that a stand-in is made of."""
-        from autograder.bridge.peer import public
-
         if type(name) is str and name in self.bases:
             return self.bases[name]
         base = public(name, False) if name else Module
@@ -775,10 +774,10 @@ class Tensors:
 
     def _keeps_out(self, incoming: "Incoming", side: Any, module: Module) -> bool:
         """Whether a change of this module stays out of ours; if it is ours, it is noted."""
-        if not side or self.peer.is_copy(module):
+        if not side or self.peer.changing.is_copy(module):
             return False
-        self.peer.note_change("Module")
-        return self.peer.protects(incoming.call, "Module", module)
+        self.peer.changing.note("Module")
+        return self.peer.changing.protects(incoming.call, "Module", module)
 
     def structure_in(self, incoming: "Incoming", state: Any) -> None:
         """Put modules in the places where the other end has put them."""
@@ -931,8 +930,6 @@ def may_use(value: Any, name: str | None) -> bool | None:
 
 def _is_librarys(kind: type, name: str) -> bool:
     """Whether a module has this of one of the library's classes: that runs where it is used."""
-    from autograder.bridge.peer import public_name
-
     found = next((one for one in kind.__mro__ if name in vars(one)), None)
     return found is not None and public_name(found) is not None
 
@@ -1161,8 +1158,6 @@ def may_be_base(kind: Any) -> bool:
     packages that both ends import. None that C++ stands behind, that makes code of what it holds
     or starts processes, and none whose metaclass runs code when a subclass is made.
     """
-    from autograder.bridge.peer import public_name
-
     if not (isinstance(kind, type) and issubclass(kind, Module)):
         return False
     if type(kind) not in (type, abc.ABCMeta) or issubclass(kind, LazyModuleMixin):
@@ -1284,3 +1279,15 @@ def _deep_copy(self: Any, memo: dict) -> Any:
 
 def _show(self: Any) -> str:
     return f"<{self.__dict__['_remote'].type_name} of the answer>"
+
+
+codecs.register(
+    codecs.Codec(
+        library=codecs.TORCH,
+        of_peer=Tensors,
+        bits=bits,
+        memory=views,
+        may_be_base=may_be_base,
+        may_pass_for=may_pass_for,
+    )
+)

@@ -23,10 +23,13 @@ from itertools import takewhile
 from typing import Any
 
 from autograder.bridge.based import as_plain
+from autograder.bridge.due import is_iterator, take_steps
 from autograder.bridge.errors import said
 from autograder.bridge.lent import LENT
-from autograder.bridge.peer import Gone, Policy, is_iterator, left_on, parts_of, take_steps
+from autograder.bridge.line import Gone, left_on
+from autograder.bridge.policy import Policy
 from autograder.bridge.records import classes_in, is_one
+from autograder.bridge.reference import parts_of
 from autograder.bridge.session import Student
 from autograder.bridge.stand_ins import FORWARDED, remote_of
 from autograder.common.results import Crossing, Raised, TestRun, Transcript

@@ -22,17 +22,11 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from autograder.bridge import library
+from autograder.bridge.due import is_data
 from autograder.bridge.errors import said
-from autograder.bridge.peer import (
-    Allowed,
-    Gone,
-    comparisons,
-    expectations,
-    is_data,
-    open_packages,
-    parts_of,
-    steps,
-)
+from autograder.bridge.line import Gone
+from autograder.bridge.public import open_packages
+from autograder.bridge.reference import Allowed, comparisons, expectations, parts_of, steps
 from autograder.bridge.session import CellRun, Student
 from autograder.bridge.stand_ins import BINARY, FORWARDED
 from autograder.common.course import CourseError
