@@ -1375,7 +1375,7 @@ def work(f, x):
 COUNT = """
 import gc
 found = [o for o in gc.get_objects() if type(o).__name__ == 'Peer'][0]
-sizes = len(found.given), len(found.thrown.raised), len(found.tensors.graphs)
+sizes = len(found.given), len(found.thrown.raised), len(found.tensors.graphs.kept)
 """
 
 

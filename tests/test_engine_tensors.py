@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from autograder.bridge import rng, tensors
+from autograder.bridge import dense, module_classes, rng
 from autograder.bridge.line import Gone
 from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.wire import WireError
@@ -1018,7 +1018,7 @@ def test_a_module_can_have_any_names_and_is_still_only_a_stand_in() -> None:
         assert type(got).__init__ is not None
         own = vars(type(got))
         assert not {"__init__", "__class__", "__getattribute__", "__dict__"} & set(own)
-        assert own["__new__"].__func__.__module__ == tensors.__name__  # and not of the claim
+        assert own["__new__"].__func__.__module__ == module_classes.__name__  # and not of the claim
 
 
 def test_a_module_that_holds_itself_is_refused() -> None:
@@ -1258,11 +1258,11 @@ def test_what_is_taken_for_unchanged_without_a_copy_is_so(first: str, later: str
     value = nn.Parameter(torch.zeros(2, 2, dtype=torch.float64))
     CHANGES[first](value)
     with contextlib.suppress(WireError):
-        told = tensors.bits(value)
+        told = dense.bits(value)
         with contextlib.suppress(RuntimeError, IndexError):  # it does not fit the one before
             CHANGES[later](value)
-        is_same = tensors._has_bits(value, told)
-        assert not is_same or tensors.bits(value) == told
+        is_same = dense.has_bits(value, told)
+        assert not is_same or dense.bits(value) == told
         assert is_same or (first, later) != ("nothing", "nothing")
 
 
@@ -1280,7 +1280,7 @@ def test_what_is_taken_for_unchanged_without_a_copy_is_so(first: str, later: str
 )
 def test_an_odd_tensor_is_never_taken_for_unchanged(odd: Tensor) -> None:
     told = (odd.dtype, (2, 2), False, b"\0" * 16, None)
-    assert not tensors._has_bits(odd, told)
+    assert not dense.has_bits(odd, told)
 
 
 USE = """

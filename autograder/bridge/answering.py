@@ -87,7 +87,7 @@ class Answering:
             if self.peer.records.classes:
                 self.peer.records.answer(reply, incoming, answered)
             if self.peer.tensors:
-                answered["t"] = self.peer.tensors.state_out(reply)
+                answered["t"] = self.peer.tensors.in_step.state_out(reply)
             if self.peer.is_free:
                 answered["own"] = self.peer.shared.answered(incoming, reply, results)
         except Exception as error:  # noqa: BLE001  (something put there that cannot cross)
@@ -96,7 +96,7 @@ class Answering:
         if self.peer.is_free:
             answered["used"] = self.peer.random.used()
         if self.peer.tensors:
-            answered["graph"] = self.peer.tensors.remember(incoming, reply)
+            answered["graph"] = self.peer.tensors.graphs.remember(incoming, reply)
         if not self.peer.open:
             self.peer.held.clear()
             if self.peer.tensors:
@@ -143,7 +143,7 @@ class Answering:
         if op == "ask":
             return service(*values)
         if op == "vjp":
-            return self.peer.tensors.vjp(target, values)
+            return self.peer.tensors.graphs.vjp(target, values)
         before, self.peer.is_busy = self.peer.is_busy, False
         try:
             return self.use(op, target, rest, values)

@@ -69,7 +69,7 @@ class Asking:
             message.allowed = self.peer.allows.next(label)
         tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}
         if self.peer.tensors:
-            tree["t"] = self.peer.tensors.state_out(message)
+            tree["t"] = self.peer.tensors.in_step.state_out(message)
         if message.expects:
             tree["plain" if message.expects == VALUE else "known"] = True
         if self.peer.records.classes:

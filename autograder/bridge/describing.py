@@ -18,7 +18,7 @@ def describe(
     """What the other end has to know of an object of ours to make a stand-in."""
     told: dict[str, Any] = {"n": peer.give(value), "type": type(value).__name__}
     if peer.tensors and peer.tensors.is_module(value):
-        return told | {"k": "module"} | peer.tensors.describe(encoder, value)
+        return told | {"k": "module"} | peer.tensors.modules.describe(encoder, value)
     if isinstance(value, type):
         told |= {"k": "class", "type": value.__name__, "qualified": value.__qualname__}
         if issubclass(value, BaseException):

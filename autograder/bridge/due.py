@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import based
 from autograder.bridge.making import set_class
-from autograder.bridge.records import MADE
 from autograder.bridge.reference import VALUE, parts_of
+from autograder.bridge.shapes import MADE
 from autograder.bridge.stand_ins import StandIn, Steps, class_name, make_steps, remote_of
 
 if TYPE_CHECKING:

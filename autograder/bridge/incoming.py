@@ -43,9 +43,9 @@ class Incoming(Decoder):
         if tensors:
             tree = self.frame.tree
             graph = tree.get("graph") if message is not None else None
-            tensors.state_in(self, tree.get("t"))
+            tensors.in_step.state_in(self, tree.get("t"))
             self.tensors = tensors.read(self, tree.get("x"), graph, message)
-            tensors.structure_in(self, tree.get("t"))
+            tensors.in_step.structure_in(self, tree.get("t"))
 
     def begin(self, told: Any) -> None:
         """What is told of the results that are read now; see `memory`."""

@@ -34,7 +34,7 @@ def stand_in(peer: "Peer", incoming: "Incoming", told: dict[str, Any]) -> Any:
     if known is not None:
         _came(known, incoming.origin)
     if told.get("k") == "module" and peer.tensors:
-        made = peer.tensors.stand_in(incoming, told, known)
+        made = peer.tensors.modules.stand_in(incoming, told, known)
     elif known is not None:
         return known
     elif told.get("k") == "class":

@@ -179,6 +179,7 @@ class ValueEncoder(Encoder):
             self.memo = memo
 
     def other(self, value: Any) -> Any:
+        """Everything that is no plain value of Python's own."""
         remote = remote_of(value)
         if remote is not None and remote.peer is self.peer:
             return ["Y", remote.number]

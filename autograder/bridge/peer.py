@@ -105,7 +105,7 @@ class Peer:
             if type(made).__base__ is Held and made._remote.base is None:
                 set_class(made, class_of(self, made._remote.told))
             elif self.tensors and self.tensors.is_module(made):
-                set_class(made, self.tensors.class_of(made.__dict__["_remote"].told))
+                set_class(made, self.tensors.modules.classes.of(made.__dict__["_remote"].told))
 
     @property
     def tensors(self) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from autograder.bridge import arrays, codecs
 from autograder.bridge.aliases import is_same, other, parts_of, put_in
 from autograder.bridge.library import parts_of as held_by
-from autograder.bridge.records import HOME, LEAVES, is_one
+from autograder.bridge.shapes import HOME, LEAVES, is_one
 from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.wire import HOLDERS, WireError
 

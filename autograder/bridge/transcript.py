@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import arrays, based, library
 from autograder.bridge.aliases import exchange
-from autograder.bridge.records import MADE, is_one
 from autograder.bridge.reference import is_quiet
+from autograder.bridge.shapes import MADE, is_one
 from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.wire import Frame
 from autograder.common.results import INSTANCE, Crossing, Opaque, Raised

@@ -28,9 +28,9 @@ from autograder.bridge.errors import said
 from autograder.bridge.lent import LENT
 from autograder.bridge.line import Gone, left_on
 from autograder.bridge.policy import Policy
-from autograder.bridge.records import classes_in, is_one
 from autograder.bridge.reference import parts_of
 from autograder.bridge.session import Student
+from autograder.bridge.shapes import classes_in, is_one
 from autograder.bridge.stand_ins import FORWARDED, remote_of
 from autograder.common.results import Crossing, Raised, TestRun, Transcript
 from autograder.common.syntax import facts, parse
