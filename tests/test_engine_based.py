@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from autograder.bridge.based import is_value
-from autograder.bridge.peer import remote_of
+from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.wire import WireError
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge.guard import Guard

@@ -38,7 +38,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(lent, "ROOTS", [str(here.parent)])
     monkeypatch.setattr(tempfile, "tempdir", str(here.parent))  # where cells run
     monkeypatch.setattr(lent, "LENT", made := Lent())
-    for module in ("bridge.peer", "judge.testing"):
+    for module in ("bridge.asking", "judge.testing"):
         monkeypatch.setattr(f"autograder.{module}.LENT", made)
     monkeypatch.chdir(here)
     return here

@@ -18,8 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograder.bridge.peer import FORWARDED, YOURS, Gone, Peer, expectations, remote_of
+from autograder.bridge.line import Gone
+from autograder.bridge.peer import Peer
+from autograder.bridge.reference import expectations
 from autograder.bridge.session import Student
+from autograder.bridge.stand_ins import FORWARDED, YOURS, remote_of
 from autograder.bridge.wire import HEAD, Frame, WireError
 from autograder.common.results import Crossing, Opaque, Raised
 from autograder.isolation.clock import Clock
@@ -1372,7 +1375,7 @@ def work(f, x):
 COUNT = """
 import gc
 found = [o for o in gc.get_objects() if type(o).__name__ == 'Peer'][0]
-sizes = len(found.given), len(found.raised), len(found.tensors.graphs)
+sizes = len(found.given), len(found.thrown.raised), len(found.tensors.graphs.kept)
 """
 
 
@@ -1401,7 +1404,7 @@ def test_nothing_is_kept_of_many_calls(answer: Any) -> None:
     names.work(lambda n: n, torch.ones(3))
     now = [len(peer.given), len(peer.numbers), len(peer.stand_ins), len(peer.tensors.last)]
     assert all(b <= a + 5 for a, b in zip(sizes, now, strict=True)), (sizes, now)
-    assert len(peer.raised) <= 1
+    assert len(peer.thrown.raised) <= 1
     names._student.run("count", COUNT, 60)
     assert max(names.sizes) < 30
 
@@ -1572,7 +1575,7 @@ ERRORS: list[dict[str, Any]] = [
     {"family": [["a\0b", []]]},
     {"family": [[["L"], []]]},
     {"family": [[f"A{n}", []] for n in range(30)]},
-    {"home": "autograder.bridge.peer:Gone"},
+    {"home": "autograder.bridge.line:Gone"},
     {"home": "autograder.bridge.wire:WireError"},
     {"home": "builtins:KeyboardInterrupt"},
     {"home": "builtins:ExceptionGroup"},

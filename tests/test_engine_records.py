@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autograder.bridge.peer import expectations
+from autograder.bridge.reference import expectations
 from autograder.bridge.wire import WireError
 from autograder.common.scopes import facts
 from autograder.isolation.fork_server import ForkServer
@@ -506,12 +506,12 @@ def test_objects_of_a_helpers_classes_cross_as_well(
 
 
 LYING = """
-from autograder.bridge import peer
+from autograder.bridge import outgoing
 class Lie:
     def __init__(self, *tree): self.tree = [*tree]
-def other(self, value, true=peer._Encoder.other):
+def other(self, value, true=outgoing.ValueEncoder.other):
     return value.tree if type(value) is Lie else true(self, value)
-peer._Encoder.other = other
+outgoing.ValueEncoder.other = other
 def one(path, n=1, theirs=True, **held):
     return Lie("RC", [theirs, n], [[theirs, n, path, list(held), []]], [list(held.values())])
 """

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from autograder.bridge.peer import Incoming, Peer, stand_in
+from autograder.bridge.incoming import Incoming
+from autograder.bridge.making import stand_in
+from autograder.bridge.peer import Peer
 from autograder.bridge.wire import Frame, WireError
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge import rehearsal

@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from autograder.bridge import rng, tensors
-from autograder.bridge.peer import Gone, remote_of
+from autograder.bridge import dense, module_classes, rng
+from autograder.bridge.line import Gone
+from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.wire import WireError
 from autograder.isolation.fork_server import ForkServer
 from tests.test_engine_peer import against, answering, of_tests, outcome, replying
@@ -1017,7 +1018,7 @@ def test_a_module_can_have_any_names_and_is_still_only_a_stand_in() -> None:
         assert type(got).__init__ is not None
         own = vars(type(got))
         assert not {"__init__", "__class__", "__getattribute__", "__dict__"} & set(own)
-        assert own["__new__"].__func__.__module__ == tensors.__name__  # and not of the claim
+        assert own["__new__"].__func__.__module__ == module_classes.__name__  # and not of the claim
 
 
 def test_a_module_that_holds_itself_is_refused() -> None:
@@ -1257,11 +1258,11 @@ def test_what_is_taken_for_unchanged_without_a_copy_is_so(first: str, later: str
     value = nn.Parameter(torch.zeros(2, 2, dtype=torch.float64))
     CHANGES[first](value)
     with contextlib.suppress(WireError):
-        told = tensors.bits(value)
+        told = dense.bits(value)
         with contextlib.suppress(RuntimeError, IndexError):  # it does not fit the one before
             CHANGES[later](value)
-        is_same = tensors._has_bits(value, told)
-        assert not is_same or tensors.bits(value) == told
+        is_same = dense.has_bits(value, told)
+        assert not is_same or dense.bits(value) == told
         assert is_same or (first, later) != ("nothing", "nothing")
 
 
@@ -1279,7 +1280,7 @@ def test_what_is_taken_for_unchanged_without_a_copy_is_so(first: str, later: str
 )
 def test_an_odd_tensor_is_never_taken_for_unchanged(odd: Tensor) -> None:
     told = (odd.dtype, (2, 2), False, b"\0" * 16, None)
-    assert not tensors._has_bits(odd, told)
+    assert not dense.has_bits(odd, told)
 
 
 USE = """
@@ -1297,10 +1298,13 @@ def used_there(answer: Any, layer: nn.Linear, x: Tensor) -> tuple[list[Tensor], 
     found, calls = [], []
     for use in (student, here):
         layer.zero_grad()
-        work = student._remote.peer._use
-        student._remote.peer._use = lambda op, *rest, w=work: (calls.append(op), w(op, *rest))[1]
+        work = student._remote.peer.answering.use
+        student._remote.peer.answering.use = lambda op, *rest, w=work: (
+            calls.append(op),
+            w(op, *rest),
+        )[1]
         total, weight = use(layer, x)
-        student._remote.peer._use = work
+        student._remote.peer.answering.use = work
         assert weight is layer.weight
         total.backward()
         found.append([total.detach(), layer.weight.grad, x.grad])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autograder.bridge.peer import Policy
+from autograder.bridge.policy import Policy
 from autograder.bridge.said import MOST, WORDS, sentences, words_of
 from autograder.bridge.session import Student, Unclocked
 from autograder.checking import runner

@@ -19,12 +19,13 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge import arrays, based
+from autograder.bridge import arrays, based, codecs
 from autograder.bridge.spans import Owner, Owners, owner_of
 from autograder.bridge.wire import HOLDERS, WireError
 
 if TYPE_CHECKING:
-    from autograder.bridge.peer import Incoming, Outgoing
+    from autograder.bridge.incoming import Incoming
+    from autograder.bridge.outgoing import Outgoing
 
 MAX_SHARED = 300  # values of a test
 MAX_OF_ONE = 100  # of them from one message
@@ -272,18 +273,13 @@ def _is_small(value: Any) -> bool:
 
 def is_tensor(value: Any) -> bool:
     """Whether this is an ordinary tensor without history, and no parameter."""
-    views = _views()
+    views = codecs.memory()
     return views is not None and views.is_constant(value)
-
-
-def _views() -> Any:
-    """What looks into the memory of tensors, once their library is there."""
-    return sys.modules.get("autograder.bridge.views")
 
 
 def _is_looked_at(value: Any) -> bool:
     """Whether this is a tensor of whose memory somebody here has a view."""
-    return is_tensor(value) and _views().is_looked_at(value)
+    return is_tensor(value) and codecs.memory().is_looked_at(value)
 
 
 def _weight(parts: Any) -> int:
@@ -298,7 +294,7 @@ def parts_of(value: Any) -> Any:
         return bytes(value)
     if type(value) in HOLDERS:
         return tuple(value)
-    views = _views()
+    views = codecs.memory()
     if views is not None and views.is_tensor(value):
         return Version(value)
     return arrays.bits(value)[-1] if arrays.has_memory(value) else tuple(value)
@@ -376,7 +372,7 @@ def _overwrite(value: Any, parts: Any, fresh: Any) -> bool:
     if isinstance(value, bytearray):
         value[:] = fresh
     elif is_tensor(fresh):
-        return _views().overwrite(value, fresh)
+        return codecs.memory().overwrite(value, fresh)
     elif (value.dtype, value.shape) != (fresh.dtype, fresh.shape):
         return False
     else:

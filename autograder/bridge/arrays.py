@@ -6,6 +6,7 @@ import warnings
 from math import prod
 from typing import Any
 
+from autograder.bridge import codecs
 from autograder.bridge.wire import MAX_BYTES, Decoder, Encoder, WireError
 
 MAX_AXES = 32
@@ -282,9 +283,10 @@ def bits(value: Any) -> Any:
     numpy = _numpy()
     if numpy is not None and isinstance(value, numpy.ndarray):
         return (value.dtype.name, value.shape, value.tobytes())
-    from autograder.bridge import tensors  # only what is no array comes here
-
-    return tensors.bits(value)
+    codec = codecs.registered()  # only what is no array comes here
+    if codec is None:
+        raise WireError(f"a {type(value).__name__} has no bits to look at")
+    return codec.bits(value)
 
 
 def overwrite(ours: Any, fresh: Any) -> None:

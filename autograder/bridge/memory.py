@@ -8,17 +8,18 @@ same: what is told here decides what else changes with a result, never what a te
 """
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from autograder.bridge import arrays
+from autograder.bridge import arrays, codecs
 from autograder.bridge.aliases import is_same, is_tensor, other, parts_of
 from autograder.bridge.spans import Owner, Owners, owner_of
 from autograder.bridge.wire import HOLDERS, MALFORMED, WireError
 
 if TYPE_CHECKING:
-    from autograder.bridge.peer import Incoming, Outgoing, Peer
+    from autograder.bridge.incoming import Incoming
+    from autograder.bridge.outgoing import Outgoing
+    from autograder.bridge.peer import Peer
 
 MAX_TOLD = 1000  # results of a reply, and parameters of modules in it
 HELD = "K"  # what stands in a place of the message: it was handed over, or is another result
@@ -115,7 +116,7 @@ class _Known:
         if self.buffers is None:
             modules = self.peer.tensors._shared()
             self.buffers = {id(b) for *_, module in modules for b in module._buffers.values()}
-        views = _views()
+        views = codecs.memory()
         is_used = views.is_used_elsewhere(value) or views.is_borrowed(value)
         return is_used or id(value) in self.buffers
 
@@ -133,10 +134,6 @@ class _Known:
                 self._meet([HELD, place], value, owner_of(value))
 
 
-def _views() -> Any:
-    return sys.modules["autograder.bridge.views"]
-
-
 def _part(value: Any, whole: Any) -> list[Any] | None:
     """Which part of another value a value is, empty if all of it; None if it is none."""
     if value is whole:
@@ -144,7 +141,7 @@ def _part(value: Any, whole: Any) -> list[Any] | None:
     whole = None if type(value) in HOLDERS else _as(value, whole)
     if whole is None:
         return None
-    return (arrays if arrays.has_memory(value) else _views()).part_of(value, whole)
+    return (arrays if arrays.has_memory(value) else codecs.memory()).part_of(value, whole)
 
 
 def _as(value: Any, whole: Any) -> Any:
@@ -152,9 +149,9 @@ def _as(value: Any, whole: Any) -> Any:
     if arrays.has_memory(value):
         if arrays.has_memory(whole):
             return whole
-        views = sys.modules.get("autograder.bridge.views")
+        views = codecs.memory()
         return views.as_array(whole) if views is not None and views.is_tensor(whole) else None
-    return _views().of_array(whole) if arrays.has_memory(whole) else whole
+    return codecs.memory().of_array(whole) if arrays.has_memory(whole) else whole
 
 
 # --- the end of the test --------------------------------------------------------------------------
@@ -209,7 +206,7 @@ def _of(whole: Any, part: Any, value: Any) -> Any:
         return whole if not part and type(whole) is type(value) else None
     if arrays.has_memory(value):
         return arrays.read_view([_as(value, whole)], [0, *part]).view(type(value))
-    return _views().view(_as(value, whole), part)
+    return codecs.memory().view(_as(value, whole), part)
 
 
 def is_alike(own: Any, value: Any) -> bool:

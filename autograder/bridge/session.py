@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.bridge.peer import Gone, Peer, Policy
+from autograder.bridge import late
+from autograder.bridge.line import Gone
+from autograder.bridge.peer import Peer
+from autograder.bridge.policy import Policy
 from autograder.bridge.said import sentences
 from autograder.common.results import Raised
 from autograder.isolation import sandbox
@@ -15,6 +18,8 @@ from autograder.isolation.clock import Clock, doubt, here
 MAX_PRINTED = 20_100
 VERSIONS = itertools.count()
 KILLED = sandbox.ending(9)
+
+late.offer()
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,10 @@ class Clocked(Peer):
         super().__init__(line, policy, services)
         self.used: dict[int, Any] = {}  # objects of ours that the other end has used, by number
 
-    def _use(self, op: str, number: Any, rest: list, values: Any) -> Any:
+    def is_used(self, number: Any) -> None:
+        """Remember what of ours the other end uses."""
         if type(number) is int and number in self.given:
             self.used[number] = self.given[number]
-        return super()._use(op, number, rest, values)
 
     def mind_the_clock(self) -> None:
         """End it if the time is over; there has to be one."""
@@ -141,6 +146,6 @@ class Student:
         if not isinstance(told, dict):
             return None
         try:
-            return self.peer._error(told).raised  # type: ignore[attr-defined]
+            return self.peer.thrown.error(told).raised  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001  (claims of a runner that was tampered with)
             return Raised("Exception", "")

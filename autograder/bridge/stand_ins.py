@@ -19,6 +19,7 @@ ITEMS = ("getitem", "setitem", "delitem", "contains", "enter", "exit", "call", "
 MAX_LABEL = 120
 MAX_NAME = 100
 MAX_CLASSES = 1000  # of stand-ins, each of another kind
+MAX_LINEAGE = 10  # public classes of which one of an answer's is made
 FORWARDED = frozenset(
     f"__{name}__" for name in (*UNARY, *NUMBERS, *BINARY, *REFLECTED, *IN_PLACE, *COMPARE, *ITEMS)
 )

@@ -18,8 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from autograder.bridge import said, watch
-from autograder.bridge.peer import Free, Peer, open_packages
+from autograder.bridge import late, said, watch
+from autograder.bridge.peer import Peer
+from autograder.bridge.policy import Free
+from autograder.bridge.public import open_packages
 from autograder.bridge.watch import Watch
 from autograder.common.syntax import awaits
 
@@ -30,6 +32,8 @@ RUN = frozenset(  # magics that do something; all others are left out with a not
 WRITE = frozenset(["writefile", "file"])  # cell magics that write what later cells import
 QUIET = frozenset(["matplotlib", "load_ext", "reload_ext", "autoreload"])  # no result needs them
 SHELL: Any = None
+
+late.offer()
 
 
 def warm(modules: Sequence[str], watched: Sequence[str] = ()) -> None:
@@ -181,7 +185,7 @@ class Runner:
         for code, value in _defaults().items():
             if value != before.get(code, value):
                 self.note(code)
-        told = None if error is None else self.peer._describe(error)
+        told = None if error is None else self.peer.thrown.describe(error)
         return {"printed": self.output.text(), "error": told, "notes": self.notes()}
 
     def name(self, name: str) -> Any:

@@ -5,17 +5,16 @@ they change is changed by the answer: it is told as if the object had crossed by
 """
 
 import copy
-import sys
 import types
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from autograder.bridge import arrays
+from autograder.bridge import arrays, codecs
 from autograder.bridge.aliases import is_same, other, parts_of, put_in
 from autograder.bridge.library import parts_of as held_by
-from autograder.bridge.records import HOME, LEAVES, is_one
+from autograder.bridge.shapes import HOME, LEAVES, is_one
 from autograder.bridge.stand_ins import remote_of
 from autograder.bridge.wire import HOLDERS, WireError
 
@@ -181,7 +180,7 @@ def _looked_at(value: Any) -> _Part | None:
         return _Part(value) if len(value) else _Empty(value)
     if _is_object(value):
         return _Object(value)
-    views = sys.modules.get("autograder.bridge.views")
+    views = codecs.memory()
     is_tensor = views is not None and views.is_tensor(value)
     if not (arrays.is_array(value) or is_tensor) or value.nbytes > MAX_BYTES:
         return None

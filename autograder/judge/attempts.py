@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from autograder.bridge import library
-from autograder.bridge.peer import Gone, comparisons, expectations, parts_of, steps
+from autograder.bridge.line import Gone
+from autograder.bridge.reference import comparisons, expectations, parts_of, steps
 from autograder.bridge.session import Student
 from autograder.common.imports import imported_where_missing, imports_something
 from autograder.common.results import Opaque, TestRun, Transcript

@@ -6,8 +6,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
+from autograder.bridge.due import is_data
 from autograder.bridge.errors import said
-from autograder.bridge.peer import Gone, is_data, open_packages
+from autograder.bridge.line import Gone
+from autograder.bridge.public import open_packages
 from autograder.bridge.session import CellRun, Student
 from autograder.common.course import CourseError
 from autograder.common.names import shown

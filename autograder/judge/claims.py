@@ -5,7 +5,7 @@ import builtins
 import functools
 from typing import Any
 
-from autograder.bridge.peer import parts_of
+from autograder.bridge.reference import parts_of
 from autograder.common.syntax import parse
 
 STATES = frozenset(("getstate", "get_state", "get_rng_state"))  # what tells of random numbers

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autograder.bridge.errors import said
-from autograder.bridge.peer import Gone
+from autograder.bridge.line import Gone
 from autograder.common.results import Flag, NotebookResult, Result, TestRun, Verdict
 from autograder.isolation.parts import Parts
 from autograder.judge.assignment import Assignment, Notebook

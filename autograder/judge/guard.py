@@ -6,7 +6,7 @@ import sys
 import types
 from typing import Any
 
-from autograder.bridge.peer import Policy
+from autograder.bridge.policy import Policy
 from autograder.bridge.stand_ins import FORWARDED
 from autograder.judge.old import is_old
 

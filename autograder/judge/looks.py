@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from autograder.bridge.peer import Allowed, Gone
+from autograder.bridge.line import Gone
+from autograder.bridge.reference import Allowed
 from autograder.common.results import Crossing, Opaque, Raised, TestRun, Transcript
 from autograder.common.scopes import facts
 from autograder.judge.assignment import Group

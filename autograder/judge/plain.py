@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from autograder.bridge.peer import Gone
+from autograder.bridge.line import Gone
 from autograder.bridge.session import CellRun
 from autograder.common.results import Flag, TestRun
 from autograder.judge.assignment import Group

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from autograder.bridge.peer import open_packages
+from autograder.bridge.public import open_packages
 from autograder.common.results import TestRun
 from autograder.common.scopes import facts
 from autograder.common.syntax import acts, altered

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from autograder.bridge.based import as_plain
+from autograder.bridge.due import is_iterator, take_steps
 from autograder.bridge.errors import said
-from autograder.bridge.peer import Gone, is_iterator, left_on, parts_of, take_steps
-from autograder.bridge.records import classes_in, is_one
+from autograder.bridge.line import Gone, left_on
+from autograder.bridge.reference import parts_of
 from autograder.bridge.session import Student
+from autograder.bridge.shapes import classes_in, is_one
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.scopes import facts
 from autograder.common.syntax import parse

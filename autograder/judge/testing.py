@@ -12,7 +12,7 @@ from typing import Any
 
 from autograder.bridge.errors import said
 from autograder.bridge.lent import LENT
-from autograder.bridge.peer import Gone
+from autograder.bridge.line import Gone
 from autograder.bridge.session import Student
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.results import Crossing, Raised, TestRun, Transcript

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from autograder.bridge.errors import said
-from autograder.bridge.peer import Gone
+from autograder.bridge.line import Gone
 from autograder.bridge.session import CellRun
 from autograder.common.results import Flag, Raised, TestRun
 from autograder.common.scopes import facts

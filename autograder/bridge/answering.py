@@ -1,0 +1,214 @@
+"""What the other end asks of objects of ours: allowed or not, done, and the reply written."""
+
+import copy
+import types
+from typing import TYPE_CHECKING, Any
+
+from autograder.bridge import based, errors, memory, touched
+from autograder.bridge.incoming import Incoming
+from autograder.bridge.line import Gone
+from autograder.bridge.outgoing import Outgoing
+from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
+from autograder.bridge.reference import given_by
+from autograder.bridge.stand_ins import OF_CLASSES, YOURS
+from autograder.bridge.wire import Frame, WireError, reading
+
+if TYPE_CHECKING:
+    from autograder.bridge.peer import Peer
+
+
+class Answering:
+    """Answers the other end."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self.peer = peer
+
+    def serve(self) -> None:
+        """Answer requests until the line closes."""
+        while True:
+            try:
+                frame = self.peer.wire.read()
+            except EOFError:
+                return
+            self.answer(frame)
+
+    def until_reply(self) -> Frame:
+        """The next reply; what the other end asks before it is answered meanwhile."""
+        while True:
+            try:
+                frame = self.peer.wire.read()
+            except EOFError as error:
+                raise Gone("died", "the process of the answer ended") from error
+            if "op" not in frame.tree:
+                return frame
+            self.answer(frame)
+
+    def answer(self, frame: Frame) -> None:
+        """Answer one request."""
+        incoming = Incoming(self.peer, frame, [])
+        calls = (call for call in reversed(self.peer.open) if isinstance(call, Outgoing))
+        incoming.call = next(calls, None)
+        incoming.origin = given_by(incoming.call.label) if incoming.call is not None else ""
+        tree = frame.tree
+        if self.peer.is_free and "has" in tree:
+            self.peer.missing = LIBRARIES.difference(tree["has"])
+        reply = Outgoing(self.peer)
+        reply.is_plain, reply.is_known = tree.get("plain") is True, tree.get("known") is True
+        self.peer.crossed += 1
+        mode = self.peer.tensors.mode() if self.peer.tensors else None
+        if not self.peer.open:
+            self.peer.thrown.raised.clear()
+        try:
+            with self.peer.opened(incoming):
+                if len(self.peer.open) > MAX_NESTED:
+                    raise RecursionError("test and answer call each other without end")
+                answer = self._work(incoming, tree)
+                if self.peer.is_free and self.peer.tensors:
+                    self.peer.tensors.settings.tell()
+                answered: dict[str, Any] = {"r": reply.answer(incoming, answer)}
+                told, results = (
+                    memory.tell(self.peer, incoming, reply) if self.peer.is_free else (None, [])
+                )
+                if told is not None:
+                    answered["as"] = told
+        except Gone:
+            raise
+        except BaseException as error:  # noqa: BLE001  (whatever an answer raises is a result)
+            self._note_failure(error, incoming.call)
+            reply, results = Outgoing(self.peer), []
+            answered = {"e": self.peer.thrown.describe(error)}
+        finally:
+            if mode is not None and self.peer.open:
+                self.peer.tensors.set_mode(mode)
+        try:
+            answered["c"] = reply.changes(incoming)
+            if not self.peer.is_free:
+                answered["w"] = reply.changes_of_ours(incoming)
+            if self.peer.records.classes:
+                self.peer.records.answer(reply, incoming, answered)
+            if self.peer.tensors:
+                answered["t"] = self.peer.tensors.in_step.state_out(reply)
+            if self.peer.is_free:
+                answered["own"] = self.peer.shared.answered(incoming, reply, results)
+        except Exception as error:  # noqa: BLE001  (something put there that cannot cross)
+            reply = Outgoing(self.peer)
+            answered = {"e": self.peer.thrown.describe(error)}
+        if self.peer.is_free:
+            answered["used"] = self.peer.random.used()
+        if self.peer.tensors:
+            answered["graph"] = self.peer.tensors.graphs.remember(incoming, reply)
+        if not self.peer.open:
+            self.peer.held.clear()
+            if self.peer.tensors:
+                self.peer.tensors.settings.forget()
+        answered["drop"] = self.peer.unused()
+        reply.send(answered)
+
+    def _note_failure(self, error: BaseException, call: "Outgoing | None") -> None:
+        """Remember what a test's function raised: the answer may keep it to itself.
+
+        A claim that does not hold fails the test; another exception in a function that checks is
+        told as a change, and fails it where the reference's call keeps none such to itself.
+        """
+        if self.peer.is_free or self.peer.failed is not None or hasattr(error, "through"):
+            return
+        if isinstance(error, AssertionError):
+            self.peer.failed = error
+        elif call is not None and errors.is_of_check(error):
+            label = f"kept {type(error).__name__}"
+            if label not in call.noted:
+                call.noted.append(label)
+                self.peer.changing.note(label)
+                self.peer.failed = (
+                    error if self.peer.changing.protects(call, label, error) else None
+                )
+
+    def _work(self, incoming: "Incoming", tree: dict) -> Any:
+        with reading():
+            for number in tree.get("drop") or []:
+                self.peer.forget(number)
+            if self.peer.is_free:
+                self.peer.random.arrive(incoming.frame, tree.get("rng"))
+                self.peer.borrowed.arrive(incoming.frame, tree.get("files") or ())
+            incoming.take_tensors(None)
+            if self.peer.is_free:
+                self.peer.shared.arrive(incoming, tree.get("same"))
+            if "kinds" in tree or "o" in tree:
+                self.peer.records.hear(incoming, tree)
+            values = incoming.value(tree.get("v"))
+            target, *rest = tree.get("p") or []
+            op = str(tree.get("op"))
+            if op == "ask":
+                service, values = self.peer.services[target], tuple(values)
+        if op == "ask":
+            return service(*values)
+        if op == "vjp":
+            return self.peer.tensors.graphs.vjp(target, values)
+        before, self.peer.is_busy = self.peer.is_busy, False
+        try:
+            return self.use(op, target, rest, values)
+        finally:
+            self.peer.is_busy = before
+
+    def use(self, op: str, number: Any, rest: list, values: Any) -> Any:
+        """Do what is asked for with an object of ours."""
+        self.peer.is_used(number)
+        with reading():
+            target = self.peer.given[number]
+            name: Any = rest[0] if rest else None
+            if op == "call":
+                args, kwargs = values
+                args, kwargs = tuple(args), dict(kwargs)
+        if op == "copy":
+            self._permit(target, "__copy__" if name == "__copy__" else "__deepcopy__")
+            return self.peer.changing.copy(
+                target, copy.copy if name == "__copy__" else copy.deepcopy
+            )
+        if op == "contents" and self.peer.is_free:
+            base = based.base_of(type(target))
+            return None if base is None else based.plain(target, base)
+        if op == "put" and not self.peer.is_free and touched.is_new(target, name):
+            return YOURS
+        self._permit(target, name, op)
+        if op == "call":
+            with self.peer.changing.watched(target, name):
+                function = target if name is None else _method(target, name)
+                return function(*args, **kwargs)
+        if op == "get":
+            is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
+            if not self.peer.is_free and is_private:
+                raise AttributeError("what begins with an underscore is private")
+            return getattr(target, name)
+        if not self.peer.is_free and op == "put" and self.peer.tensors:
+            with self.peer.changing.watched(target, "__setattr__"):
+                taken = self.peer.tensors.settings.take(target, name, values[0])
+            if taken:
+                return True
+        if not self.peer.is_free and op == "put" and touched.is_set(target, name):
+            if not self.peer.changing.may_set(target):
+                return YOURS
+            with self.peer.changing.watched(target, "__setattr__"):
+                return setattr(target, name, values[0])
+        is_own = self.peer.changing.is_copy(target) and not str(name).startswith("_")
+        if not self.peer.is_free and not is_own:
+            raise PermissionError("what a test hands over cannot be changed")
+        if op == "put":
+            return setattr(target, name, values[0])
+        return delattr(target, name)
+
+    def _permit(self, target: Any, name: str | None, op: str = "call") -> None:
+        if name is not None and type(name) is not str:
+            raise WireError("an attribute's name is a text")
+        if not self.peer.policy.may_use(target, name):
+            what = "call" if name is None else f"use {name} of"
+            words = f"an answer may not {what} this {type(target).__name__}"
+            # whoever only asks whether it is there is told that it is not
+            raise AttributeError(words) if op == "get" else PermissionError(words)
+
+
+def _method(target: Any, name: str) -> Any:
+    """A method; of a class what works on itself, where its objects have one of this name, too."""
+    own = getattr(type(target), name, None) if isinstance(target, type) else None
+    if own is None or name not in OF_CLASSES:
+        return getattr(target, name)
+    return types.MethodType(own, target)

@@ -1,0 +1,187 @@
+"""Requests of one end: written with all that has changed here, answered, and the reply taken in."""
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from autograder.bridge import memory
+from autograder.bridge.due import look_for_objects, take_steps
+from autograder.bridge.incoming import Incoming, Told
+from autograder.bridge.lent import LENT
+from autograder.bridge.line import Gone
+from autograder.bridge.outgoing import Outgoing
+from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
+from autograder.bridge.reference import KNOWN, VALUE, given_by, is_quiet
+from autograder.bridge.stand_ins import remote_of
+from autograder.bridge.thrown import no_end, outcome_of
+from autograder.bridge.transcript import Asked
+from autograder.bridge.wire import Frame, reading
+
+if TYPE_CHECKING:
+    from autograder.bridge.peer import Peer
+
+
+class Asking:
+    """Asks the other end."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self.peer = peer
+
+    def request(
+        self,
+        op: str,
+        plain: list,
+        values: tuple,
+        label: str,
+        origin: str | None = None,
+        due: str = "",
+    ) -> Any:
+        """What the other end answers to a request; whatever it raises is raised here."""
+        before, self.peer.is_busy = self.peer.is_busy, True
+        try:
+            return self._request_now(op, plain, values, label, origin, due)
+        except Gone as gone:
+            self.peer.gone = self.peer.gone or gone
+            raise
+        finally:
+            self.peer.is_busy = before
+
+    def _request_now(
+        self, op: str, plain: list, values: tuple, label: str, origin: str | None, due: str
+    ) -> Any:
+        if threading.get_ident() != self.peer.thread:
+            raise RuntimeError("only the main thread may call what a test handed over")
+        if len(self.peer.open) > MAX_NESTED:
+            raise RecursionError("test and answer call each other without end")
+        if self.peer.is_free and self.peer.tensors:
+            self.peer.tensors.settings.tell()
+        self.peer.requests += 1
+        self.peer.crossed += 1
+        if self.peer.tensors:
+            self.peer.tensors.give_back()
+            if not self.peer.open:
+                self.peer.tensors.tell_again()
+        message = Outgoing(self.peer)
+        message.label, message.values = label, values
+        message.origin = self._origin(op, plain, label) if origin is None else origin
+        message.expects = "" if is_quiet(label) else due or self.peer.expects.next(label)
+        if self.peer.protect and not is_quiet(label):
+            message.allowed = self.peer.allows.next(label)
+        tree: dict[str, Any] = {"op": op, "p": plain, "v": message.encoder.node(values)}
+        if self.peer.tensors:
+            tree["t"] = self.peer.tensors.in_step.state_out(message)
+        if message.expects:
+            tree["plain" if message.expects == VALUE else "known"] = True
+        if self.peer.records.classes:
+            self.peer.records.leave(message, tree)
+        if self.peer.transcript.crossings is not None and not self.peer.is_free:
+            tree["same"] = self.peer.shared.leave(message)
+        if not self.peer.open:
+            self.peer.held.clear()
+            self.peer.thrown.raised.clear()
+        if not self.peer.is_free:  # an answer does not choose the numbers that a test draws
+            tree["rng"] = self.peer.random.leave(message.frame)
+            libraries = frozenset(filter(sys.modules.__contains__, LIBRARIES))
+            if libraries != self.peer.told:
+                tree["has"], self.peer.told = sorted(libraries), libraries
+            if self.peer.runs_test and (files := LENT.leave(message.frame, values)):
+                tree["files"] = files
+        tree["drop"] = self.peer.unused()
+        message.send(tree)
+        if self.peer.asked is not None and op == "call" and plain[1] is None:
+            kept = self.peer.transcript.copies(message.encoder.kept)
+            self.peer.asked.append(Asked(label, plain[0], message.frame, kept))
+        before = self.peer.changes["Module"]
+        with self.peer.opened(message):
+            reply = self.peer.answering.until_reply()
+        if not self.peer.is_free:
+            self.peer.random.back(reply.tree.get("used"), label)
+        try:
+            return self._reply(message, reply, label, before)
+        finally:
+            message.let_go()
+
+    def _origin(self, op: str, plain: list, label: str) -> str:
+        """The label of what a request gives: what a class makes goes by the class's."""
+        if op == "get":
+            return label.removeprefix("get ")
+        remote = self.peer.remote_at(plain[0]) if op == "call" else None
+        makes = remote is not None and remote.kind == "class" and plain[1] is None
+        return label if makes else given_by(label)
+
+    def _reply(self, message: "Outgoing", frame: Frame, label: str, before: int) -> Any:
+        told = None if self.peer.is_free else frame.tree.get("as")
+        incoming = (Incoming if told is None else Told)(self.peer, frame, message.encoder.kept)
+        incoming.is_reply, incoming.call, incoming.origin = True, message, message.origin
+        error: BaseException | None = None
+        with reading():
+            incoming.take_tensors(message)
+            memory.take_state(incoming, told)
+            modules = ("Module",) if self.peer.changes["Module"] > before else ()
+            if frame.tree.get("o"):
+                message.find()
+            changed = modules + self.peer.changing.take(
+                incoming, message, frame.tree.get("c") or []
+            )
+            if self.peer.is_free:
+                for place, node in frame.tree.get("w") or []:
+                    incoming.rewind(len(message.encoder.kept))
+                    self.peer.changing.change(incoming, message.encoder.handed_back[place], node)
+            incoming.rewind(len(message.encoder.kept))
+            if self.peer.records.classes:
+                self.peer.records.answered(incoming, message, frame.tree)
+            incoming.begin(told)
+            value = incoming.value(frame.tree.get("r"))
+            if message.noted or message.holders:
+                changed = message.once((*changed, *message.noted))
+            if message.serial and "c" in frame.tree:
+                results = incoming.results(len(message.encoder.kept))
+                self.peer.shared.back(message, results, frame.tree.get("own") or [])
+            for number in frame.tree.get("drop") or []:
+                self.peer.forget(number)
+            if "e" in frame.tree:
+                error = self.peer.thrown.error(frame.tree["e"])
+        if error is not None:
+            self.peer.transcript.record(label, outcome_of(error), changed)
+            method = (message.frame.tree.get("p") or [None])[-1]
+            raise error if method == "__next__" else no_end(error)
+        self.peer.transcript.record(label, value, changed)
+        if self.peer.runs_test and self.peer.look is not None and not is_quiet(label):
+            self.peer.look(label, value)
+        if message.expects:
+            is_call = not label.startswith("get ")
+            look_for_objects(self.peer, value, is_call, message.expects == KNOWN)
+            take_steps(value, message.expects)
+        return value
+
+    def repeat(self, function: Any, asked: "Asked") -> Any:
+        """Send a recorded call once more; a copy of what it gives now, an exception as `Raised`."""
+        remote = remote_of(function)
+        if remote is None:
+            return None
+        message = Outgoing(self.peer)
+        message.encoder.kept = asked.kept
+        message.frame.buffers = list(asked.frame.buffers)
+        again = {"p": [remote.number, None], "drop": [], "same": None}
+        message.send({**asked.frame.tree, **again})
+        self.peer.open.append(message)
+        try:
+            reply = self.peer.answering.until_reply()
+        except Gone as gone:
+            self.peer.gone = self.peer.gone or gone
+            raise
+        finally:
+            self.peer.open.pop()
+        with reading():
+            if "e" in reply.tree:
+                return outcome_of(self.peer.thrown.error(reply.tree["e"]))
+            incoming = Incoming(self.peer, reply, asked.kept)
+            incoming.is_reply = True
+            if self.peer.tensors:
+                incoming.tensors = self.peer.tensors.read(incoming, reply.tree.get("x"), None, None)
+            for place, node in reply.tree.get("c") or []:
+                incoming.rewind(len(asked.kept))
+                self.peer.changing.change(incoming, asked.kept[place], node)
+            incoming.rewind(len(asked.kept))
+            value = incoming.value(reply.tree.get("r"))
+        return self.peer.transcript.snapshot(value)

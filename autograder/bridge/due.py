@@ -1,0 +1,65 @@
+"""Where a test is due values: what an answer gives instead is refused, or taken step by step."""
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from autograder.bridge import based
+from autograder.bridge.making import set_class
+from autograder.bridge.reference import VALUE, parts_of
+from autograder.bridge.shapes import MADE
+from autograder.bridge.stand_ins import StandIn, Steps, class_name, make_steps, remote_of
+
+if TYPE_CHECKING:
+    from autograder.bridge.peer import Peer
+
+NO_ITERATORS = {"__len__", "__getitem__", "__eq__", "__bool__", "__contains__"}
+DATA = ("builtins", "collections", "numpy", "torch", "fractions", "decimal", "datetime")
+
+
+def look_for_objects(peer: "Peer", value: Any, is_call: bool, may_be_known: bool) -> None:
+    """Refuse an object or class where the reference gives a value; an iterator is only iterated."""
+    due = "an object of the course's own class" if may_be_known else "a value"
+    for part in parts_of(value):
+        remote = remote_of(part)
+        if based.is_value(part):
+            continue
+        if MADE and not may_be_known and peer.records.is_made_there(part):
+            raise TypeError(f"your code gave a {type(part).__name__} where {due} was expected")
+        if issubclass(type(part), type):  # as a part of another value it passes for a method
+            raise TypeError(f"your code gave a class where {due} was expected")
+        if remote is None or (part is value and not is_call and remote.kind in ("class", "module")):
+            continue
+        if not is_iterator(part):
+            raise TypeError(f"your code gave a {remote.type_name} where {due} was expected")
+
+
+def is_iterator(value: Any) -> bool:
+    """Whether this stands for an object of the other end's that is an iterator and nothing else."""
+    if issubclass(type(value), Steps):
+        return True
+    remote, names = remote_of(value), set(vars(type(value)))
+    if remote is None or remote.base is not None or not issubclass(type(value), StandIn):
+        return False
+    return "__next__" in names and not names & NO_ITERATORS
+
+
+def take_steps(value: Any, due: str = VALUE) -> None:
+    """What iterators in a value give is what they are from now on, and has to be this."""
+    for part in parts_of(value):
+        if is_iterator(part) and not issubclass(type(part), Steps):
+            remote: Any = remote_of(part)
+            remote.is_bare, remote.due = True, due
+            key = ("steps", class_name(remote.told, remote.peer.classes))
+            set_class(part, remote.peer.classes.setdefault(key, make_steps(key[1])))
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value of the reference's is data, and holds nothing else."""
+    return all(
+        part is not None
+        and type(part).__module__ in DATA
+        and not callable(part)
+        and not hasattr(type(part), "__next__")
+        and not isinstance(part, types.ModuleType)
+        for part in parts_of(value)
+    )

@@ -1,0 +1,99 @@
+"""Public things that both ends have: functions and classes that cross by their names."""
+
+import collections
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from autograder.bridge import arrays, codecs
+from autograder.bridge.wire import WireError
+
+_OPEN = {"builtins", "collections", "math", "operator", "torch", "numpy"}
+_WRITTEN_IN_C = ("torch", "torch.nn.functional", "math", "numpy", "operator")
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+_DATA = (int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, type(None))
+_DATA += (range, slice, bytearray, collections.Counter, collections.OrderedDict)
+_DATA += (collections.deque, collections.defaultdict)
+
+
+def open_packages(names: Iterable[str]) -> None:
+    """Have functions and classes of these packages, which both ends import, cross by name."""
+    _OPEN.update({name.partition(".")[0] for name in names} - set(sys.stdlib_module_names))
+
+
+def public_name(value: Any) -> str | None:
+    """The name by which both ends find a public function or class; None if there is none."""
+    if isinstance(value, _METHODS):  # of a class that holds data: `str.upper`
+        kind, name = value.__objclass__, value.__name__
+        is_public = kind in _DATA and vars(kind).get(name) is value
+        return f"{kind.__module__}:{kind.__qualname__}.{name}" if is_public else None
+    if isinstance(value, types.BuiltinMethodType) and isinstance(value.__self__, type):
+        kind, name = value.__self__, value.__name__
+        is_public = kind in _DATA and type(vars(kind).get(name)) is types.ClassMethodDescriptorType
+        return f"{kind.__module__}:{kind.__qualname__}.{name}" if is_public else None
+    if arrays.is_function(value):
+        home = getattr(value, "__module__", None) or "numpy"
+        found = _find(home, value.__name__) if home.partition(".")[0] in _OPEN else None
+        return f"{home}:{value.__name__}" if found is value else None
+    if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+        return None
+    places = [(value.__module__, value.__qualname__)]
+    if isinstance(value, types.BuiltinFunctionType):  # their own word for it is often wrong
+        places += [(module, value.__name__) for module in _WRITTEN_IN_C]
+    for module, name in places:
+        known = isinstance(module, str) and module.partition(".")[0] in _OPEN
+        if known and _find(module, name) is value:
+            return f"{module}:{name}"
+    return None
+
+
+def public(name: Any, free: bool) -> Any:
+    """The public thing of this name. From an answer only classes that hold data are taken."""
+    found = named(name)
+    if found is None:
+        raise WireError("a message names something unknown")
+    if free or is_taken(found):
+        return found
+    raise WireError(f"an answer gave {str(name)[-60:]}, which cannot be handed to a test")
+
+
+def class_passed_for(name: Any, free: bool) -> Any:
+    """The public class that a stand-in passes for; None if it is none that a test may get.
+
+    Only classes without a memory layout of their own: C code believes what `__class__` says.
+    """
+    found = named(name) if name else None
+    if not isinstance(found, type):
+        return None
+    return found if free or issubclass(found, Exception) or _may("pass_for", found) else None
+
+
+def is_taken(kind: Any) -> bool:
+    """Whether a test may get this public class from an answer, and make objects of it."""
+    if not isinstance(kind, type):
+        return False
+    if any(kind is data for data in _DATA) or arrays.is_number_type(kind):
+        return True
+    return issubclass(kind, Exception) or _may("pass_for", kind) or _may("be_base", kind)
+
+
+def _may(what: str, kind: type) -> bool:
+    codec = codecs.of()
+    if codec is None:
+        return False
+    return codec.may_pass_for(kind) if what == "pass_for" else codec.may_be_base(kind)
+
+
+def named(name: Any) -> Any:
+    """The public thing of this name; None if there is none."""
+    module, _, path = str(name).partition(":")
+    return _find(module, path) if module.partition(".")[0] in _OPEN else None
+
+
+def _find(module: str, path: str) -> Any:
+    kind = found = sys.modules.get(module)
+    for part in path.split("."):  # what is there, and nothing imported or made on demand
+        kind: Any = found
+        found = vars(found).get(part) if isinstance(found, types.ModuleType | type) else None
+    return getattr(kind, part) if type(found) is types.ClassMethodDescriptorType else found

@@ -1,0 +1,150 @@
+"""What the reference's crossings decide of an answer's: what may change, what is due, what goes on.
+
+A call goes by its label, the name by which the test came to what it calls.
+"""
+
+import collections
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from autograder.bridge import library
+from autograder.bridge.stand_ins import OF_VALUE, ways
+from autograder.common.results import INSTANCE, Crossing, Opaque, Raised
+
+VALUE = "value"  # nothing but values
+KNOWN = "known"  # values, and objects of the instructor's classes that are real ones here
+
+
+class Allowed:
+    """Which of our values the calls of a test may change in place: those that the reference did.
+
+    It is made of the reference's crossings during the same test, in order: the label of the call,
+    and each value of ours that it changed, by its kind and where it stood among the arguments
+    ("Module", "Tensor@1", "list@0.2", "dict@named", ...). The n-th call of a label may change what
+    the reference's n-th call of it changed; one that comes after the reference's last what that
+    one did. A call of a label that the reference does not have is held against the reference's
+    call at the same place in the test.
+
+    What is no call (`is_quiet`) is recorded only where it changed something, counted apart, and
+    may change nothing if the reference changed nothing under the same label.
+
+    To use it: `peer.protect = True`, and `peer.allowed` the reference's `(crossing.what,
+    crossing.changed)` before the test is run; the count begins anew with each `peer.recording()`.
+    Without an entry nothing may be changed. What is kept away is still what the call gives.
+    """
+
+    def __init__(self, crossings: Iterable[tuple[str, tuple[str, ...]]]) -> None:
+        self.calls: list[tuple[str, ...]] = []
+        self.by_name: dict[str, list[tuple[str, ...]]] = {}
+        for name, changed in crossings:
+            self.by_name.setdefault(path_of(name), []).append(changed)
+            if not is_quiet(name):
+                self.calls.append(changed)
+        self.made: collections.Counter[str] = collections.Counter()  # so far, by label
+        self.total = 0  # calls so far
+
+    def next(self, name: str) -> collections.Counter[str]:
+        """What the call that is made now may change."""
+        path = path_of(name)
+        own = self.by_name.get(path)
+        if own:
+            found = own[min(self.made[path], len(own) - 1)]
+        else:
+            found = self.calls[self.total] if self.total < len(self.calls) else ()
+        self.made[path] += 1
+        if is_quiet(name):
+            return collections.Counter(found if own else ())
+        self.total += 1
+        return collections.Counter(found)
+
+
+class Expected:
+    """Where a test's calls have to give values, as the reference's did: made like `Allowed`."""
+
+    def __init__(self, kinds: Iterable[tuple[str, str]]) -> None:
+        self.kinds: dict[str, list[str]] = {}
+        for name, kind in kinds:
+            for way in ways(path_of(name)):
+                self.kinds.setdefault(way, []).append(kind)
+        self.made: collections.Counter[str] = collections.Counter()
+
+    def next(self, name: str) -> str:
+        """What has to be given now: `VALUE`, `KNOWN`, or empty for whatever it is."""
+        if not self.kinds:
+            return ""
+        due = [self._counted(way) for way in ways(path_of(name))]
+        return next((kind for kind in (VALUE, KNOWN) if kind in due), "")
+
+    def _counted(self, way: str) -> str:
+        own = self.kinds.get(way, ())
+        self.made[way] += bool(own)
+        return own[min(self.made[way], len(own)) - 1] if own else ""
+
+
+def expectations(transcript: Iterable[Crossing]) -> list[tuple[str, str]]:
+    """What `peer.expected` holds: of each crossing of the reference, what kind of thing it gave."""
+    return [(call.what, _what_is(call.outcome)) for call in transcript if not is_quiet(call.what)]
+
+
+def comparisons(transcript: Iterable[Crossing]) -> frozenset[str]:
+    """What `peer.compared` holds: where the reference's objects compare with plain values."""
+    labels = (call.what for call in transcript if OF_VALUE in call.what)
+    return frozenset(way for label in labels for way in ways(path_of(label)))
+
+
+def steps(transcript: Iterable[Crossing]) -> Callable[[str], list[str]]:
+    """What `peer.random.steps` holds: whose random numbers go on after a call, as the reference's.
+
+    Asked once for each call, in order, with its label.
+    """
+    calls = [call for call in transcript if not is_quiet(call.what)]
+    names = sorted({name for call in calls for name in call.drew})
+    drawn = {
+        name: Expected((call.what, VALUE if name in call.drew else "") for call in calls)
+        for name in names
+    }
+
+    def after(label: str) -> list[str]:
+        return [] if is_quiet(label) else [name for name in names if drawn[name].next(label)]
+
+    return after
+
+
+def _what_is(outcome: Any) -> str:
+    """What kind of thing an outcome is. Nothing is none: what is given instead is not looked at."""
+    if outcome is None:
+        return "object"
+    found = [part for part in parts_of(outcome) if isinstance(part, Opaque | Raised)]
+    if not found:
+        return VALUE
+    known = all(isinstance(part, Opaque) and part.kind == INSTANCE for part in found)
+    return KNOWN if known else "object"
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """A value and everything in it."""
+    seen: set[int] = set()
+    left = [value]
+    while left:
+        part = left.pop()
+        if id(part) in seen:
+            continue
+        yield part
+        if parts := library.parts_of(part):
+            seen.add(id(part))
+            left += parts
+
+
+def is_quiet(label: str) -> bool:
+    """Whether this is no call: setting, deleting, copying, asking by name, a backward pass."""
+    return " " in label and not label.startswith("get ")
+
+
+def given_by(label: str) -> str:
+    """The label of what a call with this label gives."""
+    return "|".join(f"{way}()" for way in ways(label))
+
+
+def path_of(label: str) -> str:
+    """A label without what the answer decides: whether a class or a function made an object."""
+    return label.replace("()", "")

@@ -1,0 +1,93 @@
+"""Exceptions on their way through the line: told by their kind and text, raised anew."""
+
+from typing import TYPE_CHECKING, Any
+
+from autograder.bridge import errors
+from autograder.bridge.stand_ins import small
+from autograder.bridge.wire import WireError
+from autograder.common.results import PASSED_ON, Opaque, Raised
+
+if TYPE_CHECKING:
+    from autograder.bridge.peer import Peer
+
+MAX_TEXT = 4000  # characters of an exception's message
+
+
+class Thrown:
+    """Those of one end by numbers: what passes through the other end comes back as itself."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self.peer = peer
+        self.raised: dict[int, BaseException] = {}
+        self.next = 0
+
+    def describe(self, error: BaseException) -> dict[str, Any]:
+        """An exception of ours, as a message: its type, its text, where in the answer it arose."""
+        through = getattr(error, "through", None)  # it came from the other end
+        if isinstance(through, int):
+            return {"yours": through}
+        self.next += 1
+        self.raised[self.next] = error
+        hide = not self.peer.is_free and isinstance(error, AssertionError)
+        try:
+            text = "" if hide else str(error)
+            args = [text] if hide else errors.told_arguments(error, text, self.peer.lacks)
+        except Exception:  # noqa: BLE001  (a text that cannot be made is no text)
+            text, args = "", []
+        line, cell = _place(error)
+        tells = self.peer.is_free or self.peer.errors.is_given(type(error))
+        return {
+            "id": self.next,
+            **errors.told_of(type(error)),
+            "text": text[:MAX_TEXT],
+            "args": args,
+            "carries": errors.attributes(error, self.peer.lacks) if tells else {},
+            "line": line,
+            "cell": cell,
+        }
+
+    def error(self, told: Any) -> BaseException:
+        """The exception to raise here for one that the other end raised."""
+        if "yours" in told:
+            if told["yours"] not in self.raised:
+                raise WireError("a message refers to an exception that is gone")
+            return self.raised[told["yours"]]
+        kinds = tuple(kind for kind in told["kinds"] if isinstance(kind, str))[:20]
+        name, text = str(told["type"])[:100], str(told["text"])[:MAX_TEXT]
+        raised = Raised(name, text, small(told.get("line")), str(told.get("cell"))[:100], kinds)
+        args = errors.read_arguments(told["args"], text)
+        error: Any = self.peer.errors.make(told, args, text, is_tame=not self.peer.runs_test)
+        errors.carry(error, told.get("carries"))
+        error.__dict__.update(raised=raised, through=told["id"])
+        return error
+
+
+def no_end(error: BaseException) -> BaseException:
+    """An exception as it leaves a call that is no step of an iterator: it ends no loop outside."""
+    if not isinstance(error, StopIteration | StopAsyncIteration):
+        return error
+    made: Any = RuntimeError(f"a call raised {type(error).__name__}")
+    for name in ("raised", "through"):
+        if hasattr(error, name):
+            setattr(made, name, getattr(error, name))
+    made.__cause__ = error
+    return made
+
+
+def outcome_of(error: BaseException) -> Any:
+    """What a call that ended in this has given: an exception of the answer's, or the test's own."""
+    return getattr(error, "raised", None) or Opaque(PASSED_ON, errors.said(error))
+
+
+def _place(error: BaseException) -> tuple[int, str]:
+    """Line and cell of the answer in which an exception arose, the innermost one."""
+    line, cell = 0, ""
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if name.startswith("<answer ") and name.endswith(">"):
+            line, cell = trace.tb_lineno, name[8:-1]
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and not cell:
+        line = error.lineno or 0
+    return line, cell

@@ -1,0 +1,92 @@
+"""What crossed during a test: kept as copies that later changes do not reach, and asked again."""
+
+import collections
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from autograder.bridge import arrays, based, library
+from autograder.bridge.aliases import exchange
+from autograder.bridge.reference import is_quiet
+from autograder.bridge.shapes import MADE, is_one
+from autograder.bridge.stand_ins import remote_of
+from autograder.bridge.wire import Frame
+from autograder.common.results import INSTANCE, Crossing, Opaque, Raised
+
+if TYPE_CHECKING:
+    from autograder.bridge.peer import Peer
+
+MAX_TRANSCRIPT = 64_000_000  # bytes of what answers gave that are kept to explain a mistake
+MAX_SNAPSHOT = 100_000  # parts of one such value
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A call as it was sent."""
+
+    what: str
+    number: int  # of what was called: an object goes by its class's name
+    frame: Frame
+    kept: list[Any]  # copies of what it handed over
+
+
+class Transcript:
+    """Keeps what crosses, of one end, while somebody wants it."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self.peer = peer
+        self.crossings: list[Crossing] | None = None  # None: nobody does
+        self.bytes = 0  # kept so far
+        self.left = 0  # parts that the copy which is made now may have
+
+    def record(self, label: str, outcome: Any, changed: tuple[str, ...]) -> None:
+        """Keep what a call gave, or the exception in which it ended, and what it changed."""
+        if self.crossings is not None and (changed or not is_quiet(label)):
+            kept = outcome if isinstance(outcome, Raised) else self.snapshot(outcome)
+            drew = self.peer.random.drawn
+            self.crossings.append(Crossing(label, (), kept, changed, drew=drew))
+
+    def snapshot(self, value: Any) -> Any:
+        """A copy that later changes do not reach; of what is too large only its kind."""
+        self.left = MAX_SNAPSHOT
+        try:
+            return self._copied(value, 0)
+        except OverflowError:
+            return Opaque("object", type(value).__name__)
+
+    def copies(self, values: list[Any]) -> list[Any]:
+        """Copies of what a message handed over, which refer to each other as the values do."""
+        made = {id(one): self.peer.changing.double(one) for one in values}
+        for one in made.values():
+            exchange(one, made)
+        return list(made.values())
+
+    def _copied(self, value: Any, depth: int) -> Any:
+        self.left -= 1
+        if self.left < 0 or self.bytes > MAX_TRANSCRIPT:
+            raise OverflowError
+        remote = remote_of(value)
+        if based.is_value(value):
+            return self._copied(based.as_plain(value), depth)
+        if remote is not None:
+            return Opaque(remote.kind, remote.type_name)
+        if is_one(value):
+            return Opaque(INSTANCE, type(value).__name__)
+        if type(value) in library.HOLDERS:  # in whose place an object may stand
+            return Opaque("object", type(value).__name__)
+        if depth < 20 and issubclass(type(value), tuple):
+            return tuple(self._copied(part, depth + 1) for part in value)
+        if MADE and isinstance(value, dict | set | frozenset) and any(map(is_one, value)):
+            return Opaque("object", type(value).__name__)
+        if library.is_view(value):
+            return self._copied(list(value), depth)
+        if depth < 20 and isinstance(value, dict):
+            return {key: self._copied(part, depth + 1) for key, part in value.items()}
+        if depth < 20 and type(value) in (list, set, frozenset, collections.deque):
+            return type(value)(self._copied(part, depth + 1) for part in value)
+        texts = type(value) in (str, bytes, bytearray)
+        self.bytes += len(value) if texts else getattr(value, "nbytes", 0)
+        if type(value) is bytearray:
+            return value[:]
+        if self.peer.tensors and self.peer.tensors.knows(value):
+            return self.peer.tensors.snapshot(value)
+        return arrays.snapshot(value)
