@@ -155,9 +155,9 @@ def release(options: argparse.Namespace) -> int:
 def _try_known_mistakes(course: Course, chapters: Sequence[str]) -> None:
     """What they give is known before the first class is graded, where one can be graded here."""
     from autograder.classroom import warm
-    from autograder.isolation import sandbox
+    from autograder.isolation import machine
 
-    if warm.can_fork() and sandbox.probe().namespaces:
+    if warm.can_fork() and machine.probe().namespaces:
         assignments = {chapter: warm.read(course, chapter) for chapter in chapters}
         warm.try_known_mistakes(course, assignments, os.cpu_count() or 1, sandboxed=True)
 

@@ -18,7 +18,7 @@ from autograder.common.course import CourseError
 from autograder.isolation import parts as parts_module
 from autograder.isolation.parts import Parts
 from autograder.isolation.pool import Doubtful, Lost, Pool, Unwell
-from tests.test_sandbox import below, wait_until
+from tests.sandbox.shared import below, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
 

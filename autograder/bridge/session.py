@@ -9,12 +9,12 @@ from typing import Any
 from autograder.bridge.peer import Gone, Peer, Policy
 from autograder.bridge.said import sentences
 from autograder.common.results import Raised
-from autograder.isolation import sandbox
 from autograder.isolation.clock import Clock, doubt, here
+from autograder.isolation.limits import ending
 
 MAX_PRINTED = 20_100
 VERSIONS = itertools.count()
-KILLED = sandbox.ending(9)
+KILLED = ending(9)
 
 
 @dataclass(frozen=True)
