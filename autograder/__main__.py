@@ -16,16 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.common.course import (
-    Course,
-    CourseError,
-    import_quickly,
-    read_config,
-    use_own_tools,
-    without_effect,
-)
+from autograder.common.course import Course, CourseError, read_config, without_effect
 from autograder.common.failures import OF_A_PATH, WHOLE_CLASS, sentence_of
 from autograder.common.names import is_read, open_streams, say, silence
+from autograder.common.startup import import_quickly, use_own_tools
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class

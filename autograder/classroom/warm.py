@@ -23,10 +23,11 @@ from tqdm import tqdm
 
 from autograder.bridge import STUDENT
 from autograder.classroom.classes import read, source_folder
-from autograder.common.course import Course, CourseError, import_quickly
+from autograder.common.course import Course, CourseError
 from autograder.common.failures import in_words, write_whole
 from autograder.common.names import say
 from autograder.common.results import TestRun
+from autograder.common.startup import import_quickly
 from autograder.common.syntax import parse
 from autograder.isolation.limits import Limits
 from autograder.judge import fingerprint
