@@ -18,14 +18,14 @@ from autograder.isolation.parts import Parts
 from autograder.isolation.pool import Lost, Pool
 from tests.sandbox.shared import become_ordinary, secretive
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are for Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
 HERE = Path(__file__).parent
 LONG = 60.0
 
 
 def start() -> dict[str, Any]:
-    """What the warm process has ready."""
+    """What the fork server has ready."""
     return {"pid": os.getpid()}
 
 
