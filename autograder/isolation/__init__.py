@@ -6,6 +6,6 @@ of it a machine can offer, `machine`). A *fork server* has imported everything o
 itself for each request; in messages to people it is the warm process. There are two: one forks
 students' processes, each into a sandbox of its own (`fork_server`, and behind it `launch`), one
 forks *workers*, which grade (`pool`, `worker_server`, `confine`). Between a worker and a student's
-process stand a *supervisor*, one for all, and a *monitor*, one for each sandbox. *Reading a clock*
-means asking what a process has worked (`clock`).
+process stand a *supervisor*, one for all, and a *monitor*, one for each sandbox; the worker holds
+the other end of the monitor's *leash*, and the sandbox lives as long as that is open (`monitor`).
 """
