@@ -16,16 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.common.course import (
-    Course,
-    CourseError,
-    import_quickly,
-    read_config,
-    use_own_tools,
-    without_effect,
-)
+from autograder.common.course import Course, CourseError, read_config, without_effect
 from autograder.common.failures import OF_A_PATH, WHOLE_CLASS, sentence_of
 from autograder.common.names import is_read, open_streams, say, silence
+from autograder.common.startup import import_quickly, use_own_tools
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class
@@ -155,9 +149,9 @@ def release(options: argparse.Namespace) -> int:
 def _try_known_mistakes(course: Course, chapters: Sequence[str]) -> None:
     """What they give is known before the first class is graded, where one can be graded here."""
     from autograder.classroom import warm
-    from autograder.isolation import sandbox
+    from autograder.isolation import machine
 
-    if warm.can_fork() and sandbox.probe().namespaces:
+    if warm.can_fork() and machine.probe().namespaces:
         assignments = {chapter: warm.read(course, chapter) for chapter in chapters}
         warm.try_known_mistakes(course, assignments, os.cpu_count() or 1, sandboxed=True)
 

@@ -10,7 +10,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from autograder.bridge import STUDENT
-from autograder.common.course import Course, use_own_tools
+from autograder.common.course import Course
+from autograder.common.startup import use_own_tools
 from autograder.isolation.fork_server import ForkServer
 
 ROOT = Path(__file__).parents[1]

@@ -23,7 +23,8 @@ from nbgrader.api import Gradebook
 from autograder.authoring.release import require_fresh
 from autograder.classroom.bench import make_class
 from autograder.classroom.grade import Class
-from autograder.common.course import Course, use_own_tools
+from autograder.common.course import Course
+from autograder.common.startup import use_own_tools
 
 PATIENCE = 300  # seconds until a run that was not killed yet counts as hung
 

@@ -26,7 +26,7 @@ import nbformat
 import pytest
 from nbgrader.tests.apps.base import BaseTestApp
 
-from autograder.common.course import use_own_tools
+from autograder.common.startup import use_own_tools
 
 ROOT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".tsv")

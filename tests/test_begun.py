@@ -8,12 +8,12 @@ import pytest
 
 from autograder.classroom import warm
 from autograder.common.results import Result
-from autograder.isolation import sandbox
+from autograder.isolation import machine
 from autograder.judge import grading, questions
 from autograder.judge.assignment import Assignment, read_assignment
 
 pytestmark = pytest.mark.skipif(
-    not sandbox.probe().namespaces,
+    not machine.probe().namespaces,
     reason="no sandbox, so nobody can tell what a cell leaves behind",
 )
 

@@ -13,19 +13,20 @@ from typing import Any
 
 import pytest
 
-from autograder.isolation import sandbox
+from autograder.isolation import machine
+from autograder.isolation.outcomes import Lost
 from autograder.isolation.parts import Parts
-from autograder.isolation.pool import Lost, Pool
-from tests.test_sandbox import become_ordinary, secretive
+from autograder.isolation.pool import Pool
+from tests.sandbox.shared import become_ordinary, secretive
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls are for Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
 HERE = Path(__file__).parent
 LONG = 60.0
 
 
 def start() -> dict[str, Any]:
-    """What the warm process has ready."""
+    """What the fork server has ready."""
     return {"pid": os.getpid()}
 
 
@@ -55,7 +56,7 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
         if request.param == "user" and root:
             ordinary = functools.partial(subprocess.Popen, preexec_fn=become_ordinary)
             patch.setattr(subprocess, "Popen", ordinary)
-        found = sandbox.probe()
+        found = machine.probe()
         if not found.namespaces:
             pytest.skip(" ".join(found.missing))
         with Pool(2, start, task, pack=pack, readable=[str(HERE)], parts=True) as made:

@@ -389,13 +389,13 @@ def test_an_argument_of_the_library_can_be_changed_in_its_lists(answer: Any) -> 
 ALONE = """
 import json, sys
 from autograder.bridge import STUDENT
-from autograder.isolation import sandbox
+from autograder.isolation import machine
 from autograder.bridge.session import Student
 from autograder.judge.guard import Guard
 from autograder.isolation.fork_server import ForkServer
 
 source, uses, due = json.loads(sys.argv[1])
-with ForkServer([], student=STUDENT, sandboxed=sandbox.probe().namespaces) as fork_server:
+with ForkServer([], student=STUDENT, sandboxed=machine.probe().namespaces) as fork_server:
     student = Student(fork_server.spawn(), Guard())
     ran = student.run("cell", source, 60)
     assert ran.ok, (ran.words, ran.raised)

@@ -18,7 +18,7 @@ from autograder.common.course import CourseError
 from autograder.common.results import Result, Verdict
 from autograder.isolation.clock import doubts
 from autograder.isolation.fork_server import ForkServer
-from autograder.isolation.pool import Unwell
+from autograder.isolation.outcomes import Unwell
 from autograder.judge import attempts, budget, grading, old, rehearsal, testing, texts, work
 from autograder.judge.assignment import Assignment, read_assignment
 from autograder.judge.differences import keep

@@ -36,7 +36,7 @@ print(fingerprint.of(Course(Path.cwd()), read_assignment(Path("source", "ps1")))
 """
 JUDGES = [
     *("common.results", "common.syntax", "common.scopes", "isolation.confine", "isolation.pool"),
-    *("isolation.sandbox", "isolation.supervisor", "bridge.arrays", "bridge.peer"),
+    *("isolation.machine", "isolation.supervisor", "bridge.arrays", "bridge.peer"),
     *("bridge.session", "bridge.student", "bridge.tensors", "bridge.wire", "judge.assignment"),
     *("judge.diagnose", "judge.differences", "judge.intake", "judge.parcel", "judge.received"),
     *("judge.rules", "judge.search", "judge.steps", "judge.testing", "judge.work", "judge.looks"),

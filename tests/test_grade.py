@@ -22,12 +22,12 @@ from autograder.classroom.grade import Class, grade, read_journal
 from autograder.classroom.journal import Journal
 from autograder.common.course import Course, CourseError
 from autograder.common.results import Flag
-from autograder.isolation import sandbox
+from autograder.isolation import machine
 from autograder.isolation.pool import Doubtful, Lost
 from autograder.judge.assignment import Assignment
 from autograder.judge.parcel import Parcel, Place, collect
+from tests.sandbox.shared import secretive
 from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader, scores
-from tests.test_sandbox import secretive
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 
@@ -448,8 +448,8 @@ def test_two_graders_do_not_meet(taught: Class):
 def test_without_a_sandbox_it_says_what_is_missing_and_which_flag_names_the_risk(
     taught: Class, monkeypatch: pytest.MonkeyPatch
 ):
-    nothing = sandbox.Capabilities(False, False, False, missing=("Set kernel.x to 1.",))
-    monkeypatch.setattr(sandbox, "probe", lambda: nothing)
+    nothing = machine.Capabilities(False, False, False, missing=("Set kernel.x to 1.",))
+    monkeypatch.setattr(machine, "probe", lambda: nothing)
     with pytest.raises(CourseError) as refused:
         grade(taught, [NAME], progress=False)
     assert "Set kernel.x to 1." in str(refused.value)

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ import pytest
 
 from autograder.common.course import CourseError
 from autograder.isolation import parts as parts_module
+from autograder.isolation.outcomes import Doubtful, Lost, Unwell
 from autograder.isolation.parts import Parts
-from autograder.isolation.pool import Doubtful, Lost, Pool, Unwell
-from tests.test_sandbox import below, wait_until
+from autograder.isolation.pool import Pool
+from tests.sandbox.shared import below, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
 
@@ -27,7 +28,7 @@ LONG = 60.0  # seconds; no task here comes near it
 
 
 class State:
-    """What a warm process has ready."""
+    """What a fork server has ready."""
 
     def __init__(self, farewell: str) -> None:
         self.pid = os.getpid()
@@ -57,50 +58,89 @@ def die() -> State:
 def task(state: State, item: list[Any]) -> bytes:
     """Do what the item says."""
     what, *rest = item
-    if what == "echo":
-        return str(rest[0]).encode()
-    if what == "unwell":
-        raise Unwell("it is gone")
-    if what == "sleep":
-        time.sleep(rest[0])
-        return b"slept"
-    if what == "doubt":  # the second time: alone, and as the item says
-        mark, others, second = rest
-        if Path(mark).exists():
-            Path(mark).write_text(f"{sorted(Path(others).iterdir())}")
-            return task(state, second)
+    return ACTS[what](state, *rest) or b""
+
+
+def be_unwell(_: State) -> bytes:
+    """Say that the fork server cannot serve it."""
+    raise Unwell("it is gone")
+
+
+def sleep(_: State, seconds: float) -> bytes:
+    """Take so long."""
+    time.sleep(seconds)
+    return b"slept"
+
+
+def doubt(state: State, mark: str, others: str, second: list[Any]) -> bytes:
+    """The second time: alone, and as the item says."""
+    if Path(mark).exists():
+        Path(mark).write_text(f"{sorted(Path(others).iterdir())}")
+        return task(state, second)
+    Path(mark).touch()
+    return Doubtful(b"first")
+
+
+def work(_: State, folder: str) -> bytes:
+    """Be seen in a folder for a while."""
+    with tempfile.NamedTemporaryFile(dir=folder):
+        time.sleep(0.2)
+    return b"worked"
+
+
+def be_slow_once(_: State, mark: str) -> bytes:
+    """Take too long the first time."""
+    if not Path(mark).exists():
         Path(mark).touch()
-        return Doubtful(b"first")
-    if what == "work":
-        with tempfile.NamedTemporaryFile(dir=rest[0]):
-            time.sleep(0.2)
-        return b"worked"
-    if what == "slow once":
-        if Path(rest[0]).exists():
-            return b"in time"
-        Path(rest[0]).touch()
         time.sleep(LONG)
-    if what == "raise":
-        raise ValueError("no")
-    if what == "exit":
-        sys.exit(3)
-    if what == "die":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if what == "stop":
-        os.kill(os.getpid(), signal.SIGSTOP)
-    if what == "bytes":
-        return bytes(rest[0])
-    if what == "memory":
-        pages = Path("/proc", str(state.pid), "statm").read_text().split()
-        return str(int(pages[1]) * os.sysconf("SC_PAGE_SIZE")).encode()
-    if what == "kill warm":
-        os.kill(state.pid, signal.SIGKILL)
-        time.sleep(LONG)
-    if what == "kill warm once" and not Path(rest[0]).exists():
-        Path(rest[0]).touch()
-        os.kill(state.pid, signal.SIGKILL)
-        time.sleep(LONG)
-    return b""
+    return b"in time"
+
+
+def fail(_: State) -> bytes:
+    """Raise something."""
+    raise ValueError("no")
+
+
+def send_signal(number: int) -> Callable[[State], None]:
+    """Sends itself a signal."""
+    return lambda _: os.kill(os.getpid(), number)
+
+
+def memory(state: State) -> bytes:
+    """How much the fork server has."""
+    pages = Path("/proc", str(state.pid), "statm").read_text().split()
+    return str(int(pages[1]) * os.sysconf("SC_PAGE_SIZE")).encode()
+
+
+def kill_server(state: State) -> None:
+    """End the fork server."""
+    os.kill(state.pid, signal.SIGKILL)
+    time.sleep(LONG)
+
+
+def kill_server_once(state: State, mark: str) -> None:
+    """End the fork server the first time."""
+    if not Path(mark).exists():
+        Path(mark).touch()
+        kill_server(state)
+
+
+ACTS: dict[str, Callable[..., bytes | None]] = {
+    "echo": lambda _, said: str(said).encode(),
+    "unwell": be_unwell,
+    "sleep": sleep,
+    "doubt": doubt,
+    "work": work,
+    "slow once": be_slow_once,
+    "raise": fail,
+    "exit": lambda _: sys.exit(3),
+    "die": send_signal(signal.SIGKILL),
+    "stop": send_signal(signal.SIGSTOP),
+    "bytes": lambda _, count: bytes(count),
+    "memory": memory,
+    "kill server": kill_server,
+    "kill server once": kill_server_once,
+}
 
 
 @pytest.fixture
@@ -200,23 +240,23 @@ def test_a_run_that_is_left_early_ends_its_workers(pool: Pool):
 
 
 def test_a_warm_process_that_is_killed_comes_back(pool: Pool, tmp_path: Path):
-    items = [["echo", 1], ["kill warm once", str(tmp_path / "done")], ["echo", 2]]
+    items = [["echo", 1], ["kill server once", str(tmp_path / "done")], ["echo", 2]]
     assert list(results(pool, items).values()).count(b"") == 1
 
 
 def test_a_task_that_always_kills_the_warm_process_is_given_up(pool: Pool):
-    found = results(pool, [["kill warm"], ["echo", 1]])
-    lost = found[str(["kill warm"])]
+    found = results(pool, [["kill server"], ["echo", 1]])
+    lost = found[str(["kill server"])]
     assert isinstance(lost, Lost)
     assert "warm process" in lost.reason and not lost.its_own
 
 
 def test_who_ends_the_warm_process_costs_nobody_else(pool: Pool):
-    items = [[["echo", n], ["kill warm"]][n % 3 == 2] for n in range(15)]
+    items = [[["echo", n], ["kill server"]][n % 3 == 2] for n in range(15)]
     found = list(pool.run(items, LONG))
     assert len(found) == 15
     for item, outcome in found:
-        assert isinstance(outcome, Lost) == (item == ["kill warm"]), (item, outcome)
+        assert isinstance(outcome, Lost) == (item == ["kill server"]), (item, outcome)
 
 
 def test_a_task_that_finds_the_warm_process_unwell_is_done_again_once(pool: Pool):
@@ -255,7 +295,7 @@ def test_two_results_in_doubt_are_made_one_after_the_other(pool: Pool, tmp_path:
 
 
 def test_the_warm_process_comes_back_only_so_often(pool: Pool):
-    items = [["kill warm"] for _ in range(20)]
+    items = [["kill server"] for _ in range(20)]
     found = [result for _, result in pool.run(items, LONG)]
     assert len(found) == 20
     assert all(isinstance(result, Lost) for result in found)
@@ -287,7 +327,7 @@ def test_a_platform_without_fork_is_told(monkeypatch: pytest.MonkeyPatch):
 
 
 def look() -> list[str]:
-    """What a warm process finds before it is the caller's."""
+    """What a fork server finds before it is the caller's."""
     return [*os.environ, *sys.path]
 
 

@@ -7,11 +7,11 @@ import pytest
 from autograder.authoring.release import build_instructor
 from autograder.classroom.warm import fork_server_order
 from autograder.common.course import Course
-from autograder.isolation import sandbox
+from autograder.isolation import machine
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge.assignment import read_assignment
 from tests.conftest import CHAPTERS, ROOT
-from tests.test_sandbox import run
+from tests.sandbox.shared import run
 
 HERE = Path(__file__).parent
 TRY = """
@@ -29,7 +29,7 @@ for room in {rooms}:
 """
 
 
-@pytest.mark.skipif(not sandbox.probe().namespaces, reason="there is no sandbox here")
+@pytest.mark.skipif(not machine.probe().namespaces, reason="there is no sandbox here")
 def test_of_the_rooms_a_students_process_reaches_lab_alone(course: Course):
     assignments = [
         read_assignment(
@@ -42,7 +42,7 @@ def test_of_the_rooms_a_students_process_reaches_lab_alone(course: Course):
     rooms = ["lab", "lab.check", "trainer", "trainer.decoding", "benchmarks", "solutions"]
     readable = [HERE, *map(Path, order["readable"])]
     with (
-        ForkServer(["lab.check"], readable, student="tests.test_sandbox") as fork_server,
+        ForkServer(["lab.check"], readable, student="tests.sandbox.shared") as fork_server,
         fork_server.spawn() as inside,
     ):
         found = run(inside, TRY.format(rooms=rooms, root=str(ROOT)))

@@ -21,7 +21,7 @@ from autograder.authoring.source import (
 )
 from autograder.classroom.classes import read
 from autograder.common.course import Course, CourseError
-from autograder.isolation import sandbox
+from autograder.isolation import machine
 from tests.conftest import CHAPTERS
 
 
@@ -153,4 +153,4 @@ def test_known_mistakes_are_tried_with_a_release_and_not_before_a_class(
         lambda _, assignments, *__, **___: tried.extend(assignments),
     )
     assert __main__.main(["release", *CHAPTERS[:2]]) == 0
-    assert tried == [*CHAPTERS[:2]] or not sandbox.probe().namespaces
+    assert tried == [*CHAPTERS[:2]] or not machine.probe().namespaces

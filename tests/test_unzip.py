@@ -25,8 +25,8 @@ from traitlets.config import Configurable
 from autograder.classroom import exports, unzip
 from autograder.classroom.unzip import SafeCollector, safe_unzip
 from autograder.common.course import Course, CourseError
+from tests.sandbox.shared import secretive
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
-from tests.test_sandbox import secretive
 
 COLLECT = r"""
 c.ZipCollectApp.extractor_plugin = "autograder.classroom.unzip.SafeExtractor"

@@ -12,12 +12,12 @@ from autograder.bridge.peer import Peer
 from autograder.bridge.policy import Policy
 from autograder.bridge.said import sentences
 from autograder.common.results import Raised
-from autograder.isolation import sandbox
 from autograder.isolation.clock import Clock, doubt, here
+from autograder.isolation.limits import ending
 
 MAX_PRINTED = 20_100
 VERSIONS = itertools.count()
-KILLED = sandbox.ending(9)
+KILLED = ending(9)
 
 late.offer()
 

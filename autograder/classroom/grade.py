@@ -30,7 +30,7 @@ from autograder.judge.received import Refused, received
 
 if TYPE_CHECKING:
     from autograder.classroom.store import Store
-    from autograder.isolation.pool import Lost
+    from autograder.isolation.outcomes import Lost
     from autograder.judge.assignment import Assignment
 
 IN_DOUBT = (
@@ -344,6 +344,6 @@ class Grader:
 
 def _in_doubt(outcome: "bytes | Lost") -> bool:
     """Whether another run may give something else."""
-    from autograder.isolation.pool import Doubtful
+    from autograder.isolation.outcomes import Doubtful
 
     return isinstance(outcome, Doubtful) or not (isinstance(outcome, bytes) or outcome.its_own)

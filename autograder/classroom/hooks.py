@@ -36,9 +36,10 @@ from autograder.classroom.nbgrader_page import student_of, take_out_odd_names
 from autograder.classroom.rehearsed import rehearsed
 from autograder.classroom.store import graded_notebooks, moment
 from autograder.classroom.warm import Warm, require_sandbox
-from autograder.common.course import Course, CourseError, use_own_tools, without_effect
+from autograder.common.course import Course, CourseError, without_effect
 from autograder.common.names import clean_log, shown, visible
 from autograder.common.results import Result
+from autograder.common.startup import use_own_tools
 
 
 class Collected(CourseDirectory):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Table, select
 
 from autograder.classroom.counted import Given, Marks, Points
-from autograder.common.course import without_extensions
 from autograder.common.names import plain
+from autograder.common.startup import without_extensions
 
 with without_extensions():
     from nbgrader import api

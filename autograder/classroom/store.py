@@ -52,10 +52,11 @@ from autograder.classroom.marks import (
 from autograder.classroom.pages import made_of, stamped
 from autograder.classroom.rebuild import checksum, rebuild
 from autograder.classroom.secret import Secrets, made_up
-from autograder.common.course import CourseError, without_extensions
+from autograder.common.course import CourseError
 from autograder.common.failures import WHOLE_CLASS, in_words, sentence_of, write_whole
 from autograder.common.names import earlier, plain, readable
 from autograder.common.results import NotebookResult, Result, Verdict
+from autograder.common.startup import without_extensions
 from autograder.judge.assignment import Assignment, Cell, Notebook
 from autograder.judge.parcel import SECRET_FILE, STAMP
 

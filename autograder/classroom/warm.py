@@ -23,12 +23,13 @@ from tqdm import tqdm
 
 from autograder.bridge import STUDENT
 from autograder.classroom.classes import read, source_folder
-from autograder.common.course import Course, CourseError, import_quickly
+from autograder.common.course import Course, CourseError
 from autograder.common.failures import in_words, write_whole
 from autograder.common.names import say
 from autograder.common.results import TestRun
+from autograder.common.startup import import_quickly
 from autograder.common.syntax import parse
-from autograder.isolation.sandbox import Limits
+from autograder.isolation.limits import Limits
 from autograder.judge import fingerprint
 from autograder.judge.parcel import Parcel
 from autograder.judge.received import sent
@@ -94,7 +95,7 @@ class Warm:
     def start(self) -> None:
         """Begin to make ready; what follows in this process need not wait for it."""
         if self._pool is None:
-            from autograder.isolation import sandbox
+            from autograder.isolation import machine
             from autograder.isolation.pool import Pool
 
             try_known_mistakes(self._course, self._assignments, self._jobs, self._sandboxed)
@@ -117,7 +118,7 @@ class Warm:
             self._pool.start()
             if self._sandboxed:  # the pool finds out the same meanwhile, but not what to do then
                 require_sandbox()
-                for missing in sandbox.probe().missing:
+                for missing in machine.probe().missing:
                     say(f"note: {missing}", sys.stderr)
 
     def run(self, tasks: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
@@ -147,9 +148,9 @@ def can_fork() -> bool:
 
 def require_sandbox() -> None:
     """Refuse to run students' code where it cannot be shut in."""
-    from autograder.isolation import sandbox
+    from autograder.isolation import machine
 
-    able = sandbox.probe()
+    able = machine.probe()
     if not able.namespaces:
         raise CourseError(
             f"This machine cannot shut in what students hand in. {' '.join(able.missing)} Put "
@@ -164,7 +165,7 @@ def start_bare(order: Mapping[str, Any]) -> Any:
     What takes long to import, and depends on no setting of the instructor's, is imported once for
     both.
     """
-    from autograder.isolation import sandbox
+    from autograder.isolation import processes
     from autograder.isolation.fork_server import ForkServer
     from autograder.judge.preload import shared
 
@@ -172,7 +173,7 @@ def start_bare(order: Mapping[str, Any]) -> Any:
     for name in shared(order["modules"]):
         with suppress(ImportError):  # it is imported again where it is needed
             importlib.import_module(name)
-    sandbox.use_large_pages()  # here once, not in either after the fork
+    processes.use_large_pages()  # here once, not in either after the fork
     fork_server.go_in()
     return fork_server
 
@@ -236,7 +237,8 @@ def try_known_mistakes(
 
     Where it fails, submissions are graded all the same, and mistakes are not named.
     """
-    from autograder.isolation.pool import Lost, Pool
+    from autograder.isolation.outcomes import Lost
+    from autograder.isolation.pool import Pool
 
     prints = fingerprints(course, assignments)
     todo = {name: made for name, made in prints.items() if not _is_made(course, name, made)}
@@ -305,10 +307,10 @@ def run_answers(
 @contextmanager
 def runner(course: Course, chapter: str) -> Iterator[Callable[..., Mapping[str, TestRun]]]:
     """Run a chapter's tests on answers of the course's own, as a submission's are run."""
-    from autograder.isolation import sandbox
+    from autograder.isolation import machine
 
     assignment = read(course, chapter)
-    with open_fork_server([assignment], sandbox.probe().namespaces) as fork_server:
+    with open_fork_server([assignment], machine.probe().namespaces) as fork_server:
         yield partial(run_answers, assignment, fork_server)
 
 
@@ -388,7 +390,7 @@ def own_modules(names: Iterable[str]) -> list[Path]:
 def grade_one(state: State, task: Sequence[str], parcel: bytes, *, parts: "Parts") -> bytes:
     """Grade one submission; runs in a process of its own, forked for it."""
     from autograder.isolation.clock import doubts
-    from autograder.isolation.pool import Doubtful
+    from autograder.isolation.outcomes import Doubtful
     from autograder.judge.grading import grade_submission
     from autograder.judge.intake import read_parcel
 
@@ -417,7 +419,7 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
 
     What was rehearsed once is not again until something changes that grades depend on.
     """
-    from autograder.isolation import sandbox
+    from autograder.isolation import machine
     from autograder.isolation.pool import Pool
 
     if not can_fork():
@@ -428,7 +430,7 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     if not todo:
         return []
     complaints: list[str] = []
-    able = sandbox.probe().namespaces
+    able = machine.probe().namespaces
     firsts = [fork_server_order([assignments[name] for name in todo], able)]
     arguments = [str(course.root), todo, False]
     readable = firsts[0]["readable"] if able else None

@@ -1,13 +1,8 @@
 """Where the parts of a course lie: one small map that every other module asks."""
 
-import gc
-import importlib.util
 import os
-import sys
 import traceback
-import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -185,41 +180,3 @@ def without_effect(config: Any) -> Iterator[str]:
             "c.Autograde.exclude_overwriting in nbgrader's settings has no effect: of files that "
             "you hand out yours count; [files] in rules.toml says which others may be handed in."
         )
-
-
-def use_own_tools() -> None:
-    """Put this Python's scripts first on PATH: nbgrader calls `alembic` by name."""
-    scripts = str(Path(sys.executable).parent)
-    paths = os.environ.get("PATH", "").split(os.pathsep)
-    if paths[0] != scripts:
-        os.environ["PATH"] = os.pathsep.join([scripts, *paths])
-
-
-def import_quickly() -> None:
-    """Spare this process a second or more.
-
-    What checks notebooks reads a grammar of web addresses; no notebook's format needs it, and what
-    reads it does without where it is not installed.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # imports make no garbage, only work for its collector
-    if "jsonschema" not in sys.modules:
-        sys.modules.setdefault("rfc3987_syntax", None)  # pyright: ignore[reportArgumentType]
-
-
-@contextmanager
-def without_extensions() -> Iterator[None]:
-    """Inside, parts of nbgrader are imported without its package's own file.
-
-    That imports its extensions of Jupyter's server, and with them the server.
-    """
-    spec = importlib.util.find_spec("nbgrader") if "nbgrader" not in sys.modules else None
-    if spec is None or spec.submodule_search_locations is None:
-        yield
-        return
-    bare = sys.modules["nbgrader"] = types.ModuleType("nbgrader")
-    bare.__path__ = spec.submodule_search_locations
-    try:
-        yield
-    finally:
-        del sys.modules["nbgrader"]

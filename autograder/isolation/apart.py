@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from autograder.isolation.sandbox import hear_of_children
+from autograder.isolation.processes import hear_of_children
 
 MEMORY = 1 << 30  # bytes more than this process has
 

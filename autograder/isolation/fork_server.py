@@ -1,6 +1,6 @@
-"""A warm process that students' processes are forked from, and the handle on one of them.
+"""A fork server for students' processes, as the grader holds it, and one student's process.
 
-What happens behind the lines is in `autograder.isolation.supervisor`.
+Which processes there are behind it says `autograder.isolation.launch`.
 """
 
 import json
@@ -20,10 +20,11 @@ from typing import IO, Any
 
 from autograder.common.course import CourseError
 from autograder.common.names import open_streams
-from autograder.isolation import sandbox
+from autograder.isolation import machine, processes
 from autograder.isolation.clock import Usage, Used
-from autograder.isolation.sandbox import Limits
-from autograder.isolation.supervisor import BEGUN, SPAWN, TEST, Launch, Order
+from autograder.isolation.launch import Launch
+from autograder.isolation.limits import Limits
+from autograder.isolation.order import BEGUN, SPAWN, TEST, Order
 
 _START_SECONDS = 180  # importing a large library from a cold disk
 _KILL_SECONDS = 30
@@ -101,7 +102,7 @@ class Spawned:
 
 
 class ForkServer:
-    """A warm process, its libraries imported once, from which students' processes are forked.
+    """A process with its libraries imported once, from which students' processes are forked.
 
     Workers that are forked after it was made may all call `spawn`, at the same time too.
     """
@@ -132,14 +133,14 @@ class ForkServer:
                 and `wait()` come before `spawn`, and what is imported before `go_in` is shared.
         """
         open_streams()  # no line to another process has a number of these
-        sandbox.hear_of_children()
+        processes.hear_of_children()
         self.head: tuple[tuple[str, str, str], ...] = ()  # name, text and what it printed
         if not hasattr(os, "fork"):
             raise CourseError(
                 "Grading needs a system that can fork processes, and this one cannot; "
                 "grade on Linux, for example in WSL or in a virtual machine."
             )
-        found = sandbox.probe()
+        found = machine.probe()
         if sandboxed and not found.namespaces:
             raise CourseError(
                 f"Students' code cannot be shut in here. {' '.join(found.missing)} "
@@ -170,7 +171,7 @@ class ForkServer:
             self.wait()
 
     def go_in(self) -> None:
-        """Fork the warm process, with all that this process has imported."""
+        """Fork what will fork, with all that this process has imported."""
         if self._launch is not None:
             self._processes.append(_Forked(self._launch.go_in_apart(self._said.fileno())))
             self._launch = None
@@ -180,7 +181,7 @@ class ForkServer:
         return self._ask(BEGUN if begun else SPAWN)
 
     def close(self) -> None:
-        """End the warm process and every sandbox that came from it."""
+        """End it and every sandbox that came from it."""
         self._control.close()
         for process in self._processes if self._owner == os.getpid() else ():
             try:
@@ -196,7 +197,7 @@ class ForkServer:
         self.close()
 
     def wait(self) -> None:
-        """Return once it is warm, and a fork of it can run."""
+        """Return once it is ready, and a fork of it can run."""
         with self._said, self._ready:
             failed, printed = _first_answer(self._ready)
             failed = failed or self._fork_test()
@@ -216,12 +217,12 @@ class ForkServer:
         with control, ready:
             lines = [control.fileno(), ready.fileno()]
             process = subprocess.Popen(
-                sandbox.python_command("supervisor", "main", *map(str, lines)),
+                processes.python_command("launch", "main", *map(str, lines)),
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._said,
                 cwd="/",
-                env=sandbox.clean_environment(),
+                env=processes.clean_environment(),
                 pass_fds=lines,
                 start_new_session=True,
             )
@@ -231,7 +232,7 @@ class ForkServer:
             self._ready.shutdown(socket.SHUT_WR)
 
     def _fork_test(self) -> str:
-        """Whether a fork of the warm process can run at all; what is wrong, or nothing."""
+        """Whether a fork of it can run at all; what is wrong, or nothing."""
         with self._ask(TEST) as spawned:
             spawned.sock.settimeout(60)
             try:
@@ -278,7 +279,7 @@ class _Forked:
 
 
 def _first_answer(ready: socket.socket) -> tuple[str, list[str] | None]:
-    """What went wrong, or nothing once it is warm; and what the head printed, if it ran."""
+    """What went wrong, or nothing once it is ready; and what the head printed, if it ran."""
     ready.settimeout(_START_SECONDS)
     answer = b""
     try:

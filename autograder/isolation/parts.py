@@ -81,7 +81,7 @@ def _end_when_spent() -> None:
     """Let this process end when its timer of work rings, with an exit status that says so.
 
     By a handler in C, which runs whatever runs here. What a kernel does without a handler, it does
-    not to the first process of a namespace, and a worker within its walls is one.
+    not to the first process of a namespace, and a worker in its sandbox is one.
     """
     with suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)

@@ -1,3 +1,5 @@
-"""Where a trusted process within its walls may write: its own scratch disk, and nowhere else."""
+"""The scratch disk of a sandbox: where it is, and who may write to nothing else."""
 
-ROOTS: list[str] = []  # empty outside the walls
+DISK = "/scratch"  # not below /home or /tmp: Python itself may lie there
+HOME = f"{DISK}/home"
+ROOTS: list[str] = []  # where a worker of the pool may write; empty outside its sandbox

@@ -17,7 +17,7 @@ from autograder.common.results import Flag, TestRun, Transcript
 from autograder.common.scopes import facts
 from autograder.common.syntax import altered
 from autograder.isolation.clock import doubt
-from autograder.isolation.pool import Unwell
+from autograder.isolation.outcomes import Unwell
 from autograder.judge.assignment import Assignment, Cell, Notebook
 from autograder.judge.beside import WorkingFolder, beside, modules, released
 from autograder.judge.budget import IN_ALL, Budget

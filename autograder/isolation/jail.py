@@ -1,0 +1,145 @@
+"""The jail, a small root directory without the course: what processes in a sandbox see of files.
+
+It is built once (`build_jail`), of the system, Python and what is named, all read-only. Each
+student's process, and each worker of the pool, gets an empty disk of its own in it
+(`make_scratch`).
+"""
+
+import os
+import site
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from autograder.isolation import kernel, machine, processes, scratch
+
+_SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "alternatives", "fonts")
+_DEVICES = ("null", "full", "random", "urandom")  # "zero", mapped, is memory that nobody counts
+_OF_PREFIX = ("bin", "lib", "lib64", "share", "pyvenv.cfg")  # never the whole: it may be the course
+
+
+def build_jail(readable: Sequence[Path]) -> None:
+    """Swap the root directory for a small one with the system, Python and `readable`, read-only.
+
+    Process 1 of the new namespaces calls it. The course is not in it unless it is named.
+    """
+    processes.forget_umask()
+    wanted = {path: path.resolve() for path in [*_python_paths(), processes.PACKAGE, *readable]}
+    wanted |= {real: real for real in wanted.values()}  # a path may lead through links
+    kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.NOSUID, "mode=755,size=1m")
+    Path("/tmp/.host").mkdir()
+    kernel.pivot_root("/tmp", "/tmp/.host")
+    os.chdir("/")
+    _bind_system()
+    for path, real in sorted(wanted.items()):
+        if Path(f"/.host{real}").exists():
+            _bind(f"/.host{real}", path)
+    _make_devices()
+    Path("/proc").mkdir()
+    try:
+        kernel.mount("proc", "/proc", "proc", kernel.NOSUID | kernel.NODEV | kernel.NOEXEC)
+    except OSError:  # as in most containers; `lock` hides it from the student's process
+        kernel.mount("/.host/proc", "/proc", "", kernel.BIND | kernel.REC)
+    kernel.check(kernel.libc().umount2(b"/.host", kernel.DETACH), "umount")
+    Path("/.host").rmdir()
+    _write_etc()
+    with suppress(FileExistsError):  # there if Python lies below /tmp; TMPDIR is what counts
+        Path("/tmp").symlink_to(f"{scratch.DISK}/tmp")
+    Path(scratch.DISK).mkdir()
+    _make_read_only()
+    make_scratch(64)
+
+
+def make_scratch(megabytes: int, uid: int | None = None) -> None:
+    """Mount an empty scratch disk of this size: home, /tmp and /dev/shm."""
+    options = f"mode=755,size={megabytes}m,nr_inodes={megabytes * 64 + 1024}"
+    kernel.mount("tmpfs", scratch.DISK, "tmpfs", kernel.NOSUID | kernel.NODEV, options)
+    for name, mode in (("home", 0o755), ("tmp", 0o1777), ("shm", 0o1777)):
+        folder = Path(scratch.DISK, name)
+        folder.mkdir()
+        folder.chmod(mode)
+        if uid is not None:
+            os.chown(folder, uid, uid)
+    if uid is not None:  # last: not every root may write to what belongs to somebody else
+        os.chown(scratch.DISK, uid, uid)
+
+
+def hide_processes() -> None:
+    """In process 1: /proc shows from now on what is in its namespaces, or nothing.
+
+    Nobody writes there: a process could take back that it goes first when memory runs out.
+    """
+    flags = kernel.NOSUID | kernel.NODEV | kernel.NOEXEC
+    try:
+        kernel.mount("proc", "/proc", "proc", flags)
+        kernel.mount("", "/proc", "", kernel.REMOUNT | kernel.BIND | kernel.RDONLY | flags)
+    except OSError:
+        kernel.mount(
+            "tmpfs",
+            "/proc",
+            "tmpfs",
+            kernel.RDONLY | kernel.NOSUID | kernel.NODEV,
+            "size=4k,mode=555",
+        )
+
+
+def _python_paths() -> list[Path]:
+    """Where this Python and its packages lie."""
+    prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    paths = [Path(prefix) / name for prefix in prefixes for name in _OF_PREFIX]
+    if site.ENABLE_USER_SITE:
+        paths.append(Path(site.getusersitepackages()))
+    return [path for path in paths if not path.is_relative_to("/usr") and path.exists()]
+
+
+def _bind_system() -> None:
+    for name in _SYSTEM:
+        host, here = Path(f"/.host/{name}"), Path(f"/{name}")
+        if host.is_symlink():
+            here.symlink_to(host.readlink())
+        elif host.is_dir():
+            _bind(str(host), here)
+    for name in _ETC:
+        host = Path(f"/.host/etc/{name}")
+        if host.exists() and not host.is_symlink():
+            _bind(str(host), Path("/etc", name))
+    with suppress(OSError):  # libraries count the processors there
+        _bind("/.host/sys/devices/system/cpu", Path("/sys/devices/system/cpu"))
+
+
+def _make_devices() -> None:
+    for name in _DEVICES:
+        _bind(f"/.host/dev/{name}", Path("/dev", name))
+    Path("/dev/shm").symlink_to(f"{scratch.DISK}/shm")
+    for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        Path("/dev", name).symlink_to(f"/proc/self/{target}")
+
+
+def _write_etc() -> None:
+    etc = Path("/etc")
+    etc.mkdir(exist_ok=True)
+    (etc / "passwd").write_text(
+        f"student:x:{machine.INSIDE}:{machine.INSIDE}::{scratch.HOME}:/bin/sh\n"
+    )
+    (etc / "group").write_text(f"student:x:{machine.INSIDE}:\n")
+    (etc / "hosts").write_text("127.0.0.1 localhost\n")
+
+
+def _bind(source: str, target: Path) -> None:
+    if Path(source).is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    kernel.mount(source, str(target), "", kernel.BIND | kernel.REC)
+
+
+def _make_read_only() -> None:
+    """Make every mount read-only, each with the flags that it has to keep."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        point = line.split()[4].encode().decode("unicode_escape")  # a space is \040
+        if point != "/proc" and not point.startswith("/proc/"):
+            keep = os.statvfs(point).f_flag & (kernel.NOSUID | kernel.NODEV | kernel.NOEXEC)
+            kernel.mount("", point, "", kernel.REMOUNT | kernel.BIND | kernel.RDONLY | keep)

@@ -1,0 +1,141 @@
+"""What all processes of one sandbox use together: read from /proc, held against its limits."""
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from autograder.isolation.limits import Limits, too_long
+
+LONGEST_PAUSE, SHORTEST_PAUSE = 0.5, 0.02  # seconds between two looks at a sandbox
+FILLED = 4 << 20  # kilobytes of memory that one core fills in a second, at most
+_FIRST = ("1", "2")  # inside: process 1, and the student's first; numbers that none gets again
+_LOWEST = 19  # priority
+
+
+class Watch:
+    """Looks at what the processes of one sandbox use, all taken together.
+
+    What it reads is the /proc from before it was hidden, which shows others too: so it also works
+    where the kernel refuses a sandbox a /proc of its own, as in most containers. A process belongs
+    to the sandbox if it is in its network namespace, which none can leave and none can conceal: the
+    files of each in /proc have inode numbers of their own. One that has ended and was not waited
+    for is in no namespace any more; it belongs where its parent does.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        """Make it in the sandbox's namespaces, before `jail.hide_processes`."""
+        self._limits = limits
+        self.pause = self._pause(0, 0.0)  # seconds until the next look
+        self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC)
+        self._me = os.readlink("self", dir_fd=self._proc)
+        self._network = self._network_of("self") or -1
+        self._level = len(self._numbers("self")) - 1  # of this process's numbers, its own
+
+    def look(self) -> str:
+        """What they used too much of; empty if nothing."""
+        started = time.perf_counter()
+        own = self.processes()
+        words = self._too_much(own)
+        self._step_back(own)
+        used = sum(one.kilobytes for one in own)
+        self.pause = self._pause(used, time.perf_counter() - started)
+        return words
+
+    def _pause(self, used: int, took: float) -> float:
+        """So short that all cores together can't fill what is left, and ten times what it costs."""
+        room = self._limits.memory_mb * 1024 - used
+        soon = max(room / ((os.cpu_count() or 1) * FILLED), SHORTEST_PAUSE)
+        return min(max(soon, 10 * took), LONGEST_PAUSE)
+
+    def _step_back(self, own: Sequence["Process"]) -> None:
+        """Leave a sandbox one thread, its first; more get what no other sandbox wants.
+
+        A kernel shares the processors among threads: else who starts 60 gets 60 shares.
+        """
+        for one in own:
+            with suppress(OSError):  # it may be gone meanwhile
+                for thread in self._names(f"{one.number}/task"):
+                    numbers = self._numbers(f"{one.number}/task/{thread}")
+                    if numbers[-1] not in _FIRST:
+                        os.setpriority(os.PRIO_PROCESS, int(numbers[self._level]), _LOWEST)
+
+    def _numbers(self, thread: str) -> list[str]:
+        """Its number in each namespace: first in that of /proc, last in its own."""
+        return self._text(f"{thread}/status").partition("NSpid:")[2].splitlines()[0].split()
+
+    def processes(self) -> list["Process"]:
+        """The sandbox's processes, also those that have ended and were not waited for."""
+        own: list[Process] = []
+        ended: list[Process] = []
+        for number in filter(str.isdigit, self._names(".")):
+            if number != self._me:
+                with suppress(OSError):  # it may be gone meanwhile
+                    thread = self._living(number)
+                    network = self._network_of(thread)
+                    if network in (0, self._network):
+                        (own if network else ended).append(self._read(number, thread))
+        inside = {self._me, *(one.number for one in own)}
+        return own + [one for one in ended if one.parent in inside]
+
+    def _living(self, number: str) -> str:
+        """A thread of the process that has not ended: the first may have, before the others."""
+        if self._network_of(number):
+            return number
+        threads = (f"{number}/task/{name}" for name in self._names(f"{number}/task"))
+        return next(filter(self._network_of, threads), number)
+
+    def _network_of(self, thread: str) -> int:
+        """Differs for each namespace; 0 once the thread has ended."""
+        with suppress(OSError):
+            return os.stat(f"{thread}/net/dev", dir_fd=self._proc).st_ino
+        return 0
+
+    def _read(self, number: str, thread: str) -> "Process":
+        # What the process calls itself stands in brackets, and may hold any sign.
+        fields = self._text(f"{number}/stat").rpartition(")")[2].split()
+        memory = _kilobytes(self._text(f"{thread}/status"), "RssAnon", "RssShmem")
+        return Process(number, fields[1], sum(map(int, fields[11:15])), memory)
+
+    def _names(self, folder: str) -> list[str]:
+        opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
+        try:
+            return os.listdir(opened)  # noqa: PTH208  (a path would lead to what hides it)
+        finally:
+            os.close(opened)
+
+    def _text(self, name: str) -> str:
+        opened = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc)
+        with os.fdopen(opened, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def _too_much(self, own: Sequence["Process"]) -> str:
+        if sum(one.ticks for one in own) > self._limits.cpu_seconds * os.sysconf("SC_CLK_TCK"):
+            return too_long(self._limits)
+        allowed = self._limits.memory_mb * 1024
+        # Pages that forks share were counted more than once; only if it matters, count exactly.
+        if sum(one.kilobytes for one in own) > allowed and sum(map(self._share, own)) > allowed:
+            return "used more memory than allowed"
+        return ""
+
+    def _share(self, process: "Process") -> int:
+        """Kilobytes of a process, shared pages divided among those who share them."""
+        with suppress(OSError):
+            return _kilobytes(self._text(f"{process.number}/smaps_rollup"), "Pss_Anon", "Pss_Shmem")
+        return process.kilobytes
+
+
+class Process(NamedTuple):
+    """What a process has used, as /proc tells it."""
+
+    number: str
+    parent: str
+    ticks: int  # of CPU time, its own and of the children it waited for
+    kilobytes: int  # of memory that is no file's
+
+
+def _kilobytes(text: str, *names: str) -> int:
+    """The sum of these lines of a file of /proc."""
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return sum(int(fields[name].split()[0]) for name in names if name in fields)

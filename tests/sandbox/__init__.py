@@ -1,0 +1,1 @@
+"""The sandbox of students' processes, tried from within and from without."""

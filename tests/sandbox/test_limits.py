@@ -1,0 +1,241 @@
+"""What the processes of a sandbox may use, one by one and all together."""
+
+import os
+import sys
+import textwrap
+
+import pytest
+
+from autograder.isolation import machine, resources, seccomp, supervisor
+from autograder.isolation.fork_server import ForkServer, Spawned
+from autograder.isolation.limits import Limits
+from tests.sandbox.shared import GONE, SMALL, below, level_of, run, ticks_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
+
+
+COUNT = """
+    import time
+    def used(seconds):
+        at, before = time.monotonic(), time.process_time()
+        while time.monotonic() < at + seconds:
+            pass
+        return time.process_time() - before
+    used(1)  # until it has been looked at
+"""
+
+
+HOG = """
+    import os, time
+    for _ in range(30):
+        if os.fork() == 0:
+            os.setsid()
+            while True:
+                pass
+    answer = 1
+"""
+
+
+def test_who_starts_many_processes_takes_no_more_time_from_others(box: ForkServer):
+    pin = f"import os; os.sched_setaffinity(0, [{min(os.sched_getaffinity(0))}]); answer = 1"
+    with box.spawn() as hog, box.spawn() as honest:
+        assert run(hog, pin) == run(honest, pin) == 1
+        assert run(hog, HOG) == 1
+        mine = below(box._processes[0].pid)
+        hogs = [pid for pid in mine if level_of(pid) not in ("", "1", "2")]
+        run(honest, textwrap.dedent(COUNT) + "answer = 1")
+        before = sum(map(ticks_of, hogs))
+        seconds = run(honest, textwrap.dedent(COUNT) + "answer = used(3)")
+        theirs = (sum(map(ticks_of, hogs)) - before) / os.sysconf("SC_CLK_TCK")
+        first = [pid for pid in mine if level_of(pid) == "2"]
+        assert len(first) == 2
+        ours = os.getpriority(os.PRIO_PROCESS, 0)
+        # The one where threads share the processors, the other where sessions do.
+        assert {os.getpriority(os.PRIO_PROCESS, pid) for pid in hogs} == {19}
+        assert {os.getpriority(os.PRIO_PROCESS, pid) for pid in first} == {ours}
+        assert len({os.getsid(pid) for pid in hogs}) == 1
+    assert len(hogs) == 30
+    assert seconds / (seconds + theirs) > 0.35
+
+
+def test_a_thread_besides_the_first_steps_back(box: ForkServer):
+    code = """
+        import os, threading, time
+        def wait():
+            tid = threading.get_native_id()
+            while os.getpriority(os.PRIO_PROCESS, tid) != 19:
+                time.sleep(0.01)
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join(20)
+        answer = [thread.is_alive(), os.getpriority(os.PRIO_PROCESS, os.getpid())]
+    """
+    with box.spawn() as spawned:
+        assert run(spawned, code) == [False, os.getpriority(os.PRIO_PROCESS, 0)]
+
+
+def test_where_proc_counts_otherwise_the_right_processes_step_back(contained: ForkServer):
+    code = """
+        import os, time
+        child = os.fork()
+        while child == 0:
+            time.sleep(0.01)
+        until = time.monotonic() + 20
+        while os.getpriority(os.PRIO_PROCESS, child) != 19 and time.monotonic() < until:
+            time.sleep(0.01)
+        answer = [os.getpriority(os.PRIO_PROCESS, one) for one in (child, os.getpid())]
+    """
+    with contained.spawn() as spawned:
+        assert run(spawned, code) == [19, os.getpriority(os.PRIO_PROCESS, 0)]
+
+
+def test_there_are_no_more_sandboxes_than_a_machine_can_use(monkeypatch: pytest.MonkeyPatch):
+    for cores, most in ((1, 64), (16, 64), (100, 400)):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        assert supervisor.most_at_once() == most
+
+
+def test_the_disk_is_small(cramped: Spawned):
+    code = """
+        for n in range(100):
+            open(f"{n}", "wb").write(b"x" * (1 << 20))
+    """
+    assert "File too large" in run(cramped, "open('x', 'wb').truncate(5 << 20)")
+    assert "No space left" in run(cramped, code)
+    assert "No space left" in run(cramped, "for n in range(10**5): open(f'f{n}', 'w').close()")
+
+
+def test_memory_is_bounded(cramped: Spawned):
+    assert "MemoryError" in run(cramped, "x = b'x' * (400 << 20)")
+    assert run(cramped, "answer = 1") == 1
+
+
+TOO_MUCH_TOGETHER = {
+    "memory": """
+        import os, time
+        for _ in range(5):
+            if os.fork() == 0:
+                x = b"x" * (150 << 20)
+                time.sleep(1000)
+        time.sleep(1000)
+    """,
+    "memory behind a first thread that has ended": """
+        import ctypes, os, platform, threading, time
+        def fill():
+            x = b"x" * (150 << 20)
+            time.sleep(1000)
+        for _ in range(3):
+            if os.fork() == 0:
+                threading.Thread(target=fill).start()
+                ctypes.CDLL(None).syscall({"x86_64": 60}.get(platform.machine(), 93), 0)
+        time.sleep(1000)
+    """,
+    "time behind a first thread that has ended": """
+        import ctypes, os, platform, threading, time
+        def burn():
+            for _ in range(10):
+                if os.fork() == 0:
+                    while time.process_time() < 0.6:
+                        pass
+                    os._exit(0)
+                os.wait()
+            time.sleep(1000)
+        threading.Thread(target=burn).start()
+        ctypes.CDLL(None).syscall({"x86_64": 60}.get(platform.machine(), 93), 0)
+    """,
+    "time": """
+        import os, time
+        for _ in range(10):
+            if os.fork() == 0:
+                while time.process_time() < 0.6:
+                    pass
+                os._exit(0)
+            os.wait()
+        time.sleep(1000)
+    """,
+    "time of the dead": """
+        import os, time
+        for _ in range(6):
+            if os.fork() == 0:
+                while time.process_time() < 0.6:
+                    pass
+                os._exit(0)
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        time.sleep(1000)
+    """,
+    "time of orphans": """
+        import os, time
+        for _ in range(10):
+            ours, theirs = os.pipe()
+            if os.fork() == 0:
+                if os.fork() == 0:
+                    while time.process_time() < 0.6:
+                        pass
+                os._exit(0)
+            os.close(theirs)
+            os.wait()
+            os.read(ours, 1)
+            os.close(ours)
+        time.sleep(1000)
+    """,
+}
+
+
+BOUNDS = {"memory": "used more memory than allowed", "time": "used more than 1 second of CPU"}
+
+
+@pytest.mark.parametrize("what", TOO_MUCH_TOGETHER)
+def test_all_processes_together_are_bounded(cramped: Spawned, what: str):
+    assert run(cramped, TOO_MUCH_TOGETHER[what]) is None
+    assert cramped.ended(GONE) == BOUNDS["time" if "time" in what else "memory"]
+
+
+@pytest.mark.parametrize("what", TOO_MUCH_TOGETHER)
+def test_so_they_are_where_a_sandbox_gets_no_proc_of_its_own(contained: ForkServer, what: str):
+    with contained.spawn() as spawned, contained.spawn() as other:
+        assert run(spawned, "import os; answer = os.listdir('/proc')") == []
+        assert run(spawned, TOO_MUCH_TOGETHER[what]) is None
+        assert spawned.ended(GONE) == BOUNDS["time" if "time" in what else "memory"]
+        assert run(other, "answer = 1") == 1
+        assert other.ended() is None
+
+
+def test_cpu_is_bounded(cramped: Spawned):
+    assert run(cramped, "while True: pass") is None
+    assert cramped.ended(GONE) == "used more than 1 second of CPU"
+
+
+def test_it_is_looked_at_more_often_where_memory_fills_faster(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert resources.Watch(Limits()).pause == resources.LONGEST_PAUSE
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    assert resources.Watch(Limits()).pause == 4 / (16 * 4)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1000)
+    assert resources.Watch(Limits()).pause == resources.SHORTEST_PAUSE
+
+
+def test_limits_that_cannot_be_kept_are_said(monkeypatch: pytest.MonkeyPatch):
+    if not machine.probe().namespaces:
+        pytest.skip("no namespaces")
+    monkeypatch.setattr(resources.Watch, "processes", lambda self: [])  # as with hidepid
+    monkeypatch.setattr(seccomp, "compile_filter", lambda: b"")
+    together, unseen = machine.try_out().missing
+    assert "bounded for each process and not for all 64 together; mount /proc without" in together
+    assert "memory that no process maps (memfd_create, shmget) is not bounded, nor, in" in unseen
+
+
+def test_a_fork_bomb_is_bounded(small: ForkServer):
+    code = """
+        import os, time
+        count = 0
+        try:
+            while count < 1000:
+                if os.fork() == 0:
+                    time.sleep(1000)
+                count += 1
+        except BlockingIOError:
+            answer = count
+    """
+    with small.spawn() as bomb, small.spawn() as other:
+        assert run(bomb, code) < SMALL.processes
+        assert run(other, "import os; os.fork() or os._exit(0); answer = os.wait()[1]") == 0
