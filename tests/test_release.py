@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__
-from autograder.authoring.building import build_instructor, read
+from autograder.authoring.building import build_changed, build_instructor, read
 from autograder.authoring.release import release, require_fresh
 from autograder.authoring.source import (
     BEGIN_HIDDEN,
@@ -134,6 +134,11 @@ def test_nbgraders_folders_are_where_it_says(course: Course, tmp_path: Path):
     lines = [f"c.CourseDirectory.{kind}_directory = {name!r}" for kind, name in settings]
     config = "\n".join(["c = get_config()", *lines])
     (tmp_path / "nbgrader_config.py").write_text(config, encoding="utf-8")
+    with pytest.raises(
+        CourseError, match=f"not built yet; run: python -m autograder build {chapter}"
+    ):
+        read(copy, chapter)
+    build_changed(copy, [chapter])
     assert read(copy, chapter).folder == tmp_path / "made" / chapter
     assert copy.release(chapter) == tmp_path / "out" / chapter / f"{chapter}.ipynb"
 
