@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,13 +115,13 @@ def _interrupt() -> None:
 
 def build(options: argparse.Namespace) -> int:
     """Check the sources, write the instructor's notebooks to build/source, try all tests."""
-    from autograder.authoring import release as releasing
+    from autograder.authoring.building import build_instructor
     from autograder.authoring.source import read_source
 
     course = Course.find()
     chapters = course.select(options.chapters)
     for chapter in chapters:
-        path = releasing.build_instructor(course, chapter)
+        path = build_instructor(course, chapter)
         source = read_source(course.source(chapter))
         points = sum(cell.points for cell in source.cells)
         minutes = sum(question.minutes for question in source.questions())
@@ -133,11 +133,12 @@ def build(options: argparse.Namespace) -> int:
 def release(options: argparse.Namespace) -> int:
     """Try all tests, then make the students' notebooks in exercises/ through nbgrader."""
     from autograder.authoring import release as releasing
+    from autograder.authoring.building import build_instructor
 
     course = Course.find()
     chapters = course.select(options.chapters)
     for chapter in chapters:
-        releasing.build_instructor(course, chapter)
+        build_instructor(course, chapter)
     _rehearse(course, chapters)
     for chapter in chapters:
         path = releasing.release(course, chapter)
@@ -148,26 +149,31 @@ def release(options: argparse.Namespace) -> int:
 
 def _try_known_mistakes(course: Course, chapters: Sequence[str]) -> None:
     """What they give is known before the first class is graded, where one can be graded here."""
-    from autograder.classroom import warm
+    from autograder.authoring import trials
+    from autograder.authoring.building import read
+    from autograder.authoring.processes import can_fork
     from autograder.isolation import machine
 
-    if warm.can_fork() and machine.probe().namespaces:
-        assignments = {chapter: warm.read(course, chapter) for chapter in chapters}
-        warm.try_known_mistakes(course, assignments, os.cpu_count() or 1, sandboxed=True)
+    if can_fork() and machine.probe().namespaces:
+        assignments = {chapter: read(course, chapter) for chapter in chapters}
+        trials.try_known_mistakes(course, assignments, os.cpu_count() or 1, sandboxed=True)
 
 
 def mutants(options: argparse.Namespace) -> int:
     """Try every known answer against the tests; 1 if one does not come out as it should."""
     from autograder.authoring import mutants as mutation
-    from autograder.classroom import warm
+    from autograder.authoring import trials
+    from autograder.authoring.building import build_changed
+    from autograder.authoring.processes import can_fork
 
     course = Course.find()
     chapters = course.select(options.chapters)
+    build_changed(course, chapters)
     if options.in_class:
         from autograder.classroom import in_class
 
         return in_class.command(course, chapters, options.jobs)
-    run_for = partial(warm.runner, course) if warm.can_fork() else None
+    run_for = partial(trials.runner, course) if can_fork() else None
     return mutation.command(course, chapters, run_for)
 
 
@@ -286,16 +292,36 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
     )
     say(summary.words())
     if not options.no_report:
-        _report(taught, summary.words().splitlines())
+        _report(taught, summary.words().splitlines(), partial(_build, course))
     if after:
         say(f"note: {after}", sys.stderr)
 
 
-def _report(taught: "Class", said: Sequence[str] = ()) -> None:
-    """Write the report; a line that was said already is not said again."""
+def _build(course: Course, chapters: Sequence[str]) -> None:
+    """Build what the report is to read; it leaves out, and says, what cannot be read then."""
+    from autograder.authoring.building import build_changed
+
+    for chapter in chapters:
+        with suppress(CourseError):
+            build_changed(course, [chapter])
+
+
+def _report(
+    taught: "Class",
+    said: Sequence[str] = (),
+    prepare: Callable[[Sequence[str]], None] = lambda chapters: None,
+) -> None:
+    """Write the report.
+
+    Args:
+        taught: the class.
+        said: lines that are not said again.
+        prepare: is given what was graded once, before it is read.
+    """
     from autograder.classroom import report as reporting
+    from autograder.classroom.gradebook import shown_database
     from autograder.classroom.journal import results
-    from autograder.classroom.store import shown_database
+    from autograder.classroom.report_terminal import print_table
 
     course = taught.course
     graded = sorted({graded.result.assignment for graded in results(taught)})
@@ -305,8 +331,9 @@ def _report(taught: "Class", said: Sequence[str] = ()) -> None:
             "are those, and what went wrong is not known. Put the journal back, or grade again.",
             sys.stderr,
         )
+    prepare(graded)
     found = reporting.collect(taught, graded, lambda line: None if line in said else say(line))
-    reporting.print_table(found.rows, found.chapters)
+    print_table(found.rows, found.chapters)
     for look in found.looks:
         if look.kind == "gone":
             say(f"left out: {look.where} {look.words}")
@@ -322,7 +349,7 @@ def _report(taught: "Class", said: Sequence[str] = ()) -> None:
 
 def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> str:
     """Say what of the course does not run as it should; what there is to say after grading."""
-    from autograder.classroom.rehearsed import rehearsed
+    from autograder.authoring.rehearsal import rehearsed
 
     found = rehearsed(course, chapters)
     for note in found.notes:
@@ -332,16 +359,15 @@ def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> str:
 
 def _rehearse(course: Course, chapters: Sequence[str]) -> None:
     """Stop if a test says something else when it runs apart from the answers."""
-    from autograder.classroom import warm
-    from autograder.classroom.rehearsed import asked_in
+    from autograder.authoring.rehearsal import asked_in, costs, rehearse
 
-    complaints = warm.rehearse(course, chapters)
+    complaints = rehearse(course, chapters)
     if complaints:
         raise CourseError("\n".join(complaints))
     for note in asked_in(course, chapters):
         say(f"note: {note}", sys.stderr)
     for chapter in chapters:
-        for line in costly(chapter, warm.costs(course, chapter)):
+        for line in costly(chapter, costs(course, chapter)):
             say(line)
 
 

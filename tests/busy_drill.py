@@ -25,7 +25,8 @@ from pathlib import Path
 
 from autograder.authoring.release import require_fresh
 from autograder.classroom import demo
-from autograder.classroom.grade import Class, read_journal
+from autograder.classroom.classes import Class
+from autograder.classroom.journal import read_journal
 from autograder.common.course import Course
 from autograder.common.names import plain
 from autograder.common.startup import use_own_tools

@@ -22,7 +22,7 @@ from nbgrader.api import Gradebook
 
 from autograder.authoring.release import require_fresh
 from autograder.classroom.bench import make_class
-from autograder.classroom.grade import Class
+from autograder.classroom.classes import Class
 from autograder.common.course import Course
 from autograder.common.startup import use_own_tools
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__ as command
+from autograder.authoring import rehearsal
 from autograder.authoring.asked_here import asked_here
-from autograder.classroom import warm
 from autograder.common.course import Course
 from tests.test_assignment import answer, cell, check, make
 
@@ -42,7 +42,7 @@ def test_the_instructor_hears_of_it_whenever_a_class_is_graded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     made = make(tmp_path / "week", answer("def f(): pass"), check("import weakref\nf()"))
-    monkeypatch.setattr(warm, "rehearse", lambda course, chapters: [])
-    monkeypatch.setattr(warm, "read", lambda course, chapter: made)
+    monkeypatch.setattr(rehearsal, "rehearse", lambda course, chapters: [])
+    monkeypatch.setattr(rehearsal, "read", lambda course, chapter: made)
     assert command._rehearse_as_it_is(Course(tmp_path), ["week"]) == ""
     assert "note: week/a, test t uses weakref." in capsys.readouterr().err

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autograder.classroom import warm
+from autograder.authoring import processes
 from autograder.common.results import Result
 from autograder.isolation import machine
 from autograder.judge import grading, questions
@@ -60,7 +60,7 @@ def _score(result: Result) -> float:
 
 def test_each_submission_goes_on_from_the_cells_run_once(tmp_path: Path) -> None:
     assignment = _assignment(tmp_path, SETUP)
-    with warm.open_fork_server([assignment], sandboxed=True) as fork_server:
+    with processes.open_fork_server([assignment], sandboxed=True) as fork_server:
         assert [(name, said) for name, _, said in fork_server.head] == [
             (questions.YOURS, "ready\n")
         ]
@@ -70,7 +70,7 @@ def test_each_submission_goes_on_from_the_cells_run_once(tmp_path: Path) -> None
 
 def test_a_submission_that_begins_otherwise_runs_all_its_cells(tmp_path: Path) -> None:
     assignment = _assignment(tmp_path, SETUP)
-    with warm.open_fork_server([assignment], sandboxed=True) as fork_server:
+    with processes.open_fork_server([assignment], sandboxed=True) as fork_server:
         changed = _grade(assignment, tmp_path, "ada", fork_server, setup="seen = ['mine']")
         assert _score(changed) == 0
         added = _grade(assignment, tmp_path, "ben", fork_server, before="seen = 5")
@@ -91,11 +91,11 @@ def test_a_submission_that_begins_otherwise_runs_all_its_cells(tmp_path: Path) -
 def test_what_a_fork_cannot_go_on_from_is_run_for_each(tmp_path: Path, cell: str) -> None:
     setup = f"{SETUP}\n{cell}"
     assignment = _assignment(tmp_path, setup)
-    with warm.open_fork_server([assignment], sandboxed=True) as fork_server:
+    with processes.open_fork_server([assignment], sandboxed=True) as fork_server:
         assert fork_server.head == ()
         assert _score(_grade(assignment, tmp_path, "ada", fork_server, setup=setup)) == 2
 
 
 def test_only_the_code_before_the_first_answer_is_the_beginning(tmp_path: Path) -> None:
     (notebook,) = _assignment(tmp_path, SETUP).notebooks
-    assert warm.beginning(notebook) == [(questions.YOURS, SETUP)]
+    assert processes.beginning(notebook) == [(questions.YOURS, SETUP)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from autograder.authoring.answers import Answer, answered, read_answers
-from autograder.authoring.release import build_instructor
+from autograder.authoring.building import build_instructor
 from autograder.authoring.source import Source, read_source
 from autograder.common.course import Course
 from autograder.common.syntax import top_level_names

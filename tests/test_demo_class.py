@@ -10,11 +10,13 @@ from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
 
 from autograder.authoring.answers import Answer, read_answers
-from autograder.authoring.release import build_instructor
+from autograder.authoring.building import build_instructor
 from autograder.authoring.source import read_source
 from autograder.classroom import demo as demo_class
-from autograder.classroom.grade import Class, grade, read_journal
-from autograder.classroom.report import grades
+from autograder.classroom.book_lines import book_lines
+from autograder.classroom.classes import Class
+from autograder.classroom.grade import grade
+from autograder.classroom.journal import read_journal
 from autograder.common.course import Course, CourseError
 from autograder.common.results import Result, Verdict
 from tests.conftest import CHAPTERS
@@ -43,7 +45,8 @@ def test_every_grade_is_what_its_making_foretold(taught: Class, chapter: str):
     assert list(expected) == list(demo_class.STUDENTS)
     with Gradebook(taught.database) as book:
         for student in expected:
-            given = grades(book, chapter, student)
+            lines = book_lines(book, chapter)
+            given = {line.cell: line.auto for line in lines if line.student == student}
             wanted = expected[student][chapter]
             assert {test: given[test] for test in wanted} == wanted, student
 

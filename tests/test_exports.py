@@ -19,21 +19,12 @@ from nbgrader.api import Gradebook
 from sqlalchemy import event
 from sqlalchemy.exc import SAWarning
 
+from autograder.classroom.book_lines import book_lines
 from autograder.classroom.counted import Points, number
-from autograder.classroom.exports import (
-    Grades,
-    Person,
-    book_lines,
-    enrol,
-    gradescope,
-    read_grades,
-    read_roster,
-    roster_of,
-    run,
-    safe,
-    write_canvas,
-    write_moodle,
-)
+from autograder.classroom.exports import Grades, enrol, read_grades, run, write_canvas, write_moodle
+from autograder.classroom.gradescope import results_json
+from autograder.classroom.roster import Person, read_roster, roster_of
+from autograder.classroom.spreadsheet import safe
 from autograder.common.course import CourseError
 from autograder.common.names import plain
 from autograder.common.results import NotebookResult, Result, Verdict
@@ -304,7 +295,7 @@ CELLS: dict[tuple[str, str], Any] = {("nb", name): cell("assert x", True) for na
 
 
 def test_gradescope_gets_points_and_shows_hidden_tests_only_when_published():
-    made = gradescope(result(), CELLS)
+    made = results_json(result(), CELLS)
     assert made["score"] == 2.5
     assert made["stdout_visibility"] == "hidden"
     assert sum(test.get("score", 0) for test in made["tests"]) == 2.5
@@ -324,21 +315,21 @@ def test_gradescope_gets_points_and_shows_hidden_tests_only_when_published():
 
 def test_gradescope_gets_no_time_in_which_an_answer_could_tell_a_hidden_input():
     slow = replace(result(), seconds=57.0)
-    assert gradescope(slow, CELLS) == gradescope(result(), CELLS)
+    assert results_json(slow, CELLS) == results_json(result(), CELLS)
 
 
 def test_gradescope_gets_nothing_of_what_is_said_to_the_instructor():
-    text = json.dumps(gradescope(result(), CELLS))
+    text = json.dumps(results_json(result(), CELLS))
     assert SECRET not in text
 
 
 def test_a_test_that_the_instructors_notebook_lacks_counts_as_hidden():
-    made = gradescope(result(), {})
+    made = results_json(result(), {})
     assert {test["visibility"] for test in made["tests"]} == {"after_published"}
 
 
 def test_a_submission_that_could_not_be_run_says_why_on_gradescope():
-    made = gradescope(Result("ada", "one", "k", reason="it is no notebook"), {})
+    made = results_json(Result("ada", "one", "k", reason="it is no notebook"), {})
     assert (made["score"], made["output"], made["tests"]) == (0, "it is no notebook", [])
 
 
@@ -354,8 +345,9 @@ def taught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     notebook = SimpleNamespace(name="nb", cells=cells)
     one = SimpleNamespace(name="one", notebooks=[notebook])
     journal = {("ada", "one"): result(), ("ada", "old"): replace(result(), assignment="old")}
-    monkeypatch.setattr("autograder.classroom.journal.read_journal", lambda _: journal)
-    monkeypatch.setattr("autograder.classroom.journal.results", lambda _: ())
+    monkeypatch.setattr("autograder.classroom.gradescope.read_journal", lambda _: journal)
+    for module in ("exports", "gradescope"):
+        monkeypatch.setattr(f"autograder.classroom.{module}.results", lambda _: ())
     monkeypatch.setattr("autograder.classroom.keeper.refresh", lambda *_: [])
     return SimpleNamespace(
         folder=folder,
@@ -384,13 +376,13 @@ def test_the_command_writes_a_results_json_for_each_submission(
     assert run(taught, "gradescope", tmp_path / "out") == 0
     (path,) = (tmp_path / "out").rglob("*.json")
     assert path.relative_to(tmp_path) == Path("out/ada/one/results.json")
-    assert json.loads(path.read_text(encoding="utf-8")) == gradescope(result(), CELLS)
+    assert json.loads(path.read_text(encoding="utf-8")) == results_json(result(), CELLS)
     said = capsys.readouterr().out.splitlines()[-1]
     assert said.startswith("left out: old was graded once") and "does not exist" in said
 
 
 def test_gradescope_gets_what_lateness_takes_off():
-    made = gradescope(result(), CELLS, Points(2.5, 1.0, 3 * 86400.0))
+    made = results_json(result(), CELLS, Points(2.5, 1.0, 3 * 86400.0))
     assert (made["score"], made["output"]) == (1.5, "2.5 points, 1 taken off: 3 days late")
 
 

@@ -14,7 +14,7 @@ import pytest
 from nbgrader.api import Gradebook
 from sqlalchemy import exc
 
-from autograder.classroom.grade import Class
+from autograder.classroom.classes import Class
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words, write_whole
 from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, scores

@@ -40,15 +40,16 @@ JUDGES = [
     *("bridge.session", "bridge.student", "bridge.tensors", "bridge.wire", "judge.assignment"),
     *("judge.diagnose", "judge.differences", "judge.intake", "judge.parcel", "judge.received"),
     *("judge.rules", "judge.search", "judge.steps", "judge.testing", "judge.work", "judge.looks"),
-    *("authoring.answers", "authoring.known"),
-    *("authoring.source", "classroom.warm"),
+    *("authoring.answers", "authoring.known", "authoring.processes", "authoring.rehearsal"),
+    *("authoring.source", "authoring.trials", "classroom.warm"),
 ]
 NO_JUDGES = [
-    *("__main__", "common.headings", "authoring.mutants", "authoring.release", "checking.check"),
+    *("__main__", "common.headings", "authoring.building", "authoring.mutants"),
+    *("authoring.release", "checking.check"),
     *("classroom.bench", "classroom.classes", "classroom.demo", "classroom.exports"),
     *("classroom.feedback", "classroom.grade", "classroom.hooks", "classroom.journal"),
     *("classroom.pages", "classroom.rebuild", "classroom.report", "classroom.similar"),
-    "classroom.store",
+    *("classroom.keeper", "classroom.report_figures", "classroom.result_files", "classroom.store"),
 ]
 MORE = "\nONE_MORE = 1\n"
 

@@ -2,10 +2,7 @@
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,17 +14,15 @@ from nbgrader.api import Gradebook
 from autograder import __main__ as command_line
 from autograder.classroom import grade as grading_module
 from autograder.classroom import warm
-from autograder.classroom.classes import assignments
-from autograder.classroom.grade import Class, grade, read_journal
-from autograder.classroom.journal import Journal
-from autograder.common.course import Course, CourseError
+from autograder.classroom.classes import Class
+from autograder.classroom.grade import grade
+from autograder.classroom.journal import read_journal
 from autograder.common.results import Flag
-from autograder.isolation import machine
-from autograder.isolation.pool import Doubtful, Lost
+from autograder.isolation.outcomes import Doubtful, Lost
 from autograder.judge.assignment import Assignment
 from autograder.judge.parcel import Parcel, Place, collect
 from tests.sandbox.shared import secretive
-from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader, scores
+from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_class, scores
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 
@@ -35,11 +30,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux"
 @pytest.fixture
 def taught(tmp_path: Path) -> Class:
     """The small class, handed in and not graded."""
-    course = make_course(tmp_path)
-    nbgrader(course.root, "generate_assignment", NAME)
-    for student, answers in ANSWERS.items():
-        hand_in(course.root, student, answers)
-    return Class(course, course.root)
+    return make_class(tmp_path)
 
 
 @linux
@@ -116,75 +107,6 @@ def test_an_instructors_umask_holds_for_what_is_written_and_stops_nothing(taught
     page = taught.feedback / "ada" / NAME / "numbers.html"
     for path in (taught.journal, page, page.parent):
         assert not path.stat().st_mode & 0o077, path
-
-
-DEAF = {
-    "ignored": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
-    "blocked": "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})",
-}
-
-
-@linux
-@pytest.mark.parametrize("how", DEAF)
-def test_a_caller_that_is_not_told_of_its_children_is_served(taught: Class, how: str):
-    code = f"import os, signal, sys\n{DEAF[how]}\nos.execv(sys.executable, sys.argv[1:])"
-    command = [sys.executable, "-m", "autograder", "grade", NAME, "--student", "ada"]
-    command += ["--folder", str(taught.folder)]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command],
-        capture_output=True,
-        text=True,
-        cwd=taught.course.root,
-        check=False,
-    )
-    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
-    assert scores(taught) == {"ada": 6}
-
-
-LIAR = """class Liar:
-    def is_integer(self): return True
-def third(x): return Liar()"""
-
-
-@linux
-def test_an_ordinary_course_knows_what_its_reference_gives(taught: Class):
-    path = taught.course.root / "source" / NAME / "numbers.ipynb"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("math.isclose(third(1), 1 / 3)", "third(3).is_integer()"))
-    hand_in(taught.course.root, "ada", RIGHT | {"third": LIAR})
-    grade(taught, [NAME], students=["ada", "bela"], progress=False)
-    prints = warm.fingerprints(taught.course, {NAME: warm.read(taught.course, NAME)})
-    shelf = warm.known_mistakes(taught.course, NAME, prints[NAME])
-    assert {test for test in shelf.questions if shelf.of(test)[0]} == {
-        "square-seen",
-        "square-hidden",
-        "third-values",
-    }
-    assert scores(taught) == {"ada": 3, "bela": 4}
-
-
-READS = (
-    "def third(x):\n    with open('data/one.txt') as file:\n        return x * float(file.read())"
-)
-
-
-@linux
-def test_the_instructors_files_lie_beside_answers_and_tests(taught: Class):
-    path = taught.course.root / "source" / NAME / "numbers.ipynb"
-    (path.parent / "data").mkdir()
-    (path.parent / "data" / "one.txt").write_text(str(1 / 3))
-    (path.parent / "beside.py").write_text("def read(name):\n    return float(open(name).read())\n")
-    text = path.read_text(encoding="utf-8")
-    text = text.replace(
-        '"import math"', r'"import math\nimport beside\none = beside.read(\"data/one.txt\")"'
-    )
-    path.write_text(text.replace("third(1), 1 / 3", "third(1), one"))
-    hand_in(taught.course.root, "ada", RIGHT | {"third": READS})
-    assert warm.rehearse(taught.course, [NAME]) == []
-    grade(taught, [NAME], students=["ada", "noor"], progress=False)
-    assert scores(taught) == {"ada": 6, "noor": 0}
-    prints = warm.fingerprints(taught.course, {NAME: warm.read(taught.course, NAME)})
-    assert warm.known_mistakes(taught.course, NAME, prints[NAME]).of("third-values")[0]
 
 
 @linux
@@ -397,151 +319,3 @@ def test_an_answer_on_which_a_test_works_without_end_costs_that_test(taught: Cla
     assert Flag("timeout", "numbers/square-seen", "it took too long") in result.flags
     [lost] = [one for one in result.notebooks[0].verdicts if one.status != "passed"]
     assert lost.told == "Your code did not finish in time: it took too long"
-
-
-@linux
-def test_ctrl_c_says_how_to_go_on_and_leaves_no_process(taught: Class):
-    command = [sys.executable, "-m", "autograder", "grade", NAME, "--no-report"]
-    process = subprocess.Popen(
-        command,
-        cwd=taught.course.root,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    while not taught.journal.is_file() and process.poll() is None:
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, said = process.communicate(timeout=60)
-    # Where it hits a text that Python runs (a dataclass being made), Python ends by the signal
-    # even if it was handled; shells see 130 both times.
-    assert process.returncode in (command_line.INTERRUPTED, -signal.SIGINT)
-    assert "Stopped. What was graded is kept; the same command grades the rest." in said
-    assert "Traceback" not in said
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
-    grade(taught, [NAME], progress=False)
-    assert scores(taught)["ada"] == 6
-
-
-def test_ctrl_c_in_a_destructor_is_not_lost(capsys: pytest.CaptureFixture[str]):
-    class Late:
-        def __del__(self) -> None:
-            signal.raise_signal(signal.SIGINT)
-
-    pressed: list[int] = []
-    late = Late()
-    with pytest.raises(KeyboardInterrupt), command_line._noting_ctrl_c(pressed):
-        del late
-        time.sleep(60)
-    assert set(pressed) == {signal.SIGINT}
-    assert capsys.readouterr().err == ""
-
-
-@linux
-def test_two_graders_do_not_meet(taught: Class):
-    with Journal(taught), pytest.raises(CourseError, match="Another grader"):
-        grade(taught, [NAME], progress=False)
-
-
-def test_without_a_sandbox_it_says_what_is_missing_and_which_flag_names_the_risk(
-    taught: Class, monkeypatch: pytest.MonkeyPatch
-):
-    nothing = machine.Capabilities(False, False, False, missing=("Set kernel.x to 1.",))
-    monkeypatch.setattr(machine, "probe", lambda: nothing)
-    with pytest.raises(CourseError) as refused:
-        grade(taught, [NAME], progress=False)
-    assert "Set kernel.x to 1." in str(refused.value)
-    assert command_line.RISK_FLAG in str(refused.value)
-    assert command_line.RISK_FLAG == warm.RISK_FLAG
-
-
-@linux
-def test_the_flag_grades_without_a_sandbox(taught: Class):
-    grade(taught, [NAME], sandboxed=False, progress=False)
-    assert scores(taught)["ada"] == 6
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("x = (", "SyntaxError: '(' was never closed"),
-        ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("raise OSError('a\\nb')", "OSError: a"),
-        ("exit()", "SystemExit: None"),
-    ],
-)
-def test_a_mistake_in_the_settings_is_one_sentence(
-    taught: Class,
-    line: str,
-    words: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-):
-    path = taught.course.root / "nbgrader_config.py"
-    lines = len(path.read_text().splitlines())
-    path.write_text(f"{path.read_text()}\n{line}\n")
-    monkeypatch.chdir(taught.course.root)
-    for command in (["grade", NAME], ["report"]):
-        assert command_line.main(command) == 2
-        said = f"error: {path} cannot be read (line {lines + 2}: {words}); mend it.\n"
-        assert capsys.readouterr().err == said
-
-
-@linux
-def test_behind_head_it_ends_quietly(taught: Class):
-    read, written = os.pipe()
-    os.close(read)
-    command = [sys.executable, "-m", "autograder"]
-    whole = {"cwd": taught.course.root, "text": True, "check": False}
-    done = subprocess.run(
-        [*command, "grade", NAME], stdout=written, stderr=subprocess.PIPE, **whole
-    )
-    assert done.returncode == 0 and "Traceback" not in done.stderr
-    assert (taught.course.root / "grades.csv").is_file()
-    done = subprocess.run(
-        [*command, "export", "canvas"], stdout=written, stderr=subprocess.PIPE, **whole
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    done = subprocess.run(
-        [*command, "grade", NAME, "--again"], stdout=subprocess.PIPE, stderr=written, **whole
-    )
-    assert done.returncode == command_line.UNREAD and done.stdout == ""
-    os.close(written)
-
-
-@linux
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_where_a_standard_stream_is_closed_it_grades_in_silence(taught: Class, closed: str):
-    command = [sys.executable, "-m", "autograder", "grade", NAME, "--student", "ada"]
-    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
-    done = subprocess.run(
-        shell, cwd=taught.course.root, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert scores(taught) == {"ada": 6}
-    assert (taught.folder / "grades.csv").is_file()
-
-
-def test_an_unknown_assignment_is_named_with_those_that_exist(taught: Class):
-    assert assignments(taught.course) == [NAME]
-    with pytest.raises(CourseError, match=r"no assignment 'ps9' in .*; the assignments are ps1"):
-        assignments(taught.course, ["ps9"])
-
-
-def test_modules_of_the_course_are_readable_for_students_and_nothing_else(course: Course):
-    found = warm.own_modules(["lab", "json", "numpy", "no_such_module"])
-    assert found == [course.root / "lab"]
-
-
-@linux
-def test_a_grader_that_cannot_be_rehearsed_says_which_test(taught: Class):
-    path = taught.course.root / "source" / NAME / "numbers.ipynb"
-    text = path.read_text(encoding="utf-8")
-    assert warm.rehearse(taught.course, [NAME]) == []
-    path.write_text(text.replace("assert square(3) == 9", "assert True or square(3)"))
-    (complaint,) = warm.rehearse(taught.course, [NAME])
-    assert "square-seen" in complaint and "untouched release gets 1 points" in complaint
-    assert read_journal(taught) == {}

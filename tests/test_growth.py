@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from autograder.classroom.exports import gradescope, safe
 from autograder.classroom.feedback import page
-from autograder.classroom.journal import MAX_LINE, Graded, bounded
+from autograder.classroom.gradescope import results_json
+from autograder.classroom.journal import MAX_LINE
+from autograder.classroom.journal_lines import Graded, bounded
 from autograder.classroom.nbgrader_page import _escaped
 from autograder.classroom.rebuild import harmless, rebuild
 from autograder.classroom.similar import _own_names, _winnowed, flags, tokens
+from autograder.classroom.spreadsheet import safe
 from autograder.common.names import plain, visible
 from autograder.common.results import Flag, NotebookResult, Result, Verdict
 from autograder.common.scan import coloured
@@ -157,7 +159,7 @@ def written(text: str, assignment: Assignment) -> list[str]:
         page(replace(outcome, reason=graded.result.flags[0].words), notebook, "ada"),
         rebuild(notebook, outcome),
         sent(graded.result).decode(),
-        str(gradescope(graded.result, {})),
+        str(results_json(graded.result, {})),
         *(safe(flag.words) for flag in graded.result.flags),
     ]
 

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.classroom import history
+from autograder.classroom import changes
 from autograder.classroom import journal as journal_module
+from autograder.classroom.changes import Change, change, read, written
+from autograder.classroom.classes import Class
 from autograder.classroom.counted import Given, Marks, Points
-from autograder.classroom.grade import Class
-from autograder.classroom.history import Change, change, read, what_changed, written
-from autograder.classroom.journal import Graded, Journal, read_changes
+from autograder.classroom.history import what_changed
+from autograder.classroom.journal import Journal, read_changes
+from autograder.classroom.journal_lines import Graded
 from autograder.common.course import Course
 from autograder.common.results import Result
 from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, nbgrader, run
@@ -27,7 +29,7 @@ BEFORE = {"numbers": Marks(Points(2.0, 0.5, 60.0), cells=CELLS)}
 def first() -> Change:
     """What is written down when somebody is graded first."""
     found = change(GRADED, BEFORE, None, fresh=True)
-    assert found is not None and found.why == (history.FIRST,)
+    assert found is not None and found.why == (changes.FIRST,)
     return found
 
 
@@ -117,7 +119,7 @@ def test_history_shows_which_run_changed_what_and_why(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(journal_module, "FEW", 0)  # the journal is written anew again and again
-    monkeypatch.setattr(history, "_user", lambda: "prof")
+    monkeypatch.setattr(changes, "_user", lambda: "prof")
     monkeypatch.setattr(sys, "argv", ["/x/autograder/__main__.py", "grade", NAME])
     assert run(root, "grade", NAME) == 0
     run(root, "grade", NAME)  # nothing has changed

@@ -9,8 +9,8 @@ import pytest
 from nbgrader.coursedir import CourseDirectory
 
 from autograder import __main__ as command_line
+from autograder.authoring.building import read
 from autograder.classroom import inbound as inbound_module
-from autograder.classroom.classes import read
 from autograder.classroom.inbound import SafeCollect
 from autograder.common.course import Course
 from autograder.judge.intake import read_submission

@@ -12,15 +12,9 @@ from typing import Any
 import pytest
 
 from autograder.classroom import journal as journal_module
-from autograder.classroom.grade import Class
-from autograder.classroom.journal import (
-    CHANGED,
-    Graded,
-    Journal,
-    read_changes,
-    read_journal,
-    results,
-)
+from autograder.classroom.classes import Class
+from autograder.classroom.journal import CHANGED, Journal, read_changes, read_journal, results
+from autograder.classroom.journal_lines import Graded
 from autograder.common.course import Course, CourseError
 from autograder.common.results import Flag, NotebookResult, Result, Verdict
 

@@ -14,15 +14,17 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.coursedir import CourseDirectory
 
-from autograder.authoring.release import build_instructor
+from autograder.authoring.building import build_instructor
+from autograder.authoring.rehearsal import Rehearsed
 from autograder.authoring.source import read_source
 from autograder.classroom import hooks
+from autograder.classroom.classes import Class
 from autograder.classroom.demo import Work, half, reference
-from autograder.classroom.grade import Class, grade, read_journal
-from autograder.classroom.rehearsed import Rehearsed
+from autograder.classroom.grade import grade
+from autograder.classroom.journal import read_journal
 from autograder.classroom.warm import Warm
 from autograder.common.course import Course
-from autograder.isolation.pool import Lost
+from autograder.isolation.outcomes import Lost
 from tests.conftest import CHAPTERS
 from tests.kill_drill import state
 from tests.serving import Ask, serving

@@ -6,7 +6,7 @@ zero before it computes. Whoever reads the weights afterwards expects just what 
 
 import pytest
 
-from autograder.authoring.release import build_instructor
+from autograder.authoring.building import build_instructor
 from autograder.authoring.source import read_source
 from autograder.common.course import Course
 from autograder.isolation.fork_server import ForkServer

@@ -10,7 +10,9 @@ import nbgrader as nbgrader_package
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.classroom.grade import Class, grade, read_journal
+from autograder.classroom.classes import Class
+from autograder.classroom.grade import grade
+from autograder.classroom.journal import read_journal
 from autograder.common.course import Course
 from tests.small_course import nbgrader
 

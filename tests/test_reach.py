@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring.release import build_instructor
-from autograder.classroom.warm import fork_server_order
+from autograder.authoring.building import build_instructor
+from autograder.authoring.processes import fork_server_order
 from autograder.common.course import Course
 from autograder.isolation import machine
 from autograder.isolation.fork_server import ForkServer

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__
-from autograder.authoring.release import build_instructor, release, require_fresh
+from autograder.authoring.building import build_changed, build_instructor, read
+from autograder.authoring.release import release, require_fresh
 from autograder.authoring.source import (
     BEGIN_HIDDEN,
     BEGIN_SOLUTION,
@@ -19,7 +20,6 @@ from autograder.authoring.source import (
     Source,
     read_source,
 )
-from autograder.classroom.classes import read
 from autograder.common.course import Course, CourseError
 from autograder.isolation import machine
 from tests.conftest import CHAPTERS
@@ -134,6 +134,11 @@ def test_nbgraders_folders_are_where_it_says(course: Course, tmp_path: Path):
     lines = [f"c.CourseDirectory.{kind}_directory = {name!r}" for kind, name in settings]
     config = "\n".join(["c = get_config()", *lines])
     (tmp_path / "nbgrader_config.py").write_text(config, encoding="utf-8")
+    with pytest.raises(
+        CourseError, match=f"not built yet; run: python -m autograder build {chapter}"
+    ):
+        read(copy, chapter)
+    build_changed(copy, [chapter])
     assert read(copy, chapter).folder == tmp_path / "made" / chapter
     assert copy.release(chapter) == tmp_path / "out" / chapter / f"{chapter}.ipynb"
 
@@ -144,12 +149,12 @@ def test_known_mistakes_are_tried_with_a_release_and_not_before_a_class(
 ):
     tried: list[str] = []
     monkeypatch.setattr(__main__, "_rehearse", lambda *_: None)
-    monkeypatch.setattr("autograder.authoring.release.build_instructor", lambda *_: None)
+    monkeypatch.setattr("autograder.authoring.building.build_instructor", lambda *_: None)
     monkeypatch.setattr(
         "autograder.authoring.release.release", lambda course, one: course.release(one)
     )
     monkeypatch.setattr(
-        "autograder.classroom.warm.try_known_mistakes",
+        "autograder.authoring.trials.try_known_mistakes",
         lambda _, assignments, *__, **___: tried.extend(assignments),
     )
     assert __main__.main(["release", *CHAPTERS[:2]]) == 0

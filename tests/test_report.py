@@ -13,9 +13,13 @@ import pytest
 from bs4 import BeautifulSoup
 
 from autograder.classroom import report as reporting
+from autograder.classroom.book_lines import Line
 from autograder.classroom.classes import Class
-from autograder.classroom.exports import Line
-from autograder.classroom.report import Report, compose, print_table, render, write_report
+from autograder.classroom.report import write_report
+from autograder.classroom.report_data import Look, Report
+from autograder.classroom.report_figures import compose
+from autograder.classroom.report_page import BANDS, heat_map, render
+from autograder.classroom.report_terminal import print_table
 from autograder.common.names import plain
 from autograder.common.results import Flag, NotebookResult, Result, Verdict
 from autograder.judge.rules import Rules
@@ -270,7 +274,7 @@ def test_pictures_have_a_text_alternative(tmp_path: Path):
 
 def test_every_cell_of_the_picture_is_drawn_once():
     report = made_up(24, chapters=1)
-    drawn = reporting._heat_map(report, report.chapters[0])
+    drawn = heat_map(report, report.chapters[0])
     cells = [cell for _, path in drawn.paths for cell in re.findall(r"M\d+ \d+", path)]
     assert len(cells) == len(set(cells)) == len(drawn.names) * len(drawn.columns) == 24 * 6
 
@@ -279,8 +283,8 @@ def test_in_a_large_class_neighbours_share_a_line_and_the_page_stays_small(tmp_p
     report = made_up(1000, chapters=10, questions=8)
     page = render(report, tmp_path)
     assert len(page.encode()) < 4_000_000
-    drawn = reporting._heat_map(report, report.chapters[0])
-    assert len(drawn.names) == reporting.BANDS
+    drawn = heat_map(report, report.chapters[0])
+    assert len(drawn.names) == BANDS
     assert page.count("<details") >= 20
     assert "student-0999" in page
 
@@ -336,7 +340,7 @@ def test_folders_whose_names_look_the_same_are_named():
 def test_who_handed_nothing_in_has_no_points_a_reason_and_no_link(tmp_path: Path):
     (result,) = [graded(Verdict("q1-a", "passed", 2, 2))]
     asked = {"01_one": assignment("01_one", 1)}
-    stray = reporting.Look("stray", "bo", "submitted", "bo/essay belongs to no assignment")
+    stray = Look("stray", "bo", "submitted", "bo/essay belongs to no assignment")
     report = compose(
         ["ada", "bo"],
         asked,

@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 
 from autograder import __main__ as command_line
 from autograder.classroom.classes import Class
-from autograder.classroom.store import shown_database
+from autograder.classroom.gradebook import shown_database
 from autograder.common.course import Course, CourseError, _jupyters_files
 from autograder.judge.assignment import read_assignment
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader

@@ -15,8 +15,9 @@ from nbgrader.coursedir import CourseDirectory
 
 from autograder import __main__ as command_line
 from autograder.classroom.classes import Class
-from autograder.classroom.grade import ODD_TIME, read_journal
-from autograder.classroom.store import time_told
+from autograder.classroom.grade import ODD_TIME
+from autograder.classroom.gradebook import time_told
+from autograder.classroom.journal import read_journal
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")

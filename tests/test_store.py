@@ -13,10 +13,14 @@ from nbgrader import api
 from nbgrader.api import Gradebook
 
 from autograder.classroom import store as store_module
-from autograder.classroom.grade import Class
-from autograder.classroom.journal import Graded, Journal
+from autograder.classroom.classes import Class
+from autograder.classroom.gradebook import moment
+from autograder.classroom.gradebook_marks import NO_RESPONSE
+from autograder.classroom.journal import Journal
+from autograder.classroom.journal_lines import Graded
 from autograder.classroom.keeper import refresh
-from autograder.classroom.store import NO_RESPONSE, Store, moment, write_files
+from autograder.classroom.result_files import write_files
+from autograder.classroom.store import Store
 from autograder.common.course import Course, CourseError
 from autograder.common.names import earlier, plain
 from autograder.common.results import NotebookResult, Result, Verdict
@@ -480,7 +484,7 @@ def test_something_in_the_way_of_everybodys_files_ends_the_run(
 def test_rows_that_cannot_be_stored_are_0_with_a_sentence(
     taught: Class, store: Store, assignment: Assignment, monkeypatch: pytest.MonkeyPatch
 ):
-    from autograder.classroom import store as module
+    from autograder.classroom import gradebook_marks as module
 
     given = module._rows
     monkeypatch.setattr(

@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING
 
 from traitlets.config import Config
 
-from autograder.authoring.source import digest_of, made_from, notebook, read_source
+from autograder.authoring.building import build_instructor
+from autograder.authoring.source import digest_of, made_from
 from autograder.common.course import Course, CourseError, read_config
+from autograder.common.failures import write_whole
 
 if TYPE_CHECKING:
     from nbgrader.apps import NbGraderAPI
-
-
-def build_instructor(course: Course, chapter: str) -> Path:
-    """Check a chapter's source and write the instructor's notebook."""
-    text = notebook(read_source(course.source(chapter)))
-    path = course.instructor(chapter)
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return path
 
 
 def release(course: Course, chapter: str, directory: Path | None = None) -> Path:
@@ -83,5 +75,5 @@ def _tidy(path: Path) -> None:
     """Write the notebook in one fixed form, so that the same source gives the same bytes."""
     content = json.loads(path.read_text(encoding="utf-8"))
     text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    write_whole(path, text)
     path.chmod(0o644)
-    path.write_text(text, encoding="utf-8")

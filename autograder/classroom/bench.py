@@ -21,12 +21,12 @@ from statistics import mean, median
 
 from nbgrader.api import Gradebook
 
-from autograder.authoring.release import build_instructor
+from autograder.authoring.building import build_changed, build_instructor, read
 from autograder.authoring.source import read_source
+from autograder.authoring.trials import try_known_mistakes
 from autograder.classroom import demo
-from autograder.classroom.classes import Class, read
+from autograder.classroom.classes import Class
 from autograder.classroom.journal import read_journal
-from autograder.classroom.warm import try_known_mistakes
 from autograder.common.course import Course, CourseError
 from autograder.common.results import Cost
 
@@ -71,7 +71,7 @@ def bench(
 ) -> float:
     """Grade a class with both, say how it went, and return how many times faster ours is."""
     runs: list[Run] = []
-    try_known_mistakes(course, {chapter: read(course, chapter)}, jobs, sandboxed=True)
+    _try_known_mistakes(course, [chapter], jobs)
     clean = make_class(course, chapter, students, _folder(course))
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}: {students} submissions of {chapter}")
@@ -90,7 +90,7 @@ def bench(
 def bench_sizes(course: Course, chapter: str, sizes: Sequence[int], jobs: int = 2) -> list[Run]:
     """Grade a small and a large class with ours: cost and memory of both."""
     runs: list[Run] = []
-    try_known_mistakes(course, {chapter: read(course, chapter)}, jobs, sandboxed=True)
+    _try_known_mistakes(course, [chapter], jobs)
     for students in sizes:
         make_class(course, chapter, students, _folder(course))
         runs.append(run_ours(course, chapter, students, jobs))
@@ -109,8 +109,7 @@ def bench_chapters(
     course: Course, chapters: Sequence[str], students: int = 100, rounds: int = 1, jobs: int = 2
 ) -> None:
     """Grade a class in every chapter with ours: how fast, and who has worked for how long."""
-    for chapter in chapters:
-        try_known_mistakes(course, {chapter: read(course, chapter)}, jobs, sandboxed=True)
+    _try_known_mistakes(course, chapters, jobs)
     runs: dict[str, list[Run]] = {chapter: [] for chapter in chapters}
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}: {students} submissions of each chapter")
@@ -128,6 +127,13 @@ def bench_chapters(
     print(
         f"slowest: {min(median(r.per_minute for r in one) for one in runs.values()):.0f} a minute"
     )
+
+
+def _try_known_mistakes(course: Course, chapters: Sequence[str], jobs: int) -> None:
+    """What they give is made before the clock runs, chapter by chapter."""
+    build_changed(course, chapters)
+    for chapter in chapters:
+        try_known_mistakes(course, {chapter: read(course, chapter)}, jobs, sandboxed=True)
 
 
 def _chapter_line(chapter: str, run: Run) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autograder.authoring.building import read, source_folder
 from autograder.classroom.places import Places, Stray, students_in
 from autograder.common.course import Course, CourseError
 from autograder.common.failures import in_words
@@ -16,7 +17,9 @@ from autograder.judge.parcel import Place
 if TYPE_CHECKING:
     from autograder.judge.assignment import Assignment
 
+
 STRUCTURE = ("{nbgrader_step}", "{student_id}", "{assignment_id}")
+LEFT_OUT = "was graded once and is left out now"
 NBGRADERS = "sqlite:///{}/gradebook.db"  # as nbgrader has it without a setting
 
 
@@ -131,7 +134,7 @@ class Class:
         return self.course.setting(name, default, self.folder)
 
     def read(self, chapter: str) -> "Assignment":
-        """Read an assignment, see `read`; no time in the LMS's list is for two students."""
+        """Read an assignment as it lies there; no time in the LMS's list is for two students."""
         found = read(self.course, chapter)
         late = replace(found.rules.late, shared=self._shared)
         return replace(found, rules=replace(found.rules, late=late))
@@ -178,11 +181,6 @@ def _where_nbgrader_has_it(folder: Path) -> str:
     return url
 
 
-def source_folder(course: Course, chapter: str) -> Path:
-    """Where the instructor's notebooks of an assignment lie, as nbgrader_config.py says."""
-    return course.root / course.setting("source_directory", "source") / chapter
-
-
 def assignments(course: Course, names: Sequence[str] = ()) -> list[str]:
     """These assignments, or all that the course has; a name that is none is an error.
 
@@ -202,18 +200,6 @@ def assignments(course: Course, names: Sequence[str] = ()) -> list[str]:
     return [name for name in known if not names or name in names]
 
 
-def read(course: Course, chapter: str) -> "Assignment":
-    """Read an assignment; built first if it has a text source that has changed."""
-    from autograder.authoring.release import build_instructor
-    from autograder.authoring.source import digest_of, made_from
-    from autograder.judge.assignment import read_assignment
-
-    source = course.source(chapter)
-    if source.is_file() and made_from(course.instructor(chapter)) != digest_of(source):
-        build_instructor(course, chapter)
-    return read_assignment(source_folder(course, chapter))
-
-
 def read_those_there(
     taught: Class, names: Sequence[str]
 ) -> "tuple[dict[str, Assignment], dict[str, str]]":
@@ -224,5 +210,5 @@ def read_those_there(
         try:
             found[name] = taught.read(name)
         except CourseError as error:
-            gone[name] = f"was graded once and is left out now: {error}"
+            gone[name] = str(error)
     return found, gone

@@ -14,6 +14,7 @@ from autograder.classroom import pages
 from autograder.classroom.counted import NEAR, Marks, number
 from autograder.classroom.pages import inert_page
 from autograder.classroom.rebuild import harmless
+from autograder.classroom.statuses import STATUSES
 from autograder.common import headings
 from autograder.common.results import NotebookResult, Verdict
 from autograder.common.scan import coloured
@@ -21,16 +22,6 @@ from autograder.common.scan import coloured
 HIDDEN = "Your visible tests pass; this is a hidden one, with other sizes or numbers."
 WORTH_POINTS = ("test", "manual", "task")  # kinds of cells
 LONGEST_SOURCE = 20_000  # characters of an answer
-STATES = {
-    "passed": "passed",
-    "failed": "failed",
-    "error": "stopped with an error",
-    "timeout": "not finished in time",
-    "died": "crashed",
-    "unanswered": "not answered",
-    "forbidden": "not allowed",
-    "test-error": "not graded",
-}
 
 
 class PageCell(Protocol):
@@ -139,7 +130,7 @@ def page(
         verdicts=[verdict for section in sections for verdict in section.verdicts],
         waiting=any(part["given"] is None for part in parts),
         notes=result.notes,
-        states=STATES,
+        states={name: words.state for name, words in STATUSES.items()},
         phrases=_phrases,
         hidden=HIDDEN,
         number=number,

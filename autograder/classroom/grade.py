@@ -12,14 +12,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from autograder.classroom.classes import Class, read
-from autograder.classroom.journal import Graded, Journal, read_journal
+from autograder.authoring.building import build_changed
+from autograder.classroom.classes import Class
+from autograder.classroom.journal import Journal
+from autograder.classroom.journal_lines import Graded
 from autograder.classroom.keeper import Keeper, few, not_written
-from autograder.classroom.warm import Warm
+from autograder.classroom.warm import Task, Warm
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed, shown
 from autograder.common.results import Flag, Result
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from autograder.isolation.outcomes import Lost
     from autograder.judge.assignment import Assignment
 
+
 IN_DOUBT = (
     "in doubt: its process was ended, by its own work or by the machine (is memory short?), and "
     "what was lost counts 0"
@@ -44,7 +47,6 @@ ODD_TIME = (
 GONE = "its folder has gone during the run; grade again when it is back"
 DIGITS = 16  # of a digest in the history
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
-__all__ = ["Class", "Grader", "Summary", "grade", "read", "read_journal"]
 
 
 @dataclass
@@ -85,15 +87,6 @@ class Summary:
         return "\n".join(lines)
 
 
-class Task(NamedTuple):
-    """One submission to grade."""
-
-    student: str
-    chapter: str
-    parcel: Parcel
-    key: str  # changes when anything does that its grade depends on
-
-
 def grade(
     taught: Class,
     chapters: Sequence[str],
@@ -115,6 +108,7 @@ def grade(
         again: grade what has not changed too.
         progress: whether to show a bar.
     """
+    build_changed(taught.course, chapters)
     everybody = taught.students()
     near = alike(everybody)
     students = [who if who in everybody else near.get(composed(who), who) for who in students]
@@ -292,7 +286,7 @@ class Grader:
 
     def _graded(self, task: Task, outcome: "bytes | Lost") -> Graded:
         """What came of one submission; also if its worker was lost."""
-        from autograder.classroom.store import time_told
+        from autograder.classroom.gradebook import time_told
 
         try:
             if not isinstance(outcome, bytes):

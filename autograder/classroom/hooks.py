@@ -17,7 +17,6 @@ import logging
 import shlex
 import shutil
 import weakref
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import MethodType
@@ -30,13 +29,16 @@ from nbgrader.converters.base import BaseConverter, NbGraderException
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from autograder.classroom.classes import Class, from_root
+from autograder.authoring.building import build_changed
+from autograder.authoring.processes import require_sandbox
+from autograder.authoring.rehearsal import rehearsed
+from autograder.classroom.classes import from_root
 from autograder.classroom.grade import GONE, IN_DOUBT, Grader
-from autograder.classroom.nbgrader_page import student_of, take_out_odd_names
-from autograder.classroom.rehearsed import rehearsed
-from autograder.classroom.store import graded_notebooks, moment
-from autograder.classroom.warm import Warm, require_sandbox
-from autograder.common.course import Course, CourseError, without_effect
+from autograder.classroom.gradebook import moment
+from autograder.classroom.nbgrader_course import class_of, said, student_of, take_out_odd_names
+from autograder.classroom.result_files import graded_notebooks
+from autograder.classroom.warm import Warm
+from autograder.common.course import CourseError, without_effect
 from autograder.common.names import clean_log, shown, visible
 from autograder.common.results import Result
 from autograder.common.startup import use_own_tools
@@ -97,25 +99,6 @@ class Grade(NbGraderPreprocessor):
         return _graded(self, resources["nbgrader"]), resources
 
 
-@dataclass(frozen=True)
-class _Here(Class):
-    """The class whose folders nbgrader was told of, by its settings or on the command line."""
-
-    coursedir: CourseDirectory
-
-    def setting(self, name: str, default: str) -> str:
-        """As it holds for this run of nbgrader."""
-        return getattr(self.coursedir, name) or default
-
-
-def class_of(coursedir: CourseDirectory) -> Class:
-    """The class whose folders these are; CourseError if they are not laid as nbgrader has it."""
-    root = Path(coursedir.root)
-    taught = _Here(Course(root), root, coursedir)
-    taught.require_usable()
-    return taught
-
-
 class _Run:
     """One run of nbgrader's Autograde; the warm process starts with its first submission."""
 
@@ -124,6 +107,7 @@ class _Run:
         self._log = log
         self._taught = class_of(coursedir)
         name = coursedir.assignment_id
+        build_changed(self._taught.course, [name])
         self._assignments = {name: self._taught.read(name)}
         require_sandbox()
         self._warm = Warm(self._taught.course, self._assignments, jobs=1)
@@ -226,12 +210,6 @@ def _convert(converter: BaseConverter) -> None:
         type(converter).convert_notebooks(converter)
     except _Stop as stop:
         raise said(converter, stop) from stop
-
-
-def said(converter: BaseConverter, error: BaseException) -> NbGraderException:
-    """What to end a run of nbgrader with; its log says it too."""
-    converter.log.error(visible(str(error)))
-    return NbGraderException(str(error))
 
 
 def _run_of(converter: BaseConverter) -> _Run:

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.utils import ignore_patterns
 
-from autograder.classroom.store import STAMP, time_told
+from autograder.classroom.gradebook import time_told
 from autograder.common.names import clean_log, shown
-from autograder.judge.parcel import Unreadable, read_file
+from autograder.judge.parcel import STAMP, Unreadable, read_file
 
 DEEPEST = 20  # folders in each other
 CHUNK = 1 << 20

@@ -10,16 +10,20 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autograder.classroom import history
+from autograder.classroom import changes
+from autograder.classroom.changes import Change
+from autograder.classroom.classes import read_those_there
 from autograder.classroom.counted import Marks
-from autograder.classroom.history import Change
-from autograder.classroom.journal import Busy, Graded, Journal, results
+from autograder.classroom.journal import Journal, results
+from autograder.classroom.journal_lines import Graded
+from autograder.classroom.journal_lock import Busy
 from autograder.common.names import say
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class
     from autograder.classroom.store import Store
     from autograder.judge.assignment import Assignment
+
 
 MOST_NAMED = 20  # things of one kind on the terminal
 
@@ -82,9 +86,9 @@ class Keeper:
 
     def note(self, graded: Graded, marks: Mapping[str, Marks], *, fresh: bool = False) -> None:
         """Write down how somebody's grade has changed, if it has."""
-        now = history.change(graded, marks, self._before(graded), fresh=fresh)
+        now = changes.change(graded, marks, self._before(graded), fresh=fresh)
         if now is not None:
-            self._journal.changed(history.written(now))
+            self._journal.changed(changes.written(now))
             self._changed.add(now.assignment)
 
     def sign(self) -> None:
@@ -126,7 +130,7 @@ class Keeper:
 
     def _before(self, graded: Graded) -> Change | None:
         result = graded.result
-        return history.read(self._journal.last_change(result.student, result.assignment))
+        return changes.read(self._journal.last_change(result.student, result.assignment))
 
     def _holds(self, held: "Mapping", graded: Graded) -> bool:
         from autograder.classroom.store import holds
@@ -180,8 +184,6 @@ def refreshed(
         tell: is told each sentence.
         student: as above.
     """
-    from autograder.classroom.classes import read_those_there
-
     there, gone = read_those_there(taught, names)
     for sentence in refresh(taught, there, student):
         tell(sentence)

@@ -16,7 +16,7 @@ with without_extensions():
     from nbgrader import api
 
 if TYPE_CHECKING:
-    from autograder.classroom.journal import Graded
+    from autograder.classroom.journal_lines import Graded
     from autograder.judge.assignment import Assignment
 
 Seconds = Callable[[str, float], float]  # late, by the gradebook's name and an extension

@@ -9,8 +9,6 @@ Nothing that a student wrote is read as Markdown, HTML or a formula there: it is
 the page may neither run nor fetch anything.
 """
 
-import fnmatch
-import glob
 import os
 import re
 from collections.abc import Mapping
@@ -28,12 +26,19 @@ from nbgrader.converters.base import BaseConverter
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from autograder.classroom.feedback import HIDDEN, LONGEST_SOURCE, cut
-from autograder.classroom.pages import POLICY
-from autograder.classroom.places import kinds_in, students_in
+from autograder.classroom.keeper import refreshed
+from autograder.classroom.nbgrader_course import (
+    class_of,
+    look_in_each_folder,
+    said,
+    student_of,
+    take_out_odd_names,
+)
+from autograder.classroom.pages import COLOURS, POLICY
 from autograder.classroom.rebuild import NOTES, harmless
 from autograder.common.course import CourseError
 from autograder.common.headings import heading
-from autograder.common.names import clean_log, plain, shown
+from autograder.common.names import clean_log, shown
 from autograder.common.scan import coloured
 from autograder.judge.diagnose import MISSING, UNANSWERED, claim_of, stopped_unseen
 from autograder.judge.markers import Markers, markers_of_hidden
@@ -46,27 +51,12 @@ LONGEST_MESSAGE = 300  # characters of an exception's text
 LOADING = ("script", "link", "base", "iframe", "object", "embed", "form")
 NOTED = re.compile(r"<pre>\n[^<>]*\n</pre>")  # as rebuild writes it
 SPECIAL = frozenset("<>&\"'[](){}!*_`#|~:$^\\\n\r")
-STYLES = """<style>
-.highlight .comment { color: #5a6472; font-style: italic; } .highlight .string { color: #1b7f5c; }
-.highlight .number { color: #9a6700; } .highlight .word { color: #2f5fa8; font-weight: 600; }
+STYLES = f"""<style>
+.highlight .comment {{ color: {COLOURS["soft"]}; font-style: italic; }}
+.highlight .string {{ color: {COLOURS["good"]}; }}
+.highlight .number {{ color: {COLOURS["fair"]}; }}
+.highlight .word {{ color: {COLOURS["accent"]}; font-weight: 600; }}
 </style>"""
-
-
-_found_by_nbgrader = BaseConverter.init_notebooks
-
-
-def _find_notebooks(self: BaseConverter) -> None:
-    """As nbgrader does, but a name that as a pattern finds nobody is found: Kim [exchange]."""
-    here: Any = self.coursedir
-    folder = Path(self._format_source(here.assignment_id, here.student_id))
-    as_pattern = glob.glob(str(folder))  # noqa: PTH207 - what nbgrader finds
-    if not as_pattern and (found := _notebooks_in(folder, here.notebook_id)):
-        self.assignments, self.notebooks = {str(folder): found}, []
-    else:
-        _found_by_nbgrader(self)
-
-
-BaseConverter.init_notebooks = _find_notebooks  # nbgrader asks nobody before
 
 
 class StudentPage(HTMLExporter):
@@ -137,56 +127,15 @@ def verdicts(cell: NotebookNode) -> list[str]:
     return said
 
 
-def take_out_odd_names(converter: BaseConverter) -> list[str]:
-    """Folders of students that nbgrader cannot name, taken out of what it is about to convert.
-
-    One of them would stop it for everybody, or be lost.
-    """
-    odd = [
-        folder
-        for folder in converter.assignments
-        if plain(student_of(folder)) != student_of(folder)
-    ]
-    for folder in odd:
-        del converter.assignments[folder]
-    return odd
-
-
-def look_in_each_folder(converter: BaseConverter) -> None:
-    """Have nbgrader take each student's own notebooks, if the folder's name is a pattern too.
-
-    It took what the pattern finds: of a student named `*` the notebooks of all.
-    """
-    here: Any = converter.coursedir
-    pattern = Path(converter._format_source(here.assignment_id, here.student_id)).absolute()
-    above = pattern.parents[1]
-    names = students_in(above) if above.is_dir() else []
-    for name in fnmatch.filter(names, here.student_id):
-        if glob.escape(name) != name and plain(name) == name:
-            folder = above / name / here.assignment_id
-            notebooks = _notebooks_in(folder, here.notebook_id)
-            if notebooks is not None:
-                converter.assignments[str(folder)] = notebooks
-
-
-def _notebooks_in(folder: Path, pattern: str) -> list[str] | None:
-    """A folder's own notebooks of these names, whatever its own name is; None if it is none."""
-    with suppress(OSError):  # a link that leads to no path, or nothing at all
-        found = [folder / entry for entry, _ in kinds_in(folder)]
-        return fnmatch.filter(map(str, found), f"*/{pattern}.ipynb")
-    return None
-
-
 def refresh_pages(converter: BaseConverter) -> None:
     """Have the pages that grading wrote, and that stay, say what people have entered since."""
-    from autograder.classroom.hooks import class_of, said
-    from autograder.classroom.keeper import refreshed
-
     here: Any = converter.coursedir
     try:
         taught = class_of(here)
         if taught.journal.is_file():
-            refreshed(taught, [here.assignment_id], converter.log.warning)
+            _, gone = refreshed(taught, [here.assignment_id], converter.log.warning)
+            for why in gone.values():
+                converter.log.warning("The pages that grading wrote stay as they are: %s", why)
     except CourseError as error:
         raise said(converter, error) from error
 
@@ -206,11 +155,6 @@ def set_permissions(converter: BaseConverter) -> None:
         if Path(converter._format_dest(here.assignment_id, student)).is_dir():
             with suppress(OSError):  # another instructor's, who has given them
                 converter.set_permissions(here.assignment_id, student)
-
-
-def student_of(folder: str) -> str:
-    """Whose a submission's folder is."""
-    return Path(folder).parent.name
 
 
 def _highlighted(source: str, **_: Any) -> str:

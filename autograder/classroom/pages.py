@@ -11,6 +11,8 @@ POLICY = (
     '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">"
 )
+# Of light pages; nbgrader's page of feedback has them too.
+COLOURS = {"soft": "#5a6472", "good": "#1b7f5c", "fair": "#9a6700", "accent": "#2f5fa8"}
 STAMP = re.compile(rb'<meta name="made-of" content="(\w+)">')
 STAMPED_WITHIN = 200  # bytes from the beginning of a page
 
@@ -47,10 +49,12 @@ def made_of(path: Path) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("autograder.classroom"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.globals["colours"] = COLOURS
+    return made

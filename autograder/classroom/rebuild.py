@@ -12,6 +12,7 @@ import re
 from html import escape
 from typing import Any
 
+from autograder.classroom.statuses import STATUSES
 from autograder.common.results import NotebookResult, Verdict
 from autograder.judge.assignment import Cell, Notebook, checksum_of
 
@@ -37,16 +38,6 @@ HEADINGS = re.compile(
 UNDERLINES = re.compile(r"^(?=[ \t>]*(?:=+|-+)[ \t]*$)", re.MULTILINE)
 JOINER = "\u2060"  # is not seen
 VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-NAMES = {  # what stands where nbgrader shows the name of an exception
-    "failed": "AssertionError",
-    "error": "Error",
-    "timeout": "TimeoutError",
-    "died": "ProcessDied",
-    "unanswered": "NotAnswered",
-    "forbidden": "NotAllowed",
-    "test-error": "TestError",
-    "passed": "NotRun",
-}
 
 
 def rebuild(notebook: Notebook, result: NotebookResult) -> str:
@@ -162,7 +153,7 @@ def _outputs(verdict: Verdict) -> list[dict]:
         return [
             {
                 "output_type": "error",
-                "ename": NAMES[verdict.status],
+                "ename": STATUSES[verdict.status].error,
                 "evalue": words[0] if words else "This test did not pass.",
                 "traceback": words or ["This test did not pass."],
             }

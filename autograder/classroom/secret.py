@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from autograder.classroom.journal import Graded, Who, secrets
+from autograder.classroom.journal import secrets
+from autograder.classroom.journal_lines import Graded, Who
 from autograder.common.names import plain, readable
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from autograder.common import scan
 from autograder.common.results import Flag
@@ -30,6 +30,7 @@ LONGEST = 200_000  # characters of an answer that are read
 MOST = 8000  # of its tokens, without comments and line ends
 NAMED = 3  # students named in one flag
 
+BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 NAMING = {"def", "class", "as", "import", "global", "nonlocal"}
 
 
@@ -191,12 +192,9 @@ def _own_names(found: Sequence[tuple[str, str]]) -> set[str]:
     own: set[str] = set()
     line: list[str] = []  # names so far on this line that may turn out to be assigned
     depth, taking, looping = 0, 0, False
-    for place, (kind, text) in enumerate(found):
-        before = found[place - 1][1] if place else ""
-        if text in ("(", "[", "{"):
-            depth += 1
-        elif text in (")", "]", "}"):
-            depth = max(0, depth - 1)
+    for (_, before), (kind, text) in pairwise([("", ""), *found]):
+        if step := BRACKETS.get(text):
+            depth = max(0, depth + step)
             taking = 0 if depth < taking else taking
         elif kind == "line" and depth == 0:
             line, looping = [], False
@@ -211,12 +209,17 @@ def _own_names(found: Sequence[tuple[str, str]]) -> set[str]:
         elif text in ("in", ":") and looping:
             looping = False
         elif text in ("=", ":=") and line:
-            if depth == 0 and text == "=":
-                own.update(line)
-                line.clear()
-            else:
-                own.add(line[-1])
+            own.update(_assigned(line, is_statement=depth == 0 and text == "="))
     return own
+
+
+def _assigned(line: list[str], *, is_statement: bool) -> list[str]:
+    """Which of the names so far on a line are assigned: all, and taken out; or the last alone."""
+    if not is_statement:
+        return line[-1:]
+    names = line.copy()
+    line.clear()
+    return names
 
 
 def _is_parameter(before: str, depth: int, taking: int) -> bool:

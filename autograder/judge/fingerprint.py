@@ -30,7 +30,8 @@ PACKAGE = Path(__file__).parents[1]
 FLOORS = ("isolation", "bridge", "judge")
 MODULES = (path for floor in FLOORS for path in sorted(PACKAGE.glob(f"{floor}/[a-z]*.py")))
 JUDGES = ("authoring.known", *(f"{path.parent.name}.{path.stem}" for path in MODULES))
-ALONE = ("classroom.warm",)  # decides too, but what else it imports does not
+# These decide too, but what else they import does not.
+ALONE = ("authoring.processes", "authoring.rehearsal", "authoring.trials", "classroom.warm")
 READS_DATA = {"'__file__", "importlib.resources", "pkgutil"}
 MOST_KEPT = 1000
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder.classroom.grade import Class, grade
+from autograder.classroom.classes import Class
+from autograder.classroom.grade import grade
 from autograder.classroom.journal import read_journal
 from autograder.common.course import Course
 from autograder.common.names import plain

@@ -1,0 +1,113 @@
+"""Try known mistakes, and other answers of the course's own, as submissions are tested."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from autograder.authoring.building import read
+from autograder.authoring.processes import (
+    REHEARSAL,
+    State,
+    Unmade,
+    fingerprints,
+    fork_server_order,
+    known_mistakes,
+    open_fork_server,
+    require_sandbox,
+    start_bare,
+    start_warm,
+)
+from autograder.common.course import Course
+from autograder.common.results import TestRun
+
+if TYPE_CHECKING:
+    from autograder.judge.assignment import Assignment
+
+
+def try_known_mistakes(
+    course: Course, assignments: Mapping[str, "Assignment"], jobs: int, sandboxed: bool
+) -> None:
+    """Find out what known mistakes give in the tests, if that was not done for this grader yet.
+
+    Where it fails, submissions are graded all the same, and mistakes are not named.
+    """
+    from autograder.isolation.outcomes import Lost
+    from autograder.isolation.pool import Pool
+
+    prints = fingerprints(course, assignments)
+    todo = {name: made for name, made in prints.items() if not _is_made(course, name, made)}
+    if not todo:
+        return
+    if sandboxed:
+        require_sandbox()
+    firsts = [fork_server_order([assignments[name] for name in todo], sandboxed)]
+    arguments = [str(course.root), todo, False]
+    with (
+        Pool(min(jobs, len(todo)), start_warm, try_one, arguments, start_bare, firsts) as pool,
+        tqdm(
+            total=len(todo),
+            desc="trying known mistakes",
+            unit="chapter",
+            leave=False,
+            disable=None,  # where nobody watches
+        ) as bar,
+    ):
+        for chapter, outcome in pool.run(iter(todo), REHEARSAL):
+            bar.update()
+            if isinstance(outcome, Lost):
+                bar.write(f"{chapter}: mistakes will not be named ({outcome.reason})", sys.stderr)
+
+
+def _is_made(course: Course, chapter: str, version: str) -> bool:
+    try:
+        known_mistakes(course, chapter, version)
+    except Unmade:
+        return False
+    return True
+
+
+def try_one(state: State, chapter: str) -> bytes:
+    """Try the known mistakes of one chapter; runs in a process of its own."""
+    from autograder.authoring.known import shelf
+
+    run = partial(run_answers, state.assignments[chapter], state.fork_server)
+    shelf(state.course, chapter, state.prints[chapter], run, _tests(state.assignments[chapter]))
+    return b""
+
+
+def _tests(assignment: "Assignment") -> list[str]:
+    """The tests of answers; of two notebooks' tests of one name nothing is known."""
+    groups = [group for notebook in assignment.notebooks for group in notebook.groups]
+    found = Counter(test for group in groups if group.solutions for test in group.tests)
+    return [test for test, times in found.items() if times == 1]
+
+
+def run_answers(
+    assignment: "Assignment", fork_server: Any, answers: Mapping[str, str], tests: Sequence[str]
+) -> Mapping[str, TestRun]:
+    """How these tests go with these answers, by solution cell, and the reference elsewhere."""
+    from autograder.judge.rehearsal import runs
+
+    asked = [
+        solution
+        for notebook in assignment.notebooks
+        for test in tests
+        for solution in notebook.question_of(test)
+    ]
+    found = runs(assignment, answers, fork_server, asked)
+    return {test: found[test] for test in tests if test in found}
+
+
+@contextmanager
+def runner(course: Course, chapter: str) -> Iterator[Callable[..., Mapping[str, TestRun]]]:
+    """Run a chapter's tests on answers of the course's own, as a submission's are run."""
+    from autograder.isolation import machine
+
+    assignment = read(course, chapter)
+    with open_fork_server([assignment], machine.probe().namespaces) as fork_server:
+        yield partial(run_answers, assignment, fork_server)

@@ -1,0 +1,25 @@
+"""The class as a short table on the terminal."""
+
+from collections.abc import Sequence
+
+from autograder.classroom.counted import number
+from autograder.classroom.report_data import Row, Score, one_line
+from autograder.common.names import say
+
+WIDEST = 60  # characters of "what went wrong" in the terminal
+
+
+def print_table(table: Sequence[Row], chapters: Sequence[str]) -> None:
+    """The class as a short table: student, score by chapter, what went wrong."""
+    width = max([7, *(min(len(row.student), WIDEST) for row in table)])
+    short = [chapter[:2] for chapter in chapters]
+    say(f"{'student':<{width}}  " + "  ".join(f"{name:>7}" for name in short) + "  what went wrong")
+    for row in table:
+        scores = "  ".join(f"{_points(row.scores[chapter]):>7}" for chapter in chapters)
+        more = f" (+{len(row.wrong) - 1})" if len(row.wrong) > 1 else ""
+        first = one_line(row.wrong[0] if row.wrong else "", WIDEST)
+        say(f"{one_line(row.student, WIDEST):<{width}}  {scores}  {first}{more}")
+
+
+def _points(score: Score) -> str:
+    return f"{number(score.points.counts)}/{number(score.most)}" if score.graded else "-"

@@ -1,0 +1,85 @@
+"""A course's own tests are tried before anybody is graded: reference, release, known answers."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograder.authoring import processes
+from autograder.authoring.building import read
+from autograder.authoring.rehearsal import rehearse
+from autograder.classroom.classes import Class
+from autograder.classroom.grade import grade
+from autograder.classroom.journal import read_journal
+from autograder.common.course import Course
+from tests.small_course import NAME, RIGHT, hand_in, make_class, scores
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+
+
+@pytest.fixture
+def taught(tmp_path: Path) -> Class:
+    """The small class, handed in and not graded."""
+    return make_class(tmp_path)
+
+
+LIAR = """class Liar:
+    def is_integer(self): return True
+def third(x): return Liar()"""
+
+
+@linux
+def test_an_ordinary_course_knows_what_its_reference_gives(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("math.isclose(third(1), 1 / 3)", "third(3).is_integer()"))
+    hand_in(taught.course.root, "ada", RIGHT | {"third": LIAR})
+    grade(taught, [NAME], students=["ada", "bela"], progress=False)
+    prints = processes.fingerprints(taught.course, {NAME: read(taught.course, NAME)})
+    shelf = processes.known_mistakes(taught.course, NAME, prints[NAME])
+    assert {test for test in shelf.questions if shelf.of(test)[0]} == {
+        "square-seen",
+        "square-hidden",
+        "third-values",
+    }
+    assert scores(taught) == {"ada": 3, "bela": 4}
+
+
+READS = (
+    "def third(x):\n    with open('data/one.txt') as file:\n        return x * float(file.read())"
+)
+
+
+@linux
+def test_the_instructors_files_lie_beside_answers_and_tests(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    (path.parent / "data").mkdir()
+    (path.parent / "data" / "one.txt").write_text(str(1 / 3))
+    (path.parent / "beside.py").write_text("def read(name):\n    return float(open(name).read())\n")
+    text = path.read_text(encoding="utf-8")
+    text = text.replace(
+        '"import math"', r'"import math\nimport beside\none = beside.read(\"data/one.txt\")"'
+    )
+    path.write_text(text.replace("third(1), 1 / 3", "third(1), one"))
+    hand_in(taught.course.root, "ada", RIGHT | {"third": READS})
+    assert rehearse(taught.course, [NAME]) == []
+    grade(taught, [NAME], students=["ada", "noor"], progress=False)
+    assert scores(taught) == {"ada": 6, "noor": 0}
+    prints = processes.fingerprints(taught.course, {NAME: read(taught.course, NAME)})
+    assert processes.known_mistakes(taught.course, NAME, prints[NAME]).of("third-values")[0]
+
+
+def test_modules_of_the_course_are_readable_for_students_and_nothing_else(course: Course):
+    found = processes.own_modules(["lab", "json", "numpy", "no_such_module"])
+    assert found == [course.root / "lab"]
+
+
+@linux
+def test_a_grader_that_cannot_be_rehearsed_says_which_test(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8")
+    assert rehearse(taught.course, [NAME]) == []
+    path.write_text(text.replace("assert square(3) == 9", "assert True or square(3)"))
+    (complaint,) = rehearse(taught.course, [NAME])
+    assert "square-seen" in complaint and "untouched release gets 1 points" in complaint
+    assert read_journal(taught) == {}
