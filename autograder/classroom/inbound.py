@@ -110,10 +110,8 @@ class SafeCollect(ExchangeCollect):
 
     def _path_to_record(self, path: str) -> Record:
         """What a folder's name says; without a student if it is not to be collected."""
-        name, why = (
-            Path(path).name,
-            "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has",
-        )
+        name = Path(path).name
+        why = "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has"
         with suppress(ValueError, ArithmeticError):
             record = super()._path_to_record(path)
             if record["username"]:
@@ -189,11 +187,11 @@ class SafeCollect(ExchangeCollect):
         there, begun = self._place(record["username"]), self._place(BEGUN)
         if not self._is_wanted(record, there):
             return
-        there.parent.mkdir(parents=True, exist_ok=True)
         begun.parent.mkdir(parents=True, exist_ok=True)
         try:
             _remove(begun)  # what a run that was killed has left
             self.do_copy(str(Path(self.inbound_path, record["filename"])), str(begun))
+            there.parent.mkdir(parents=True, exist_ok=True)
             _remove(there)
             begun.rename(there)
         finally:
