@@ -77,7 +77,10 @@ def _judges(course: Course) -> tuple[Mapping[str, str], set[str]]:
     known = _known(course)
     modules = _Modules(known, {top: [PACKAGE]})
     modules.follow(f"{top}.{name}" for name in JUDGES)
-    alone = {f"{top}.{name}": known.digest(PACKAGE / f"{name}.py") for name in ALONE}
+    alone = {
+        f"{top}.{name}": known.digest(PACKAGE.joinpath(*name.split(".")).with_suffix(".py"))
+        for name in ALONE
+    }
     return modules.found | alone, modules.libraries
 
 
