@@ -100,7 +100,12 @@ def test_whatever_one_puts_there_the_others_work_is_collected(root: Path):
         submit(root, who)
     os.mkfifo(submit(root, "bela") / "pipe")
     (submit(root, "chidi") / "large").write_bytes(bytes(2_000_000))
-    for name in (f"dana+{NAME}+soon+x", f"..+{NAME}+{WHEN}+x", f"+{NAME}+{WHEN}+x"):
+    for name in (
+        f"dana+{NAME}+soon+x",
+        f"eli+{NAME}+1 2 ..+x",
+        f"..+{NAME}+{WHEN}+x",
+        f"+{NAME}+{WHEN}+x",
+    ):
         inbound(root, name).mkdir()
     inbound(root, f"file+{NAME}+{WHEN}+x1").write_text("no folder")
     inbound(root, f"ada+{NAME}+{LATER}+x1").symlink_to("/nowhere/at/all")
@@ -117,7 +122,7 @@ def test_whatever_one_puts_there_the_others_work_is_collected(root: Path):
     collected = {path.parents[1].name for path in (root / "submitted").rglob(FILE)}
     assert collected == {"ada", "bela", "eve", "fay", "zoe"} and not (root / NAME).exists()
     assert {path.name for path in (root / "submitted").iterdir()} == {*collected, "table.csv"}
-    assert said.count("STUDENT+ASSIGNMENT+TIME") == 2
+    assert said.count("STUDENT+ASSIGNMENT+TIME") == 3
     assert "pipe was not collected: it is no file" in said
     assert "file+ps1" in said and "it is no folder" in said
     assert f"ada+{NAME}+{LATER}+x1 was not collected: it is a link" in said

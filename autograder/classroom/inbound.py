@@ -112,7 +112,8 @@ class SafeCollect(ExchangeCollect):
         """What a folder's name says; without a student if it is not to be collected."""
         name = Path(path).name
         why = "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has"
-        with suppress(ValueError, ArithmeticError):
+        # a Warning is raised for a time zone that is a path
+        with suppress(ValueError, ArithmeticError, LookupError, TypeError, Warning):
             record = super()._path_to_record(path)
             if record["username"]:
                 why = self._why_not(record["username"], name, path)
