@@ -43,5 +43,9 @@ c.GenerateFeedback.preprocessors = [
 c.ZipCollectApp.extractor_plugin = "autograder.classroom.unzip.SafeExtractor"
 c.ZipCollectApp.collector_plugin = "autograder.classroom.unzip.SafeCollector"
 
-# `nbgrader collect` follows no link that a student left in the exchange, and collects all others.
+# `nbgrader collect` follows no link that a student left in the exchange, takes nothing that one
+# account made in another's name, and collects all others.
 c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"
+
+# `nbgrader export` writes its table so that no name in it is a formula.
+c.ExportApp.plugin_class = "autograder.classroom.grade_table.GradeTable"

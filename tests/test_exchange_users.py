@@ -23,6 +23,7 @@ from tests.users import Users
 if sys.platform != "linux" or os.geteuid():
     pytest.skip("only root on Linux can be other users", allow_module_level=True)
 
+COLLECT = 'c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"\n'
 PROF, STUDENTS = "iprof", ("ada", "bela", "chidi")
 WRONG = {"square": "def square(x):\n    return x * abs(x)"}
 BY_HAND = f"""
@@ -56,7 +57,7 @@ def users() -> Iterator[Users]:
         course = users.home(PROF) / "course"
         make_course(course, hooks=True)
         with (course / "nbgrader_config.py").open("a") as file:
-            file.write(f'{PAGE}c.Exchange.root = "{folder / "exchange"}"\n')
+            file.write(f'{PAGE}{COLLECT}c.Exchange.root = "{folder / "exchange"}"\n')
         own(course, users.home(PROF))
         for who in STUDENTS:
             config = f'c = get_config()\nc.Exchange.root = "{folder / "exchange"}"\n'
@@ -175,3 +176,18 @@ def test_no_student_reads_what_is_anothers(first_round: Users):
         code, said = users.run("bela", "python", look.format([path]))
         assert code and "PermissionError" in said, path
     assert inbound and page.is_file()
+
+
+def test_no_student_hands_in_for_another(first_round: Users):
+    users, when = first_round, "2099-01-01 10:00:00.000000 UTC"
+    inbound = users.home(PROF).parent / "exchange" / "small" / "inbound"
+    forge = (
+        "import os, pathlib\n"
+        f"folder = pathlib.Path({str(inbound)!r}, 'ada+{NAME}+{when}+x')\n"
+        "folder.mkdir(); folder.joinpath('forged.txt').touch(); folder.chmod(0o755)\n"
+    )
+    assert users.run("bela", "python", forge)[0] == 0
+    said = prof(users, "nbgrader", "collect", NAME, "--update")
+    assert f"ada+{NAME}+{when}+x was not collected: it is bela's, not ada's" in said
+    there = users.home(PROF) / "course" / "submitted" / "ada" / NAME
+    assert (there / "numbers.ipynb").is_file() and not (there / "forged.txt").exists()

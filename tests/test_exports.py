@@ -16,18 +16,21 @@ from typing import Any
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.plugins.export import CsvExportPlugin
 from sqlalchemy import event
 from sqlalchemy.exc import SAWarning
 
 from autograder.classroom.book_lines import book_lines
 from autograder.classroom.counted import Points, number
 from autograder.classroom.exports import Grades, enrol, read_grades, run, write_canvas, write_moodle
+from autograder.classroom.grade_table import COLUMNS, GradeTable
 from autograder.classroom.gradescope import results_json
 from autograder.classroom.roster import Person, read_roster, roster_of
 from autograder.classroom.spreadsheet import safe
 from autograder.common.course import CourseError
 from autograder.common.names import plain
 from autograder.common.results import NotebookResult, Result, Verdict
+from tests.conftest import ROOT
 
 EVIL = '=HYPERLINK("http://x","click")'
 SECRET = "the secret is 4711"
@@ -402,3 +405,21 @@ def test_nbgrader_export_takes_the_exporters(folder: Path, tmp_path: Path, name:
     assert "wait for a grade by hand" in done.stderr
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         assert any("2.3333" in row for row in csv.reader(file))
+
+
+def test_nbgraders_own_table_has_its_columns_and_no_formula(book: Gradebook, tmp_path: Path):
+    paths = {GradeTable: tmp_path / "ours.csv", CsvExportPlugin: tmp_path / "its.csv"}
+    for kind, path in paths.items():
+        kind(to=str(path)).export(book)
+    GradeTable(to=str(tmp_path / "some.csv"), student=["ada"], assignment=["two"]).export(book)
+    ours, its = (list(csv.reader(io.StringIO(path.read_text()))) for path in paths.values())
+    assert ours[0] == its[0] == [*COLUMNS]
+    assert [row for row in ours if "ada" in row] == [row for row in its if "ada" in row]
+    assert [row[3] for row in ours[1:] if "HYPERLINK" in row[3]] == [safe(EVIL)] * 2
+    assert {len(row) for row in ours} == {len(COLUMNS)}
+    assert len((tmp_path / "some.csv").read_text().splitlines()) == 2
+
+
+def test_the_course_exports_by_it():
+    config = (ROOT / "nbgrader_config.py").read_text(encoding="utf-8")
+    assert f'c.ExportApp.plugin_class = "{GradeTable.__module__}.{GradeTable.__name__}"' in config

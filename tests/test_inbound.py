@@ -1,9 +1,14 @@
 """`nbgrader collect` of an exchange into which students have put what they like."""
 
+import contextlib
+import errno
+import logging
 import os
+import pwd
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nbgrader.coursedir import CourseDirectory
@@ -76,17 +81,18 @@ def test_a_link_in_the_exchange_hands_in_nothing_that_lies_behind_it(
     (folder / "all").symlink_to(root / "source")
     inbound(root, f"whole+{NAME}+{WHEN}+x1").symlink_to(source(root).parent)
     said = nbgrader(root, "collect", NAME)
-    assert said.count("is a link; it stays one") == 4
+    assert said.count("is a link; it stays one") == 3
+    assert f"whole+{NAME}+{WHEN}+x1 was not collected: it is a link" in said
     submitted = root / "submitted"
+    assert not (submitted / "whole").exists()
     held = [path for path in submitted.rglob("*") if path.is_file() and not path.is_symlink()]
     assert not any(b"BEGIN SOLUTION" in path.read_bytes() for path in held)
     monkeypatch.chdir(root)
     assert command_line.main(["grade", "--no-report"]) == 0
     assert "numbers.ipynb is a link, not a file" in reason(root, "mallory")
-    assert "the submission is a link, not a folder" in reason(root, "whole")
     pages = {path.parents[1].name: path for path in (root / "feedback").rglob("*.html")}
     assert "is a link" not in pages["good"].read_text()
-    assert all("is a link" in pages[who].read_text() for who in ("mallory", "whole"))
+    assert "is a link" in pages["mallory"].read_text()
 
 
 def test_whatever_one_puts_there_the_others_work_is_collected(root: Path):
@@ -94,17 +100,34 @@ def test_whatever_one_puts_there_the_others_work_is_collected(root: Path):
         submit(root, who)
     os.mkfifo(submit(root, "bela") / "pipe")
     (submit(root, "chidi") / "large").write_bytes(bytes(2_000_000))
-    for name in (f"dana+{NAME}+soon+x", f"..+{NAME}+{WHEN}+x", f"+{NAME}+{WHEN}+x"):
+    for name in (
+        f"dana+{NAME}+soon+x",
+        f"eli+{NAME}+1 2 ..+x",
+        f"..+{NAME}+{WHEN}+x",
+        f"+{NAME}+{WHEN}+x",
+    ):
         inbound(root, name).mkdir()
     inbound(root, f"file+{NAME}+{WHEN}+x1").write_text("no folder")
+    inbound(root, f"ada+{NAME}+{LATER}+x1").symlink_to("/nowhere/at/all")
+    submit(root, "table.csv")
+    (root / "submitted").mkdir(exist_ok=True)
+    (root / "submitted" / "table.csv").write_text("the instructor's")
+    with contextlib.chdir(submit(root, "fay")):
+        for _ in range(20):  # a longer path than the system knows
+            Path("d" * 250).mkdir()
+            os.chdir("d" * 250)
     deep = submit(root, "eve").joinpath(*["d"] * 200)
     deep.mkdir(parents=True)
     said = nbgrader(root, "collect", NAME)
     collected = {path.parents[1].name for path in (root / "submitted").rglob(FILE)}
-    assert collected == {"ada", "bela", "eve", "zoe"} and not (root / NAME).exists()
-    assert said.count("STUDENT+ASSIGNMENT+TIME") == 2
+    assert collected == {"ada", "bela", "eve", "fay", "zoe"} and not (root / NAME).exists()
+    assert {path.name for path in (root / "submitted").iterdir()} == {*collected, "table.csv"}
+    assert said.count("STUDENT+ASSIGNMENT+TIME") == 3
     assert "pipe was not collected: it is no file" in said
     assert "file+ps1" in said and "it is no folder" in said
+    assert f"ada+{NAME}+{LATER}+x1 was not collected: it is a link" in said
+    assert "table.csv cannot be made: a file lies where a folder belongs" in said
+    assert "its path is too long" in said and "it lies too deep" in said
     assert "is larger than 1000000 bytes" in said
 
 
@@ -122,6 +145,31 @@ def test_no_time_in_a_submission_stops_an_update(root: Path):
     later = {path.parents[1].name for path in (root / "submitted").rglob("more.txt")}
     assert later == {"ada", "bela", "chidi"} and source(root).is_file()
     assert "No newer submission" in nbgrader(root, "collect", NAME, "--update")
+
+
+def given_away(folder: Path, uid: int) -> None:
+    """Make a folder in the exchange another user's."""
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, uid, uid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_nobody_hands_in_for_another(root: Path):
+    account, other = [one for one in pwd.getpwall() if one.pw_uid][:2]
+    taken = {}
+    for who in (account.pw_name, "no-account"):
+        given_away(submit(root, who), account.pw_uid)
+        (forged := submit(root, who, LATER)).joinpath("forged.txt").touch()
+        given_away(forged, other.pw_uid)
+        taken[who] = root / "submitted" / who / NAME
+    said = nbgrader(root, "collect", NAME)
+    assert all((folder / FILE).is_file() for folder in taken.values())
+    assert not [*(root / "submitted").rglob("forged.txt")]
+    assert f"it is {other.pw_name}'s, not {account.pw_name}'s" in said
+    assert f"it is {other.pw_name}'s, and the first of that name is {account.pw_name}'s" in said
+    assert "first owner is taken for the student: no-account" in said
+    nbgrader(root, "collect", NAME, "--update", "--ExchangeCollect.check_owner=False")
+    assert len([*(root / "submitted").rglob("forged.txt")]) == 2
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -160,3 +208,109 @@ def test_a_file_that_is_swapped_for_a_link_while_it_is_copied_is_not_followed(
     got = [path for path in (tmp_path / "got").rglob("*") if not path.is_symlink()]
     assert all(path.read_text() == "own" for path in got if path.is_file())
     assert (tmp_path / "got" / FILE).is_symlink()
+
+
+def collector(tmp_path: Path, when: str, **limits: float) -> SafeCollect:
+    """What collects ada's submission of that time from tmp_path/inbound."""
+    here = CourseDirectory(root=str(tmp_path), **limits)
+    here.assignment_id = NAME
+    made = SafeCollect(coursedir=here)
+    made.update, made.inbound_path = True, str(tmp_path / "inbound")
+    made.src_records = [made._path_to_record(str(tmp_path / "inbound" / f"ada+{NAME}+{when}+x"))]
+    return made
+
+
+def put(tmp_path: Path, when: str, **files: str) -> Path:
+    """A submission of ada's in tmp_path/inbound."""
+    folder = tmp_path / "inbound" / f"ada+{NAME}+{when}+x"
+    folder.mkdir(parents=True)
+    for name, text in (files | {"timestamp.txt": when}).items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_a_submission_is_collected_whole_or_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    there = tmp_path / "submitted" / "ada" / NAME
+    put(tmp_path, WHEN, work="first")
+    collector(tmp_path, WHEN).copy_files()
+    put(tmp_path, LATER, more="x", work="second")
+    real = inbound_module._copy_file
+
+    def full(file: Any, status: os.stat_result, target: Path) -> None:
+        if target.name == "work":
+            raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        real(file, status, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inbound_module, "_copy_file", full)
+        collector(tmp_path, LATER).copy_files()
+    assert "The disk is full" in caplog.text
+    assert {path.name: path.read_text() for path in there.iterdir()}["work"] == "first"
+    assert [path.name for path in (tmp_path / "submitted").iterdir()] == ["ada"]
+    collector(tmp_path, LATER).copy_files()
+    assert (there / "work").read_text() == "second" and (there / "more").is_file()
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"max_file_size": 1}, "work was not collected: it is larger than 1000 bytes"),
+        ({"max_dir_size": 1}, "it is larger than 1000 bytes (CourseDirectory.max_dir_size)"),
+    ],
+)
+def test_limits_hold_for_what_is_put_there_while_it_is_copied(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    limits: dict[str, int],
+    said: str,
+):
+    folder = put(tmp_path, WHEN, work="small")
+
+    def grown(_directory: str, _names: list[str]) -> list[str]:
+        os.truncate(folder / "work", 50_000_000)
+        return []
+
+    monkeypatch.setattr(inbound_module, "ignore_patterns", lambda *_: grown)
+    with caplog.at_level(logging.WARNING):
+        collector(tmp_path, WHEN, **limits).copy_files()
+    assert said in caplog.text
+    assert not [*(tmp_path / "submitted").rglob("work")]
+    assert (tmp_path / "submitted" / "ada" / NAME).exists() == ("max_file_size" in limits)
+
+
+def test_a_folder_that_is_a_link_for_a_moment_is_what_it_was_when_it_was_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder, aside, secret = put(tmp_path, WHEN), tmp_path / "aside", tmp_path / "secret"
+    for path in (folder / "d" / "in", folder / "e", secret):
+        path.mkdir(parents=True)
+
+    def swapped(directory: str, _names: list[str]) -> list[str]:
+        if Path(directory) == folder:
+            (folder / "d").rename(aside)
+            (folder / "d").symlink_to(secret)
+        elif Path(directory).name == "e":
+            (folder / "d").unlink()
+            aside.rename(folder / "d")
+        return []
+
+    monkeypatch.setattr(inbound_module, "ignore_patterns", lambda *_: swapped)
+    collector(tmp_path, WHEN).copy_files()
+    there = tmp_path / "submitted" / "ada" / NAME
+    assert (there / "d").is_symlink() and (there / "e").is_dir()
+    assert not [*secret.iterdir()]
+
+
+def test_a_folder_that_is_exchanged_after_its_owner_was_looked_at_is_not_collected(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    folder = put(tmp_path, WHEN, work="own")
+    made = collector(tmp_path, WHEN)
+    folder.rename(tmp_path / "aside")
+    put(tmp_path, WHEN, work="another's")
+    made.copy_files()
+    assert "it was exchanged while it was collected" in caplog.text
+    assert not (tmp_path / "submitted" / "ada" / NAME).exists()

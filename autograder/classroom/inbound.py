@@ -5,141 +5,294 @@ nbgrader_config.py names the class:
     c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"
 
 The exchange's inbound folder is written by students and copied with the instructor's rights. Here
-a link stays a link, whatever it leads to and whenever it was put there: each folder is held open
-while its files are copied. What is no file and no folder is left out, and said.
+a link stays a link, whatever it leads to and whenever it was put there: what an entry is, is
+decided once, and each folder is held open while its files are copied. What is no file and no
+folder is left out, and said. A submission is collected whole or not at all, and the others are in
+any case.
+
+Who may hand in for whom the file system says (`c.ExchangeCollect.check_owner`): for a name that is
+an account of this machine its owner alone, whoever else has made a later folder. A name that is no
+account, as where all students are one user of a JupyterHub, cannot be held against an owner. Its
+folders are taken, as nbgrader does, with a sentence; but those of one owner alone: whose folder
+has lain there longest, by a time (ctime) that no student can set.
 """
 
+import math
 import os
 import stat
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, NamedTuple
 
 from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.utils import ignore_patterns
 
 from autograder.classroom.gradebook import time_told
+from autograder.common.failures import WHOLE_CLASS, sentence_of
 from autograder.common.names import clean_log, shown
 from autograder.judge.parcel import STAMP, Unreadable, read_file
 
+if sys.platform != "win32":
+    import pwd
+
 DEEPEST = 20  # folders in each other
+LONGEST = 1000  # bytes of a path in a submission; what graders put before it needs room, too
 CHUNK = 1 << 20
-_FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
+MOST_NAMED = 10
+BEGUN = ".collecting"  # in a student's place in submitted/, where no name begins with a dot
+_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE = os.O_RDONLY | _SAFE
+_FOLDER = _FILE | getattr(os, "O_DIRECTORY", 0)
+
+Record = dict[str, Any]  # a folder of inbound/: username, filename, timestamp; our status
 
 
-class _Folder(NamedTuple):
-    """A folder of a submission that is being copied, held open."""
+class _Refused(Exception):
+    """Why a submission is not collected at all."""
+
+
+class _Entry(NamedTuple):
+    """A folder or a file of a submission that is being copied, held open."""
 
     path: str
     inside: str  # its path in the submission
-    names: list[str]
     handle: int
+
+
+@dataclass
+class _Copying:
+    """What is the same for all files of a submission that is being copied."""
+
+    owner: int
+    most: int  # bytes in all
+    most_each: float  # bytes in a file
+    left_out: Callable[[str, list[str]], Iterable[str]]  # nbgrader's `ignore` and `include`
+    seen: int = 0  # bytes
+
+    def count(self, size: int) -> None:
+        """Add a file's bytes; raises _Refused where all are too many."""
+        self.seen += size
+        if self.seen > self.most:
+            limit = "CourseDirectory.max_dir_size"
+            raise _Refused(f"it is larger than {self.most} bytes ({limit})")
 
 
 class SafeCollect(ExchangeCollect):
     """Collects what students put into the exchange."""
+
+    def __init__(self, **kwargs: Any):
+        """Make it with nbgrader's course directory, authenticator and settings."""
+        super().__init__(**kwargs)
+        self._found: dict[str, os.stat_result] = {}  # what was looked at, by name in inbound/
+        self._unchecked: set[str] = set()  # names that are no accounts
 
     @property
     def _here(self) -> Any:
         """nbgrader's course directory."""
         return self.coursedir
 
-    def _path_to_record(self, path: str) -> dict[str, Any]:
-        with suppress(ValueError, ArithmeticError):
-            record = super()._path_to_record(path)
-            if record["username"]:
-                return record
-        name = Path(path).name
-        self._not_collected(name, "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has")
-        return {"username": "", "filename": name, "timestamp": datetime.min}
-
     def init_src(self) -> None:
-        """Find the newest of each student; a name that nobody can read is nobody's."""
+        """Find the newest of each student's own; a name that nobody can read is nobody's."""
         clean_log(self.log)
         super().init_src()
         self.src_records = [record for record in self.src_records if record["username"]]
+        if self._unchecked:
+            self.log.warning(
+                "Whose these folders are cannot be told, as their names are no accounts of this "
+                "machine; each name's first owner is taken for the student: %s",
+                _listed(self._unchecked),
+            )
+
+    def _path_to_record(self, path: str) -> Record:
+        """What a folder's name says; without a student if it is not to be collected."""
+        name = Path(path).name
+        why = "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has"
+        # a Warning is raised for a time zone that is a path
+        with suppress(ValueError, ArithmeticError, LookupError, TypeError, Warning):
+            record = super()._path_to_record(path)
+            if record["username"]:
+                why = self._why_not(record["username"], name, path)
+            if not why:
+                return record
+        self._not_collected(name, why)
+        return {"username": "", "filename": name, "timestamp": datetime.min}
+
+    def _why_not(self, student: str, name: str, path: str) -> str:
+        """Why this is not what a student has put there; empty if it may be."""
+        try:
+            status = self._found[name] = os.lstat(path)
+        except OSError as error:
+            return error.strerror or "it cannot be read"
+        if not stat.S_ISDIR(status.st_mode):
+            return "it is a link" if stat.S_ISLNK(status.st_mode) else "it is no folder"
+        if not self.check_owner or sys.platform == "win32":
+            return ""
+        try:
+            account = pwd.getpwnam(student).pw_uid
+        except KeyError:
+            self._unchecked.add(student)
+            return ""
+        if account == status.st_uid:
+            return ""
+        return (
+            f"it is {_name_of(status.st_uid)}'s, not {shown(student)}'s; if students have no "
+            "accounts here, set c.ExchangeCollect.check_owner = False"
+        )
+
+    def _sort_by_timestamp(self, records: list[Record]) -> list[Record]:
+        """One student's, the newest first; of several owners only the first one's."""
+        newest: list[Record] = super()._sort_by_timestamp(records)
+        if records[0]["username"] not in self._unchecked:
+            return newest
+        own = min(
+            (self._found[one["filename"]] for one in records), key=lambda one: one.st_ctime_ns
+        )
+        for record in newest:
+            uid = self._found[record["filename"]].st_uid
+            if uid != own.st_uid:
+                whose = f"it is {_name_of(uid)}'s, and the first of that name is "
+                self._not_collected(record["filename"], f"{whose}{_name_of(own.st_uid)}'s")
+        return [one for one in newest if self._found[one["filename"]].st_uid == own.st_uid]
 
     def copy_files(self) -> None:
-        """Copy them; a link in the place of an earlier one would be followed, and goes."""
-        self._here.get_existing_timestamp = _time_of
+        """Copy them, each for itself."""
+        self.log.info("%d students have handed in %s", len(self.src_records), self._assignment)
         for record in self.src_records:
-            student, assignment = record["username"], self._here.assignment_id
-            submitted = self._here.submitted_directory
-            there = Path(self._here.format_path(submitted, student, assignment))
-            if there.is_symlink():
-                there.unlink()
-        super().copy_files()
+            try:
+                self._collect(record)
+            except _Refused as error:
+                self._not_collected(record["filename"], str(error))
+            except OSError as error:
+                why = sentence_of(error, record["filename"]) or str(error)
+                self._not_collected(record["filename"], why)
+        with suppress(OSError):
+            self._place(BEGUN).parent.rmdir()
 
-    def get_size(self, root: str) -> int:
-        """Bytes of all files in a folder, no link followed."""
-        total = 0
-        for folder in self._folders(root):
-            for name in folder.names:
-                with suppress(OSError):
-                    status = os.stat(name, dir_fd=folder.handle, follow_symlinks=False)
-                    total += status.st_size if stat.S_ISREG(status.st_mode) else 0
-        return total
+    @property
+    def _assignment(self) -> str:
+        return str(self._here.assignment_id)
+
+    def _place(self, student: str) -> Path:
+        """Where a student's work is put."""
+        here = self._here
+        return Path(here.format_path(here.submitted_directory, student, self._assignment))
+
+    def _collect(self, record: Record) -> None:
+        """Copy one submission, if it is wanted, and put it in its place when all of it is there."""
+        student = shown(record["username"])
+        there, begun = self._place(record["username"]), self._place(BEGUN)
+        if not self._is_wanted(record, there):
+            return
+        begun.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _remove(begun)  # what a run that was killed has left
+            self.do_copy(str(Path(self.inbound_path, record["filename"])), str(begun))
+            there.parent.mkdir(parents=True, exist_ok=True)
+            _remove(there)
+            begun.rename(there)
+        finally:
+            _remove(begun)
+        self.log.info("Collected: %s %s", student, self._assignment)
+
+    def _is_wanted(self, record: Record, there: Path) -> bool:
+        """Whether a submission is to be put there, as nbgrader's settings say."""
+        if there.is_symlink() or not there.is_dir():  # nothing of ours is a link
+            return True
+        student, had = shown(record["username"]), _time_of(there)
+        if self.update and (had is None or record["timestamp"] > had):
+            return True
+        if self.before_duedate and had != record["timestamp"]:
+            return True
+        if self.update:
+            self.log.info("No newer submission: %s %s", student, self._assignment)
+        else:
+            self.log.info(
+                "%s %s was collected before; --update takes what is newer",
+                student,
+                self._assignment,
+            )
+        return False
 
     def do_copy(self, src: str, dest: str, log: Any = None) -> None:
-        """Copy one submission; what cannot be copied is left out, with a line in the log."""
-        try:
-            status = os.lstat(src)
-        except OSError as error:
-            self._not_collected(src, error.strerror or "it cannot be read")
-            return
-        most = 1000 * self._here.max_dir_size
-        if stat.S_ISLNK(status.st_mode):
-            self._link(Path(src).name, str(Path(src).readlink()), Path(dest))
-        elif not stat.S_ISDIR(status.st_mode):
-            self._not_collected(src, "it is no folder")
-        elif self.get_size(src) > most:
-            self._not_collected(
-                src, f"it is larger than {most} bytes (CourseDirectory.max_dir_size)"
-            )
-        else:
-            self._copy(src, Path(dest), status.st_uid)
+        """Copy one submission; what of it cannot be read is left out, with a line in the log.
 
-    def _copy(self, src: str, dest: Path, owner: int) -> None:
+        Raises OSError or _Refused where that is not all of it.
+        """
         here = self._here
-        left_out = ignore_patterns(here.ignore, here.include, here.max_file_size, self.log)
-        for folder in self._folders(src):
-            inside = dest / folder.inside
-            inside.mkdir(parents=True)
-            self._share(inside, 0o2770)
-            out = {*left_out(folder.path, folder.names)}
-            for name in folder.names:
-                if name not in out:
-                    self._copy_entry(folder, name, inside / name, owner)
+        try:
+            handle = os.open(src, _FOLDER)
+        except OSError as error:
+            raise _Refused(error.strerror or "it cannot be read") from error
+        try:
+            status = os.fstat(handle)
+            found = self._found.get(Path(src).name, status)
+            if not os.path.samestat(found, status) or found.st_uid != status.st_uid:
+                raise _Refused("it was exchanged while it was collected")
+            left_out = ignore_patterns(here.ignore, here.include, None, self.log)
+            most_each = 1000 * here.max_file_size or math.inf  # 0 is no limit, as in nbgrader
+            most = 1000 * here.max_dir_size
+            copying = _Copying(status.st_uid, most, most_each, left_out)
+            self._copy_folder(_Entry(src, "", handle), Path(dest), copying)
+        finally:
+            os.close(handle)
 
-    def _copy_entry(self, folder: _Folder, name: str, target: Path, owner: int) -> None:
-        """Copy what is a file, make a link of what is one; folders come by themselves."""
-        where = os.path.normpath(Path(folder.inside, name))
+    def _copy_folder(self, folder: _Entry, target: Path, copying: _Copying) -> None:
+        with os.scandir(folder.handle) as entries:
+            names = sorted(entry.name for entry in entries)
+        out = {*copying.left_out(folder.path, names)}
+        target.mkdir()
+        self._share(target, 0o2770)
+        for name in names:
+            if name not in out:
+                self._copy_entry(folder, name, target / name, copying)
+
+    def _copy_entry(self, folder: _Entry, name: str, target: Path, copying: _Copying) -> None:
+        """Copy what is a file or a folder, make a link of what is one.
+
+        Which of them it is is decided here, once.
+        """
+        where = f"{folder.inside}/{name}".lstrip("/")
+        if len(os.fsencode(where)) > LONGEST:
+            self._not_collected(where, "its path is too long")
+            return
         try:
             status = os.stat(name, dir_fd=folder.handle, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
-                self._link(where, os.readlink(name, dir_fd=folder.handle), target)
-                return
-            if stat.S_ISDIR(status.st_mode):
-                return
-            handle = os.open(name, _FILE, dir_fd=folder.handle)
+                opened = os.readlink(name, dir_fd=folder.handle)
+            else:
+                is_folder = stat.S_ISDIR(status.st_mode)
+                opened = os.open(name, _FOLDER if is_folder else _FILE, dir_fd=folder.handle)
         except OSError as error:
+            if error.errno in WHOLE_CLASS:
+                raise
             self._not_collected(where, error.strerror or "it cannot be read")
             return
-        with os.fdopen(handle, "rb") as file:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode):
-                self._not_collected(where, "it is no file")
-            elif status.st_nlink > 1 and status.st_uid != owner:
-                self._not_collected(where, "it is a file of somebody else's under a second name")
+        if isinstance(opened, str):
+            self._link(where, opened, target)
+            return
+        try:
+            self._copy_opened(_Entry(f"{folder.path}/{name}", where, opened), target, copying)
+        finally:
+            os.close(opened)
+
+    def _copy_opened(self, entry: _Entry, target: Path, copying: _Copying) -> None:
+        status = os.fstat(entry.handle)
+        if stat.S_ISDIR(status.st_mode):
+            if entry.inside.count("/") > DEEPEST:
+                self._not_collected(entry.inside, "it lies too deep")
             else:
-                left = status.st_size
-                with target.open("xb") as copy:
-                    while left > 0 and (chunk := file.read(min(CHUNK, left))):
-                        left -= copy.write(chunk)
-                os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-                self._share(target, 0o660)
+                self._copy_folder(entry, target, copying)
+        elif why := _why_left_out(status, copying):
+            self._not_collected(entry.inside, why)
+        else:
+            copying.count(status.st_size)
+            _copy_file(entry, status, target)
+            self._share(target, 0o660)
 
     def _link(self, name: str, leads_to: str, target: Path) -> None:
         if target.name == STAMP:  # nbgrader opens it, wherever a link of that name leads
@@ -147,18 +300,6 @@ class SafeCollect(ExchangeCollect):
             return
         self.log.warning("%s is a link; it stays one, and nothing behind it is read", shown(name))
         target.symlink_to(leads_to)
-
-    def _folders(self, top: str) -> Iterator[_Folder]:
-        """A folder and those in it; none is swapped for a link while it is looked through."""
-        for here, folders, files, handle in os.fwalk(top, onerror=self._unread):
-            inside = os.path.relpath(here, top)
-            names = sorted([*folders, *files])
-            if inside.count(os.sep) >= DEEPEST:
-                folders.clear()
-            yield _Folder(here, inside, names, handle)
-
-    def _unread(self, error: OSError) -> None:
-        self._not_collected(str(error.filename), error.strerror or "it cannot be read")
 
     def _share(self, path: Path, mode: int) -> None:
         """Let the other instructors write what was made, if nbgrader's settings say so."""
@@ -169,9 +310,52 @@ class SafeCollect(ExchangeCollect):
         self.log.warning("%s was not collected: %s", shown(name), why)
 
 
-def _time_of(folder: str) -> datetime | None:
+def _why_left_out(status: os.stat_result, copying: _Copying) -> str:
+    """Why what is open is not copied; empty if it is."""
+    if not stat.S_ISREG(status.st_mode):
+        return "it is no file"
+    if status.st_nlink > 1 and status.st_uid != copying.owner:
+        return "it is a file of somebody else's under a second name"
+    if status.st_size > copying.most_each:
+        return f"it is larger than {copying.most_each} bytes (CourseDirectory.max_file_size)"
+    return ""
+
+
+def _copy_file(file: _Entry, status: os.stat_result, target: Path) -> None:
+    """Copy as many bytes as there were when it was opened; raises _Refused where they are fewer."""
+    left = status.st_size
+    with target.open("xb") as copy:
+        while left > 0 and (chunk := os.read(file.handle, min(CHUNK, left))):
+            left -= copy.write(chunk)
+    if left:
+        raise _Refused(f"{shown(file.inside)} was written to while it was collected")
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder or a link; a file is nobody's submission, and stays."""
+    if path.is_symlink():
+        path.unlink()
+    elif path.is_dir():
+        rmtree(path)
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = sorted(names)
+    more = len(known) - MOST_NAMED
+    return ", ".join(map(shown, known[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
+
+
+def _name_of(uid: int) -> str:
+    """An account's name; of one that is gone its number."""
+    with suppress(KeyError):
+        return pwd.getpwuid(uid).pw_name
+    return f"user {uid}"
+
+
+def _time_of(folder: Path) -> datetime | None:
     """When a collected submission says that it was handed in; None if it says no time."""
     with suppress(Unreadable):
-        told = read_file(Path(folder, STAMP), 1000)
+        told = read_file(folder / STAMP, 1000)
         return time_told(told.decode("utf-8", "replace").strip())
     return None
