@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 from autograder.authoring.source import read_source
 from autograder.bridge import wire
 from autograder.judge.passes import PASSES
+from autograder.judge.rules import Rules, read_rules
 from lab.answers import misconception
 from tests.conftest import ROOT
 from tests.test_house import FLOORS, tracked
@@ -91,6 +93,19 @@ def test_paths_that_are_named_are_there(name: str):
     for path in IN_MARKS.findall((ROOT / name).read_text(encoding="utf-8")):
         if path.startswith(ROOMS) and not NOT_THERE.search(path):
             assert (ROOT / path).exists(), f"{name} names {path}"
+
+
+def test_the_rules_that_the_handbook_shows_are_rules(tmp_path: Path):
+    text = (BOOK / "handbook.md").read_text(encoding="utf-8")
+    first, late = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    path = tmp_path / "topic" / "rules.toml"
+    path.parent.mkdir()
+    path.write_text(first, encoding="utf-8")
+    rules = read_rules(path, "topic", ["layer-norm"])
+    assert replace(rules, questions={}) == Rules()
+    path.write_text(late, encoding="utf-8")
+    (tmp_path / "times.csv").write_text("student,submitted\n", encoding="utf-8")
+    assert read_rules(path, "topic", []).late.policy == "per-day"
 
 
 def test_the_pages_are_in_the_table_of_contents():
