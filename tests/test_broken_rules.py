@@ -470,3 +470,27 @@ def test_a_loss_that_chooses_and_averages_is_no_loss_of_ones_own(answer: str):
     path = Path(__file__).parents[1] / "solutions/08_teacher_forcing/rules.toml"
     questions = ["label-smoothed-loss", "clip-gradients", "train-step"]
     assert broken(answer, read_rules(path, path.parent.name, questions).for_question(questions[0]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ("import _pickle\nf = _pickle.loads(b'cbuiltins')", "_pickle.loads"),
+        ("from _pickle import loads\nf = loads(b'cbuiltins')", "_pickle.loads"),
+        ("import _frozen_importlib as f\nf._gcd_import('x')", "_frozen_importlib._gcd_import"),
+        ("import _imp\n_imp.create_builtin(x)", "_imp.create_builtin"),
+        ("import numpy as np\nnp.load(x, allow_pickle=True)", "numpy.load"),
+        ("import numpy as np\nnp.load(x, None, 1)", "numpy.load"),
+        ("import numpy as np\nnp.load(x, **more)", "numpy.load"),
+        ("from numpy import load\nload(x, allow_pickle=k)", "numpy.load"),
+        ("import heapq\ndef f(x): return heapq.nlargest(len(x), x)", "heapq.nlargest"),
+        ("def f(x): return Counter(x).most_common()", ".most_common"),
+    ],
+)
+def test_what_ready_parts_are_made_of_is_no_way_round(answer: str, name: str):
+    assert broken(answer) == [name]
+
+
+def test_a_file_of_numbers_may_be_read():
+    for call in ("np.load(x)", "np.load(x, 'r')", "np.load(file=x, allow_pickle=False)"):
+        assert broken(f"import numpy as np\ndef f(x): return {call}") == [], call

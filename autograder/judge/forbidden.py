@@ -22,6 +22,9 @@ BY_TEXT_MODULES = (
     "trace", "bdb", "pdb", "unittest.mock", "autograder", "IPython", "ipykernel", "pydoc",
     "doctest", "rlcompleter", "shelve", "joblib", "logging.config", "_string", "sympy",
     "numexpr", "jinja2", "bltns", "jaxtyping",
+    # what such modules are made of
+    "_pickle", "_frozen_importlib", "_frozen_importlib_external", "_imp", "_xxsubinterpreters",
+    "_interpreters",
     "numba", "jax", "tensorflow", *WAYS_ROUND,
 )
 PROGRAMS = (  # another process, which nothing watches
@@ -34,6 +37,9 @@ PROGRAMS = (  # another process, which nothing watches
         "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve", "spawnvp", "spawnvpe",
     )),
 )
+LOADERS = (  # which may read objects from a file, if they are asked to
+    "numpy.load", "numpy.lib.format.read_array", "numpy.lib.npyio.load",
+)
 BY_TEXT_FUNCTIONS = (
     "operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe",
     "sys._current_frames", "sys.meta_path", "sys.path_hooks", "sys.settrace", "sys.setprofile",
@@ -41,7 +47,7 @@ BY_TEXT_FUNCTIONS = (
     "threading.setprofile", "timeit.timeit", "timeit.repeat", "timeit.Timer",
     "types.FunctionType", "types.CodeType", "typing.get_type_hints", "typing.ForwardRef",
     "string.Formatter", "unittest.TestLoader", "unittest.defaultTestLoader", "unittest.main",
-    "pandas.eval", "pandas.read_pickle", "numpy.f2py", "dataclasses._create_fn",
+    "pandas.eval", "pandas.read_pickle", *LOADERS, "numpy.f2py", "dataclasses._create_fn",
     "dataclasses._FuncBuilder", "numpy.testing.runstring", "numpy.testing.rundocs",
     "numpy.testing.measure", "numpy.testing._private", "numpy.ma.core._frommethod",
     "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server",
@@ -51,6 +57,7 @@ BY_NAME = frozenset({"operator.attrgetter", "operator.methodcaller"})
 PLAIN = frozenset({"gc.collect", "gc.enable", "gc.disable"})  # of such modules, and harmless
 IN_TERMS_OF = {  # parts of Python's library that call C functions, which are not seen to run
     "heapq": ("queue.PriorityQueue", "asyncio.PriorityQueue", "sched.scheduler"),
+    "sorted": ("heapq.nlargest", "heapq.nsmallest", ".most_common"),
 }
 BY_TEXT_ATTRIBUTES = frozenset({
     "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",

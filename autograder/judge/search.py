@@ -13,6 +13,7 @@ from autograder.judge.forbidden import (
     BY_NAME,
     BY_TEXT,
     BY_TEXT_ATTRIBUTES,
+    LOADERS,
     PLAIN,
     SET_BY_TEXT,
     Forbidden,
@@ -274,6 +275,14 @@ class Search:
         origins = origins_of(node.func, self.aliases)
         return bool(origins) and origins <= BY_NAME and _named(node) is not None
 
+    def _loads_values(self, node: ast.Call) -> bool:
+        """Whether this reads a file of numbers, and no objects: nothing is asked that could."""
+        origins = origins_of(node.func, self.aliases)
+        given = [word.value for word in node.keywords if word.arg in (None, "allow_pickle")]
+        is_off = all(isinstance(one, ast.Constant) and one.value is False for one in given)
+        shown = not any(isinstance(one, ast.Starred) for one in node.args)
+        return bool(origins) and origins <= {*LOADERS} and is_off and shown and len(node.args) < 3
+
     def _plain_calls(self, holds: Statement) -> Iterator[int]:
         """Nodes that lead to names by their text, where they are used and do no harm."""
         for part in holds.of_kind(ast.Subscript):  # a type with a shape that is written out
@@ -283,7 +292,7 @@ class Search:
                 if origins and all(origin.startswith("jaxtyping.") for origin in origins):
                     yield id(part.value)
         for call in holds.of_kind(ast.Call):
-            if self._is_by_name(call):
+            if self._is_by_name(call) or self._loads_values(call):
                 yield id(call.func)
             elif expressions.called(call) == "update" and isinstance(call.func, ast.Attribute):
                 holder = call.func.value
