@@ -12,7 +12,7 @@ from autograder.bridge.aliases import put_in
 from autograder.bridge.incoming import Incoming
 from autograder.bridge.line import Gone
 from autograder.bridge.originals import AS_BEFORE
-from autograder.bridge.reference import is_quiet
+from autograder.bridge.reference import argument, is_quiet, permits
 from autograder.bridge.wire import HOLDERS, WireError, empty
 
 if TYPE_CHECKING:
@@ -92,9 +92,10 @@ class Changing:
             return False
         if call is not None and is_quiet(call.label) and not call.is_counted:
             call.is_counted, call.allowed = True, self.peer.allows.next(call.label)
-        if call is None or call.allowed[kind] <= 0:
+        if call is None or not permits(call.allowed, kind):
             return True
-        if kind not in ("Module", *call.holders.values()) and not kind.startswith(SET):
+        counts = argument(kind) == kind and not kind.startswith(SET)
+        if counts and kind not in ("Module", *call.holders.values()):
             call.allowed[kind] -= 1
         return False
 

@@ -29,7 +29,7 @@ def describe(
         names = {part: getattr(value, f"__{part}__", "") for part in ("name", "qualname")}
         told |= {"k": "function", "name": names["name"], "qualified": names["qualname"]}
     else:
-        told |= {"k": "object", "name": getattr(value, "__name__", None)}
+        told |= {"k": "object", "name": _name_of(value)}
     kinds = type.mro(type(value))
     told["classes"] = peer.class_numbers(kinds)
     if base is not None:
@@ -48,6 +48,14 @@ def describe(
     elif told["public"] is None:
         told["public"] = peer.records.path_of(type(value))
     return told
+
+
+def _name_of(value: Any) -> Any:
+    """What an object says is its name; a `__getattr__` of its class's own may say anything."""
+    try:
+        return getattr(value, "__name__", None)
+    except Exception:  # noqa: BLE001  (it is an answer's, and has no name)
+        return None
 
 
 def _lineage(peer: "Peer", kind: type) -> dict[str, Any]:

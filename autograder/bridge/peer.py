@@ -9,6 +9,7 @@ import collections
 import socket
 import sys
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ class Peer:
         self.clock: Clock | None = None
         self.given: dict[int, Any] = {}  # number -> an object of ours that the other end knows
         self.numbers: dict[int, int] = {}  # id of such an object -> its number
+        self.methods: dict[tuple[int, int], int] = {}  # bound methods, by their parts
         self.next_number = 1
         self.stand_ins: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.remotes: weakref.WeakValueDictionary[int, Remote] = weakref.WeakValueDictionary()
@@ -235,6 +237,12 @@ class Peer:
     def give(self, value: Any) -> int:
         """The number under which the other end knows an object of ours."""
         number = self.numbers.get(id(value), 0)
+        if isinstance(value, types.MethodType):  # each time it is asked for it is another object
+            key = id(value.__self__), id(value.__func__)
+            known = self.given.get(self.methods.setdefault(key, self.next_number))
+            if isinstance(known, types.MethodType) and known.__self__ is value.__self__:
+                return self.methods[key]
+            self.methods[key] = self.next_number
         if not self.knows(value):
             number = self.next_number
             self.next_number += 1

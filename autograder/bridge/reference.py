@@ -20,10 +20,10 @@ class Allowed:
 
     It is made of the reference's crossings during the same test, in order: the label of the call,
     and each value of ours that it changed, by its kind and where it stood among the arguments
-    ("Module", "Tensor@1", "list@0.2", "dict@named", ...). The n-th call of a label may change what
-    the reference's n-th call of it changed; one that comes after the reference's last what that
-    one did. A call of a label that the reference does not have is held against the reference's
-    call at the same place in the test.
+    ("Module", "Tensor@1", "list@0.2", "dict@named", ...); any part of an argument counts as all of
+    it. The n-th call of a label may change what the reference's n-th call of it changed; one that
+    comes after the reference's last what that one did. A call of a label that the reference does
+    not have is held against the reference's call at the same place in the test.
 
     What is no call (`is_quiet`) is recorded only where it changed something, counted apart, and
     may change nothing if the reference changed nothing under the same label.
@@ -56,6 +56,32 @@ class Allowed:
             return collections.Counter(found if own else ())
         self.total += 1
         return collections.Counter(found)
+
+
+def argument(label: str) -> str:
+    """The argument in which a value that was changed stands: "@0" of "list@0.2".
+
+    How an answer changes what it was handed is its own affair: `d[k] = sorted(d[k])` puts new lists
+    into a table, `d[k].sort()` changes those that are there, and a test sees the same.
+    """
+    what, at, where = label.partition("@")
+    return f"@{where.partition('.')[0]}" if at and " " not in what else label
+
+
+def permits(allowed: collections.Counter[str], label: str) -> bool:
+    """Whether a change under this label is among those that the reference makes."""
+    return allowed[label] > 0 or argument(label) in map(argument, allowed)
+
+
+def exceeds(changed: Iterable[str], allowed: collections.Counter[str]) -> bool:
+    """Whether a call changed more than the reference's did."""
+    left = +allowed
+    for label in changed:
+        if not permits(left, label):
+            return True
+        if argument(label) == label:
+            left = left - collections.Counter((label,))
+    return False
 
 
 class Expected:

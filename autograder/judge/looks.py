@@ -1,13 +1,12 @@
 """What is looked at again, and what it may change of how a test ended."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from autograder.bridge.line import Gone
-from autograder.bridge.reference import Allowed
+from autograder.bridge.reference import Allowed, exceeds
 from autograder.common.results import Crossing, Opaque, Raised, TestRun, Transcript
 from autograder.common.scopes import facts
 from autograder.judge.assignment import Group
@@ -149,8 +148,8 @@ class Looks(Attempts):
     def _goes_too_far(self, group: Group, test: str, transcript: Transcript) -> bool:
         """Whether a call changed more of what it was handed than the reference's call did."""
         allowed = Allowed(changes(self._of_reference(group, test)))
-        pairs = [(Counter(call.changed), allowed.next(call.what)) for call in transcript]
-        return any(not changed <= most for changed, most in pairs)
+        pairs = [(call.changed, allowed.next(call.what)) for call in transcript]
+        return any(exceeds(changed, most) for changed, most in pairs)
 
     def _asked_twice(self, group: Group, run: TestRun) -> TestRun:
         """Where no hidden test asks anew: the same calls, the last first, must do as well."""

@@ -1,0 +1,95 @@
+"""Right answers that go another way than the reference does: nothing of that costs a point."""
+
+from typing import Any
+
+import pytest
+
+from autograder.judge import rehearsal
+from tests.test_engine_worker import Transcripts, fork_server, task
+
+__all__ = ["fork_server", "task"]  # fixtures
+
+SORTS = "def sorts(d):\n    for k in d: d[k] = sorted(d[k])"
+SORTED_THERE = "def sorts(d):\n    for v in d.values(): v.sort()"
+BOTH = "d = {'a': [2, 1], 'b': [3]}\nsorts(d)\nassert d == {'a': [1, 2], 'b': [3]}"
+FILLS = "def turn(m):\n    m[:] = [list(row) for row in zip(*m)]"
+SWAPS = """
+def turn(m):
+    for i in range(len(m)):
+        for j in range(i):
+            m[i][j], m[j][i] = m[j][i], m[i][j]
+"""
+TURNED = "m = [[1, 2], [3, 4]]\nturn(m)\nassert m == [[1, 3], [2, 4]]"
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "other", "test"),
+    [
+        ("sorts", SORTS, SORTED_THERE, BOTH),
+        ("sorts", SORTED_THERE, SORTS, BOTH),
+        ("turn", FILLS, SWAPS, TURNED),
+        ("turn", SWAPS, FILLS, TURNED),
+    ],
+)
+def test_any_part_of_an_argument_may_change_where_the_reference_changes_one(
+    task: Any, name: str, reference: str, other: str, test: str
+) -> None:
+    made = task([(name, reference), ("t", test, 1)])
+    made.known = Transcripts(made)
+    assert made.scores(**{name: other}) == {"t": 1}
+
+
+def test_another_argument_than_the_references_may_not_change(task: Any) -> None:
+    adds = "def adds(xs, ys):\n    xs.extend(ys)"
+    test = "xs, ys = [1], [2]\nadds(xs, ys)\nassert xs == [1] + ys"
+    made = task([("adds", adds), ("t", test, 1)])
+    made.known = Transcripts(made)
+    assert made.scores() == {"t": 1}
+    assert made.scores(adds="def adds(xs, ys):\n    ys.clear()") == {"t": 0}
+
+
+CONF = """
+class Conf:
+    def __init__(self, **kw): self._d = kw
+    def __getattr__(self, name): return {how}
+"""
+
+
+@pytest.mark.parametrize("how", ["self._d[name]", "1 / 0", "self._d.get(name)", "name"])
+def test_an_object_may_answer_for_any_name(task: Any, how: str) -> None:
+    reference = "class Conf:\n    def __init__(self, lr): self.lr = lr"
+    made = task([("Conf", reference), ("t", "c = Conf(lr=3)\nassert c is not None", 1)])
+    assert made.scores(Conf=CONF.format(how=how)) == {"t": 1}
+
+
+EVENTS = """
+class Events:
+    def __init__(self): self.handlers = {}
+    def on(self, f): self.handlers[f] = f
+    def off(self, f): del self.handlers[f]
+    def fire(self, x):
+        for f in list(self.handlers): f(x)
+"""
+LISTED = """
+class Events:
+    def __init__(self): self.handlers = []
+    def on(self, f): self.handlers.append(f)
+    def off(self, f): self.handlers.remove(f)
+    def fire(self, x):
+        for f in self.handlers: f(x)
+"""
+HEARD = """
+class Part:
+    def __init__(self): self.seen = []
+    def got(self, x): self.seen.append(x)
+p, q, e = Part(), Part(), Events()
+e.on(p.got); e.on(q.got); e.fire(1)
+e.off(p.got); e.fire(2)
+assert (p.seen, q.seen) == ([1], [1, 2])
+"""
+
+
+def test_a_method_of_a_tests_object_is_one_however_often_it_is_handed_over(task: Any) -> None:
+    made = task([("Events", EVENTS), ("t", HEARD, 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    assert made.scores(Events=LISTED) == {"t": 1}
