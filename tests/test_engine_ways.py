@@ -93,3 +93,56 @@ def test_a_method_of_a_tests_object_is_one_however_often_it_is_handed_over(task:
     made = task([("Events", EVENTS), ("t", HEARD, 1)])
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     assert made.scores(Events=LISTED) == {"t": 1}
+
+
+NODES = """
+class Node:
+    def __init__(self, value, next=None): self.value, self.next = value, next
+def values(node):
+    return [node.value, *values(node.next)] if node else []
+assert values(build(Node, [1, 2, 3])) == [1, 2, 3]
+"""
+FROM_THE_END = """
+def build(Node, xs):
+    head = None
+    for x in reversed(xs): head = Node(x, head)
+    return head
+"""
+FROM_THE_BEGINNING = """
+def build(Node, xs):
+    before = last = Node(None)
+    for x in xs:
+        last.next = Node(x)
+        last = last.next
+    return before.next
+"""
+
+
+def test_what_an_answer_makes_with_a_tests_class_is_its_own(task: Any) -> None:
+    made = task([("build", FROM_THE_END), ("t", NODES, 1)])
+    made.known = Transcripts(made)
+    assert made.scores(build=FROM_THE_BEGINNING) == {"t": 1}
+    assert made.scores(build=FROM_THE_END.replace("reversed(xs)", "xs")) == {"t": 0}
+
+
+VISITS = """
+class Place:
+    seen = False
+    def __init__(self, *ways): self.ways = ways
+end = Place()
+assert count(Place(Place(end), end)) == 3
+"""
+COUNTS = """
+def count(place):
+    if place.seen: return 0
+    place.seen = True
+    return 1 + sum(count(one) for one in place.ways)
+"""
+
+
+def test_what_a_class_says_for_all_its_objects_can_be_set_for_one(task: Any) -> None:
+    made = task([("count", COUNTS), ("t", VISITS, 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    made.known = Transcripts(made)
+    assert made.scores() == {"t": 1}
+    assert made.scores(count=COUNTS.replace("place.seen = True", "pass")) == {"t": 0}

@@ -173,7 +173,10 @@ class Answering:
         if op == "call":
             with self.peer.changing.watched(target, name):
                 function = target if name is None else _method(target, name)
-                return function(*args, **kwargs)
+                made = function(*args, **kwargs)
+            if name is None:
+                self.peer.changing.made_by(target, made)
+            return made
         if op == "get":
             is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
             if not self.peer.is_free and is_private:

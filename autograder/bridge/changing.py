@@ -76,6 +76,13 @@ class Changing:
                     self.copies[id(one)] = one
         return made
 
+    def made_by(self, kind: Any, made: Any) -> None:
+        """An answer has called this: what a class has made for it is the answer's own."""
+        is_plain = isinstance(kind, type) and kind.__new__ is object.__new__
+        if is_plain and type(made) is kind and not self.peer.is_free:
+            with suppress(TypeError):  # it lets nobody refer to it weakly
+                self.copies[id(made)] = made
+
     def is_copy(self, ours: Any) -> bool:
         """Whether this was made for an answer as a copy, or is a part of one."""
         return self.copies.get(id(ours)) is ours
@@ -112,6 +119,8 @@ class Changing:
 
     def may_set(self, target: Any) -> bool:
         """Whether an answer's call may set attributes of an object, as the reference's does."""
+        if self.is_copy(target):
+            return True
         call = self.peer.open[-1].call if isinstance(self.peer.open[-1], Incoming) else None
         if call is None:
             return False

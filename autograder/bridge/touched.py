@@ -219,6 +219,10 @@ def _slots(kind: type) -> list[tuple[str, Any]]:
 _SLOTS: "weakref.WeakKeyDictionary[type, list[tuple[str, Any]]]" = weakref.WeakKeyDictionary()
 
 
+# what a class holds for its objects until they have their own
+DEFAULTS = (type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set)
+
+
 def is_new(target: Any, name: Any) -> bool:
     """Whether an object, or a function, of a test's has nothing of this name; runs none of it."""
     if not (_takes_any(target) or isinstance(target, types.FunctionType)) or type(name) is not str:
@@ -227,10 +231,13 @@ def is_new(target: Any, name: Any) -> bool:
 
 
 def is_set(target: Any, name: Any) -> bool:
-    """Whether an object of a test's keeps a public attribute of this name; runs none of it."""
+    """Whether an object of a test's has a public value of this name; runs none of it."""
     if not _takes_any(target) or type(name) is not str or name.startswith("_"):
         return False
-    return name in _attributes(target) and not hasattr(type(_in_class(target, name)), "__set__")
+    homes = [vars(one) for one in type(target).__mro__ if name in vars(one)]
+    if any(hasattr(type(home[name]), "__set__") for home in homes[:1]):
+        return False
+    return name in _attributes(target) or (bool(homes) and type(homes[0][name]) in DEFAULTS)
 
 
 def _takes_any(target: Any) -> bool:
