@@ -12,10 +12,11 @@ CHAPTERS := $(notdir $(wildcard solutions/[0-9][0-9]_*))
 RELEASES := $(foreach chapter,$(CHAPTERS),exercises/$(chapter)/$(chapter).ipynb)
 IMPORTED := $(wildcard lab/*.py trainer/*.py trainer/*/*.py benchmarks/results/*.jsonl)
 BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
+REQUIRED := requirements.txt constraints.txt $(wildcard requirements/*.txt)
 HTML     := book/_build/html/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help course test book release demo grade mutants bench drill busy nbgrader check format serve pictures sources clean
+.PHONY: help course test book release demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,10 +71,18 @@ pictures: book demo ## take README's pictures again (needs Chromium)
 sources: .venv/ready ## count which items and errors of the five documents are treated
 	@PYTHONPATH=book/_ext $(PY) -c 'import sys; from pathlib import Path; from course import coverage; sys.exit(coverage.main(Path()))'
 
+constraints: ## renew constraints.txt: what the newest versions are that the requirements allow
+	$(PYTHON) -m venv --clear build/constraints
+	build/constraints/bin/python -m pip install --disable-pip-version-check --progress-bar off -q \
+		$(foreach one,students instructors book developers,-r requirements/$(one).txt)
+	@{ sed -n '/^#/p' constraints.txt; build/constraints/bin/python -m pip freeze | sed 's/+cpu$$//' \
+		| grep -Ev '^(nvidia|cuda|triton)' | sort -f; } > build/constraints.txt
+	@mv build/constraints.txt constraints.txt
+
 clean: ## remove everything that was built, but not the environment
 	rm -rf build book/_build
 
-.venv/ready: requirements.txt pyproject.toml
+.venv/ready: $(REQUIRED) pyproject.toml
 	@echo "Installing into .venv (a few minutes the first time)"
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 to 3.13 is needed, this is " + sys.version) if not (3, 11) <= sys.version_info[:2] <= (3, 13) else None'
 	$(PYTHON) -m venv .venv
@@ -89,6 +98,6 @@ build/released: $(wildcard solutions/*/*.py solutions/*/rules.toml) nbgrader_con
 # What is missing is made with the others.
 $(RELEASES) solutions/transformer.py: ;
 
-$(HTML): build/released $(IMPORTED) requirements.txt $(BOOK) | .venv/ready
+$(HTML): build/released $(IMPORTED) $(REQUIRED) $(BOOK) | .venv/ready
 	jupyter-book build book -W --keep-going
 	@touch $@

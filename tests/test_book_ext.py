@@ -227,7 +227,7 @@ MODULES = {
     "school/commands.py": "import school.training",
     "bench/__init__.py": "",
     "bench/records/one.jsonl": "{}",
-    "requirements.txt": "numpy==1",
+    "requirements/book.txt": "numpy==1",
 }
 DECISIVE = {name for name in MODULES if not name.startswith(("kit/unused", "kit/shown", "bench/_"))}
 DECISIVE -= {"school/commands.py"}
@@ -294,7 +294,7 @@ def test_only_the_outputs_of_stale_pages_are_forgotten(
     (small_book / "kit" / "unused.py").write_text("x = 1", encoding="utf-8")
     fresh.forget_stale_outputs(app)
     assert kept() == {"sums"}
-    (small_book / "requirements.txt").write_text("numpy==2", encoding="utf-8")
+    (small_book / "requirements/book.txt").write_text("numpy==2", encoding="utf-8")
     fresh.forget_stale_outputs(app)
     assert kept() == set()
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -171,14 +171,47 @@ def public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.Cl
                 yield from public(node)
 
 
-def test_every_package_that_is_imported_is_a_requirement():
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    listed = {line.partition("==")[0].lower().replace("_", "-") for line in lines if "==" in line}
-    known = packages_distributions()
-    for path in tracked("*.py"):
+SETS = ("students", "instructors", "book", "developers")  # of requirements; see `requirements/`
+NEEDS = {  # what the modules of a room, or of a floor of the grader, may import of others' packages
+    "lab": SETS[:1],
+    "trainer": SETS[:1],
+    "autograder/checking": SETS[:1],
+    "autograder": SETS[:2],
+    "solutions": SETS[:1],
+    "": SETS,
+}
+
+
+def required(which: tuple[str, ...]) -> dict[str, str]:
+    """The lines of some sets of requirements, by the package's name."""
+    texts = [(ROOT / "requirements" / f"{one}.txt").read_text(encoding="utf-8") for one in which]
+    lines = [line for text in texts for line in text.splitlines() if not line.startswith("#")]
+    return {canonical(line.partition("==")[0]): line for line in lines}
+
+
+def canonical(package: str) -> str:
+    """A package's name as pip compares it."""
+    return package.strip().lower().replace("_", "-")
+
+
+@pytest.mark.parametrize("room", NEEDS)
+def test_every_package_that_is_imported_is_a_requirement(room: str):
+    listed, known = required(NEEDS[room]).keys(), packages_distributions()
+    for path in tracked(f"{room}/**.py" if room else "*.py"):
         for name in imports(path) - OWN - sys.stdlib_module_names - {""}:
-            owners = {one.lower().replace("_", "-") for one in known.get(name, [])}
+            owners = {canonical(one) for one in known.get(name, [])}
             assert not owners or owners & listed, f"{path}: {name} of {owners}"
+
+
+def test_all_that_is_installed_is_held_by_the_constraints():
+    text = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    held = dict(line.split("==") for line in text.splitlines() if "==" in line)
+    held = {canonical(name): version for name, version in held.items()}
+    for name, line in required(SETS).items():
+        assert held[name] == line.partition("==")[2].split()[0], line
+    for package in distributions():
+        name, version = canonical(package.metadata["Name"]), package.version.partition("+")[0]
+        assert held.get(name, version) == version, f"{name} {version} is installed"
 
 
 def test_every_package_is_installed_but_those_for_the_repository_alone():
@@ -190,6 +223,5 @@ def test_every_package_is_installed_but_those_for_the_repository_alone():
 
 
 def test_requirements_are_pinned_exactly_and_say_why():
-    for line in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith(("#", "-e")):
-            assert "==" in line and "#" in line, line
+    for line in required(SETS).values():
+        assert re.fullmatch(r"[\w.-]+==[\w.]+ +# \S.+", line), line

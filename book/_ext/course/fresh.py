@@ -24,6 +24,7 @@ from .imported import code_cells, decisive_files
 
 EXTENSIONS = Path(__file__).parents[1]
 ROOT = Path(__file__).parents[3]
+PINS = ("requirements/students.txt", "requirements/book.txt", "constraints.txt")
 KEY = "course-key"  # of a page, in its metadata
 
 
@@ -46,16 +47,21 @@ def digest(paths: Iterable[Path]) -> str:
     return sha.hexdigest()
 
 
+def pins(root: Path) -> list[Path]:
+    """Return the files that say which packages pages are made and executed with."""
+    return [root / name for name in PINS]
+
+
 def version() -> int:
     """Return the version of the environment: when it changes, Sphinx reads every page again."""
-    return int(digest([ROOT / "requirements.txt", *extension_files()])[:8], 16)
+    return int(digest([*pins(ROOT), *extension_files()])[:8], 16)
 
 
 def page_key(page: Path, root: Path = ROOT) -> str:
     """Return what changes when a page has to be executed again; "" if it has no cells."""
     if not code_cells(page.read_text(encoding="utf-8")):
         return ""
-    return digest([root / "requirements.txt", *decisive_files(page, root)])
+    return digest([*pins(root), *decisive_files(page, root)])
 
 
 def forget_stale_outputs(app: Sphinx) -> None:
