@@ -253,3 +253,12 @@ def test_what_is_made_again_for_a_later_test_is_asked_as_it_was(task: Any) -> No
     made.known = Transcripts(made)
     gone = "import os\ndef ends():\n    os._exit(1)"
     assert made.scores(ends=gone) == {"t_make": 1, "t_ends": 0, "t_plain": 1, "t_last": 1}
+
+
+def test_a_cell_of_the_instructors_between_the_tests_of_a_question_stays_there(task: Any) -> None:
+    parts = [("table", "ages = [1, 2]"), ("count", "def count(xs):\n    return len(xs)")]
+    parts += [("t_two", "assert count(ages) == 2", 1), ("look", "ages.append(3)")]
+    made = task([*parts, ("t_three", "assert count(ages) == 3", 1)])
+    assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
+    assert made.scores() == {"t_two": 1, "t_three": 1}
+    assert made.scores(count="def count(xs):\n    return 2") == {"t_two": 1, "t_three": 0}

@@ -45,8 +45,9 @@ def batches(
 ) -> Iterator[tuple[list[str], list[ScriptCell]]]:
     """Cells to run, then the tests that follow them directly; and so on.
 
-    A question's tests stay together, as if they were one: a cell between two of them runs before
-    the first, and text between them is no cell.
+    A question's tests stay together, as if they were one: a cell of the student's own between two
+    of them runs before the first, and text between them is no cell. A cell of the instructor's
+    stays where it is: it may go on where the tests before it have ended.
     """
     number = {test: place for place, group in enumerate(groups) for test in group.tests}
     tests: list[str] = []
@@ -58,7 +59,8 @@ def batches(
                 after.append(cell)
             continue
         id = cell.grade_id
-        if after and tests and number.get(tests[-1]) != number.get(id):
+        parts = tests and number.get(tests[-1]) != number.get(id)
+        if after and tests and (parts or any(one.kind != "extra" for one in after)):
             yield tests, cells
             tests, cells = [], []
         cells, after = [*cells, *after], []
