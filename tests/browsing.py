@@ -55,20 +55,23 @@ class Page:
                 if told.get("id") == number:
                     return told["result"]
 
-        await ask(1, "Network.enable")
-        await ask(2, "Network.setExtraHTTPHeaders", headers=self._headers)
-        await ask(3, "Page.navigate", url=address)
-        for number in range(4, 4 + 5 * PATIENCE):
-            await asyncio.sleep(0.2)
-            found = await ask(number, "Runtime.evaluate", expression=f"Boolean({until})")
-            if found["result"].get("value"):
-                break
-        else:
+        try:
+            await ask(1, "Network.enable")
+            await ask(2, "Network.setExtraHTTPHeaders", headers=self._headers)
+            await ask(3, "Page.navigate", url=address)
+            for number in range(4, 4 + 5 * PATIENCE):
+                await asyncio.sleep(0.2)
+                found = await ask(number, "Runtime.evaluate", expression=f"Boolean({until})")
+                if found["result"].get("value"):
+                    break
+            else:
+                raise TimeoutError(f"{address} never came to {until}")
+            found = await ask(0, "Runtime.evaluate", expression=then)
+            return found["result"]["value"]
+        finally:
             connection.close()
-            raise TimeoutError(f"{address} never came to {until}")
-        found = await ask(0, "Runtime.evaluate", expression=then)
-        connection.close()
-        return found["result"]["value"]
+            while await connection.read_message() is not None:
+                pass  # until both ends have closed it
 
 
 @contextmanager

@@ -330,8 +330,10 @@ def test_only_what_stands_where_the_reference_changed_something_may_change(answe
         a, b, c, d, deep = [], [], [], [], ([[]],)
         with names._peer.recording():
             names.both(a, b, deep[0], more=(c, d))
-        found = {"0": a, "1": b, "2": deep[0][1:], "2.0.0": [], "more.0": c, "more.1": d}
-        assert {place for place, value in found.items() if value} == set(places) - {"2.0.0"}
+        found = {"0": a, "1": b, "2": deep[0][1:], "more.0": c, "more.1": d}
+        arguments = {place.partition(".")[0] for place in places}  # in all parts of these it may
+        changed = {place for place, value in found.items() if value}
+        assert changed == {place for place in found if place.partition(".")[0] in arguments}
 
 
 def test_an_answer_changes_the_input_instead_of_the_output(answer: Any) -> None:

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import operator
 import sys
 import types
 from typing import Any
@@ -16,6 +17,7 @@ SHOWN = ("enter", "exit", "repr", "str", "format", "bool", "eq", "ne")
 ACCESS = frozenset(f"__{name}__" for name in (*PARTS, *SHOWN))
 COPIED = FORWARDED | {"__copy__", "__deepcopy__"}  # a copy stays here, as what it is of
 FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
+FUNCTIONS += (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 HOLDERS = (list, dict, set, collections.deque, collections.Counter)
 TEXTS = (str, bytes, int, float, tuple, frozenset)  # whose methods change nothing
 
