@@ -16,7 +16,7 @@ REQUIRED := requirements.txt constraints.txt $(wildcard requirements/*.txt)
 HTML     := book/_build/html/index.html
 
 .DEFAULT_GOAL := help
-.PHONY: help course test book release demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
+.PHONY: help course test quick book release demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ course: ## set up, build the book and the exercises, grade a demo class (start h
 
 test: .venv/ready build/released ## run the whole test suite
 	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder
+
+quick: .venv/ready build/released ## run the tests that take little: no browser, no class, no book
+	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder -m "not slow"
 
 book: .venv/ready $(HTML) ## build the book into book/_build/html
 

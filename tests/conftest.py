@@ -26,6 +26,59 @@ LONGEST = (  # files with minutes of work in one piece
     *("test_fixtures.py", "test_wrong_answers.py", "test_slips.py", "test_engine_worker.py"),
 )
 
+SLOW = {  # files with more than 12 s of work: what `make quick` leaves out
+    "test_answers.py",
+    "test_bench.py",
+    "test_benchmarks.py",
+    "test_book.py",
+    "test_book_browser.py",
+    "test_check_command.py",
+    "test_counted.py",
+    "test_course_rules.py",
+    "test_demo_class.py",
+    "test_engine_later.py",
+    "test_engine_peer.py",
+    "test_engine_plain.py",
+    "test_engine_records.py",
+    "test_engine_tensors.py",
+    "test_engine_worker.py",
+    "test_exchange.py",
+    "test_exchange_users.py",
+    "test_failures.py",
+    "test_fingerprint.py",
+    "test_formgrader_browser.py",
+    "test_grade.py",
+    "test_grade_command.py",
+    "test_groupshared.py",
+    "test_growth.py",
+    "test_history.py",
+    "test_hostile.py",
+    "test_inbound.py",
+    "test_keeper.py",
+    "test_kill.py",
+    "test_lateness.py",
+    "test_life.py",
+    "test_limits.py",
+    "test_lms.py",
+    "test_nbgrader.py",
+    "test_nbgrader_page.py",
+    "test_nbgraders_own.py",
+    "test_old.py",
+    "test_pool.py",
+    "test_quickstart.py",
+    "test_rebuild.py",
+    "test_rehearsal.py",
+    "test_settings.py",
+    "test_status.py",
+    "test_store.py",
+    "test_syntax.py",
+    "test_trainer_checkpoints.py",
+    "test_trainer_command.py",
+    "test_trainer_distributed.py",
+    "test_trainer_loop.py",
+    "test_unzip.py",
+}
+
 use_own_tools()
 
 
@@ -46,6 +99,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files begin first, or all wait for them."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))  # stable
+    for item in items:
+        if item.path.name in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 def make(target: str) -> None:
