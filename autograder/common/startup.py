@@ -1,23 +1,21 @@
 """What makes commands start sooner than plain imports would, and why each of it is worth it.
 
-Measured as CPU time, medians of interleaved runs, each with all others on; what saves less than
-3 % of what it speeds up is not done. Here:
+By how much is not said: no command of the project measures one of them alone. Here:
 
-- `import_quickly` saves 980 ms of 1640 by leaving out a grammar, and 33 ms of 700 by a garbage
-  collector that looks less often, when a command imports what grades and what writes grades;
-- `without_extensions` saves 240 ms of 910 of the same;
+- `import_quickly` leaves out a grammar, which is what a command that imports what
+  grades and what writes grades would wait for longest, and lets the garbage collector look less often;
+- `without_extensions` leaves out extensions of what nbgrader imports that nothing here uses;
 - `use_own_tools` saves nothing: with it nbgrader finds its tools at all.
 
 Where they act, because they belong to a fork or to an end:
 
-- `autograder.__main__` freezes what was imported before it ends: 190 ms of 870;
-- `isolation.worker_server` and `isolation.student_server` import with the collector off (230 ms of
-  1520 with a large library), freeze before they fork (1.8 ms of 15 a fork), let the collector look
-  rarely in forks (`isolation.processes.RARELY`, 1.5 ms of 15 a fork), and gather their memory in
-  large pages (`isolation.processes.use_large_pages`, 7 ms of 21 a fork, for 190 ms once);
+- `autograder.__main__` freezes what was imported before it ends;
+- `isolation.worker_server` and `isolation.student_server` import with the collector off, freeze
+  before they fork, let the collector look rarely in forks (`isolation.processes.RARELY`), and
+  gather their memory in large pages (`isolation.processes.use_large_pages`);
 - `judge.preload` says which libraries the two fork servers can import once, for both;
-- `classroom.store` reads in alembic's files which version nbgrader's tables have, where nbgrader
-  starts alembic to ask it: 2700 ms of each new gradebook.
+- `classroom.gradebook` reads in alembic's files which version nbgrader's tables have, where
+  nbgrader starts alembic to ask it.
 """
 
 import gc
