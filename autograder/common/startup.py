@@ -2,8 +2,8 @@
 
 By how much is not said: no command of the project measures one of them alone. Here:
 
-- `import_quickly` leaves out a grammar, which is what a command that imports what
-  grades and what writes grades would wait for longest, and lets the garbage collector look less often;
+- `import_quickly` leaves out a grammar, for which a command that imports what grades and what
+  writes grades would wait longest, and lets the garbage collector look less often;
 - `without_extensions` leaves out extensions of what nbgrader imports that nothing here uses;
 - `use_own_tools` saves nothing: with it nbgrader finds its tools at all.
 
