@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,9 @@ from tests.conftest import ROOT
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 anywidget: Any = importlib.import_module("course.anywidget")
 cards: Any = importlib.import_module("course.cards")
+boxes: Any = importlib.import_module("course.boxes")
 coverage: Any = importlib.import_module("course.coverage")
+documents: Any = importlib.import_module("course.documents")
 departures: Any = importlib.import_module("course.departures")
 fresh: Any = importlib.import_module("course.fresh")
 imported: Any = importlib.import_module("course.imported")
@@ -62,11 +65,20 @@ def test_reading_counts_prose_and_cells_only():
     assert (page.words, page.cells) == (4 + 4 + 3, 1)  # "Two words and formula" are four
 
 
-@pytest.mark.parametrize(("words", "cells", "minutes"), [(0, 0, 1), (2200, 0, 10), (2200, 6, 13)])
-def test_reading_time_is_words_at_220_and_half_a_minute_a_cell(
-    words: int, cells: int, minutes: int
+@pytest.mark.parametrize(
+    ("words", "cells", "lines", "minutes"),
+    [(0, 0, 0, 5), (1800, 0, 0, 10), (1800, 6, 0, 15), (1800, 6, 300, 25)],
+)
+def test_the_time_counts_words_cells_and_the_code_in_sight(
+    words: int, cells: int, lines: int, minutes: int
 ):
-    assert cards.Reading(words, cells).minutes == minutes
+    assert cards.Reading(words, cells, lines).minutes == minutes
+
+
+def test_folded_code_takes_no_time():
+    cell = "```{code-cell} python\n---\ntags: [hide-input]\n---\na = 1\n```\n"
+    assert cards.reading(cell).lines == 0
+    assert cards.reading(cell.replace("hide-input", "")).lines == 1
 
 
 def notebook(path: Path, *cells: tuple[str, str, dict[str, Any]]) -> Path:
@@ -350,24 +362,55 @@ def test_line_breaks_of_a_display_are_kept(text: str, tex: str):
     assert katex_pre.one_display(text) == tex
 
 
+DATA = """
+name = "the report"
+label = "S0"
+[[item]]
+id = "S0.1"
+what = "adding"
+[[item]]
+id = "S0.2"
+what = "counting"
+later = "images"
+[[error]]
+id = "E0.1"
+kind = "wrong"
+what = "a wrong sum"
+"""
+
+
 @pytest.fixture
 def tagged(tmp_path: Path) -> Path:
     """A small project: three items, of which a page treats one and an exercise another."""
     (tmp_path / "book").mkdir()
     (tmp_path / "solutions" / "01_sums").mkdir(parents=True)
-    table = "S0.1\tadding\nS0.2\tcounting\timages\nE0.1\ta wrong sum\n"
-    (tmp_path / "book" / "inventory.tsv").write_text(table, encoding="utf-8")
+    (tmp_path / "book" / "documents").mkdir()
+    (tmp_path / "book" / "documents" / "report.toml").write_text(DATA, encoding="utf-8")
     (tmp_path / "book" / "01_sums.md").write_text("% covers: S0.1\n", encoding="utf-8")
     source = "# %% [markdown]\n# covers: E0.1, S0.1\n"
     (tmp_path / "solutions" / "01_sums" / "01_sums.py").write_text(source, encoding="utf-8")
     return tmp_path
 
 
+def listed(root: Path, kind: str) -> dict[str, Any]:
+    """All "items" or "errors" of a project by id, with their places."""
+    return {one.id: one for found in coverage.read_tagged(root) for one in getattr(found, kind)}
+
+
 def test_coverage_says_where_an_item_is_treated(tagged: Path):
-    items = coverage.read_items(tagged)
+    items = listed(tagged, "items")
     assert items["S0.1"].pages == ["01_sums"] and items["S0.1"].exercises == ["01_sums"]
-    assert items["E0.1"].treated and not items["E0.1"].pages
     assert not items["S0.2"].treated and items["S0.2"].later == "images"
+    error = listed(tagged, "errors")["E0.1"]
+    assert error.treated and not error.pages
+
+
+@pytest.mark.parametrize(
+    "line", ["% covers: E0.1", "```{erratum} E0.1", "````{trap} A sum\n:errata: E0.1"]
+)
+def test_a_trap_and_an_entry_treat_an_error_as_a_tag_does(tagged: Path, line: str):
+    (tagged / "book" / "02_more.md").write_text(line + "\n", encoding="utf-8")
+    assert listed(tagged, "errors")["E0.1"].pages == ["02_more"]
 
 
 def test_coverage_counts_and_names_what_is_missing(tagged: Path, capsys):
@@ -375,6 +418,7 @@ def test_coverage_counts_and_names_what_is_missing(tagged: Path, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "S0.2   counting (to come: images)",
         "inventory 1/2, errata 1/1",
+        "of the errata 1 are errors; 0 extraction, 0 withdrawn",
     ]
     (tagged / "solutions" / "01_sums" / "01_sums.py").unlink()
     assert coverage.main(tagged) == 1
@@ -383,12 +427,51 @@ def test_coverage_counts_and_names_what_is_missing(tagged: Path, capsys):
 
 def test_a_tag_that_names_nothing_is_refused(tagged: Path):
     (tagged / "book" / "02_more.md").write_text("% covers: S9.9\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"02_more\.md: covers 'S9\.9', which inventory\.tsv"):
-        coverage.read_items(tagged)
+    with pytest.raises(ValueError, match=r"02_more\.md: covers 'S9\.9', which no file"):
+        coverage.read_tagged(tagged)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('kind = "wrong"', 'kind = "bad"', "E0.1 has the kind 'bad', not one of"),
+        ('what = "a wrong sum"', "", "E0.1 has no what"),
+        ('what = "adding"', 'what = "adding"\nwhere = "there"', "S0.1 has where; known are"),
+        ('name = "the report"', "name = the report", "report.toml is no TOML"),
+    ],
+)
+def test_data_of_a_document_is_checked(tagged: Path, old: str, new: str, says: str):
+    text = DATA.replace(old, new)
+    (tagged / "book" / "documents" / "report.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(says)):
+        documents.read_documents(tagged)
 
 
 def test_everything_in_the_documents_is_treated_or_has_its_chapter_to_come():
-    items = coverage.read_items(ROOT)
-    assert len(coverage.of_kind(items, "inventory")) == 307
-    assert len(coverage.of_kind(items, "errata")) == 155
-    assert [i.id for i in items.values() if not i.treated and not i.later] == []
+    items, errors = listed(ROOT, "items"), listed(ROOT, "errors")
+    assert len(items) == 307 and len(errors) == 155
+    assert [i for i, one in {**items, **errors}.items() if not one.treated and not one.later] == []
+
+
+QUIZ = ["- [ ] One", "  : Too few.", "- [x] Two", "  : Right. As many as", "    there are."]
+
+
+def test_a_quiz_is_read_with_its_verdicts():
+    one, two = boxes.read_options(QUIZ)
+    assert (one.right, one.text, one.verdict) == (False, "One", "Too few.")
+    assert (two.right, two.verdict) == (True, "Right. As many as there are.")
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (QUIZ[:2], "at least two answers, exactly one marked"),
+        ([*QUIZ, "- [x] Three", "  : Also."], "exactly one marked"),
+        ([QUIZ[0], *QUIZ[2:]], "the answer 'One' has no verdict"),
+        (["Text", *QUIZ], "'Text' stands before the first answer"),
+        ([*QUIZ, "* Three"], "is neither an answer"),
+    ],
+)
+def test_a_quiz_that_is_not_written_so_is_refused(lines: list[str], says: str):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        boxes.read_options(lines)

@@ -4,13 +4,17 @@ Directives, each documented in its module:
     chapter-card     what a chapter teaches, and its reading time      (cards.py)
     exercise-card    what an exercise notebook holds, with a download  (cards.py)
     anywidget        an interactive figure that also works on file://  (anywidget.py)
-    coverage         where the documents' items and errors are treated (coverage.py)
+    trap, quiz, five what chapters show in boxes and folds             (boxes.py)
+    erratum          an error of one of the five documents             (lines.py)
+    inventory        what a document contains                          (lines.py)
+    coverage         how many items and errors are treated             (coverage.py)
     departures       where the code departs from the paper             (departures.py)
     mutants          known mistakes, what catches and what names them  (mutants.py)
 
-And three services: pictures without alternative text fail the build (polish.py), finished pages
-are made lighter and more accessible (polish.py), and a page runs again when
-a module has changed that its cells import (fresh.py).
+And four services: a link to the glossary says on hover what its word means (glossary.py), pictures
+without alternative text fail the build (polish.py), finished pages are made lighter and more
+accessible (polish.py), and a page runs again when a module has changed that its cells import
+(fresh.py).
 """
 
 from __future__ import annotations
@@ -20,7 +24,18 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from . import anywidget, cards, coverage, departures, fresh, mutants, polish
+from . import (
+    anywidget,
+    boxes,
+    cards,
+    coverage,
+    departures,
+    fresh,
+    glossary,
+    lines,
+    mutants,
+    polish,
+)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -32,11 +47,19 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("exercise-card", cards.ExerciseCard)
     app.add_directive("anywidget", anywidget.AnyWidget)
     app.add_directive("coverage", coverage.Coverage)
+    app.add_directive("erratum", lines.Erratum)
+    app.add_directive("inventory", lines.Inventory)
+    app.add_directive("trap", boxes.Trap)
+    app.add_directive("quiz", boxes.Quiz)
+    app.add_directive("five", boxes.Five)
+    app.add_node(boxes.fold, html=(boxes.open_fold, boxes.close_fold))
+    app.add_node(boxes.fold_line, html=(boxes.open_line, boxes.close_line))
     app.add_directive("departures", departures.Departures)
     app.add_directive("mutants", mutants.Mutants)
     app.connect("builder-inited", fresh.forget_stale_outputs)
     app.connect("doctree-read", fresh.remember_key)
     app.connect("env-get-outdated", fresh.pages_to_read_again)
+    app.connect("doctree-resolved", glossary.say_on_hover)
     app.connect("doctree-resolved", polish.require_alternative_text)
     app.connect("build-finished", polish.polish_pages)
     return {"env_version": fresh.version(), "parallel_read_safe": True}

@@ -1,21 +1,20 @@
 """Where each item of the five documents, and each error found in them, is treated.
 
-book/inventory.tsv lists them: id, a few words, and for some the chapter still to come. Pages carry
-lines `% covers: S0.7, E2.1`, exercise sources `# covers: S0.7`; what is tagged is treated there.
+book/documents/*.toml lists them (documents.py). Pages carry lines `% covers: S0.7, E2.1`, exercise
+sources `# covers: S0.7`; what is tagged is treated there. So is what a box or an entry of a page
+names: `:errata: E2.22` of a trap, and the entry of an error on its document's page.
 
-    ```{coverage} inventory
+    ```{coverage}
     ```
 
-shows the table of the items (`errata` that of the errors), with a link to every place.
+shows for each document how many of its items are treated, and its errors by kind, with links.
 `make sources` prints how many are treated and which are missing.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from docutils import nodes
@@ -23,41 +22,23 @@ from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
 from .departures import entry
+from .documents import NO_ERRORS, Document, Entry, read_documents
 from .fresh import always_read_again
 
-TAG = re.compile(r"^\s*[%#] covers:(.*)$", re.MULTILINE)
-ID = re.compile(r"[SE][0-9VX]\.\d+")
-KINDS = {"inventory": "S", "errata": "E"}
+TAG = re.compile(r"^\s*(?:[%#] covers:|:errata:|```+\{erratum\})(.*)$", re.MULTILINE)
 
 
-@dataclass
-class Item:
-    """One item of the documents or one error, and where it is treated."""
-
-    id: str
-    what: str
-    later: str = ""  # the chapter still to come, for what belongs there
-    pages: list[str] = field(default_factory=list)
-    exercises: list[str] = field(default_factory=list)
-
-    @property
-    def treated(self) -> bool:
-        """Whether any page or exercise treats it."""
-        return bool(self.pages or self.exercises)
-
-
-def read_items(root: Path) -> dict[str, Item]:
-    """Return all items of a project by id, with the places that its tags name."""
-    with (root / "book" / "inventory.tsv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, ("id", "what", "later"), delimiter="\t", restval=""))
-    items = {row["id"]: Item(row["id"], row["what"], row["later"]) for row in rows}
+def read_tagged(root: Path) -> list[Document]:
+    """Return the documents of a project, each entry with the places that its tags name."""
+    documents = read_documents(root)
+    entries = {e.id: e for one in documents for e in (*one.items, *one.errors)}
     for path, id in tags(root):
-        if id not in items:
-            raise ValueError(f"{path}: covers {id!r}, which inventory.tsv does not list")
-        places = items[id].pages if path.suffix == ".md" else items[id].exercises
+        if id not in entries:
+            raise ValueError(f"{path}: covers {id!r}, which no file of book/documents lists")
+        places = entries[id].pages if path.suffix == ".md" else entries[id].exercises
         if path.stem not in places:
             places.append(path.stem)
-    return items
+    return documents
 
 
 def tags(root: Path) -> Iterable[tuple[Path, str]]:
@@ -69,77 +50,79 @@ def tags(root: Path) -> Iterable[tuple[Path, str]]:
                 yield path, id
 
 
-def of_kind(items: dict[str, Item], kind: str) -> list[Item]:
-    """Return the items of one kind, "inventory" or "errata", in the documents' order."""
-    return [item for item in items.values() if item.id.startswith(KINDS[kind])]
-
-
 class Coverage(SphinxDirective):
-    """The table of items or of errors, read from the tags at each build."""
-
-    required_arguments = 1
+    """How many items and errors of each document are treated, read from the tags at each build."""
 
     def run(self) -> list[nodes.Node]:
-        """Return the table; a name that is no kind is an error with file and line."""
-        kind = self.arguments[0]
-        if kind not in KINDS:
-            raise self.error(f"coverage: {kind!r} should be one of {', '.join(KINDS)}")
+        """Return the table."""
         always_read_again(self.env)
-        return [table(of_kind(read_items(Path(self.env.srcdir).parent), kind))]
+        return [table([self._row(one) for one in read_tagged(Path(self.env.srcdir).parent)])]
+
+    def _row(self, one: Document) -> nodes.row:
+        written = [error for error in one.errors if error.counts]
+        cells = [
+            str(len(one.items) or "–"),
+            str(sum(item.treated for item in one.items) if one.items else "–"),
+            str(len(written)),
+            *(str(sum(e.kind == kind for e in one.errors) or "–") for kind in NO_ERRORS),
+        ]
+        named = nodes.entry("", nodes.paragraph("", "", page_link(one.page, one.name)))
+        return nodes.row("", named, *(entry(nodes.Text(cell)) for cell in cells))
 
 
-def table(items: list[Item]) -> nodes.table:
-    """Return a table with one row an item."""
-    head = [entry(nodes.Text(text)) for text in ("Number", "What", "Treated in")]
-    rows = [
-        nodes.row(
-            "",
-            entry(nodes.Text(item.id)),
-            entry(nodes.Text(item.what)),
-            nodes.entry("", places(item)),
-        )
-        for item in items
-    ]
+def table(rows: list[nodes.row]) -> nodes.table:
+    """Return a table with one row a document."""
+    head = ("Document", "Items", "of them treated", "Errors", "Lost in copying", "Withdrawn")
     group = nodes.tgroup(
         "",
-        *(nodes.colspec(colwidth=width) for width in (10, 60, 30)),
-        nodes.thead("", nodes.row("", *head)),
+        *(nodes.colspec(colwidth=width) for width in (25, 15, 15, 15, 15, 15)),
+        nodes.thead("", nodes.row("", *(entry(nodes.Text(text)) for text in head))),
         nodes.tbody("", *rows),
-        cols=3,
+        cols=len(head),
     )
     return nodes.table("", group)
 
 
-def places(item: Item) -> nodes.paragraph:
-    """Return links to the pages that treat an item, and the names of the exercises."""
-    shown = nodes.paragraph()
+def page_link(page: str, text: str) -> addnodes.pending_xref:
+    """Return a link to a page."""
+    return addnodes.pending_xref(
+        "",
+        nodes.inline("", text),
+        refdomain="std",
+        reftype="doc",
+        reftarget=f"/{page}",
+        refexplicit=True,
+    )
+
+
+def places(item: Entry, besides: str = "") -> list[nodes.Node]:
+    """Return links to the pages that treat an item, but for one, and the names of the exercises."""
+    shown: list[nodes.Node] = []
     for page in item.pages:
-        link = addnodes.pending_xref(
-            "",
-            nodes.inline("", page.replace("_", " ")),
-            refdomain="std",
-            reftype="doc",
-            reftarget=f"/{page}",
-            refexplicit=True,
-        )
-        shown += [nodes.Text(", ")] if shown.children else []
-        shown += link
+        if page != besides:
+            shown += [nodes.Text(", ")] if shown else []
+            shown.append(page_link(page, page.replace("_", " ")))
     for exercise in item.exercises:
-        shown += nodes.Text(f"{', ' if shown.children else ''}exercise {exercise[:2]}")
-    if not shown.children:
-        shown += nodes.Text(f"to come: {item.later}" if item.later else "not yet")
+        shown.append(nodes.Text(f"{', ' if shown else ''}exercise {exercise[:2]}"))
+    if not item.treated:
+        shown.append(nodes.Text(f"to come: {item.later}" if item.later else "not yet"))
     return shown
 
 
 def main(root: Path) -> int:
     """Print the counts and what is missing; 1 if anything is that should not be."""
-    items = read_items(root)
-    counts, missing = [], []
-    for kind in KINDS:
-        listed = of_kind(items, kind)
-        counts.append(f"{kind} {sum(item.treated for item in listed)}/{len(listed)}")
-        missing += [item for item in listed if not item.treated]
-    for item in missing:
-        print(f"{item.id:6} {item.what} ({f'to come: {item.later}' if item.later else 'MISSING'})")
-    print(", ".join(counts))
-    return 1 if any(not item.later for item in missing) else 0
+    documents = read_tagged(root)
+    items = [item for one in documents for item in one.items]
+    errors = [error for one in documents for error in one.errors]
+    missing = [one for one in (*items, *errors) if not one.treated]
+    for one in missing:
+        print(f"{one.id:6} {one.what} ({f'to come: {one.later}' if one.later else 'MISSING'})")
+    print(f"inventory {counted(items)}, errata {counted(errors)}")
+    apart = [f"{sum(e.kind == kind for e in errors)} {kind}" for kind in NO_ERRORS]
+    print(f"of the errata {sum(e.counts for e in errors)} are errors; {', '.join(apart)}")
+    return 1 if any(not one.later for one in missing) else 0
+
+
+def counted(listed: list[Entry]) -> str:
+    """Return how many of all are treated."""
+    return f"{sum(one.treated for one in listed)}/{len(listed)}"
