@@ -20,7 +20,7 @@
 # | --- | --- |
 # | $B$ | sentences in a batch |
 # | $N$ | tokens in each row of a batch, padding included |
-# | $\lvert V \rvert$, `vocab_size` | tokens in the vocabulary |
+# | $\lvert\mathcal V\rvert$, `vocab_size` | tokens in the vocabulary |
 # | $d_{model}$, `d_model` | numbers in the vector of one token |
 
 # %% setup
