@@ -20,7 +20,7 @@
 # | --- | --- |
 # | $B$ | sentences in a batch |
 # | $N$ | tokens in each row of a batch, padding included |
-# | $\lvert V \rvert$, `vocab_size` | tokens in the vocabulary |
+# | $\lvert\mathcal V\rvert$, `vocab_size` | tokens in the vocabulary |
 # | $d_{model}$, `d_model` | numbers in the vector of one token |
 
 # %% setup
@@ -881,7 +881,8 @@ assert ids == [6, 2, 6, 5, 1], "decode leaves the ids as they were"
 # Gradients reach only the rows that are looked up. A word that occurs in no training sentence is
 # never looked up in training, so after training its row is still the random one it started with
 # (if the table is not shared with the output layer). The model gets a vector that means nothing to
-# it, instead of the vector of `<unk>`, which can be trained.
+# it. Without these words in the vocabulary it gets the vector of `<unk>` instead. That one is trained
+# if rare training words are left out as well (`min_freq` of 2 or more); if none is, it is random too.
 #
 # The held-out sentences stand for sentences that nobody has seen. If their words were used to build
 # the vocabulary, the measurement is made on data that were known in advance: the share of unknown
