@@ -5,26 +5,15 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import training
+from lab.command_line import run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark; return its exit status: 2 if an argument is wrong, 130 after Ctrl-C."""
-    who = "python -m benchmarks"
-    try:
-        options = _parser().parse_args(arguments)
-        who += f" {options.command}"
-        return options.run(options)
-    except ValueError as error:
-        print(f"{who}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"{who}: stopped", file=sys.stderr)
-        return 130
+    return run_command("benchmarks", __doc__, (_add_training,), arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+def _add_training(commands: argparse._SubParsersAction) -> None:
     command = commands.add_parser(
         "training",
         help="speed of our model and of other libraries', on the same work",
@@ -33,7 +22,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     training.add_arguments(command)
     command.set_defaults(run=training.run)
-    return parser
 
 
 if __name__ == "__main__":

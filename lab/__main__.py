@@ -7,31 +7,14 @@ from pathlib import Path
 
 from lab import train_command
 from lab.assemble import assemble, write
+from lab.command_line import run_command
 from lab.corpus import sentence_pairs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; return its exit status: 2 if an argument is wrong, 130 after Ctrl-C."""
-    who = "python -m lab"
-    try:
-        options = _parser().parse_args(arguments)
-        who += f" {options.command}"
-        return options.run(options)
-    except ValueError as error:
-        print(f"{who}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"{who}: stopped", file=sys.stderr)
-        return 130
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    _add_corpus(commands)
-    _add_assemble(commands)
-    train_command.add(commands)
-    return parser
+    commands = (_add_corpus, _add_assemble, train_command.add)
+    return run_command("lab", __doc__, commands, arguments)
 
 
 def _add_corpus(commands: argparse._SubParsersAction) -> None:

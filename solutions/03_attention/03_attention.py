@@ -42,14 +42,14 @@ from lab.check import (
 #
 # **Objective.** Turn one decoder state and $m$ encoder states into $m$ scores.
 #
-# Before the Transformer, a translation model had one state $\mathbf{s}$ with $d_2$ numbers (what am
-# I about to say?) and $m$ source states $\mathbf{h}_i$ with $d_1$ numbers each. Two common scores are
+# Before the Transformer, a translation model had one state $s$ with $d_2$ numbers (what am
+# I about to say?) and $m$ source states $h_i$ with $d_1$ numbers each. Two common scores are
 #
-# $$\text{additive:}\quad e_i = \mathbf{v}^\top \tanh(\mathbf{W}_1 \mathbf{h}_i + \mathbf{W}_2 \mathbf{s})
-# \qquad\qquad \text{multiplicative:}\quad e_i = \mathbf{s}^\top \mathbf{W}\, \mathbf{h}_i$$
+# $$\text{additive:}\quad e_i = v^\top \tanh(W_1 h_i + W_2 s)
+# \qquad\qquad \text{multiplicative:}\quad e_i = s^\top W\, h_i$$
 #
-# with $\mathbf{W}_1$ of shape $(d_3, d_1)$, $\mathbf{W}_2$ of shape $(d_3, d_2)$, $\mathbf{v}$ of
-# shape $(d_3)$ and $\mathbf{W}$ of shape $(d_2, d_1)$. In these two formulas vectors are columns;
+# with $W_1$ of shape $(d_3, d_1)$, $W_2$ of shape $(d_3, d_2)$, $v$ of
+# shape $(d_3)$ and $W$ of shape $(d_2, d_1)$. In these two formulas vectors are columns;
 # in your tensors each state is a row: `h` is $(m, d_1)$ and `s` is $(d_2)$, both perhaps with a
 # batch axis in front: `h` is $(B, m, d_1)$ and `s` is $(B, d_2)$. Return the scores themselves,
 # no softmax: shape $(m)$ or $(B, m)$. Gradients should be able to flow back to all that is handed in,
@@ -385,8 +385,8 @@ assert_close(gradient[0], wanted[0], "the gradient of the other rows should be t
 #
 # **Objective.** Weigh the values by how well each query matches each key:
 #
-# $$\text{Attention}(\mathbf{Q}, \mathbf{K}, \mathbf{V}) =
-# \text{softmax}\!\left(\frac{\mathbf{Q}\mathbf{K}^\top}{\sqrt{d_k}}\right)\mathbf{V}$$
+# $$\text{Attention}(Q, K, V) =
+# \text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 #
 # Queries `q` are $(\ldots, n, d_k)$, keys `k` are $(\ldots, m, d_k)$, values `v` are
 # $(\ldots, m, d_v)$. Return both the output $(\ldots, n, d_v)$ and the weights $(\ldots, n, m)$.
@@ -697,8 +697,8 @@ for b in range(2):
 # %% [markdown]
 # ## 3.5 A self-attention head   (3 points, about 15 minutes, difficulty 2 of 5)
 #
-# **Objective.** Let a sequence attend to itself: $\mathbf{Q} = \mathbf{X}\mathbf{W}_q$,
-# $\mathbf{K} = \mathbf{X}\mathbf{W}_k$, $\mathbf{V} = \mathbf{X}\mathbf{W}_v$, then scaled
+# **Objective.** Let a sequence attend to itself: $Q = XW^Q$,
+# $K = XW^K$, $V = XW^V$, then scaled
 # dot-product attention. Return the output.
 #
 # `x` is $(B, N, D)$, `w_q` and `w_k` are $(D, d_k)$, `w_v` is $(D, d_v)$, the output is
@@ -832,8 +832,8 @@ assert_close(
 #
 # **Objective.** Explain in your own words what the second projection buys.
 #
-# Suppose that a layer used one matrix for both: scores $(\mathbf{X}\mathbf{W})(\mathbf{X}\mathbf{W})^\top$
-# in place of $(\mathbf{X}\mathbf{W}_q)(\mathbf{X}\mathbf{W}_k)^\top$. In three to six sentences: (a) which
+# Suppose that a layer used one matrix for both: scores $(XW)(XW)^\top$
+# in place of $(XW^Q)(XW^K)^\top$. In three to six sentences: (a) which
 # property would the matrix of scores then always have, and why? (b) Give a relation between two
 # words of a sentence that a layer could not score well because of it. (c) Would the matrix of
 # *weights* have the same property? Say why or why not.
@@ -851,15 +851,15 @@ assert_close(
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - Unsure about (a): write out entry $(i, j)$ for a matrix $\mathbf{W}$ with a single column.
+# - Unsure about (a): write out entry $(i, j)$ for a matrix $W$ with a single column.
 # - Unsure about (c): take three tokens with the scores 0, 1 and 2 somewhere and normalise two rows.
 #
 # </details>
 
 # %% [markdown] manual="symmetric-similarity" points=2
 # ### BEGIN SOLUTION
-# (a) The scores would be symmetric: entry (i, j) is the dot product of $\mathbf{x}_i\mathbf{W}$ and
-# $\mathbf{x}_j\mathbf{W}$, and a dot product does not care about the order of its factors. Besides,
+# (a) The scores would be symmetric: entry (i, j) is the dot product of $x_iW$ and
+# $x_jW$, and a dot product does not care about the order of its factors. Besides,
 # entry (i, i) is a squared length, so tokens tend to score high with themselves.
 #
 # (b) Any one-sided relation: in "the animal was tired because it ...", "it" needs "animal" to know

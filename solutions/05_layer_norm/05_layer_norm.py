@@ -48,13 +48,13 @@ from lab.check import (
 # **Objective.** Bring every token to mean 0 and variance 1 over its own features, then let the
 # model choose another scale and level for each feature (Ba et al. 2016).
 #
-# For one token $\mathbf{x}$ with $d = d_\text{model}$ features
+# For one token $x$ with $d = d_\text{model}$ features
 #
 # $$\mu = \frac1d \sum_{j=1}^{d} x_j, \qquad
 # v = \frac1d \sum_{j=1}^{d} (x_j - \mu)^2, \qquad
 # y_j = g_j \, \frac{x_j - \mu}{\sqrt{v + \varepsilon}} + b_j$$
 #
-# - The gain $\mathbf{g}$ and the bias $\mathbf{b}$ are parameters with $d$ numbers each, named
+# - The gain $g$ and the bias $b$ are parameters with $d$ numbers each, named
 #   `gain` and `bias`. At the start they change nothing.
 # - `eps` is $\varepsilon$; keep it as an attribute of that name. It stands *inside* the root.
 # - The variance divides by $d$, not by $d - 1$. Take it from the differences $x_j - \mu$, as above:
@@ -609,9 +609,9 @@ for norm_first, wanted in (
 #
 # **Objective.** Build the network that each token passes alone (Vaswani et al., section 3.3):
 #
-# $$\text{FFN}(\mathbf{x}) = \max(0,\, \mathbf{x}\mathbf{W}_1 + \mathbf{b}_1)\,\mathbf{W}_2 + \mathbf{b}_2$$
+# $$\text{FFN}(x) = \max(0,\, xW_1 + b_1)\,W_2 + b_2$$
 #
-# $\mathbf{W}_1$ is $(d_\text{model}, d_\text{ff})$ and $\mathbf{W}_2$ is
+# $W_1$ is $(d_\text{model}, d_\text{ff})$ and $W_2$ is
 # $(d_\text{ff}, d_\text{model})$, with $d_\text{ff}$ usually four times $d_\text{model}$. Make the
 # two linear maps `nn.Linear` modules with biases, named `inner` (the first) and `outer` (the second).
 # (`nn.LazyLinear` has no sizes before its first call, and the tests look at them.) There
@@ -631,7 +631,7 @@ for norm_first, wanted in (
 # <details><summary>Help by symptom</summary>
 #
 # - No output is negative: the cut stands behind the second map.
-# - With both biases 0, $-\mathbf{x}$ gives exactly minus the output of $\mathbf{x}$: the cut is missing.
+# - With both biases 0, $-x$ gives exactly minus the output of $x$: the cut is missing.
 # - *mat1 and mat2 shapes cannot be multiplied*: the sizes of the two maps are swapped.
 # - Another answer in every run: the maps are made in `forward`, or something random is left in.
 #
@@ -847,8 +847,8 @@ assert_whole(multiplications, 48 * 10**17 + 16, large)
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# What do you get when you write out $\mathbf{x}_2$ from $\mathbf{x}_1$, and $\mathbf{x}_1$ from
-# $\mathbf{x}_0$?
+# What do you get when you write out $x_2$ from $x_1$, and $x_1$ from
+# $x_0$?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
@@ -865,15 +865,15 @@ assert_whole(multiplications, 48 * 10**17 + 16, large)
 
 # %% [markdown] manual="norm-placement" points=2
 # ### BEGIN SOLUTION
-# (a) $\mathbf{x}_M = \mathbf{x}_0 + \sum_{m=1}^{M} f_m(\text{LN}(\mathbf{x}_{m-1}))$. The derivative of
-# the first term with respect to $\mathbf{x}_0$ is the identity, whatever the sub-layers do. So the
+# (a) $x_M = x_0 + \sum_{m=1}^{M} f_m(\text{LN}(x_{m-1}))$. The derivative of
+# the first term with respect to $x_0$ is the identity, whatever the sub-layers do. So the
 # gradient at the output arrives at the input as it is, plus what comes through the sub-layers; it
 # cannot be lost on the way just because they have small derivatives.
 #
 # (b) There each sum is normalised before the next sub-layer adds to it:
-# $\mathbf{x}_m = \text{LN}(\mathbf{x}_{m-1} + f_m(\mathbf{x}_{m-1}))$. Even the path past all
+# $x_m = \text{LN}(x_{m-1} + f_m(x_{m-1}))$. Even the path past all
 # sub-layers goes through $M$ norms, each of which rescales what passes (and removes the mean), so no
-# plain $\mathbf{x}_0$ is left in the output.
+# plain $x_0$ is left in the output.
 #
 # (c) In pre-norm nothing normalises the sum itself; it grows with every term, so the deeper the
 # stack the larger what the output layer would read. One norm at the end brings it back to a known

@@ -74,10 +74,10 @@ def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.Trans
 #
 # With $\text{Sub}$ for a sub-layer, the two orders of norm and sum are
 #
-# $$\text{post-norm (the paper's):}\quad \text{LayerNorm}(\mathbf{x} +
-# \text{dropout}(\text{Sub}(\mathbf{x})))
+# $$\text{post-norm (the paper's):}\quad \text{LayerNorm}(x +
+# \text{dropout}(\text{Sub}(x)))
 # \qquad
-# \text{pre-norm:}\quad \mathbf{x} + \text{dropout}(\text{Sub}(\text{LayerNorm}(\mathbf{x})))$$
+# \text{pre-norm:}\quad x + \text{dropout}(\text{Sub}(\text{LayerNorm}(x)))$$
 #
 # and `norm_first=True` means pre-norm. `x` is $(B, N, d_\text{model})$, and so is the result.
 #
@@ -865,7 +865,7 @@ assert spoilt < 1e-5, f"outputs at the padding should not count, even if NaN\nYo
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# In $\sum_j a_{ij} \mathbf{v}_j$, what happens to the sum if the terms are written in another order?
+# In $\sum_j a_{ij} v_j$, what happens to the sum if the terms are written in another order?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>

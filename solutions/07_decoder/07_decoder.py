@@ -199,10 +199,10 @@ assert memory_mask.tolist() == wanted, (
 #
 # With $\text{Sub}$ for a sub-layer, the two orders of norm and sum are
 #
-# $$\text{post-norm (the paper's):}\quad \text{LayerNorm}(\mathbf{x} +
-# \text{dropout}(\text{Sub}(\mathbf{x})))
+# $$\text{post-norm (the paper's):}\quad \text{LayerNorm}(x +
+# \text{dropout}(\text{Sub}(x)))
 # \qquad
-# \text{pre-norm:}\quad \mathbf{x} + \text{dropout}(\text{Sub}(\text{LayerNorm}(\mathbf{x})))$$
+# \text{pre-norm:}\quad x + \text{dropout}(\text{Sub}(\text{LayerNorm}(x)))$$
 #
 # and `norm_first=True` means pre-norm. There, only what comes from the target is normalised;
 # `memory` comes in ready. `x` is $(B, N, d_\text{model})$, `memory` is $(B, M, d_\text{model})$, and
@@ -822,10 +822,10 @@ assert_shape(other.weight, (9, 4), "after tie has refused a weight, the generato
 # A decoder is *incremental* if its output for the first $n$ tokens does not depend on what follows.
 # Write $f$ for any function from $(B, N, D)$ to $(B, N, D)$. For every shorter length
 # $n = 1, \dots, N - 1$ compare $f$ of the first $n$ tokens alone with the first $n$ rows of
-# $f(\mathbf{x})$. Return the largest absolute difference over all lengths, sentences, rows and
+# $f(x)$. Return the largest absolute difference over all lengths, sentences, rows and
 # components, as a number:
 #
-# $$\max_{1 \le n < N} \; \max \, \bigl| f(\mathbf{x}_{:, :n}) - f(\mathbf{x})_{:, :n} \bigr|$$
+# $$\max_{1 \le n < N} \; \max \, \bigl| f(x_{:, :n}) - f(x)_{:, :n} \bigr|$$
 #
 # It is 0 (up to rounding) if nothing leaks. `x` has at least two tokens; leave it as it is.
 #
