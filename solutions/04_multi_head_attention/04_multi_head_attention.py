@@ -72,12 +72,12 @@ def torch_layer(layer: nn.Module, num_heads: int) -> nn.MultiheadAttention:
 #
 # **Objective.** Let $H$ heads attend side by side, each in its own $d_k$ columns:
 #
-# $$\text{head}_h = \text{Attention}(\mathbf{Q}\mathbf{W}_q^{(h)}, \mathbf{K}\mathbf{W}_k^{(h)},
-# \mathbf{V}\mathbf{W}_v^{(h)}), \qquad
-# \text{MultiHead} = [\,\text{head}_1 \mid \dots \mid \text{head}_H\,]\,\mathbf{W}_o$$
+# $$\text{head}_h = \text{Attention}(QW^Q_h, KW^K_h,
+# VW^V_h), \qquad
+# \text{MultiHead} = [\,\text{head}_0 \mid \dots \mid \text{head}_{H-1}\,]\,W^O$$
 #
-# Here $\mathbf{Q}$, $\mathbf{K}$, $\mathbf{V}$ are what the layer is given (in self-attention,
-# three times the same tokens), $(n, D)$, $(m, D)$ and $(m, D)$, and each $\mathbf{W}_q^{(h)}$ is
+# Here $Q$, $K$, $V$ are what the layer is given (in self-attention,
+# three times the same tokens), $(n, D)$, $(m, D)$ and $(m, D)$, and each $W^Q_h$ is
 # $(D, d_k)$. The $H$ small matrices side by side make one $(D, D)$ matrix, so all heads are
 # projected at once and the **result** is split. Four methods:
 #
@@ -406,25 +406,25 @@ assert_close(output[2], short[0], "hidden keys of the other sequence should coun
 #
 # **Objective.** Take the layer apart into one contribution per head.
 #
-# Side by side, then times $\mathbf{W}_o$: that is a sum. Head $h$ meets only its own $d_k$ **rows**
-# of $\mathbf{W}_o$, and its values come from its own $d_k$ **columns** of $\mathbf{W}_v$. With
-# $\mathbf{A}_h$ for the head's weights, the output is
+# Side by side, then times $W^O$: that is a sum. Head $h$ meets only its own $d_k$ **rows**
+# of $W^O$, and its values come from its own $d_k$ **columns** of $W^V$. With
+# $A_h$ for the head's weights, the output is
 #
-# $$\mathbf{Y} = \sum_{h=1}^{H} \mathbf{A}_h\, \mathbf{X}\, \mathbf{M}_h, \qquad
-# \mathbf{M}_h = \mathbf{W}_v^{(h)} \mathbf{W}_o^{(h)}$$
+# $$Y = \sum_{h=0}^{H-1} A_h\, X\, W^{VO}_h, \qquad
+# W^{VO}_h = W^V_h W^O_h$$
 #
-# - `value_output_maps`: from $\mathbf{W}_v$ and $\mathbf{W}_o$, both $(D, D)$, make the $H$ maps
-#   $\mathbf{M}_h$, stacked to $(H, D, D)$. $D$ is divisible by $H$.
+# - `value_output_maps`: from $W^V$ and $W^O$, both $(D, D)$, make the $H$ maps
+#   $W^{VO}_h$, stacked to $(H, D, D)$. $D$ is divisible by $H$.
 # - `head_contributions`: from `x` $(B, m, D)$, the weights $(B, H, n, m)$ and the maps $(H, D, D)$
 #   make all terms of the sum, $(B, H, n, D)$. A query that may see no key has weights 0.
 #
-# Here matrices act on rows, as on the page: $\mathbf{X}\mathbf{W}_v$ is `x @ w_v`. (An `nn.Linear`
+# Here matrices act on rows, as on the page: $XW^V$ is `x @ w_v`. (An `nn.Linear`
 # keeps the transpose of that.) Gradients flow back to all that is handed in.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# What shape has a block of $d_k$ columns of $\mathbf{W}_v$ times a block of $d_k$ rows of
-# $\mathbf{W}_o$? What rank can the product have?
+# What shape has a block of $d_k$ columns of $W^V$ times a block of $d_k$ rows of
+# $W^O$? What rank can the product have?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
@@ -578,7 +578,7 @@ for seed, (batch, num_heads) in enumerate(((2, 3), (3, 3), (4, 1)), 21):
 #
 # - `attention_cost` looks at one multi-head layer with $n$ queries and $m$ keys and values; each
 #   head is $d_k = D / H$ wide. It returns three whole numbers: the cost of the four **projections**
-#   (how many rows does each of them handle?), of all heads' **scores** $\mathbf{Q}\mathbf{K}^\top$,
+#   (how many rows does each of them handle?), of all heads' **scores** $QK^\top$,
 #   and of all heads' **mixing** of values.
 # - `even_length` returns the number $N$ of tokens for which, in self-attention ($n = m = N$),
 #   scores and mixing together cost exactly as much as the four projections.
@@ -672,15 +672,15 @@ for d_model in (7, 96, 1024):
 # **Objective.** Tell apart layers that are easily taken for one, by counting what they learn. There
 # are no biases, $d_k = D / H$ is a whole number, and all four take $(N, D)$ to $(N, D)$:
 #
-# - `"paper"`: every head has its own $\mathbf{W}_q$, $\mathbf{W}_k$, $\mathbf{W}_v$ from $D$ to
-#   $d_k$. The heads stand side by side and go through $\mathbf{W}_o$, $(D, D)$.
+# - `"paper"`: every head has its own $W^Q$, $W^K$, $W^V$ from $D$ to
+#   $d_k$. The heads stand side by side and go through $W^O$, $(D, D)$.
 # - `"slices"`: the **input** is cut into $H$ slices of $d_k$ columns. Head $h$ sees its slice only,
 #   and has its own three matrices $(d_k, d_k)$. Then as above.
-# - `"shared"`: first one $\mathbf{W}_q$, $\mathbf{W}_k$, $\mathbf{W}_v$ from $D$ to $d_k$ for all
+# - `"shared"`: first one $W^Q$, $W^K$, $W^V$ from $D$ to $d_k$ for all
 #   heads together; then every head has three matrices $(d_k, d_k)$ of its own behind them. Then as
 #   above.
-# - `"full"`: every head has $\mathbf{W}_q$, $\mathbf{W}_k$ from $D$ to $d_k$ and **one** full value
-#   map $(D, D)$. The heads' outputs are added; there is no $\mathbf{W}_o$.
+# - `"full"`: every head has $W^Q$, $W^K$ from $D$ to $d_k$ and **one** full value
+#   map $(D, D)$. The heads' outputs are added; there is no $W^O$.
 #
 # Return a dictionary with these four keys and the number of learned numbers of each layer.
 #
@@ -779,24 +779,24 @@ for d_model, num_heads in ((512, 8), (512, 1), (12, 3), (10, 5)):
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - Unsure about (a): what would the output be if this head's rows of $\mathbf{W}_o$ were all 0?
+# - Unsure about (a): what would the output be if this head's rows of $W^O$ were all 0?
 # - Unsure about (c): exchange two heads' columns in three matrices, and their rows in the fourth.
 #
 # </details>
 
 # %% [markdown] manual="head-tables" points=2
 # ### BEGIN SOLUTION
-# (a) The head adds $\mathbf{A}_h \mathbf{X} \mathbf{M}_h$ to the output. The weight 0.9 is an entry
-# of $\mathbf{A}_h$ only. If $\mathbf{M}_h = \mathbf{W}_v^{(h)} \mathbf{W}_o^{(h)}$ maps the
+# (a) The head adds $A_h X W^{VO}_h$ to the output. The weight 0.9 is an entry
+# of $A_h$ only. If $W^{VO}_h = W^V_h W^O_h$ maps the
 # subject's vector to almost nothing, or drops what tells one subject from another, the weight has
 # no effect. Other heads may carry the same information as well.
 #
-# (b) Switch the head off, for instance by setting its rows of $\mathbf{W}_o$ to 0 (or replace its
+# (b) Switch the head off, for instance by setting its rows of $W^O$ to 0 (or replace its
 # weights by even ones), and see whether answers about the subject get worse while others stay; or
 # change the subject and see whether the head's contribution changes the answer.
 #
 # (c) The output is a sum over heads, and a sum does not care about order. Exchanging two heads'
-# columns in $\mathbf{W}_q$, $\mathbf{W}_k$, $\mathbf{W}_v$ and their rows in $\mathbf{W}_o$ gives
+# columns in $W^Q$, $W^K$, $W^V$ and their rows in $W^O$ gives
 # the same function, so other random starting numbers may put the job into any head, or share it
 # among several.
 #
