@@ -99,7 +99,7 @@ def glossary() -> str:
 BROKEN = {
     "bold letters": r"\\mathbf|\\boldsymbol",
     "weights with a small letter below": r"\bW_\{?[qkvo]\b(?=[^`\n]*\$)(?<=\$W_[qkvo])",
-    "heads from 1": r"h\s*=\s*1\b|\\sum_\{h=1\}|_1, *\\l?dots, *[A-Za-z^]*_[hH]\b",
+    "heads from 1": r"\bh\s*=\s*1\b|\\sum_\{h=1\}|_1, *\\l?dots, *[A-Za-z^]*_[hH]\b",
     "a vocabulary that is called like the values": r"\|V\||\\lvert V \\rvert",
 }
 
