@@ -689,7 +689,7 @@ assert_close(relative_positions(2, 3, 0), 0, "with max_distance 0 there is a sin
 # ## 2.6 Attention with relative positions   (4 points, about 25 minutes, difficulty 4 of 5)
 #
 # **Objective.** Put the relative positions where they work: inside attention (Shaw et al., 2018,
-# section 3.2).
+# section 3.1).
 #
 # There are two tables with $2K + 1$ rows, one for the keys, $A^K$ with rows of length $d_k$, and one
 # for the values, $A^V$ with rows of length $d_v$. With $I_{ij} = \operatorname{clip}(j - i, -K, K) + K$:
@@ -741,7 +741,7 @@ def relative_attention(
     value_table: Float[Tensor, "rows d_v"],
     mask: Bool[Tensor, "... n m"] | None = None,  # True = may attend
 ) -> Float[Tensor, "... n d_v"]:
-    """Attend with relative positions in keys and values (Shaw et al., 2018, section 3.2).
+    """Attend with relative positions in keys and values (Shaw et al., 2018, section 3.1).
 
     Args:
         q, k, v: queries, keys and values.
