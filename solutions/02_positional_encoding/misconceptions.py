@@ -602,7 +602,7 @@ def last_rows_used(self, x):
     "relative-positions",
     id="PE32",
     fails=["relative-positions-values"],
-    read="02_positional_encoding#pe-relative",
+    read="relative_positions#pe-relative",
 )
 def query_minus_key(n, m, max_distance):
     """Your indices are mirrored: you took i - j, and the position of key j seen from query i
@@ -616,7 +616,7 @@ def query_minus_key(n, m, max_distance):
     "relative-positions",
     id="PE33",
     fails=["relative-positions-values"],
-    read="02_positional_encoding#pe-relative",
+    read="relative_positions#pe-relative",
 )
 def not_clipped(n, m, max_distance):
     """Your indices leave the table: distances beyond max_distance should be clipped to it
@@ -629,7 +629,7 @@ def not_clipped(n, m, max_distance):
     "relative-positions",
     id="PE34",
     fails=["relative-positions-values"],
-    read="02_positional_encoding#pe-relative",
+    read="relative_positions#pe-relative",
 )
 def not_moved_up(n, m, max_distance):
     """Your indices start at -max_distance, and negative indices count from the end of a
@@ -642,7 +642,7 @@ def not_moved_up(n, m, max_distance):
     "relative-positions",
     id="PE35",
     fails=["relative-positions-values"],
-    read="02_positional_encoding#pe-relative",
+    read="relative_positions#pe-relative",
 )
 def direction_lost(n, m, max_distance):
     """Your indices are equal on both sides: the absolute value makes "one before" and "one
@@ -656,7 +656,7 @@ def direction_lost(n, m, max_distance):
     "relative-positions",
     id="PE36",
     fails=["relative-positions-values"],
-    read="02_positional_encoding#pe-relative",
+    read="relative_positions#pe-relative",
 )
 def wrapped_around(n, m, max_distance):
     """Your far distances wrap around to the other side of the table (%); they should all
@@ -677,7 +677,7 @@ def wrapped_around(n, m, max_distance):
         "relative-attention-mask",
         "relative-attention-gradients",
     ],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def value_table_forgotten(q, k, v, key_table, value_table, mask=None):
     """Your output leaves out the value table: the weights should also sum its rows, w_ij
@@ -696,7 +696,7 @@ def value_table_forgotten(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE38",
     fails=["relative-attention-values"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def distance_mirrored(q, k, v, key_table, value_table, mask=None):
     """Your tables are read mirrored: the row for key j seen from query i is that of j - i,
@@ -716,7 +716,7 @@ def distance_mirrored(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE39",
     fails=["relative-attention-values"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def table_term_not_scaled(q, k, v, key_table, value_table, mask=None):
     """Your scores divide only the query-key product by sqrt(d_k); the product of query and
@@ -736,7 +736,7 @@ def table_term_not_scaled(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE40",
     fails=["relative-attention-values"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def key_meets_the_table(q, k, v, key_table, value_table, mask=None):
     """Your key table is multiplied by the keys; a table row is added to the key and so meets
@@ -756,7 +756,7 @@ def key_meets_the_table(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE41",
     fails=["relative-attention-mask"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def two_kinds_of_weights(q, k, v, key_table, value_table, mask=None):
     """Your sum of table rows uses weights without the mask, so masked keys still leave their
@@ -777,7 +777,7 @@ def two_kinds_of_weights(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE42",
     fails=["relative-attention-mask"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def mask_after_the_softmax(q, k, v, key_table, value_table, mask=None):
     """Your weights are set to 0 after the softmax, so those that are left no longer sum to
@@ -796,7 +796,7 @@ def mask_after_the_softmax(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE43",
     fails=["relative-attention-gradients"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def tables_detached(q, k, v, key_table, value_table, mask=None):
     """Your tables are copied without their history (.data or .detach()), so they get no
@@ -817,7 +817,7 @@ def tables_detached(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE44",
     fails=["relative-attention-values", "relative-attention-mask"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def softmax_over_queries(q, k, v, key_table, value_table, mask=None):
     """Your weights sum to 1 over the queries (dim -2); each query should share out its
@@ -837,7 +837,7 @@ def softmax_over_queries(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE45",
     fails=["relative-attention-mask"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def mask_inverted(q, k, v, key_table, value_table, mask=None):
     """Your mask hides the keys that may be attended to: True means "may attend", so fill
@@ -857,7 +857,7 @@ def mask_inverted(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE46",
     fails=["relative-attention-values", "relative-attention-mask"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def table_by_key_index(q, k, v, key_table, value_table, mask=None):
     """Your table rows are picked by the key's place alone, which is an absolute position;
@@ -874,7 +874,7 @@ def table_by_key_index(q, k, v, key_table, value_table, mask=None):
     "relative-attention",
     id="PE49",
     fails=["relative-attention-mask"],
-    read="02_positional_encoding#pe-shaw",
+    read="relative_positions#pe-shaw",
 )
 def hidden_scores_are_minus_10000(q, k, v, key_table, value_table, mask=None):
     """You hide keys with the number -10000, and other scores may be lower than that; take minus
