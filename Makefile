@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 JOBS   ?= 0
+# Processes that run tests: more than cores, since a test of what hangs waits most of its time.
+WORKERS ?= 4
 BIN    := $(CURDIR)/.venv/bin
 PY     := $(BIN)/python
 export PATH := $(BIN):$(PATH)
@@ -26,7 +28,7 @@ course: ## set up, build the book and the exercises, grade a demo class (start h
 	@echo "book:         $(HTML)"
 
 test: .venv/ready build/released ## run the whole test suite
-	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder
+	$(PY) -m pytest -n $(WORKERS) --no-loadscope-reorder
 
 quick: .venv/ready build/released ## run the tests that take little: no browser, no class, no book
 	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder -m "not slow"

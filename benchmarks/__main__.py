@@ -4,13 +4,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import training
+from benchmarks import ablations, training
 from lab.command_line import run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark; return its exit status: 2 if an argument is wrong, 130 after Ctrl-C."""
-    return run_command("benchmarks", __doc__, (_add_training,), arguments)
+    return run_command("benchmarks", __doc__, (_add_training, _add_ablations), arguments)
 
 
 def _add_training(commands: argparse._SubParsersAction) -> None:
@@ -22,6 +22,17 @@ def _add_training(commands: argparse._SubParsersAction) -> None:
     )
     training.add_arguments(command)
     command.set_defaults(run=training.run)
+
+
+def _add_ablations(commands: argparse._SubParsersAction) -> None:
+    command = commands.add_parser(
+        "ablations",
+        help="what each technique buys in quality",
+        description="Train a recipe as it is and with one thing changed, several seeds each, and "
+        "compare the translations of the validation set.",
+    )
+    ablations.add_arguments(command)
+    command.set_defaults(run=ablations.run)
 
 
 if __name__ == "__main__":

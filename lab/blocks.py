@@ -91,7 +91,7 @@ class MultiHeadAttention(nn.Module):
         query: Float[Tensor, "B n d_model"],
         key: Float[Tensor, "B m d_model"],
         value: Float[Tensor, "B m d_model"],
-        mask: Bool[Tensor, "... n m"] | None = None,
+        mask: Bool[Tensor, "... #n m"] | None = None,
     ) -> tuple[Float[Tensor, "B n d_model"], Float[Tensor, "B H n m"]]:
         """Attend from query to key; return the output and the weights of every head.
 
@@ -209,7 +209,7 @@ class EncoderLayer(nn.TransformerEncoderLayer):
         self.norm_first = norm_first
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "... n n"] | None = None
+        self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "... #n n"] | None = None
     ) -> Float[Tensor, "B n d_model"]:
         """Pass tokens through self-attention and feed-forward.
 
@@ -251,7 +251,7 @@ class Encoder(nn.Module):
         self.norm = norm
 
     def forward(
-        self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "... n n"] | None = None
+        self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "... #n n"] | None = None
     ) -> Float[Tensor, "B n d_model"]:
         """Pass tokens through all layers; every layer sees the same mask."""
         for layer in self.layers:
@@ -289,8 +289,8 @@ class DecoderLayer(nn.TransformerDecoderLayer):
         self,
         x: Float[Tensor, "B n d_model"],
         memory: Float[Tensor, "B m d_model"],
-        target_mask: Bool[Tensor, "... n n"] | None = None,
-        memory_mask: Bool[Tensor, "... n m"] | None = None,
+        target_mask: Bool[Tensor, "... #n n"] | None = None,
+        memory_mask: Bool[Tensor, "... #n m"] | None = None,
     ) -> Float[Tensor, "B n d_model"]:
         """Pass target tokens through self-attention, cross-attention and feed-forward.
 
@@ -331,8 +331,8 @@ class Decoder(nn.Module):
         self,
         x: Float[Tensor, "B n d_model"],
         memory: Float[Tensor, "B m d_model"],
-        target_mask: Bool[Tensor, "... n n"] | None = None,
-        memory_mask: Bool[Tensor, "... n m"] | None = None,
+        target_mask: Bool[Tensor, "... #n n"] | None = None,
+        memory_mask: Bool[Tensor, "... #n m"] | None = None,
     ) -> Float[Tensor, "B n d_model"]:
         """Pass target tokens through all layers; every layer sees the same memory and masks."""
         for layer in self.layers:

@@ -7,6 +7,7 @@ byte-pair encoding (Sennrich et al., 2016), from both languages together.
 import json
 import os
 from collections.abc import Iterable, Sequence
+from typing import SupportsInt
 
 import tokenizers
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -108,7 +109,7 @@ class Tokenizer:
         """What `encode` gives for each sentence, faster."""
         return [encoded.ids for encoded in self._backend.encode_batch_fast(list(sentences))]
 
-    def decode(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Iterable[SupportsInt]) -> str:
         """The words with these ids, joined by spaces; <pad>, <bos> and <eos> are left out.
 
         Raises:
@@ -117,7 +118,7 @@ class Tokenizer:
         ends = (self.pad_id, self.bos_id, self.eos_id)
         return self._backend.decode([number for number in self._known(ids) if number not in ends])
 
-    def tokens(self, ids: Sequence[int]) -> list[str]:
+    def tokens(self, ids: Iterable[SupportsInt]) -> list[str]:
         """One readable label for each id, such as "<bos>"; "▁" begins a word that has parts.
 
         Raises:
@@ -126,7 +127,7 @@ class Tokenizer:
         labels = [self._backend.id_to_token(number) or "" for number in self._known(ids)]
         return [label.replace(START, "▁") for label in labels]
 
-    def _known(self, ids: Sequence[int]) -> list[int]:
+    def _known(self, ids: Iterable[SupportsInt]) -> list[int]:
         """The ids as plain numbers, all of them in the vocabulary."""
         numbers = [int(number) for number in ids]
         strange = [number for number in numbers if not 0 <= number < len(self)]

@@ -342,8 +342,8 @@ class DecoderLayer(nn.Module):
         self,
         x: Float[Tensor, "B N d_model"],
         memory: Float[Tensor, "B M d_model"],
-        target_mask: Bool[Tensor, "... N N"] | None = None,  # True = may attend
-        memory_mask: Bool[Tensor, "... N M"] | None = None,  # True = may attend
+        target_mask: Bool[Tensor, "... #N N"] | None = None,  # True = may attend
+        memory_mask: Bool[Tensor, "... #N M"] | None = None,  # True = may attend
     ) -> Float[Tensor, "B N d_model"]:
         """Return the target's tokens, informed by their past and by the whole source."""
         if self.norm_first:
@@ -379,8 +379,8 @@ class Decoder(nn.Module):
         self,
         x: Float[Tensor, "B N d_model"],
         memory: Float[Tensor, "B M d_model"],
-        target_mask: Bool[Tensor, "... N N"] | None = None,  # True = may attend
-        memory_mask: Bool[Tensor, "... N M"] | None = None,  # True = may attend
+        target_mask: Bool[Tensor, "... #N N"] | None = None,  # True = may attend
+        memory_mask: Bool[Tensor, "... #N M"] | None = None,  # True = may attend
     ) -> Float[Tensor, "B N d_model"]:
         """Pass the target through all layers, then through the norm, if there is one."""
         for layer in self.layers:
@@ -632,7 +632,7 @@ class CachedAttention(MultiHeadAttention):
         query: Float[Tensor, "B n d_model"],
         key: Float[Tensor, "B m d_model"],
         value: Float[Tensor, "B m d_model"],
-        mask: Bool[Tensor, "... n m"] | None = None,  # True = may attend
+        mask: Bool[Tensor, "... #n m"] | None = None,  # True = may attend
     ) -> tuple[Float[Tensor, "B n d_model"], Float[Tensor, "B H n all_keys"]]:
         """Attend from the new tokens to all that is kept; return the output and the weights."""
         if self.kept is None or self.grows:

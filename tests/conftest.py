@@ -21,29 +21,54 @@ ROOT = Path(__file__).parents[1]
 COURSE = Course.find(ROOT)
 CHAPTERS = COURSE.chapters()
 
-LONGEST = (  # files with minutes of work in one piece
-    *("test_hostile.py", "test_awkward.py", "test_leaks.py", "test_demo_class.py", "test_book.py"),
-    *("test_fixtures.py", "test_wrong_answers.py", "test_slips.py", "test_engine_worker.py"),
+LONG_WORK = (  # files with minutes of work in one piece
+    *("hostile/test_hostile.py", "hostile/test_awkward.py", "hostile/test_leaks.py"),
+    *("test_demo_class.py", "test_book.py", "test_fixtures.py", "test_wrong_answers.py"),
+    *("test_slips.py", "judge/test_worth.py"),
 )
 
-SLOW = {  # files with more than 12 s of work: what `make quick` leaves out
+SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
+    "bridge/test_enemies.py",
+    "bridge/test_forged_records.py",
+    "bridge/test_modules.py",
+    "bridge/test_records.py",
+    "bridge/test_tensors.py",
+    "bridge/test_views.py",
+    "hostile/test_awkward.py",
+    "hostile/test_hostile.py",
+    "hostile/test_leaks.py",
+    "intake/test_raw_cells.py",
+    "judge/test_between_questions.py",
+    "judge/test_errors.py",
+    "judge/test_handed_over.py",
+    "judge/test_hidden_part.py",
+    "judge/test_instructors_classes.py",
+    "judge/test_later.py",
+    "judge/test_own_question.py",
+    "judge/test_partial_credit.py",
+    "judge/test_plain.py",
+    "judge/test_rules_applied.py",
+    "judge/test_stand_ins.py",
+    "judge/test_test_cells.py",
+    "judge/test_whose_names.py",
+    "judge/test_worth.py",
+    "sandbox/test_calls.py",
+    "sandbox/test_life.py",
+    "sandbox/test_limits.py",
     "test_answers.py",
+    "test_archives.py",
     "test_bench.py",
     "test_benchmarks.py",
     "test_book.py",
     "test_book_browser.py",
     "test_check_command.py",
+    "test_collector.py",
     "test_counted.py",
     "test_course_rules.py",
     "test_demo_class.py",
-    "test_engine_later.py",
-    "test_engine_peer.py",
-    "test_engine_plain.py",
-    "test_engine_records.py",
-    "test_engine_tensors.py",
-    "test_engine_worker.py",
     "test_exchange.py",
     "test_exchange_users.py",
+    "test_exports.py",
     "test_failures.py",
     "test_fingerprint.py",
     "test_formgrader_browser.py",
@@ -52,31 +77,38 @@ SLOW = {  # files with more than 12 s of work: what `make quick` leaves out
     "test_groupshared.py",
     "test_growth.py",
     "test_history.py",
-    "test_hostile.py",
-    "test_inbound.py",
+    "test_in_class.py",
     "test_keeper.py",
     "test_kill.py",
+    "test_lab_corpus.py",
+    "test_lab_five_minutes.py",
     "test_lateness.py",
-    "test_life.py",
-    "test_limits.py",
-    "test_lms.py",
+    "test_names_in_answers.py",
     "test_nbgrader.py",
     "test_nbgrader_page.py",
     "test_nbgraders_own.py",
     "test_old.py",
+    "test_own_chapter.py",
+    "test_own_weights.py",
     "test_pool.py",
     "test_quickstart.py",
     "test_rebuild.py",
-    "test_rehearsal.py",
     "test_settings.py",
+    "test_shapes.py",
+    "test_slips.py",
     "test_status.py",
     "test_store.py",
     "test_syntax.py",
+    "test_texts.py",
     "test_trainer_checkpoints.py",
     "test_trainer_command.py",
+    "test_trainer_decoding.py",
     "test_trainer_distributed.py",
+    "test_trainer_fused.py",
     "test_trainer_loop.py",
+    "test_trainer_update.py",
     "test_unzip.py",
+    "test_wrong_answers.py",
 }
 
 use_own_tools()
@@ -95,12 +127,24 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
     return Together(config, log)
 
 
+def _file(item: pytest.Item) -> str:
+    """Its path below tests/."""
+    return item.path.relative_to(ROOT / "tests").as_posix()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where no slow test is asked for, their files are not even imported."""
+    if config.option.markexpr != "not slow" or not collection_path.is_relative_to(ROOT / "tests"):
+        return None
+    return collection_path.relative_to(ROOT / "tests").as_posix() in SLOW or None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files begin first, or all wait for them."""
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))  # stable
+    places = {name: place for place, name in enumerate(LONG_WORK)}
+    items.sort(key=lambda item: places.get(_file(item), len(places)))  # stable
     for item in items:
-        if item.path.name in SLOW:
+        if _file(item) in SLOW:
             item.add_marker(pytest.mark.slow)
 
 

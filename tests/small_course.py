@@ -1,9 +1,11 @@
 """A course of one small assignment, as nbgrader's manual has it: no text source, plain Python."""
 
+import atexit
 import contextlib
+import functools
 import json
-import subprocess
-import sys
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,10 @@ from nbgrader.api import Gradebook
 from autograder import __main__ as command_line
 from autograder.classroom.classes import Class
 from autograder.common.course import Course
+from autograder.judge import fingerprint
+from autograder.judge.assignment import Assignment
+from autograder.judge.rules import Rules
+from tests.nbgraders_commands import nbgrader
 
 NAME = "ps1"
 CONFIG = """c = get_config()
@@ -96,7 +102,18 @@ def make_course(root: Path, *, hooks: bool = False) -> Course:
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook = new_notebook(cells=cells(), metadata={"kernelspec": kernel})
     nbformat.write(notebook, folder / "numbers.ipynb")
+    (root / "build").mkdir()
+    (root / "build" / "fingerprints.json").write_bytes(_fingerprints())
     return Course(root)
+
+
+@functools.cache
+def _fingerprints() -> bytes:
+    """What the grader keeps from one run to the next: what its own modules say."""
+    with tempfile.TemporaryDirectory() as folder:
+        course = Course(Path(folder))
+        fingerprint.of(course, Assignment("", (), "", Rules(), (), ()))
+        return (course.root / "build" / "fingerprints.json").read_bytes()
 
 
 RIGHT = {
@@ -130,19 +147,28 @@ def hand_in(root: Path, student: str, answers: dict[str, str]) -> Path:
 def make_class(root: Path) -> Class:
     """The small class, handed in and not graded."""
     course = make_course(root)
-    nbgrader(course.root, "generate_assignment", NAME)
+    release(root)
     for student, answers in ANSWERS.items():
         hand_in(course.root, student, answers)
     return Class(course, course.root)
 
 
-def nbgrader(root: Path, *arguments: str, succeeds: bool = True) -> str:
-    """Run an nbgrader command in a course's root; returns what it said."""
-    command = [sys.executable, "-m", "nbgrader", *arguments]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
-    assert (done.returncode == 0) == succeeds, said
-    return said
+def release(root: Path) -> None:
+    """Do what `nbgrader generate_assignment` does in a small course as it was made."""
+    shutil.copytree(_released(), root, dirs_exist_ok=True)
+
+
+@functools.cache
+def _released() -> Path:
+    """What nbgrader makes of the small assignment: its release, and a gradebook; made once."""
+    folder = Path(tempfile.mkdtemp(prefix="small-course-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    course = make_course(folder / "course")
+    nbgrader(course.root, "generate_assignment", NAME)
+    for name in ("release", "gradebook.db"):
+        (course.root / name).rename(folder / name)
+    shutil.rmtree(course.root)
+    return folder
 
 
 def at_home(home: Path, shared: Path, command: str, student: str) -> str:
@@ -155,7 +181,7 @@ def exchange(root: Path, shared: Path) -> None:
     """Release the assignment by an exchange; ada fetches it and submits, and it is collected."""
     with (root / "nbgrader_config.py").open("a") as file:
         file.write(f'{PAGE}c.Exchange.root = "{shared}"\n')
-    nbgrader(root, "generate_assignment", NAME)
+    release(root)
     nbgrader(root, "release_assignment", NAME)
     home = root / "homes" / "ada"
     home.mkdir(parents=True)

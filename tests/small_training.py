@@ -1,9 +1,11 @@
 """What the trainer's tests share: a recipe and a corpus that train in a second."""
 
+import types
 from pathlib import Path
 
 from trainer.configs import ModelConfig, TrainConfig
 from trainer.datasets import Corpus, load
+from trainer.loop import Trainer
 from trainer.preparation import EncodedCorpus, encode_corpus, learn_tokenizer
 
 MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
@@ -32,3 +34,16 @@ def data(config: TrainConfig = CONFIG) -> EncodedCorpus:
     """The same as ids."""
     sentences = corpus()
     return encode_corpus(sentences, learn_tokenizer(sentences, config), config)
+
+
+def trained(module: types.ModuleType, data: EncodedCorpus, config: TrainConfig, **more) -> Trainer:
+    trainer = Trainer(module, data, config, **more)
+    trainer.resume()
+    trainer.train()
+    return trainer
+
+
+def largest_difference(one: Trainer, other: Trainer) -> float:
+    first, second = one.weights(), other.weights()
+    assert first.keys() == second.keys()
+    return max((first[name] - second[name]).abs().max().item() for name in first)

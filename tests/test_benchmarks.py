@@ -12,15 +12,17 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import peer_process, peers, training, work
+from benchmarks import ablations, peer_process, peers, training, work
 from benchmarks.__main__ import main
 from benchmarks.peer_process import Worker
 from benchmarks.peers import BOS, EOS, PAD, Job, Missing, TorchPeer
 from lab.assembled import load_module
-from trainer.configs import ModelConfig
+from trainer import datasets
+from trainer.configs import CONFIGS, ModelConfig
 
 MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
 SIZES = ModelConfig(d_model=16, num_layers=2, num_heads=2, d_ff=24, dropout=0.1, norm_first=True)
@@ -300,3 +302,76 @@ def test_defaults_are_those_of_the_help():
     training.add_arguments(parser)
     options = parser.parse_args([])
     assert (options.rounds, options.work, options.model) == (7, "all", "solutions/transformer.py")
+
+
+# ablations
+
+NAMES = ("the recipe", "without label smoothing")
+
+
+@pytest.fixture
+def small_corpus(tmp_path) -> list[str]:
+    """Flags for a corpus and a recipe that take a second."""
+    pairs = datasets.load("grammar", pairs=400).train[:40]
+    for name, part in (("train", pairs[:32]), ("valid", pairs[32:])):
+        for number, language in enumerate(("en", "fr")):
+            lines = "".join(f"{pair[number]}\n" for pair in part)
+            (tmp_path / f"{name}.{language}").write_text(lines, encoding="utf-8")
+    recipe = CONFIGS["cpu10"].with_fields(
+        {
+            "model.d_model": 16,
+            "model.d_ff": 16,
+            "model.num_layers": 1,
+            "model.max_len": 64,
+            "vocab_size": 200,
+            "max_tokens": 256,
+        }
+    )
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(recipe.to_json()), encoding="utf-8")
+    return ["--data", str(tmp_path), "--config", str(path), "--minutes", "0.005"]
+
+
+def test_an_ablation_trains_as_the_recipe_says_and_with_one_thing_changed(
+    tmp_path, small_corpus, capsys
+):
+    record = tmp_path / "found.jsonl"
+    flags = ["--only", "label smoothing", "--seeds", "1", "--record", str(record)]
+    assert main(["ablations", *small_corpus, *flags]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith(name) for line, name in zip(lines[1:], NAMES, strict=True))
+    (found,) = map(json.loads, record.read_text(encoding="utf-8").splitlines())
+    assert found["setting"].endswith("without: label_smoothing = 0")
+    assert found["without_each"] == [found["without"]] and found["with_each"] == [found["with"]]
+
+
+def test_an_ablation_knows_what_is_with_and_what_is_without(tmp_path, monkeypatch):
+    def trained(options, changes, seed, out):
+        return 10.0 * len(changes) + seed
+
+    monkeypatch.setattr(ablations, "_trained", trained)
+    record = tmp_path / "found.jsonl"
+    chosen = ["--only", "label smoothing", "--only", "mean of weights", "--seeds", "2"]
+    assert main(["ablations", *chosen, "--record", str(record)]) == 0
+    taken, added = map(json.loads, record.read_text(encoding="utf-8").splitlines())
+    assert (taken["with_each"], taken["without_each"]) == ([0, 1], [10, 11])
+    assert (added["with_each"], added["without_each"]) == ([10, 11], [0, 1])
+    assert (added["with"], added["without"]) == (10.5, 0.5)
+
+
+def test_an_ablation_changes_fields_that_the_recipe_has():
+    recipe = CONFIGS[ablations.CONFIG]
+    for technique in ablations.TECHNIQUES:
+        values = {name: yaml.safe_load(value) for name, value in technique.changes.items()}
+        assert recipe.with_fields(values) != recipe
+
+
+def test_an_ablation_that_cannot_be_made_is_one_sentence(tmp_path, small_corpus, capsys):
+    for flags, said in (
+        (["--only", "luck"], "--only 'luck' is none of Muon, not AdamW alone; pre-norm; "),
+        (["--seeds", "0"], "--seeds (0) must be at least 1"),
+        (["--record", str(tmp_path / "no" / "a.jsonl")], "there is no directory"),
+        (["--model", "no.py"], "failed: python -m trainer train: there is no module no.py"),
+    ):
+        assert main(["ablations", *small_corpus, *flags]) == 2
+        assert said in capsys.readouterr().err

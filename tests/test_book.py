@@ -153,3 +153,11 @@ def test_the_licence_stands_on_every_page(pages: dict[Path, BeautifulSoup]):
     for path, page in pages.items():
         footers = " ".join(footer.get_text() for footer in page.select("footer"))
         assert "CC BY 4.0" in footers and "MIT" in footers, path.name
+
+
+def test_no_markup_is_left_in_sight(pages: dict[Path, BeautifulSoup]):
+    left = re.compile(r"```|:::|\{(?:term|ref|doc|eq|cite[:\w]*)\}`")
+    seen = {
+        path.name: found for path, page in pages.items() if (found := left.findall(page.get_text()))
+    }
+    assert not seen

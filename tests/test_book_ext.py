@@ -1,9 +1,6 @@
 """The book's own Sphinx code: what its directives read, and what they refuse."""
 
-import importlib
 import json
-import re
-import sys
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,19 +11,8 @@ import pytest
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 
+from tests.book_code import anywidget, cards, departures, fresh, imported, katex_pre, polish
 from tests.conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
-anywidget: Any = importlib.import_module("course.anywidget")
-cards: Any = importlib.import_module("course.cards")
-boxes: Any = importlib.import_module("course.boxes")
-coverage: Any = importlib.import_module("course.coverage")
-documents: Any = importlib.import_module("course.documents")
-departures: Any = importlib.import_module("course.departures")
-fresh: Any = importlib.import_module("course.fresh")
-imported: Any = importlib.import_module("course.imported")
-polish: Any = importlib.import_module("course.polish")
-katex_pre: Any = importlib.import_module("katex_pre")
 
 PAGE = """\
 ---
@@ -223,6 +209,8 @@ def later():
     from school.training import step
 ````
 """
+
+
 MODULES = {
     "kit/__init__.py": "",
     "kit/plots.py": "from kit.colours import RED",
@@ -241,7 +229,11 @@ MODULES = {
     "bench/records/one.jsonl": "{}",
     "requirements/book.txt": "numpy==1",
 }
+
+
 DECISIVE = {name for name in MODULES if not name.startswith(("kit/unused", "kit/shown", "bench/_"))}
+
+
 DECISIVE -= {"school/commands.py"}
 
 
@@ -277,7 +269,7 @@ def test_pages_of_this_book_depend_on_what_they_import():
     assert {"trainer/report.py", "benchmarks/results/bench.jsonl"} <= training
     assert not {"lab/check.py", "trainer/loop.py", "benchmarks/peers.py"} & training
     for page in ROOT.glob("book/*.md"):
-        assert page.stem == "training" or not any(
+        assert page.stem in ("training", "measurements") or not any(
             name.startswith(("trainer/", "benchmarks/")) for name in files(page.name)
         ), page
 
@@ -360,118 +352,3 @@ def test_katex_draws_formulas_and_names_what_it_cannot():
 )
 def test_line_breaks_of_a_display_are_kept(text: str, tex: str):
     assert katex_pre.one_display(text) == tex
-
-
-DATA = """
-name = "the report"
-label = "S0"
-[[item]]
-id = "S0.1"
-what = "adding"
-[[item]]
-id = "S0.2"
-what = "counting"
-later = "images"
-[[error]]
-id = "E0.1"
-kind = "wrong"
-what = "a wrong sum"
-"""
-
-
-@pytest.fixture
-def tagged(tmp_path: Path) -> Path:
-    """A small project: three items, of which a page treats one and an exercise another."""
-    (tmp_path / "book").mkdir()
-    (tmp_path / "solutions" / "01_sums").mkdir(parents=True)
-    (tmp_path / "book" / "documents").mkdir()
-    (tmp_path / "book" / "documents" / "report.toml").write_text(DATA, encoding="utf-8")
-    (tmp_path / "book" / "01_sums.md").write_text("% covers: S0.1\n", encoding="utf-8")
-    source = "# %% [markdown]\n# covers: E0.1, S0.1\n"
-    (tmp_path / "solutions" / "01_sums" / "01_sums.py").write_text(source, encoding="utf-8")
-    return tmp_path
-
-
-def listed(root: Path, kind: str) -> dict[str, Any]:
-    """All "items" or "errors" of a project by id, with their places."""
-    return {one.id: one for found in coverage.read_tagged(root) for one in getattr(found, kind)}
-
-
-def test_coverage_says_where_an_item_is_treated(tagged: Path):
-    items = listed(tagged, "items")
-    assert items["S0.1"].pages == ["01_sums"] and items["S0.1"].exercises == ["01_sums"]
-    assert not items["S0.2"].treated and items["S0.2"].later == "images"
-    error = listed(tagged, "errors")["E0.1"]
-    assert error.treated and not error.pages
-
-
-@pytest.mark.parametrize(
-    "line", ["% covers: E0.1", "```{erratum} E0.1", "````{trap} A sum\n:errata: E0.1"]
-)
-def test_a_trap_and_an_entry_treat_an_error_as_a_tag_does(tagged: Path, line: str):
-    (tagged / "book" / "02_more.md").write_text(line + "\n", encoding="utf-8")
-    assert listed(tagged, "errors")["E0.1"].pages == ["02_more"]
-
-
-def test_coverage_counts_and_names_what_is_missing(tagged: Path, capsys):
-    assert coverage.main(tagged) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "S0.2   counting (to come: images)",
-        "inventory 1/2, errata 1/1",
-        "of the errata 1 are errors; 0 extraction, 0 withdrawn",
-    ]
-    (tagged / "solutions" / "01_sums" / "01_sums.py").unlink()
-    assert coverage.main(tagged) == 1
-    assert "E0.1   a wrong sum (MISSING)" in capsys.readouterr().out
-
-
-def test_a_tag_that_names_nothing_is_refused(tagged: Path):
-    (tagged / "book" / "02_more.md").write_text("% covers: S9.9\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"02_more\.md: covers 'S9\.9', which no file"):
-        coverage.read_tagged(tagged)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ('kind = "wrong"', 'kind = "bad"', "E0.1 has the kind 'bad', not one of"),
-        ('what = "a wrong sum"', "", "E0.1 has no what"),
-        ('what = "adding"', 'what = "adding"\nwhere = "there"', "S0.1 has where; known are"),
-        ('name = "the report"', "name = the report", "report.toml is no TOML"),
-    ],
-)
-def test_data_of_a_document_is_checked(tagged: Path, old: str, new: str, says: str):
-    text = DATA.replace(old, new)
-    (tagged / "book" / "documents" / "report.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=re.escape(says)):
-        documents.read_documents(tagged)
-
-
-def test_everything_in_the_documents_is_treated_or_has_its_chapter_to_come():
-    items, errors = listed(ROOT, "items"), listed(ROOT, "errors")
-    assert len(items) == 307 and len(errors) == 155
-    assert [i for i, one in {**items, **errors}.items() if not one.treated and not one.later] == []
-
-
-QUIZ = ["- [ ] One", "  : Too few.", "- [x] Two", "  : Right. As many as", "    there are."]
-
-
-def test_a_quiz_is_read_with_its_verdicts():
-    one, two = boxes.read_options(QUIZ)
-    assert (one.right, one.text, one.verdict) == (False, "One", "Too few.")
-    assert (two.right, two.verdict) == (True, "Right. As many as there are.")
-
-
-@pytest.mark.parametrize(
-    ("lines", "says"),
-    [
-        (QUIZ[:2], "at least two answers, exactly one marked"),
-        ([*QUIZ, "- [x] Three", "  : Also."], "exactly one marked"),
-        ([QUIZ[0], *QUIZ[2:]], "the answer 'One' has no verdict"),
-        (["Text", *QUIZ], "'Text' stands before the first answer"),
-        ([*QUIZ, "* Three"], "is neither an answer"),
-    ],
-)
-def test_a_quiz_that_is_not_written_so_is_refused(lines: list[str], says: str):
-    with pytest.raises(ValueError, match=re.escape(says)):
-        boxes.read_options(lines)

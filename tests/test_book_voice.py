@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.book_code import boxes, documents
 from tests.conftest import ROOT
-from tests.test_book_ext import boxes, documents
 
 BOOK = ROOT / "book"
 PARTS = sorted(BOOK.glob("[0-9][0-9]_*.md"))  # the chapters that have a notebook
@@ -73,6 +73,13 @@ def test_the_right_answer_has_no_fixed_place(page: Path):
     places = Counter([option.right for option in quiz].index(True) for quiz in quizzes)
     assert len(quizzes) >= 4
     assert max(places.values()) <= 0.6 * len(quizzes)
+
+
+@pytest.mark.parametrize("page", named(sorted(BOOK.glob("*.md"))))
+def test_no_box_is_lost_by_a_backtick_in_its_title(page: Path):
+    # Markdown: such a line opens no box, and what follows is read as code up to the next fence.
+    lost = re.findall(r"^```+\{[\w-]+\}.*`.*$", text(page), re.MULTILINE)
+    assert not lost, f"{page.name}: say it without backticks: {lost}"
 
 
 @pytest.mark.parametrize("one", [pytest.param(one, id=one.page) for one in DOCUMENTS])

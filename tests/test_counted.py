@@ -15,7 +15,17 @@ from nbgrader.api import Gradebook
 from autograder import __main__ as command_line
 from autograder.classroom.classes import Class
 from autograder.classroom.counted import Points
-from tests.small_course import HOOKS, NAME, PAGE, RIGHT, by_hand, hand_in, make_course, nbgrader
+from tests.small_course import (
+    HOOKS,
+    NAME,
+    PAGE,
+    RIGHT,
+    by_hand,
+    hand_in,
+    make_course,
+    nbgrader,
+    release,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 DUE = '[late]\npolicy = "zero"\ndue = 2026-03-01T00:00:00Z\ntimes = "../times.csv"\n'
@@ -26,7 +36,7 @@ TIMES = "student,submitted\nada,2026-03-03T12:00:00Z\nbo,2026-02-28T00:00:00Z\n"
 def taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Class:
     """A small class with a list of times; ada is three begun days late."""
     course = make_course(tmp_path)
-    nbgrader(tmp_path, "generate_assignment", NAME)
+    release(tmp_path)
     (tmp_path / "source" / NAME / "rules.toml").write_text(DUE)
     (tmp_path / "source" / "times.csv").write_text(TIMES)
     for name in ("ada", "bo"):

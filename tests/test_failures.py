@@ -17,7 +17,7 @@ from sqlalchemy import exc
 from autograder.classroom.classes import Class
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words, write_whole
-from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, scores
+from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, release, scores
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 SCORES = {"ada": 6, "bela": 4, "chidi": 3, "dana": 0, "noor": 0}
@@ -27,7 +27,7 @@ SCORES = {"ada": 6, "bela": 4, "chidi": 3, "dana": 0, "noor": 0}
 def made(tmp_path_factory: pytest.TempPathFactory) -> Class:
     """The small class, handed in and not graded."""
     course = make_course(tmp_path_factory.mktemp("made"))
-    nbgrader(course.root, "generate_assignment", NAME)
+    release(course.root)
     for student, answers in ANSWERS.items():
         hand_in(course.root, student, answers)
     return Class(course, course.root)
@@ -58,8 +58,9 @@ def run(taught: Class, *command: str) -> tuple[int, str]:
 @linux
 def test_a_file_in_the_place_of_the_build_folder_is_named(tmp_path: Path):
     course = make_course(tmp_path)
-    nbgrader(course.root, "generate_assignment", NAME)
+    release(course.root)
     hand_in(course.root, "ada", ANSWERS["ada"])
+    shutil.rmtree(tmp_path / "build")
     (tmp_path / "build").write_text("no folder")
     code, said = run(Class(course, tmp_path), "grade")
     words = "build/rehearsed cannot be made: a file lies where a folder belongs; move it away."

@@ -19,7 +19,7 @@ from autograder.classroom.journal import Journal, read_changes
 from autograder.classroom.journal_lines import Graded
 from autograder.common.course import Course
 from autograder.common.results import Result
-from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, nbgrader, run
+from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, release, run
 
 GRADED = Graded(Result("ada", NAME, "key"), made_of={"work": "w", "tests": "t"})
 CELLS = {"first": Given(2.0), "second": Given(0.0), "why": Given(None)}
@@ -109,7 +109,7 @@ def test_what_cannot_be_read_is_nothing(content: Any):
 def root(tmp_path: Path) -> Path:
     """The small class with one student."""
     make_course(tmp_path)
-    nbgrader(tmp_path, "generate_assignment", NAME)
+    release(tmp_path)
     hand_in(tmp_path, "ada", {"third": RIGHT["third"], "why": "So."})
     return tmp_path
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import LONG_WORK, ROOT, SLOW
 
 OWN = {"lab", "trainer", "benchmarks", "autograder", "solutions", "tests"}
 KNOW_TORCH = {"bridge", "judge"}  # tensors cross from one process to the other
@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "solutions": {"lab"},
 }
 LONGEST = 500  # lines of a module in a room that keeps to it
+LISTS = ("hostile", "variants", "wrong")  # folders of data: attacks and answers, one by one
 
 
 def tracked(pattern: str) -> list[Path]:
@@ -132,9 +133,11 @@ def test_no_imports_of_the_grader_go_in_circles():
     assert not circle, f"these import each other: {circle}"
 
 
-@pytest.mark.parametrize("room", ["lab", "trainer", "benchmarks", "autograder", "book"])
+@pytest.mark.parametrize("room", ["lab", "trainer", "benchmarks", "autograder", "book", "tests"])
 def test_no_module_is_too_long_to_be_read_in_one_go(room: str):
     for path in tracked(f"{room}/*.py"):
+        if path.parent.name in LISTS:
+            continue
         assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST, path
 
 
@@ -226,3 +229,8 @@ def test_every_package_is_installed_but_those_for_the_repository_alone():
 def test_requirements_are_pinned_exactly_and_say_why():
     for line in required(SETS).values():
         assert re.fullmatch(r"[\w.-]+==[\w.]+ +# \S.+", line), line
+
+
+def test_the_lists_of_slow_and_long_files_name_files():
+    for name in (*SLOW, *LONG_WORK):
+        assert (ROOT / "tests" / name).is_file(), name

@@ -19,7 +19,7 @@ from autograder.classroom import inbound as inbound_module
 from autograder.classroom.inbound import SafeCollect
 from autograder.common.course import Course
 from autograder.judge.intake import read_submission
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader, release
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange and grading")
 COLLECT = 'c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"\n'
@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
     with (root / "nbgrader_config.py").open("a") as file:
         file.write(f'{COLLECT}c.Exchange.root = "{shared}"\n')
         file.write("c.CourseDirectory.max_dir_size = 1000\n")
-    nbgrader(root, "generate_assignment", NAME)
+    release(root)
     return root
 
 

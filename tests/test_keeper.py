@@ -28,6 +28,7 @@ from tests.small_course import (
     hand_in,
     make_course,
     nbgrader,
+    release,
     run,
 )
 
@@ -48,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "source" / NAME / "rules.toml").write_text(LATE)
     times = [f"{name},2026-01-0{day}T12:00:00Z" for day, name in enumerate(ANSWERS, 1)]
     (root / "source" / "times.csv").write_text("\n".join(["student,submitted", *times]))
-    nbgrader(root, "generate_assignment", NAME)
+    release(root)
     for student, answers in ANSWERS.items():
         hand_in(root, student, answers)
     taught = Class(course, root)

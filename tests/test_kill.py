@@ -7,7 +7,7 @@ import pytest
 
 from autograder.common.course import Course
 from tests.kill_drill import drill, grade_undisturbed, state
-from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, release
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 MORE = 7
@@ -18,7 +18,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small class, graded without disturbance."""
     folder = tmp_path_factory.mktemp("drill")
     course = make_course(folder / "course")
-    nbgrader(course.root, "generate_assignment", NAME)
+    release(course.root)
     for student, answers in ANSWERS.items():
         hand_in(course.root, student, answers)
     for number in range(MORE):

@@ -107,6 +107,7 @@ def test_one_sentence_may_stand_before_every_message():
     assert said.splitlines()[:2] == [says, CLAIM]
 
 
+@pytest.mark.unchecked
 def test_none_and_no_module_are_told():
     class Nothing(Sound):
         def forward(self, x, other=None):

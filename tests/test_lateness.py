@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
-from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, nbgrader, run
+from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, nbgrader, release, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 DUE = datetime(2026, 1, 10, 12, tzinfo=UTC)
@@ -184,7 +184,7 @@ def graded(way: str, root: Path) -> dict[str, dict[str, float]]:
     """Collect and grade one class; then time and points are given, and it is looked at again."""
     cases = WAYS[way]
     make_course(root, hooks=True)
-    nbgrader(root, "generate_assignment", NAME)
+    release(root)
     {"exchange": by_exchange, "zip": by_zip}[way](root)
     extend(root, {student: case.before for student, case in cases.items()})
     printed(root, "grade", NAME)
@@ -257,7 +257,7 @@ def lists(root: Path, rules: str, times: str = "") -> None:
 def small(tmp_path: Path) -> Path:
     """The small course, released."""
     make_course(tmp_path)
-    nbgrader(tmp_path, "generate_assignment", NAME)
+    release(tmp_path)
     return tmp_path
 
 

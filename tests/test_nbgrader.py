@@ -28,7 +28,7 @@ from autograder.isolation.outcomes import Lost
 from tests.conftest import CHAPTERS
 from tests.kill_drill import state
 from tests.serving import Ask, serving
-from tests.small_course import ANSWERS, NAME, RIGHT, make_course, nbgrader
+from tests.small_course import ANSWERS, NAME, RIGHT, make_course, nbgrader, release
 from tests.small_course import hand_in as small_hand_in
 
 CHAPTER = CHAPTERS[0]
@@ -203,7 +203,7 @@ def doubled(text: str) -> str:
 def awkward(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """A small class that stock nbgrader could not grade, graded by its own command."""
     course = make_course(tmp_path_factory.mktemp("awkward"), hooks=True)
-    nbgrader(course.root, "generate_assignment", NAME)
+    release(course.root)
     for student, answers in ANSWERS.items():
         small_hand_in(course.root, student, answers)
     for name, spoil in AWKWARD.items():
@@ -260,7 +260,7 @@ def test_what_the_machine_may_have_ended_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     course = make_course(tmp_path, hooks=True)
-    nbgrader(course.root, "generate_assignment", NAME)
+    release(course.root)
     small_hand_in(course.root, "ada", RIGHT)
     lost = Lost("the grading process was killed by signal 9 (KILL)")
     monkeypatch.setattr(Warm, "run", lambda self, tasks: ((task, lost) for task in tasks))

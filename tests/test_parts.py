@@ -11,7 +11,7 @@ from autograder.isolation.fork_server import ForkServer
 from autograder.isolation.parts import HEAD, LONGEST, MOST, UNDER_WAY, Parts, Progress
 from autograder.judge import attempts, grading
 from autograder.judge.intake import read_submission
-from tests.test_engine_worker import SETUP, Task
+from tests.judge.small_course import SETUP, Task
 
 Grade = Callable[..., Result]
 

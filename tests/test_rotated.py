@@ -9,7 +9,7 @@ import pytest
 from autograder.judge.assignment import Assignment, read_assignment
 from autograder.judge.intake import read_submission
 from autograder.judge.script import Submission
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, hand_in, make_course, release
 
 CHANGES = {
     "square-seen": ("the square of 3", "three times three"),
@@ -22,7 +22,7 @@ POINTS = {"square-seen": 3, "square-hidden": 1, "why": 4, "draw": 1, "task": 2}
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A course whose source is changed after ada and mallory have fetched the assignment."""
     root = make_course(tmp_path_factory.mktemp("course")).root
-    nbgrader(root, "generate_assignment", NAME)
+    release(root)
     hand_in(root, "ada", RIGHT)
     path = hand_in(root, "mallory", RIGHT)
     given = json.loads(path.read_text())

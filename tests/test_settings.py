@@ -18,7 +18,7 @@ from autograder.classroom.classes import Class
 from autograder.classroom.gradebook import shown_database
 from autograder.common.course import Course, CourseError, _jupyters_files
 from autograder.judge.assignment import read_assignment
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader, release
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 LATE = 'c.LateSubmissionPlugin.penalty_method = "zero"\n'
@@ -141,7 +141,7 @@ def test_a_course_in_which_nbgrader_looks_elsewhere_is_refused_before_anything_i
 ):
     root, (setting, words) = tmp_path / "here" / name, REFUSED[name]
     make_course(tmp_path / "plain")
-    nbgrader(tmp_path / "plain", "generate_assignment", NAME)
+    release(tmp_path / "plain")
     make_course(root, hooks=True)
     shutil.copytree(tmp_path / "plain" / "release", root / "release")
     work = hand_in(root, "ada", RIGHT)
@@ -181,7 +181,7 @@ def test_whom_the_settings_leave_out_is_not_graded_by_either_entrance(
     capsys: pytest.CaptureFixture[str],
 ):
     make_course(tmp_path, hooks=True)
-    nbgrader(tmp_path, "generate_assignment", NAME)
+    release(tmp_path)
     with (tmp_path / "nbgrader_config.py").open("a") as file:
         file.write('c.CourseDirectory.student_id_exclude = "test_student,bela"\n')
         file.write(

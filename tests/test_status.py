@@ -18,7 +18,7 @@ from autograder.classroom.classes import Class
 from autograder.classroom.grade import ODD_TIME
 from autograder.classroom.gradebook import time_told
 from autograder.classroom.journal import read_journal
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader, release
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 TIMES = {
@@ -50,7 +50,7 @@ def stamp(root: Path, student: str, text: str | None) -> None:
 def taught(tmp_path_factory: pytest.TempPathFactory) -> Class:
     """A small class; when everybody handed in is said in another way."""
     course = make_course(tmp_path_factory.mktemp("course"), hooks=True)
-    nbgrader(course.root, "generate_assignment", NAME)
+    release(course.root)
     for student, text in TIMES.items():
         stamp(course.root, student, text)
     return Class(course, course.root)

@@ -28,7 +28,7 @@ from autograder.judge.assignment import Assignment, read_assignment
 from autograder.judge.lateness import Late
 from autograder.judge.rules import Rules
 from tests.hostile.pages import FOLDERS
-from tests.small_course import ANSWERS, NAME, hand_in, make_course, nbgrader
+from tests.small_course import ANSWERS, NAME, hand_in, make_course, nbgrader, release
 
 VERSION = cache(api.get_alembic_version)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -38,7 +38,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def stock(tmp_path_factory: pytest.TempPathFactory) -> Course:
     """The small class, graded by stock nbgrader."""
     course = make_course(tmp_path_factory.mktemp("stock"))
-    nbgrader(course.root, "generate_assignment", NAME)
+    release(course.root)
     for student, answers in ANSWERS.items():
         hand_in(course.root, student, answers)
     nbgrader(course.root, "autograde", NAME)

@@ -16,7 +16,7 @@ from nbgrader.api import Gradebook
 from autograder.classroom import archives, unzip
 from autograder.common.course import Course
 from tests.sandbox.shared import secretive
-from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
+from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader, release
 from tests.zipping import archive_of, extracted, nameless, of_a_size_beyond_memory, zipped
 
 COLLECT = r"""
@@ -229,7 +229,7 @@ def collecting_course(root: Path) -> Course:
     course = make_course(root, hooks=True)
     with (root / "nbgrader_config.py").open("a") as file:
         file.write(COLLECT)
-    nbgrader(root, "generate_assignment", NAME)
+    release(root)
     (root / "downloaded" / NAME / "archive").mkdir(parents=True)
     return course
 

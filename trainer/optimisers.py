@@ -10,14 +10,17 @@ from torch import Tensor, nn
 
 from trainer.configs import TrainConfig
 
-# a, b, c of each iteration of `orthogonal`
+# a, b, c of each iteration of `orthogonal`, as published (Amsel et al. 2025, algorithm 1)
 POLAR_EXPRESS = (
     (8.28721201814563, -23.595886519098837, 17.300387312530933),
     (4.107059111542203, -2.9478499167379106, 0.5448431082926601),
     (3.9486908534822946, -2.908902115962949, 0.5518191394370137),
     (3.3184196573706015, -2.488488024314874, 0.51004894012372),
-    (2.300652019954817, -1.6689039845749475, 0.4188073119525673),
+    (2.300652019954817, -1.6689039845747493, 0.4188073119525673),
 )
+# The polynomials grow without bound just above 1, where rounding can put a singular value: so they
+# are stretched by this much (the authors' own measure, for bfloat16).
+MARGIN = 1.01
 
 
 def rate_share(config: TrainConfig, step: int, used: float) -> float:
@@ -114,13 +117,18 @@ def _wide(matrix: Tensor) -> Tensor:
 def orthogonal(
     matrices: Float[Tensor, "k r c"], iterations: int, dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "k r c"]:
-    """The nearest matrices whose singular values are all equal, about 1; r <= c.
+    """Near the matrices with the same singular vectors whose singular values are all 1; r <= c.
 
-    With A = X X^T, each iteration takes X to a X + b A X + c A A X.
+    With A = X X^T, each iteration takes X to a X + b A X + c A A X. The more iterations, the
+    smaller the singular values that come near 1.
+
+    Source: Amsel et al. (2025), algorithm 1.
     """
-    x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)  # singular values at most 1
+    # singular values at most 1 / MARGIN
+    x = matrices / (MARGIN * matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
     x = x.to(dtype)
-    for a, b, c in POLAR_EXPRESS[:iterations]:
+    for published in POLAR_EXPRESS[:iterations]:
+        a, b, c = (k / MARGIN**power for k, power in zip(published, (1, 3, 5), strict=True))
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.to(matrices.dtype)

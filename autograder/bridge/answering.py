@@ -49,15 +49,36 @@ class Answering:
         calls = (call for call in reversed(self.peer.open) if isinstance(call, Outgoing))
         incoming.call = next(calls, None)
         incoming.origin = given_by(incoming.call.label) if incoming.call is not None else ""
-        tree = frame.tree
-        if self.peer.is_free and "has" in tree:
-            self.peer.missing = LIBRARIES.difference(tree["has"])
-        reply = Outgoing(self.peer)
-        reply.is_plain, reply.is_known = tree.get("plain") is True, tree.get("known") is True
+        if self.peer.is_free and "has" in frame.tree:
+            self.peer.missing = LIBRARIES.difference(frame.tree["has"])
         self.peer.crossed += 1
-        mode = self.peer.tensors.mode() if self.peer.tensors else None
         if not self.peer.open:
             self.peer.thrown.raised.clear()
+        answered: dict[str, Any]
+        reply, answered, results = self._answered(incoming, frame.tree)
+        try:
+            self._tell_changes(incoming, reply, answered, results)
+        except Exception as error:  # noqa: BLE001  (something put there that cannot cross)
+            reply = Outgoing(self.peer)
+            answered = {"e": self.peer.thrown.describe(error)}
+        if self.peer.is_free:
+            answered["used"] = self.peer.random.used()
+        if self.peer.tensors:
+            answered["graph"] = self.peer.tensors.graphs.remember(incoming, reply)
+        if not self.peer.open:
+            self.peer.held.clear()
+            if self.peer.tensors:
+                self.peer.tensors.settings.forget()
+        answered["drop"] = self.peer.unused()
+        reply.send(answered)
+
+    def _answered(
+        self, incoming: "Incoming", tree: dict
+    ) -> tuple["Outgoing", dict[str, Any], list[Any]]:
+        """Do what is asked: the reply, what it says so far, and the results that are shared."""
+        reply = Outgoing(self.peer)
+        reply.is_plain, reply.is_known = tree.get("plain") is True, tree.get("known") is True
+        mode = self.peer.tensors.mode() if self.peer.tensors else None
         try:
             with self.peer.opened(incoming):
                 if len(self.peer.open) > MAX_NESTED:
@@ -80,29 +101,21 @@ class Answering:
         finally:
             if mode is not None and self.peer.open:
                 self.peer.tensors.set_mode(mode)
-        try:
-            answered["c"] = reply.changes(incoming)
-            if not self.peer.is_free:
-                answered["w"] = reply.changes_of_ours(incoming)
-            if self.peer.records.classes:
-                self.peer.records.answer(reply, incoming, answered)
-            if self.peer.tensors:
-                answered["t"] = self.peer.tensors.in_step.state_out(reply)
-            if self.peer.is_free:
-                answered["own"] = self.peer.shared.answered(incoming, reply, results)
-        except Exception as error:  # noqa: BLE001  (something put there that cannot cross)
-            reply = Outgoing(self.peer)
-            answered = {"e": self.peer.thrown.describe(error)}
-        if self.peer.is_free:
-            answered["used"] = self.peer.random.used()
+        return reply, answered, results
+
+    def _tell_changes(
+        self, incoming: "Incoming", reply: "Outgoing", answered: dict[str, Any], results: list[Any]
+    ) -> None:
+        """Put into a reply what has changed while it was made."""
+        answered["c"] = reply.changes(incoming)
+        if not self.peer.is_free:
+            answered["w"] = reply.changes_of_ours(incoming)
+        if self.peer.records.classes:
+            self.peer.records.answer(reply, incoming, answered)
         if self.peer.tensors:
-            answered["graph"] = self.peer.tensors.graphs.remember(incoming, reply)
-        if not self.peer.open:
-            self.peer.held.clear()
-            if self.peer.tensors:
-                self.peer.tensors.settings.forget()
-        answered["drop"] = self.peer.unused()
-        reply.send(answered)
+            answered["t"] = self.peer.tensors.in_step.state_out(reply)
+        if self.peer.is_free:
+            answered["own"] = self.peer.shared.answered(incoming, reply, results)
 
     def _note_failure(self, error: BaseException, call: "Outgoing | None") -> None:
         """Remember what a test's function raised: the answer may keep it to itself.
@@ -171,33 +184,46 @@ class Answering:
             return YOURS
         self._permit(target, name, op)
         if op == "call":
-            with self.peer.changing.watched(target, name):
-                function = target if name is None else _method(target, name)
-                made = function(*args, **kwargs)
-            if name is None:
-                self.peer.changing.made_by(target, made)
-            return made
+            return self._call(target, name, args, kwargs)
         if op == "get":
-            is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
-            if not self.peer.is_free and is_private:
-                raise AttributeError("what begins with an underscore is private")
-            return getattr(target, name)
-        if not self.peer.is_free and op == "put" and self.peer.tensors:
+            return self._get(target, name)
+        if op == "put":
+            return self._put(target, name, values[0])
+        self._permit_change(target, name)
+        return delattr(target, name)
+
+    def _call(self, target: Any, name: Any, args: tuple, kwargs: dict) -> Any:
+        with self.peer.changing.watched(target, name):
+            function = target if name is None else _method(target, name)
+            made = function(*args, **kwargs)
+        if name is None:
+            self.peer.changing.made_by(target, made)
+        return made
+
+    def _get(self, target: Any, name: Any) -> Any:
+        is_private = type(name) is not str or (name.startswith("_") and name != "__doc__")
+        if not self.peer.is_free and is_private:
+            raise AttributeError("what begins with an underscore is private")
+        return getattr(target, name)
+
+    def _put(self, target: Any, name: Any, value: Any) -> Any:
+        if not self.peer.is_free and self.peer.tensors:
             with self.peer.changing.watched(target, "__setattr__"):
-                taken = self.peer.tensors.settings.take(target, name, values[0])
+                taken = self.peer.tensors.settings.take(target, name, value)
             if taken:
                 return True
-        if not self.peer.is_free and op == "put" and touched.is_set(target, name):
+        if not self.peer.is_free and touched.is_set(target, name):
             if not self.peer.changing.may_set(target):
                 return YOURS
             with self.peer.changing.watched(target, "__setattr__"):
-                return setattr(target, name, values[0])
+                return setattr(target, name, value)
+        self._permit_change(target, name)
+        return setattr(target, name, value)
+
+    def _permit_change(self, target: Any, name: Any) -> None:
         is_own = self.peer.changing.is_copy(target) and not str(name).startswith("_")
         if not self.peer.is_free and not is_own:
             raise PermissionError("what a test hands over cannot be changed")
-        if op == "put":
-            return setattr(target, name, values[0])
-        return delattr(target, name)
 
     def _permit(self, target: Any, name: str | None, op: str = "call") -> None:
         if name is not None and type(name) is not str:

@@ -49,6 +49,24 @@ class Asking:
     def _request_now(
         self, op: str, plain: list, values: tuple, label: str, origin: str | None, due: str
     ) -> Any:
+        self._begin()
+        message, tree = self._message(op, plain, values, label, origin, due)
+        message.send(tree)
+        if self.peer.asked is not None and op == "call" and plain[1] is None:
+            kept = self.peer.transcript.copies(message.encoder.kept)
+            self.peer.asked.append(Asked(label, plain[0], message.frame, kept))
+        before = self.peer.changes["Module"]
+        with self.peer.opened(message):
+            reply = self.peer.answering.until_reply()
+        if not self.peer.is_free:
+            self.peer.random.back(reply.tree.get("used"), label)
+        try:
+            return self._reply(message, reply, label, before)
+        finally:
+            message.let_go()
+
+    def _begin(self) -> None:
+        """Refuse what may not ask now; bring what both ends hold up to date."""
         if threading.get_ident() != self.peer.thread:
             raise RuntimeError("only the main thread may call what a test handed over")
         if len(self.peer.open) > MAX_NESTED:
@@ -61,6 +79,11 @@ class Asking:
             self.peer.tensors.give_back()
             if not self.peer.open:
                 self.peer.tensors.tell_again()
+
+    def _message(
+        self, op: str, plain: list, values: tuple, label: str, origin: str | None, due: str
+    ) -> tuple["Outgoing", dict[str, Any]]:
+        """A request, and what it says."""
         message = Outgoing(self.peer)
         message.label, message.values = label, values
         message.origin = self._origin(op, plain, label) if origin is None else origin
@@ -81,25 +104,17 @@ class Asking:
             self.peer.thrown.raised.clear()
         if not self.peer.is_free:  # an answer does not choose the numbers that a test draws
             tree["rng"] = self.peer.random.leave(message.frame)
-            libraries = frozenset(filter(sys.modules.__contains__, LIBRARIES))
-            if libraries != self.peer.told:
-                tree["has"], self.peer.told = sorted(libraries), libraries
-            if self.peer.runs_test and (files := LENT.leave(message.frame, values)):
-                tree["files"] = files
+            self._tell_of_ours(message, tree, values)
         tree["drop"] = self.peer.unused()
-        message.send(tree)
-        if self.peer.asked is not None and op == "call" and plain[1] is None:
-            kept = self.peer.transcript.copies(message.encoder.kept)
-            self.peer.asked.append(Asked(label, plain[0], message.frame, kept))
-        before = self.peer.changes["Module"]
-        with self.peer.opened(message):
-            reply = self.peer.answering.until_reply()
-        if not self.peer.is_free:
-            self.peer.random.back(reply.tree.get("used"), label)
-        try:
-            return self._reply(message, reply, label, before)
-        finally:
-            message.let_go()
+        return message, tree
+
+    def _tell_of_ours(self, message: "Outgoing", tree: dict[str, Any], values: tuple) -> None:
+        """Libraries that a test has imported since, and files that its values name."""
+        libraries = frozenset(filter(sys.modules.__contains__, LIBRARIES))
+        if libraries != self.peer.told:
+            tree["has"], self.peer.told = sorted(libraries), libraries
+        if self.peer.runs_test and (files := LENT.leave(message.frame, values)):
+            tree["files"] = files
 
     def _origin(self, op: str, plain: list, label: str) -> str:
         """The label of what a request gives: what a class makes goes by the class's."""
@@ -117,19 +132,7 @@ class Asking:
         with reading():
             incoming.take_tensors(message)
             memory.take_state(incoming, told)
-            modules = ("Module",) if self.peer.changes["Module"] > before else ()
-            if frame.tree.get("o"):
-                message.find()
-            changed = modules + self.peer.changing.take(
-                incoming, message, frame.tree.get("c") or []
-            )
-            if self.peer.is_free:
-                for place, node in frame.tree.get("w") or []:
-                    incoming.rewind(len(message.encoder.kept))
-                    self.peer.changing.change(incoming, message.encoder.handed_back[place], node)
-            incoming.rewind(len(message.encoder.kept))
-            if self.peer.records.classes:
-                self.peer.records.answered(incoming, message, frame.tree)
+            changed = self._changes(incoming, message, frame.tree, before)
             incoming.begin(told)
             value = incoming.value(frame.tree.get("r"))
             if message.noted or message.holders:
@@ -153,6 +156,23 @@ class Asking:
             look_for_objects(self.peer, value, is_call, message.expects == KNOWN)
             take_steps(value, message.expects)
         return value
+
+    def _changes(
+        self, incoming: "Incoming", message: "Outgoing", tree: dict, before: int
+    ) -> tuple[str, ...]:
+        """Do to what was handed over what the other end has done; the kinds of change."""
+        modules = ("Module",) if self.peer.changes["Module"] > before else ()
+        if tree.get("o"):
+            message.find()
+        changed = modules + self.peer.changing.take(incoming, message, tree.get("c") or [])
+        if self.peer.is_free:
+            for place, node in tree.get("w") or []:
+                incoming.rewind(len(message.encoder.kept))
+                self.peer.changing.change(incoming, message.encoder.handed_back[place], node)
+        incoming.rewind(len(message.encoder.kept))
+        if self.peer.records.classes:
+            self.peer.records.answered(incoming, message, tree)
+        return changed
 
     def repeat(self, function: Any, asked: "Asked") -> Any:
         """Send a recorded call once more; a copy of what it gives now, an exception as `Raised`."""

@@ -145,6 +145,14 @@ class InStep:
             torch.set_grad_enabled(bool(state.get("grad")))
             if self.peer.is_free:
                 _reset(DTYPES.get(str(state.get("kind")), torch.float32))
+        self._entries_in(incoming, state)
+        for number, here in (state.get("there") or []) if self.peer.is_free else []:
+            if (module := self.tensors.theirs.get(number)) is not None:
+                module.__dict__["_here"] = here is True
+        self._modes_in(incoming, state)
+
+    def _entries_in(self, incoming: "Incoming", state: dict[str, Any]) -> None:
+        """Parameters and buffers that the other end has changed."""
         for side, number, name, entry in state.get("m") or []:
             module = self.tensors._module(1 - side, number, missing=True)
             if module is None or type(name) is not str:
@@ -156,9 +164,9 @@ class InStep:
                 self._update(incoming, module, slot, entry)
             table = module._parameters if name in module._parameters else module._buffers
             self.tensors.last[slot] = self.now(slot, table.get(name))
-        for number, here in (state.get("there") or []) if self.peer.is_free else []:
-            if (module := self.tensors.theirs.get(number)) is not None:
-                module.__dict__["_here"] = here is True
+
+    def _modes_in(self, incoming: "Incoming", state: dict[str, Any]) -> None:
+        """Modules that the other end has set to training or evaluation."""
         for side, number, training in state.get("mode") or []:
             module = self.tensors._module(1 - side, number, missing=True)
             if module is None:

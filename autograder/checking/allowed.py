@@ -46,7 +46,7 @@ def not_allowed(path: Path, cells: Sequence[Cell]) -> tuple[dict[str, str], str]
         rules = read_rules(beside if beside.is_file() else source, chapter, names)
     except CourseError as error:
         return {}, f"What the questions do not allow was not looked for: {error}"
-    given = _released(course, chapter) if course else set()
+    given = _released(course, chapter) if course else set[str]()
     return dict(_broken(cells, rules, given)), ""
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tqdm import tqdm
 
@@ -62,7 +62,7 @@ class Question:
     """The cells under one heading."""
 
     title: str
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list[Cell])
 
     def of_kind(self, *kinds: str) -> list[Cell]:
         """Its cells of these kinds."""
@@ -156,7 +156,7 @@ def judge(
         broken: test -> the words for a rule that its answer breaks.
     """
     answers = {cell.name: cell.source for cell in cells if cell.kind != "test"}
-    verdicts = {}
+    verdicts: dict[str, Verdict] = {}
     untouched = False  # whether the answer above still stops as it was handed out
     for cell in cells:
         if cell.kind == "solution":
@@ -326,7 +326,7 @@ def _read(line: bytes) -> dict[str, Any]:
         said = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return cast(dict[str, Any], said) if isinstance(said, dict) else {}
 
 
 def _outcome(cell: Cell, said: Mapping[str, Any]) -> Outcome:

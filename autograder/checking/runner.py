@@ -85,6 +85,10 @@ def _no_exit() -> NoReturn:
     raise SystemExit(NO_EXIT)
 
 
+def _nothing(*_: object, **__: object) -> None:
+    pass
+
+
 def _run(run: Any, name: str, source: str) -> dict[str, Any]:
     """How one cell went: its value if that is a number, or the exception that ended it."""
     sys.stdout, sys.stderr = _Nowhere(), _Nowhere()  # a cell may have put anything there
@@ -148,11 +152,14 @@ def _shell() -> Any:
     config.HistoryManager.enabled = False
     shell: Any = InteractiveShell.instance(config=config)
     shell.ask_exit = _no_exit
-    shell.enable_gui = lambda *_, **__: None  # this shell has no windows to wait for
-    shell.showtraceback = shell.showsyntaxerror = lambda *_, **__: None
+    shell.enable_gui = _nothing  # this shell has no windows to wait for
+    shell.showtraceback = shell.showsyntaxerror = _nothing
 
     def run(source: str, where: str) -> tuple[Any, BaseException | None]:
-        shell.compile.get_code_name = lambda *_: where
+        def named(*_: object) -> str:
+            return where
+
+        shell.compile.get_code_name = named
         done = shell.run_cell(source)
         return done.result, done.error_before_exec or done.error_in_exec
 

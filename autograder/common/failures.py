@@ -3,7 +3,7 @@
 import errno
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ OF_A_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)  # that
 
 
 @contextmanager
-def in_words(where: object) -> Iterator[None]:
+def in_words(where: object) -> Generator[None]:
     """Inside, what the disk or the gradebook refuses is a CourseError that says so.
 
     Args:

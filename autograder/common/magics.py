@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from getopt import GetoptError, getopt
 from string import Formatter
-from typing import Any
+from typing import Any, cast
 
-from IPython.core.inputtransformer2 import TransformerManager, cell_magic
+from IPython.core import inputtransformer2
 
 from autograder.common.plain_python import TooDeep, tree_of
 
@@ -31,6 +31,8 @@ MOST_NESTED = 5  # magics in the code of magics
 MOST_WORK = 2 * 10**8  # of the squares of its lines' lengths: tokens may take that long
 QUOTED = re.compile(r"^('.*')|(\".*\")$")  # as IPython has it
 AUTOMATIC = re.compile(r"\s*(\w+)\s+(\S.*)")
+
+_ipython: Any = inputtransformer2  # whose types are not told
 
 
 @dataclass(frozen=True)
@@ -78,16 +80,16 @@ def file_of(source: str) -> File | None:
 
 def _cleaned(source: str) -> tuple[list[str], int]:
     """A cell's lines without prompts and indentation, and how many were left out above them."""
-    lines = before = (source + "\n" * (not source.endswith("\n"))).splitlines(keepends=True)
-    manager = TransformerManager()
-    for transform in manager.cleanup_transforms:
+    before = (source + "\n" * (not source.endswith("\n"))).splitlines(keepends=True)
+    lines = before
+    for transform in _ipython.TransformerManager().cleanup_transforms:
         lines = transform(lines)
     return lines, len(before) - len(lines)
 
 
 def _cell_call(lines: list[str]) -> tuple[str, str, str] | None:
     """Name, first line and body of a cell magic."""
-    changed = cell_magic(lines)
+    changed: list[str] = _ipython.cell_magic(lines)
     if changed == lines:
         return None
     call: Any = ast.parse(changed[0]).body[0]
@@ -143,7 +145,7 @@ def _changed(candidates: Sequence[Any], lines: list[str]) -> tuple[list[str], in
 
 def _next_special(lines: list[str], skip: int) -> tuple[list[Any], list[str]] | None:
     """What IPython would change in the first statement that has such a thing; and its indents."""
-    kinds = TransformerManager().token_transformers
+    kinds = _ipython.TransformerManager().token_transformers
     indents: list[str] = []
     for statement in _statements(lines):
         for token in statement:
@@ -197,7 +199,8 @@ class _Reader:
         for node in ast.walk(tree):
             for name, value in ast.iter_fields(node):
                 if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                    setattr(node, name, [new for one in value for new in self._instead(one)])
+                    body = cast(list[ast.stmt], value)
+                    setattr(node, name, [new for one in body for new in self._instead(one)])
         return tree
 
     def _instead(self, statement: ast.stmt) -> list[ast.stmt]:

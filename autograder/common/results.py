@@ -15,6 +15,8 @@ Status = Literal[
 ]
 
 
+Texts = dict[str, str]
+
 PASSED_ON = "exception"  # the kind of what a test's own function raised when it was called
 INSTANCE = "instance"  # the kind of a real object of a class of the instructor's
 
@@ -96,8 +98,8 @@ class NotebookResult:
 
     name: str  # without .ipynb
     verdicts: tuple[Verdict, ...] = ()
-    answers: dict[str, str] = field(default_factory=dict)  # grade_id -> the student's source
-    outputs: dict[str, str] = field(default_factory=dict)  # grade_id -> text printed when it ran
+    answers: Texts = field(default_factory=Texts)  # grade_id -> the student's source
+    outputs: Texts = field(default_factory=Texts)  # grade_id -> text printed when it ran
     extra: tuple[tuple[str, str, str], ...] = ()  # (grade_id it follows, "code"|"markdown", source)
     notes: tuple[str, ...] = ()  # what was odd: a doubled cell, an ignored magic, a renamed file
     reason: str = ""  # why the whole notebook is 0; empty if its tests ran

@@ -32,7 +32,7 @@ def tokens(source: str) -> Iterator[tuple[str, str]]:
 
 def coloured(source: str) -> str:
     """Python text as HTML; comments, strings, numbers and the language's words get a class."""
-    pieces = []
+    pieces: list[str] = []
     for kind, parts in groupby(_pieces(source), key=lambda piece: piece[0]):
         text = escape("".join(part for _, part in parts))
         pieces.append(f'<span class="{kind}">{text}</span>' if kind else text)

@@ -44,9 +44,9 @@ class _Scope:
     kind: Literal["cell", "class", "function", "comprehension"] = "cell"
     runs_now: bool = True  # when the cell runs, not when a function is called
     fills_cell: bool = True  # whether := binds a name of the cell here
-    own: set[str] = field(default_factory=set)  # names that it binds
-    outer: set[str] = field(default_factory=set)  # names that it declares global
-    before: dict[str, bool] = field(default_factory=dict)  # what could be seen around it
+    own: set[str] = field(default_factory=set[str])  # names that it binds
+    outer: set[str] = field(default_factory=set[str])  # names that it declares global
+    before: dict[str, bool] = field(default_factory=dict[str, bool])  # what could be seen around it
 
 
 # What is left to do: read a node, go into a scope, leave it (None), bind a name of the cell.

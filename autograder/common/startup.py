@@ -23,7 +23,7 @@ import importlib.util
 import os
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def import_quickly() -> None:
 
 
 @contextmanager
-def without_extensions() -> Iterator[None]:
+def without_extensions() -> Generator[None]:
     """Inside, parts of nbgrader are imported without its package's own file.
 
     That imports its extensions of Jupyter's server, and with them the server.

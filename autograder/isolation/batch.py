@@ -33,7 +33,7 @@ class Entry(Generic[T]):
     task: T
     tries: int = 0  # before, of which others may have had a part in the end
     first: Doubtful | None = None  # what an earlier try gave
-    without: Mapping[str, str] = field(default_factory=dict)  # parts, see `Parts`
+    without: Mapping[str, str] = field(default_factory=dict[str, str])  # parts, see `Parts`
     in_doubt: bool = False  # who has killed it in one of those parts, nobody knows
 
 

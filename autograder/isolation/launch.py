@@ -176,7 +176,7 @@ def _keep_only(lines: Sequence[socket.socket], said: int) -> None:
 
 
 def _read_all(sock: socket.socket) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     while part := sock.recv(1 << 16):
         parts.append(part)
     return b"".join(parts)

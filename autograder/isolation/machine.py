@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from autograder.isolation import kernel, processes, resources, seccomp
 from autograder.isolation.limits import Limits
@@ -58,8 +59,9 @@ def probe() -> Capabilities:
     )
     if done.returncode:
         return Capabilities(False, False, False, missing=(f"The probe failed: {done.stderr}",))
-    found = json.loads(done.stdout)
-    return Capabilities(**{**found, "missing": tuple(found["missing"])})
+    found: dict[str, Any] = json.loads(done.stdout)
+    found["missing"] = tuple(found["missing"])
+    return Capabilities(**found)
 
 
 def tell() -> None:

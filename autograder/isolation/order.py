@@ -38,7 +38,8 @@ class Order:
         found = told["found"] and Capabilities(**told["found"])
         limits = Limits(**told["limits"])
         seccomp = compile_filter() if found else b""
-        return cls(**{**told, "limits": limits, "found": found, "seccomp": seccomp})
+        made: dict[str, Any] = {"limits": limits, "found": found, "seccomp": seccomp}
+        return cls(**{**told, **made})
 
 
 def tell(status_fd: int, **what: Any) -> None:

@@ -10,7 +10,7 @@ import ctypes
 import os
 import signal
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 
 HEAD = struct.Struct("<cQ")  # what comes through the pipe: its kind, and its length
@@ -37,7 +37,7 @@ class Parts:
             _end_when_spent()
 
     @contextmanager
-    def under_way(self, name: str, seconds: float) -> Iterator[None]:
+    def under_way(self, name: str, seconds: float) -> Generator[None]:
         """What happens inside is a part that may use about so many seconds of a processor."""
         if self._pipe is None:
             yield

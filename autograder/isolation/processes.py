@@ -24,6 +24,10 @@ def hear_of_children() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
+def wake(*_: object) -> None:
+    """A signal's handler that does nothing, so that a poll wakes up when it comes."""
+
+
 def python_command(module: str, function: str, *arguments: str) -> list[str]:
     """The command that calls a function of this package in a new Python.
 

@@ -11,7 +11,7 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -194,13 +194,13 @@ def _show_usage(process: int, status_fd: int) -> None:
 
 
 @contextmanager
-def _deaths() -> Iterator[socket.socket]:
+def _deaths() -> Generator[socket.socket]:
     """A socket from which something can be read when a child has ended."""
     woken, waker = socket.socketpair()
     with woken, waker:
         woken.setblocking(False)
         waker.setblocking(False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGCHLD, processes.wake)
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
         yield woken
 

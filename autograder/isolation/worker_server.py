@@ -147,7 +147,7 @@ class WorkerServer:
         self.waker = waker
         self.woken.setblocking(False)
         waker.setblocking(False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # only so that the poll wakes up
+        signal.signal(signal.SIGCHLD, processes.wake)
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
 
     def step(self) -> bool:

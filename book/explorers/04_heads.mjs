@@ -112,7 +112,7 @@ export default {
 
     // A table with one row per token; bands names the columns' heads, or is null.
     const table = (caption, values, before, columns, bandOf, shade) => {
-      const header = element("tr", {}, element("th", { scope: "col" }, ""));
+      const header = element("tr", {}, element("th", { scope: "col" }, "token"));
       columns.forEach((column) => header.append(element("th", { scope: "col" }, column)));
       const head = element("thead", {}, header);
       const body = element("tbody");

@@ -739,7 +739,7 @@ def relative_attention(
     v: Float[Tensor, "... m d_v"],
     key_table: Float[Tensor, "rows d_k"],
     value_table: Float[Tensor, "rows d_v"],
-    mask: Bool[Tensor, "... n m"] | None = None,  # True = may attend
+    mask: Bool[Tensor, "... #n m"] | None = None,  # True = may attend
 ) -> Float[Tensor, "... n d_v"]:
     """Attend with relative positions in keys and values (Shaw et al., 2018, section 3.1).
 

@@ -286,8 +286,8 @@ class DecoderLayer(nn.Module):
         self,
         x: Float[Tensor, "B N d_model"],
         memory: Float[Tensor, "B M d_model"],
-        target_mask: Bool[Tensor, "... N N"] | None = None,  # True = may attend
-        memory_mask: Bool[Tensor, "... N M"] | None = None,  # True = may attend
+        target_mask: Bool[Tensor, "... #N N"] | None = None,  # True = may attend
+        memory_mask: Bool[Tensor, "... #N M"] | None = None,  # True = may attend
     ) -> Float[Tensor, "B N d_model"]:
         """Return the target's tokens, informed by their past and by the whole source."""
         ### BEGIN SOLUTION
@@ -544,8 +544,8 @@ class Decoder(nn.Module):
         self,
         x: Float[Tensor, "B N d_model"],
         memory: Float[Tensor, "B M d_model"],
-        target_mask: Bool[Tensor, "... N N"] | None = None,  # True = may attend
-        memory_mask: Bool[Tensor, "... N M"] | None = None,  # True = may attend
+        target_mask: Bool[Tensor, "... #N N"] | None = None,  # True = may attend
+        memory_mask: Bool[Tensor, "... #N M"] | None = None,  # True = may attend
     ) -> Float[Tensor, "B N d_model"]:
         """Pass the target through all layers, then through the norm, if there is one."""
         ### BEGIN SOLUTION

@@ -695,7 +695,7 @@ class CachedAttention(MultiHeadAttention):
         query: Float[Tensor, "B n d_model"],
         key: Float[Tensor, "B m d_model"],
         value: Float[Tensor, "B m d_model"],
-        mask: Bool[Tensor, "... n m"] | None = None,  # True = may attend
+        mask: Bool[Tensor, "... #n m"] | None = None,  # True = may attend
     ) -> tuple[Float[Tensor, "B n d_model"], Float[Tensor, "B H n all_keys"]]:
         """Attend from the new tokens to all that is kept; return the output and the weights."""
         ### BEGIN SOLUTION

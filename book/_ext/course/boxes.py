@@ -90,6 +90,8 @@ def read_options(lines: list[str]) -> list[Option]:
         elif not options:
             raise ValueError(f"{line!r} stands before the first answer, '- [ ] ...'")
         elif match := VERDICT.fullmatch(line):
+            if options[-1].verdict:
+                raise ValueError(f"{line!r} is a second verdict; go on with four blanks")
             options[-1].verdict = match[1]
         elif line.startswith("    ") and options[-1].verdict:
             options[-1].verdict += " " + line.strip()

@@ -1,0 +1,20 @@
+"""The book's own Sphinx code, imported for its tests."""
+
+import importlib
+import sys
+from typing import Any
+
+from tests.conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+anywidget: Any = importlib.import_module("course.anywidget")
+boxes: Any = importlib.import_module("course.boxes")
+cards: Any = importlib.import_module("course.cards")
+coverage: Any = importlib.import_module("course.coverage")
+departures: Any = importlib.import_module("course.departures")
+documents: Any = importlib.import_module("course.documents")
+fresh: Any = importlib.import_module("course.fresh")
+imported: Any = importlib.import_module("course.imported")
+katex_pre: Any = importlib.import_module("katex_pre")
+pictures: Any = importlib.import_module("course.pictures")
+polish: Any = importlib.import_module("course.polish")

@@ -1,0 +1,1 @@
+"""Tests of the line between the processes, and of what crosses it."""

@@ -1,0 +1,1 @@
+"""Tests of grading: one submission, one result."""
