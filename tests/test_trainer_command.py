@@ -11,6 +11,7 @@ import torch
 from tests.small_training import CONFIG, MODULE
 from trainer.__main__ import main
 from trainer.checkpoints import checkpoint_paths
+from trainer.configs import CONFIGS
 
 SMOKE = CONFIG.with_fields(
     {
@@ -60,6 +61,27 @@ def trained(tmp_path_factory) -> Path:
 
 
 # what comes of it
+
+
+@pytest.mark.parametrize(("flags", "threads"), [([], 1), (["--threads", "2"], 2)])
+def test_threads_belong_to_the_recipe_and_to_the_record(tmp_path, monkeypatch, flags, threads):
+    config = tmp_path / "small.json"
+    config.write_text(json.dumps({**CONFIG.to_json(), "threads": 1}), encoding="utf-8")
+    monkeypatch.setattr(
+        "trainer.fused.process.prepare_process", lambda number: torch.set_num_threads(number) or ()
+    )
+    command = ["train", str(MODULE), "--config", str(config), "--pairs", "300", "--steps", "1"]
+    try:
+        assert main([*command, "--device", "cpu", "--out", str(tmp_path / "run"), *flags]) == 0
+    finally:
+        torch.set_num_threads(1)
+    content = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
+    assert content["recipe"]["threads"] == content["training"]["hardware"]["threads"] == threads
+
+
+def test_recipes_of_minutes_say_how_many_threads_share_them():
+    timed = [config for config in CONFIGS.values() if config.cpu_minutes is not None]
+    assert timed and all(config.threads == 1 for config in timed)
 
 
 def test_a_minute_of_training_reaches_a_bleu(trained, tmp_path, capsys):
@@ -176,7 +198,7 @@ def test_tensorboard_is_written_where_it_is_wanted(tmp_path, capsys):
             [str(MODULE), "--config", "cpu10", "--max-tokens", "9"],
             "max_tokens (9) must be",
         ),
-        ([str(MODULE), "--config", "cpu10", "--threads", "0"], "--threads (0) must be at least 1"),
+        ([str(MODULE), "--config", "cpu10", "--threads", "0"], "threads (0) must be at least 1"),
         (["--resume"], "--resume needs the run's directory: --out RUN"),
         (["--resume", "--out", "nowhere"], "nowhere holds no training run"),
     ],

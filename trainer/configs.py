@@ -73,6 +73,7 @@ class TrainConfig:
     average: int = 1  # last checkpoints whose mean is decoded with, where there is no ema
     precision: str = "fp32"
     compile: bool = False
+    threads: int | None = None  # of torch, on a CPU; None leaves their number to the machine
     multiple: int = 1  # lengths of a batch are padded to a multiple of this
     fused: bool = True  # faster parts stand in for the module's own, where both agree
     save_every: int = 500  # updates
@@ -89,6 +90,8 @@ class TrainConfig:
             raise ValueError(
                 f"give either steps ({self.steps}) or cpu_minutes ({self.cpu_minutes}), not both"
             )
+        if self.threads is not None:
+            _at_least(self, "threads", 1)
         for name in ("steps", "cpu_minutes", "peak_rate", "matrix_rate"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -249,6 +252,7 @@ IN_MINUTES = TrainConfig(
     peak_rate=5e-3,
     warmup_share=0.04,
     precision="bf16",
+    threads=1,  # two would share the minutes, and do less in them
     length_penalty=2.0,  # chosen on the validation set, where 1 gives translations that are short
 )
 

@@ -94,7 +94,9 @@ def _add_settings(group: argparse._ArgumentGroup) -> None:
         help="any other field of the recipe, such as warmup=800 or model.dropout=0.2",
     )
     group.add_argument("--device", metavar="NAME", help="auto (default), cpu, cuda, cuda:1 or mps")
-    group.add_argument("--threads", type=int, metavar="N", help="of torch, on the CPU")
+    group.add_argument(
+        "--threads", type=int, metavar="N", help="of torch, on the CPU (default the recipe's)"
+    )
     group.add_argument(
         "--resume",
         action="store_true",
@@ -122,31 +124,31 @@ def run(options: argparse.Namespace) -> int:
             "are python -m lab train"
         )
     from trainer.distributed import Ranks, find_device, together
-    from trainer.fused.process import prepare_process
 
     ranks = Ranks.from_environment()
     device = find_device(options.device or "auto", ranks.local)
-    if options.threads is not None and options.threads < 1:
-        raise ValueError(f"--threads ({options.threads}) must be at least 1")
-    process = prepare_process(options.threads)
     with together(ranks, device):
-        return _train_together(options, ranks, device, process)
+        return _train_together(options, ranks, device)
 
 
-def _train_together(
-    options: argparse.Namespace, ranks: Any, device: Any, process: Sequence[str]
-) -> int:
+def _train_together(options: argparse.Namespace, ranks: Any, device: Any) -> int:
     from trainer.distributed import wait_for_all
+    from trainer.fused.process import prepare_process
     from trainer.loop import Trainer
     from trainer.preparation import encode_corpus
     from trainer.runs import open_run
 
     out = _out(options)
+    if options.resume:
+        config = open_run(out).config
+    else:
+        config = _config(options, find_config(options.config))
+    process = prepare_process(config.threads)  # first, for a run says on how many it was begun
     if ranks.main:
         if options.resume:
             _check_same(options, out)
         else:
-            _begin(options, out, {"device": str(device), "processes": ranks.world})
+            _begin(options, config, out, {"device": str(device), "processes": ranks.world})
     wait_for_all(ranks)
     opened = open_run(out)
     data = encode_corpus(opened.corpus(), opened.tokenizer, opened.config)
@@ -181,7 +183,9 @@ def _out(options: argparse.Namespace) -> Path:
     return Path("runs") / f"{data}-{options.languages or 'en-fr'}-{Path(options.config).stem}"
 
 
-def _begin(options: argparse.Namespace, out: Path, machine: dict[str, Any]) -> None:
+def _begin(
+    options: argparse.Namespace, config: TrainConfig, out: Path, machine: dict[str, Any]
+) -> None:
     """Write the directory of a new run."""
     from lab.assembled import load_module
     from trainer import runs
@@ -194,7 +198,6 @@ def _begin(options: argparse.Namespace, out: Path, machine: dict[str, Any]) -> N
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file; a run needs a directory")
     load_module(options.module)  # so that a wrong one is refused before the corpus is read
-    config = _config(options, find_config(options.config))
     source = _source(options, runs.Source("grammar"))
     corpus = source.load()
     tokenizer = learn_tokenizer(corpus, config)
@@ -235,7 +238,7 @@ def _config(options: argparse.Namespace, config: TrainConfig) -> TrainConfig:
         if not equals:
             raise ValueError(f"--set {text} must be of the form FIELD=VALUE")
         changes[name] = _value(value)
-    for name in ("max_tokens", "seed", "precision", "compile"):
+    for name in ("max_tokens", "seed", "precision", "compile", "threads"):
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
     if options.steps is not None or options.cpu_minutes is not None:
