@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from time import monotonic
+from time import monotonic, process_time
 from types import ModuleType
 from typing import Any
 
@@ -27,7 +27,6 @@ from lab.text import Tokenizer
 HELD_OUT = 0.05  # share of the pairs
 MEASURED = 1000  # held-out sentences to translate, at most
 REPORT_EVERY = 20  # steps
-EXAMPLES = 5
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,11 @@ class Recipe:
     norm_first: bool = False
     batch_size: int = 64
     warmup: int = 800
+
+    def sizes(self) -> dict[str, Any]:
+        """What the model's constructor takes."""
+        names = ("d_model", "num_layers", "num_heads", "d_ff", "dropout", "norm_first")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,9 @@ class Progress:
     minutes: float
     loss: float  # mean of the last 100 steps
     rate: float  # target tokens a second
+    learning_rate: float  # of the step that was taken last
+    tokens: int  # real target tokens so far
+    cpu_minutes: float  # processor time so far
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ class Measurement:
 
     exact: int
     sentences: int
-    examples: tuple[tuple[str, str, str], ...]  # English, French, the model's French
+    translations: tuple[tuple[str, str, str], ...]  # English, French, the model's French
     decoded: bool  # by greedy_decode, or judged without it
 
 
@@ -116,10 +123,8 @@ def grammar_model(
     Raises:
         Incomplete: if a part that the model is made of is not answered yet.
     """
-    names = ("d_model", "num_layers", "num_heads", "d_ff", "dropout", "norm_first")
-    sizes = {name: getattr(recipe, name) for name in names}
     vocabularies = (len(data.source), len(data.target))
-    return build(module, vocabularies, data.max_len, data.target.pad_id, sizes, seed)
+    return build(module, vocabularies, data.max_len, data.target.pad_id, recipe.sizes(), seed)
 
 
 def find_functions(module: ModuleType) -> Functions:
@@ -219,8 +224,9 @@ def train(
     step, loss, pad_id = functions.train_step, functions.label_smoothed_loss, data.target.pad_id
     losses: deque[float] = deque(maxlen=100)
     tokens = 0
-    start = monotonic()
+    start, cpu_start = monotonic(), process_time()
     for done, batch in enumerate(islice(_endless_batches(data, recipe, seed), steps), start=1):
+        learning_rate = optimizer.param_groups[0]["lr"]
         with answers_needed():
             losses.append(step(model, batch.source, batch.target, optimizer, pad_id, loss))
         scheduler.step()
@@ -232,6 +238,9 @@ def train(
             minutes=seconds / 60,
             loss=sum(losses) / len(losses),
             rate=tokens / seconds,
+            learning_rate=learning_rate,
+            tokens=tokens,
+            cpu_minutes=(process_time() - cpu_start) / 60,
         )
         over = seconds >= 60 * minutes or done == steps
         if over or done % REPORT_EVERY == 0:
@@ -251,19 +260,37 @@ def measure(module: ModuleType, model: nn.Module, data: GrammarData) -> Measurem
     """
     model.eval()
     pairs = data.held_out[:MEASURED]
-    bos, eos = data.target.bos_id, data.target.eos_id
-    if not own(module, "greedy_decode", model, torch.tensor([[bos, eos]]), bos, eos, 1):
+    said = translate(module, model, data, [english for english, _ in pairs])
+    if said is None:
         return Measurement(sum(_exact_in_parallel(model, data, pairs)), len(pairs), (), False)
-    said = [
-        data.target.decode(ids)
-        for start in range(0, len(pairs), 100)
-        for ids in module.greedy_decode(
-            model, _source(data, pairs[start : start + 100]), bos, eos, data.max_len - 1
-        )
-    ]
-    exact = sum(french == own for (_, french), own in zip(pairs, said, strict=True))
-    examples = [(*pair, own) for pair, own in zip(pairs[:EXAMPLES], said, strict=False)]
-    return Measurement(exact, len(pairs), tuple(examples), True)
+    translations = tuple((*pair, own) for pair, own in zip(pairs, said, strict=True))
+    exact = sum(french == own for _, french, own in translations)
+    return Measurement(exact, len(pairs), translations, True)
+
+
+@torch.no_grad()
+def translate(
+    module: ModuleType, model: nn.Module, data: GrammarData, sentences: Sequence[str]
+) -> list[str] | None:
+    """What the model makes of English sentences, by the module's `greedy_decode`.
+
+    The model is left as it was, in training mode or not. None if greedy_decode is not answered.
+    """
+    bos, eos = data.target.bos_id, data.target.eos_id
+    training = model.training
+    model.eval()
+    try:
+        if not own(module, "greedy_decode", model, torch.tensor([[bos, eos]]), bos, eos, 1):
+            return None
+        return [
+            data.target.decode(ids)
+            for start in range(0, len(sentences), 100)
+            for ids in module.greedy_decode(
+                model, _source(data, sentences[start : start + 100]), bos, eos, data.max_len - 1
+            )
+        ]
+    finally:
+        model.train(training)
 
 
 def _endless_batches(data: GrammarData, recipe: Recipe, seed: int) -> Iterator[Batch]:
@@ -271,8 +298,8 @@ def _endless_batches(data: GrammarData, recipe: Recipe, seed: int) -> Iterator[B
         yield from batches(data.train, data.source, data.target, recipe.batch_size, seed + epoch)
 
 
-def _source(data: GrammarData, pairs: Sequence[tuple[str, str]]) -> Tensor:
-    return pad_ids([data.source.encode(english) for english, _ in pairs], data.source.pad_id)[0]
+def _source(data: GrammarData, sentences: Sequence[str]) -> Tensor:
+    return pad_ids(data.source.encode_all(sentences), data.source.pad_id)[0]
 
 
 def _exact_in_parallel(

@@ -3,6 +3,16 @@
 import types
 from pathlib import Path
 
+from lab.assembled import load_module
+from lab.five_minutes import (
+    Progress,
+    Recipe,
+    find_functions,
+    grammar_data,
+    grammar_model,
+    train,
+)
+from lab.kept import Keeper
 from trainer.configs import ModelConfig, TrainConfig
 from trainer.datasets import Corpus, load
 from trainer.loop import Trainer
@@ -47,3 +57,21 @@ def largest_difference(one: Trainer, other: Trainer) -> float:
     first, second = one.weights(), other.weights()
     assert first.keys() == second.keys()
     return max((first[name] - second[name]).abs().max().item() for name in first)
+
+
+def five_minute_run(folder: Path) -> Path:
+    """A run of `python -m lab train` that knows its few sentences by heart."""
+    recipe = Recipe(
+        d_model=32, num_layers=1, num_heads=2, d_ff=48, dropout=0.0, batch_size=16, warmup=400
+    )
+    lesson, module = grammar_data(60), load_module(MODULE)
+    keeper = Keeper(folder, MODULE, lesson, recipe, pairs=60, seed=0)
+    model = grammar_model(module, lesson, recipe)
+
+    def keep(progress: Progress) -> None:
+        keeper.log("train", {"step": progress.steps, "loss": progress.loss, "rate": 0.001})
+        if progress.steps in (20, 400):
+            keeper.keep(model, progress)
+
+    train(model, find_functions(module), lesson, recipe, minutes=60, steps=400, report=keep)
+    return folder

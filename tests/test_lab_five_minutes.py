@@ -1,5 +1,6 @@
 """Training an assembled module: what it calls, when it stops, what it measures."""
 
+import json
 import re
 import types
 from dataclasses import replace
@@ -25,6 +26,8 @@ from lab.five_minutes import (
     torchs_step,
     train,
 )
+from lab.kept import read_kept
+from lab.phenomena import telling_pairs
 
 MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
 SMALL = Recipe(
@@ -143,7 +146,7 @@ def test_a_small_model_learns_its_sentences_by_heart(module, by_heart):
     result = measure(module, model, known)
     assert (result.sentences, result.decoded) == (57, True)
     assert result.exact >= 0.9 * result.sentences
-    assert [pair for *pair, _ in result.examples] == [list(pair) for pair in data.train[:5]]
+    assert [pair for *pair, _ in result.translations] == [list(pair) for pair in data.train]
     assert measure(module, grammar_model(module, data, SMALL), known).exact == 0
 
 
@@ -212,7 +215,7 @@ def test_judging_without_decoding_gives_the_same_count(module, by_heart):
     judged = measure(types.ModuleType("without_greedy_decode"), model, mixed)
     assert 0 < decoded.exact < decoded.sentences == 60
     assert (judged.exact, judged.sentences) == (decoded.exact, 60)
-    assert (judged.decoded, judged.examples) == (False, ())
+    assert (judged.decoded, judged.translations) == (False, ())
 
 
 # what is missing
@@ -248,14 +251,25 @@ def test_an_unanswered_part_is_named_when_training_meets_it(tmp_path, data):
         train(model, FUNCTIONS, data, SMALL, minutes=1, steps=1)
 
 
-# checkpoints
-
-
 # the command
 
 
-def test_the_command_trains_and_says_what_came_of_it(capsys, monkeypatch):
+@pytest.fixture
+def small(monkeypatch, tmp_path) -> None:
+    """A small model, and an empty folder to work in."""
     monkeypatch.setattr("lab.five_minutes.Recipe", lambda: SMALL)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def slow_clock(monkeypatch) -> None:
+    """A step takes three seconds."""
+    clock = iter(range(0, 10_000, 3))
+    monkeypatch.setattr(five_minutes, "monotonic", lambda: next(clock))
+
+
+@pytest.mark.usefixtures("small")
+def test_the_command_trains_and_says_what_came_of_it(capsys):
     command = ["train", str(MODULE), "--minutes", "0.01", "--pairs", "200"]
     assert main(command) == 0
     printed = capsys.readouterr()
@@ -266,9 +280,63 @@ def test_the_command_trains_and_says_what_came_of_it(capsys, monkeypatch):
         rf"your own     Transformer, {', '.join(NAMES)}",
         r"training     0\.0 minutes \(\d\.\d of CPU time\), [\d,]+ steps, .* loss [\d.]+",
         r"exact match  \d+\.\d% of 10 held-out sentences, with greedy_decode",
+        r"  negation \(ne \.\.\. pas\) +\d+% of \d+",
+        r"kept in runs/mine; talk to it: python -m trainer talk runs/mine",
     ):
         assert re.search(f"^{line}$", printed.out, re.MULTILINE), line
     assert re.search(r"^\[#+\] 0\.0 of 0\.01 min, step \d+, loss ", printed.err, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("small", "slow_clock")
+def test_the_same_sentences_are_translated_on_the_way_and_the_model_is_kept(tmp_path, capsys):
+    command = ["train", str(MODULE), "--minutes", "2.2", "--pairs", "200", "--seed", "3"]
+    assert main([*command, "--out", "here/kept"]) == 0
+    printed = capsys.readouterr().out
+    assert re.findall(r"^(\d\.\d) min {6}0 ", printed, re.M) == ["1.0", "2.0"]
+    run = read_kept(tmp_path / "here" / "kept")
+    stages = run.stages()
+    assert [stage.steps for stage in stages] == [20, 40, 44]
+    assert [stage.minutes for stage in stages] == pytest.approx([1.0, 2.0, 2.2])
+    lines = (run.path / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    kinds = ["train", "sample", "train", "sample", "train", "measured"]
+    assert [record["kind"] for record in records] == kinds
+    watched = [record["translations"] for record in records if record["kind"] == "sample"]
+    assert [len(said) for said in watched] == [
+        len(telling_pairs(grammar_data(200, 3).held_out))
+    ] * 2
+
+
+@pytest.mark.usefixtures("small", "slow_clock")
+def test_ctrl_c_keeps_what_was_trained(tmp_path, monkeypatch, capsys):
+    def stopped(*_) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lab.train_command.Watch._sample", stopped)
+    assert main(["train", str(MODULE), "--pairs", "200"]) == 130
+    printed = capsys.readouterr().out
+    assert "stopped      1.0 minutes" in printed and "kept in runs/mine" in printed
+    assert [stage.steps for stage in read_kept(tmp_path / "runs" / "mine").stages()] == [20]
+
+
+@pytest.mark.usefixtures("small")
+def test_an_earlier_run_stays(tmp_path, capsys):
+    command = ["train", str(MODULE), "--minutes", "0.01", "--pairs", "200"]
+    assert main(command) == main(command) == 0
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["mine", "mine-2"]
+    capsys.readouterr()
+    assert main([*command, "--out", "runs/mine"]) == 2
+    assert "--out runs/mine is taken" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("small")
+def test_without_greedy_decode_nothing_is_translated_and_the_model_is_kept(tmp_path, capsys):
+    unanswered = Path(str(with_stub(tmp_path, "def greedy_decode(").__file__))
+    assert main(["train", str(unanswered), "--minutes", "0.01", "--pairs", "200"]) == 0
+    printed = capsys.readouterr().out
+    assert "judged without greedy_decode" in printed
+    assert "watched" not in printed and "where the grammar asks" not in printed
+    assert len(read_kept(tmp_path / "runs" / "mine").stages()) == 1
 
 
 @pytest.mark.parametrize(

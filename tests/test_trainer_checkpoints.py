@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lab.assembled import load_module
 from tests.conftest import ROOT
-from tests.small_training import MODULE
 from trainer import checkpoints
 from trainer.checkpoints import Checkpoint, Position
 
@@ -145,36 +143,6 @@ def test_a_checkpoint_of_another_run_is_refused(saved, identity, message):
 # weights
 
 
-def test_tied_weights_are_kept_once_and_stay_tied(tmp_path):
-    module = load_module(MODULE)
-    models = [
-        module.Transformer(
-            9, 9, module.sinusoidal_encoding(8, 4), d_model=4, num_layers=1, num_heads=2, d_ff=6
-        )
-        for _ in range(2)
-    ]
-    weights = checkpoints.weights_of(models[0])
-    assert "source_embedding.weight" in weights
-    assert not {"target_embedding.weight", "generator.weight"} & weights.keys()
-    checkpoints.load_weights(models[1], weights, "x")
-    first, second = (model.state_dict() for model in models)
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    assert models[1].generator.weight is models[1].source_embedding.weight
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ({}, "x lacks weight"),
-        ({"weight": torch.ones(2, 3), "more": torch.ones(1)}, "x holds more"),
-        ({"weight": torch.ones(3, 2)}, r"x: weight has shape \(3, 2\), the model's has \(2, 3\)"),
-    ],
-)
-def test_weights_of_another_shape_are_refused(weights, message):
-    with pytest.raises(ValueError, match=message):
-        checkpoints.load_weights(torch.nn.Linear(3, 2, bias=False), weights, "x")
-
-
 def test_the_mean_is_of_what_is_floating_point():
     states = [{"x": torch.tensor([1.0, 5.0]), "n": torch.tensor(n)} for n in (1, 2)]
     states[1]["x"] = torch.tensor([2.0, 9.0])
@@ -184,22 +152,6 @@ def test_the_mean_is_of_what_is_floating_point():
 
 
 # single files and run directories
-
-
-def test_a_single_file_is_read_as_it_was_written(tmp_path):
-    path = tmp_path / "x.safetensors"
-    checkpoints.save_single(path, {"a": torch.arange(3.0)}, {"what": "é"})
-    tensors, words = checkpoints.read_single(path)
-    assert (tensors["a"].tolist(), words) == ([0.0, 1.0, 2.0], {"what": "é"})
-    assert [file.name for file in tmp_path.iterdir()] == ["x.safetensors"]
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(ValueError, match="is cut: 4 bytes are missing"):
-        checkpoints.read_single(path)
-    path.write_bytes(b"PK\x03\x04 a pickle in a zip, which nobody opens")
-    with pytest.raises(ValueError, match="is no safetensors file"):
-        checkpoints.read_single(path)
-    with pytest.raises(ValueError, match="there is no file"):
-        checkpoints.read_single(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("file", ["module.py", "tokenizer.json"])

@@ -4,12 +4,20 @@ import sys
 from collections.abc import Sequence
 
 from lab.command_line import run_command
-from trainer.commands import average, evaluate, plot, train, translate
+from trainer.commands import average, errors, evaluate, plot, talk, train, translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; return its exit status: 2 if an argument is wrong, 130 after Ctrl-C."""
-    commands = (train.add, translate.add, evaluate.add, average.add, plot.add)
+    commands = (
+        train.add,
+        talk.add,
+        translate.add,
+        evaluate.add,
+        errors.add,
+        average.add,
+        plot.add,
+    )
     return run_command("trainer", __doc__, commands, arguments)
 
 

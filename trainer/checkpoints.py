@@ -15,7 +15,6 @@ Nothing here is a pickle: reading a file runs no code.
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,9 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save_file
-from torch import Tensor, nn
+from safetensors.torch import save_file
+from torch import Tensor
+
+from lab.files import digest, sync_directory, sync_file, write_text
+from lab.weights import missing_bytes, own_memory, parse
 
 FORMAT = 1
 MODEL, OPTIMIZER, EMA, STATE = "model", "optimizer", "ema", "state.json"
@@ -58,22 +59,6 @@ class Checkpoint:
 
 
 # Run directories ----------------------------------------------------------------------------------
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    draft = path.with_name(f".{path.name}.tmp")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    _sync_directory(path.parent)
-
-
-def digest(text: str) -> str:
-    """SHA-256 of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_run(run: Path, config: Mapping[str, Any], module_source: str, tokenizer: str) -> None:
@@ -131,7 +116,7 @@ def save(run: Path, checkpoint: Checkpoint, keep: int, identity: Mapping[str, An
         draft.mkdir()
         _write_files(draft, checkpoint, identity)
         draft.rename(path)
-        _sync_directory(home)
+        sync_directory(home)
     for old in checkpoint_paths(run)[:-keep]:
         remove(old)
     return path
@@ -185,39 +170,6 @@ def read_position(path: Path) -> Position:
 # Weights ------------------------------------------------------------------------------------------
 
 
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """All tensors of the model's state, each under its first name; tied ones once."""
-    kept: dict[str, Tensor] = {}
-    seen: set[int] = set()
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            kept[name] = tensor.detach()
-    return kept
-
-
-def load_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
-    """Copy weights into a model, in place, so that what is tied stays so.
-
-    Raises:
-        ValueError: if names or shapes differ from the model's.
-    """
-    own = weights_of(model)
-    for name in [*own, *weights]:
-        if name not in weights:
-            raise ValueError(f"{where} lacks {name}, which the model has")
-        if name not in own:
-            raise ValueError(f"{where} holds {name}, which the model has not")
-        if own[name].shape != weights[name].shape:
-            raise ValueError(
-                f"{where}: {name} has shape {tuple(weights[name].shape)}, "
-                f"the model's has {tuple(own[name].shape)}"
-            )
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(weights[name])
-
-
 def mean_of(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of floating-point tensors; others come from the last (Vaswani et al., 6.1)."""
     last = states[-1]
@@ -227,29 +179,6 @@ def mean_of(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
         else tensor.clone()
         for name, tensor in last.items()
     }
-
-
-def save_single(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write one safetensors file with words in its header, whole or not at all."""
-    draft = path.with_name(f".{path.name}.tmp")
-    save_file(_own_memory(tensors), draft, dict(metadata))
-    _sync_file(draft)
-    draft.replace(path)
-    _sync_directory(path.parent)
-
-
-def read_single(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and words of a file that `save_single` wrote.
-
-    Raises:
-        ValueError: if it is not there, is cut, or is no safetensors file.
-    """
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}")
-    content = path.read_bytes()
-    tensors = _parse(path, content)
-    length = int.from_bytes(content[:8], "little")
-    return tensors, json.loads(content[8 : 8 + length]).get("__metadata__", {})
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -262,8 +191,8 @@ def _write_files(folder: Path, checkpoint: Checkpoint, identity: Mapping[str, An
     digests = {}
     for name, tensors in files.items():
         path = folder / f"{name}.safetensors"
-        save_file(_own_memory(tensors), path)
-        _sync_file(path)
+        save_file(own_memory(tensors), path)
+        sync_file(path)
         digests[name] = _file_digest(path)
     state = {
         "format": FORMAT,
@@ -273,11 +202,6 @@ def _write_files(folder: Path, checkpoint: Checkpoint, identity: Mapping[str, An
     }
     state["sha256"] = _state_digest(state)
     write_text(folder / STATE, json.dumps(state, indent=2) + "\n")
-
-
-def _own_memory(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies on the CPU, which share no memory; safetensors takes no others."""
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
 
 
 def _read_state(path: Path) -> dict[str, Any]:
@@ -298,36 +222,11 @@ def _read_tensors(path: Path, name: str, state: Mapping[str, Any]) -> dict[str, 
     content = file.read_bytes()
     if hashlib.sha256(content).hexdigest() != state["files"][name]:
         why = "its SHA-256 differs"
-        cut = _missing_bytes(content)
+        cut = missing_bytes(content)
         if cut:
             why = f"it is cut, {cut:,} bytes are missing"
         raise ValueError(f"{file} is damaged: {why}; {_cure(path)}")
-    return _parse(file, content)
-
-
-def _parse(file: Path, content: bytes) -> dict[str, Tensor]:
-    cut = _missing_bytes(content)
-    if cut:
-        raise ValueError(f"{file} is cut: {cut:,} bytes are missing")
-    try:
-        return load(content)
-    except SafetensorError as error:
-        raise ValueError(f"{file} is no safetensors file ({error})") from error
-
-
-def _missing_bytes(content: bytes) -> int:
-    """How many bytes a cut safetensors file lacks by its own header; 0 if none, or not known."""
-    start = 8 + int.from_bytes(content[:8], "little")
-    if len(content) < 8 or start > 100_000_000:  # the format's own limit of a header
-        return 0
-    if len(content) < start:
-        return start - len(content)
-    try:
-        header = json.loads(content[8:start])
-        ends = [entry["data_offsets"][1] for name, entry in header.items() if name[:2] != "__"]
-    except (UnicodeDecodeError, json.JSONDecodeError, LookupError, TypeError, AttributeError):
-        return 0
-    return max(start + max(ends, default=0) - len(content), 0)
+    return parse(file, content)
 
 
 def _check_identity(path: Path, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
@@ -372,19 +271,3 @@ def _state_digest(state: Mapping[str, Any]) -> str:
 def _file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def _sync_directory(path: Path) -> None:
-    """Make a rename last; Windows cannot open a directory, and needs no such thing."""
-    if os.name == "nt":
-        return
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

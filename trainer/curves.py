@@ -9,12 +9,13 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import torch
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from lab.plots import COLORS, DASHES, STYLE, heatmap
-from trainer.runs import Run, decoder, decoding_weights, open_run
+from trainer.runs import Run, open_run
 
 SMOOTHED = 40  # a point of the loss's curve is the mean of its last 40th, at most
 LONGEST = 100  # tokens of a translation to draw
@@ -29,13 +30,13 @@ def read_log(path: Path) -> dict[str, list[dict[str, Any]]]:
     if not path.is_file():
         raise ValueError(f"there is no log {path}; is this a training run?")
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    records: dict[str, list[dict[str, Any]]] = {"train": [], "valid": []}
+    records: dict[str, list[dict[str, Any]]] = {"train": [], "valid": []}  # and other kinds
     for number, line in enumerate(lines, start=1):
         if not line.endswith("\n"):
             continue
         try:
             record = json.loads(line)
-            records[record["kind"]].append(record)
+            records.setdefault(record["kind"], []).append(record)
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise ValueError(f"{path}, line {number} is damaged") from error
     if not records["train"]:
@@ -81,8 +82,18 @@ def draw_attention(directory: Path, sentence: str, out: Path) -> None:
             weights to itself.
     """
     run = open_run(directory)
-    source, target, maps = attention(run, sentence)
-    rows, columns = run.tokenizer.tokens(target[1:]), run.tokenizer.tokens(source)
+    model = run.model(run.weights())
+    source = source_ids(run, sentence)
+    target = written_greedily(run, model, source)
+    draw_maps(run, source, target, cross_attention(model, source, target), out)
+
+
+def draw_maps(
+    run: Run, source: Sequence[int], target: Sequence[int], maps: Sequence[Tensor], out: Path
+) -> None:
+    """Draw the mean over heads of each layer's weights, as `cross_attention` gives them."""
+    rows = run.target_tokenizer.tokens(target[1:])
+    columns = run.source_tokenizer.tokens(source)
     with mpl.rc_context(STYLE):
         size = (1.6 + 0.42 * len(columns), 1.2 + 0.36 * len(rows))
         figure, axes = plt.subplots(
@@ -99,30 +110,54 @@ def draw_attention(directory: Path, sentence: str, out: Path) -> None:
         plt.close(figure)
 
 
-@torch.no_grad()
-def attention(run: Run, sentence: str) -> tuple[list[int], list[int], list[Tensor]]:
-    """Source ids, the target's from <bos> to <eos>, and weights (H, target - 1, source) a layer."""
-    device = torch.device("cpu")
-    tokenizer, max_len = run.tokenizer, run.config.model.max_len
-    source = tokenizer.encode(sentence)
-    if not 2 < len(source) <= max_len:
+def source_ids(run: Run, sentence: str) -> list[int]:
+    """Ids of a sentence that is neither empty nor too long for the model.
+
+    Raises:
+        ValueError: if it is.
+    """
+    ids = run.source_tokenizer.encode(sentence)
+    if not 2 < len(ids) <= run.max_len:
         raise ValueError(
-            f"the sentence has {len(source) - 2} tokens; 1 to {max_len - 2} can be drawn"
+            f"the sentence has {len(ids) - 2} tokens; 1 to {run.max_len - 2} can be drawn"
         )
-    model = decoder(run, decoding_weights(run), device)
-    ids, target = torch.tensor([source]), [tokenizer.bos_id]
-    memory, memory_mask = model.encode(ids)  # pyright: ignore[reportCallIssue]
-    while target[-1] != tokenizer.eos_id and len(target) < min(LONGEST, max_len):
+    return ids
+
+
+@torch.no_grad()
+def written_greedily(run: Run, model: nn.Module, source: Sequence[int]) -> list[int]:
+    """Ids of the likeliest token after token, from <bos> to <eos>."""
+    tokenizer = run.target_tokenizer
+    target = [tokenizer.bos_id]
+    memory, memory_mask = model.encode(torch.tensor([source]))  # pyright: ignore[reportCallIssue]
+    while target[-1] != tokenizer.eos_id and len(target) < min(LONGEST, run.max_len):
         logits = model.decode(torch.tensor([target]), memory, memory_mask)  # pyright: ignore[reportCallIssue]
         target.append(int(logits[0, -1].argmax()))
+    return target
+
+
+@torch.no_grad()
+def cross_attention(
+    model: nn.Module, source: Sequence[int], target: Sequence[int]
+) -> list[Float[Tensor, "H n M"]]:
+    """For each decoder layer, where the query before each of n written tokens looks.
+
+    Args:
+        model: has encode and decode, as the Transformer of chapter 10.
+        source: ids of M tokens.
+        target: ids of <bos> and n more.
+
+    Raises:
+        ValueError: if the module's attention keeps its weights to itself.
+    """
     with _weights_of(model) as maps:
-        model(ids, torch.tensor([target[:-1]]))
+        model(torch.tensor([source]), torch.tensor([target[:-1]]))
     if not maps:
         raise ValueError(
             "the module's cross_attention returns no weights; scaled_dot_product_attention of "
             "chapter 3 returns them beside the output"
         )
-    return source, target, [weights[0] for weights in maps]
+    return [weights[0] for weights in maps]
 
 
 @contextmanager

@@ -22,8 +22,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lab.assembled import answers_needed
 from lab.batching import Encoded, collate, token_batches
+from lab.weights import load_weights, weights_of
 from trainer import checkpoints
-from trainer.checkpoints import Checkpoint, Position, load_weights, weights_of
+from trainer.checkpoints import Checkpoint, Position
 from trainer.configs import TrainConfig
 from trainer.decoding import translate
 from trainer.distributed import Ranks, largest, total, wait_for_all

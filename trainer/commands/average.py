@@ -26,13 +26,13 @@ def add(commands: argparse._SubParsersAction) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Average; the exit status."""
-    from trainer.checkpoints import save_single
-    from trainer.runs import decoding_weights, open_run
+    from lab.weights import write_tensors
+    from trainer.runs import open_run
 
     out = options.out or options.directory / f"average-of-{options.last}.safetensors"
     if not out.parent.is_dir():
         raise ValueError(f"there is no directory {out.parent} for --out")
-    weights = decoding_weights(open_run(options.directory), average=options.last)
-    save_single(out, weights.tensors, {"what": weights.what})
+    weights = open_run(options.directory).weights(average=options.last)
+    write_tensors(out, weights.tensors, {"what": weights.what})
     print(f"{out}: {weights.what}")
     return 0

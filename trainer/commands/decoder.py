@@ -50,7 +50,7 @@ class Decoder:
     def __init__(self, options: argparse.Namespace) -> None:
         from trainer.distributed import find_device
         from trainer.fused.process import prepare_process
-        from trainer.runs import decoding_weights, open_run
+        from trainer.runs import open_run
 
         for name, least in (("beam", 1), ("max_tokens", 1), ("threads", 1)):
             value = getattr(options, name)
@@ -58,32 +58,31 @@ class Decoder:
                 raise ValueError(f"--{name.replace('_', '-')} ({value}) must be at least {least}")
         self.device = find_device(options.device)
         self.run = open_run(options.directory)
-        self.weights = decoding_weights(self.run, options.average, options.weights)
+        self.weights = self.run.weights(options.average, options.weights)
         self.max_tokens = options.max_tokens
-        config, penalty = self.run.config, options.length_penalty
-        self.beam_size = options.beam or config.beam_size
-        self.length_penalty = config.length_penalty if penalty is None else penalty
+        penalty = options.length_penalty
+        self.beam_size = options.beam or self.run.beam_size
+        self.length_penalty = self.run.length_penalty if penalty is None else penalty
         prepare_process(options.threads)
 
     def translate(self, sentences: list[str], progress: bool = False) -> list[str]:
         """The sentences in the other language."""
         from trainer.decoding import translate
         from trainer.preparation import way_of
-        from trainer.runs import decoder
 
-        tokenizer = self.run.tokenizer
-        longest = max(map(len, tokenizer.encode_all(sentences)))
+        run = self.run
+        longest = max(map(len, run.source_tokenizer.encode_all(sentences)))
         # as much room as decoding may want: twice the source's tokens and 20 more
-        model = decoder(self.run, self.weights, self.device, 2 * longest + 21)
-        slow = way_of(self.run.module, model)
+        model = run.model(self.weights, 2 * longest + 21).to(self.device)
+        slow = way_of(run.module, model)
         if slow:
             print(f"note: decoding without a cache: {slow}", file=sys.stderr)
         return translate(
-            self.run.module,
+            run.module,
             model,
             sentences,
-            tokenizer,
-            tokenizer,
+            run.source_tokenizer,
+            run.target_tokenizer,
             beam_size=self.beam_size,
             length_penalty=self.length_penalty,
             max_tokens=self.max_tokens,

@@ -91,22 +91,18 @@ def _splits(parts: Mapping[str, Pairs], names: Sequence[str] | None) -> dict[str
 
 def _facts(decoder: Decoder) -> dict[str, object]:
     """What a record says of the training."""
-    content, position = decoder.run.content, decoder.weights.position
+    facts, position = decoder.run.facts(), decoder.weights.position
     speed = position.tokens / max(position.seconds, 1e-9)
     return {
         "what": "evaluate",
         "run": decoder.run.path.name,
-        # where the files lie is this machine's business
-        "data": {**content["data"], "data": Path(content["data"]["data"]).name, "data_dir": None},
-        "module_sha256": content["sha256"]["module"],
-        "recipe": content["recipe"],
-        "seed": decoder.run.config.seed,
+        **facts,
         "parameters": sum(tensor.numel() for tensor in decoder.weights.tensors.values()),
         "steps": position.step,
         "target_tokens": position.tokens,
         "cpu_minutes": round(position.cpu_seconds / 60, 3),
         "minutes": round(position.seconds / 60, 3),
-        "training": {**content["training"], "target_tokens_per_second": round(speed, 1)},
+        "training": {**facts["training"], "target_tokens_per_second": round(speed, 1)},
         "curve": _curve(decoder.run.path / "log.jsonl"),
         **decoder.facts(),
     }

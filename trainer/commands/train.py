@@ -136,11 +136,11 @@ def _train_together(options: argparse.Namespace, ranks: Any, device: Any) -> int
     from trainer.fused.process import prepare_process
     from trainer.loop import Trainer
     from trainer.preparation import encode_corpus
-    from trainer.runs import open_run
+    from trainer.runs import RecipeRun
 
     out = _out(options)
     if options.resume:
-        config = open_run(out).config
+        config = RecipeRun(out).config
     else:
         config = _config(options, find_config(options.config))
     process = prepare_process(config.threads)  # first, for a run says on how many it was begun
@@ -150,7 +150,7 @@ def _train_together(options: argparse.Namespace, ranks: Any, device: Any) -> int
         else:
             _begin(options, config, out, {"device": str(device), "processes": ranks.world})
     wait_for_all(ranks)
-    opened = open_run(out)
+    opened = RecipeRun(out)
     data = encode_corpus(opened.corpus(), opened.tokenizer, opened.config)
     board = _board(out) if options.tensorboard and ranks.main else None
     trainer = Trainer(
@@ -206,10 +206,10 @@ def _begin(
 
 def _check_same(options: argparse.Namespace, out: Path) -> None:
     """Refuse to resume a run with other settings than it was begun with."""
-    from trainer.checkpoints import digest
-    from trainer.runs import open_run
+    from lab.files import digest
+    from trainer.runs import RecipeRun
 
-    opened = open_run(out)
+    opened = RecipeRun(out)
     began = opened.config if options.config is None else find_config(options.config)
     differ = differences(opened.config, _config(options, began))
     if differ:
