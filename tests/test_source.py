@@ -91,6 +91,12 @@ BROKEN = {
     "points of zero": ("points=3", "points=0", "not a positive whole number"),
     "points with a fraction": ("points=3", "points=2.5", "not a positive whole number"),
     "points that do not add up": ("(5 points", "(6 points", "announces 6 points"),
+    "two questions of one number": (
+        "# Because.\n# ### END SOLUTION",
+        "# Because.\n# ### END SOLUTION\n# %% [markdown]\n"
+        "# ## 9.1 More   (0 points, about 5 minutes, difficulty 1 of 5)",
+        "there is a question 9.1 already",
+    ),
     "a heading without labels": (
         "   (5 points, about 10 minutes, difficulty 1 of 5)",
         "",

@@ -321,6 +321,11 @@ def _questions(path: Path, cells: Sequence[Cell]) -> list[Question]:
                 f"{_where(path, cells[start])}: question {match['number']} announces "
                 f"{match['points']} points, its cells carry {total}; make them agree."
             )
+        if match["number"] in [question.number for question in questions]:
+            raise SourceError(
+                f"{_where(path, cells[start])}: there is a question {match['number']} already; "
+                "give this one a number of its own."
+            )
         solutions = tuple(cell.id for cell in cells[start:stop] if cell.kind == "solution")
         graded = tuple(cell.id for cell in below)
         question = Question(
