@@ -111,6 +111,22 @@ BROKEN = {
     "no setup": ("# %% setup\nfrom math import fsum\n", "", "0 setup cells"),
     "no markers": ("    ### BEGIN SOLUTION\n", "", "should alternate"),
     "a marker left open": ("### END HIDDEN TESTS\n", "", "should alternate"),
+    "hidden tests between misspelt marks": (
+        '### BEGIN HIDDEN TESTS\nassert add(20, 30) == 50, "20 and 30 make 50"\n'
+        "### END HIDDEN TESTS",
+        '### BEGIN HIDDEN TEST\nassert add(20, 30) == 50, "20 and 30 make 50"\n### END HIDDEN TEST',
+        "'### BEGIN HIDDEN TEST' is no mark; write one of",
+    ),
+    "a mark with a word too much": (
+        "### BEGIN SOLUTION\n    return",
+        "### BEGIN SOLUTIONS\n    return",
+        "'### BEGIN SOLUTIONS' is no mark",
+    ),
+    "a mark with fewer signs": (
+        "    ### BEGIN SOLUTION\n    return a + b\n    ### END",
+        "    ## BEGIN SOLUTION\n    return a + b\n    ## END",
+        "'## BEGIN SOLUTION' is no mark",
+    ),
     "hidden tests in a solution": (
         "    return a + b",
         "    ### BEGIN HIDDEN TESTS\n    return a + b\n    ### END HIDDEN TESTS",
