@@ -104,5 +104,6 @@ build/released: $(wildcard solutions/*/*.py solutions/*/rules.toml) nbgrader_con
 $(RELEASES) solutions/transformer.py: ;
 
 $(HTML): build/released $(IMPORTED) $(REQUIRED) $(BOOK) | .venv/ready
-	jupyter-book build book -W --keep-going
+	@echo "Building the book (minutes the first time, then only what has changed)"
+	jupyter-book build book -W --keep-going -q
 	@touch $@

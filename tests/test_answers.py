@@ -47,8 +47,9 @@ def test_every_question_has_three_variants_and_three_misconceptions(course: Cour
         pytest.skip("an instructor's own chapter need not have known answers")
     for path in (course.variants(chapter), course.misconceptions(chapter)):
         counts = Counter(answer.question for answer in read_answers(path, source))
-        for cell in source.of_kind("solution"):
-            assert counts[cell.id] >= 3, f"{path.name}: {cell.id}"
+        few = {cell.id: counts[cell.id] for cell in source.of_kind("solution")}
+        few = {question: count for question, count in few.items() if count < 3}
+        assert not few, f"{path.relative_to(course.root)} has fewer than three answers to {few}"
 
 
 def test_every_misconception_points_to_a_heading_of_the_book(course: Course, chapter: str):
@@ -56,13 +57,8 @@ def test_every_misconception_points_to_a_heading_of_the_book(course: Course, cha
     for answer in read_answers(course.misconceptions(chapter), source):
         page, _, label = answer.read.partition("#")
         text = (course.root / "book" / f"{page}.md").read_text(encoding="utf-8")
-        assert f"({label})=" in text, f"{answer.id} points to {answer.read}"
-
-
-def test_misconceptions_have_names_of_their_own(course: Course, chapter: str):
-    source = read_source(course.source(chapter))
-    ids = [answer.id for answer in read_answers(course.misconceptions(chapter), source)]
-    assert [id for id, count in Counter(ids).items() if count > 1] == []
+        there = f"({label})=" in text  # a plain name: pytest would show the whole page
+        assert there, f"{answer.id}: read={answer.read!r}, but no ({label})= in book/{page}.md"
 
 
 def test_no_question_depends_on_another_answer(course: Course, chapter: str):
@@ -107,6 +103,36 @@ def test_an_answer_to_a_question_that_is_not_there_is_refused(course: Course, tm
     path.write_text('@variant("nothing")\ndef f():\n    return 1\n', encoding="utf-8")
     with pytest.raises(CourseError, match="there is no solution 'nothing'"):
         read_answers(path, source)
+
+
+WRONG = '''@misconception("total", id="SUM1", fails=["total-values"], read="sums#totals")
+def first(x):
+    """One."""
+    return 1
+'''
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "says"),
+    [
+        ("total-values", "total-value", "no test of total; its tests are total-values, total-more"),
+        ('["total-values"]', '"total-values"', r"a list, \['total-values'\]"),
+        (', read="sums#totals"', "", "misconception needs read="),
+        ("read=", "reads=", "misconception needs read="),
+        ("fails=", 'taget="total", fails=', "misconception has no taget="),
+        ("@misconception", "@misconeption", "mark it @misconception"),
+        ('    """One."""\n', "", "needs a docstring"),
+        ("first(x", "first((x", "misconceptions.py, line 2: no Python"),
+        (WRONG, WRONG * 2, "the id 'SUM1' is that of first already"),
+    ],
+)
+def test_an_answer_that_is_not_marked_as_it_should_be_is_refused(
+    small: Course, written: str, instead: str, says: str
+):
+    path = small.misconceptions("01_sums")
+    path.write_text(WRONG.replace(written, instead), encoding="utf-8")
+    with pytest.raises(CourseError, match=says):
+        read_answers(path, read_source(small.source("01_sums")))
 
 
 # --- the table of mistakes, and what is surprising in it
@@ -198,12 +224,13 @@ def test_mistakes_that_give_the_same_are_listed_with_both_names(small: Course):
 
 
 def test_a_mistake_that_no_test_catches_is_a_surprise(small: Course):
-    assert diagnosed(small, "01_sums", as_if(2, 3, values=False))[0].surprises == ("no test fails",)
+    one, _ = diagnosed(small, "01_sums", as_if(2, 3, values=False))
+    assert one.surprises == ("no test fails: write one that does",)
 
 
 def test_a_mistake_that_fails_other_tests_than_foretold_is_a_surprise(small: Course):
     one, _ = diagnosed(small, "01_sums", as_if(2, 3, more=True))
-    assert one.surprises == ("should fail total-values",)
+    assert one.surprises == ("should fail total-values by its fails=: correct that, or the tests",)
 
 
 def test_the_table_is_kept_for_the_book_and_chapters_not_run_keep_their_rows(small: Course):

@@ -5,11 +5,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 
 from tests.browsing import BROWSER, OPTIONS
+from tests.conftest import ROOT
 from tests.test_book import CHAPTERS, LISTED
 
+EXPLORERS = [
+    page for page in LISTED if "{anywidget}" in (ROOT / "book" / f"{page}.md").read_text("utf-8")
+]
 CHATTER = ("[PST]:", "[togglebutton]:")  # the theme's notes on its own work
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
@@ -44,16 +48,51 @@ def test_a_page_opens_from_the_file_system_without_complaint(
     assert dom.select("article h1")
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_the_interactive_figures_are_drawn(chapter: str, book_html: Path, profile: Path):
-    dom, _ = open_page((book_html / f"{chapter}.html").as_uri(), profile)
+def nameless(host: Tag) -> list[str]:
+    """The controls of a figure that no label, text or aria-label gives a name."""
+    return [
+        str(control)
+        for control in host.select("input, select, button")
+        if not (
+            control.get("aria-label")
+            or control.get("aria-labelledby")
+            or control.find_parent("label")
+            or (control.get("id") and host.find("label", attrs={"for": control["id"]}))
+            or (control.name == "button" and control.get_text(strip=True))
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("html", "named"),
+    [
+        ('<input type="range">', False),
+        ('<label>Scores <input type="range"></label>', True),
+        ('<label for="a">Scores</label><input id="a">', True),
+        ('<input aria-label="Scores">', True),
+        ("<button></button>", False),
+        ("<button>Next</button>", True),
+    ],
+)
+def test_a_control_without_a_name_is_found(html: str, named: bool):
+    assert bool(nameless(BeautifulSoup(html, "html.parser"))) is not named
+
+
+@pytest.mark.parametrize("page", EXPLORERS)
+def test_the_interactive_figures_are_drawn(page: str, book_html: Path, profile: Path):
+    dom, _ = open_page((book_html / f"{page}.html").as_uri(), profile)
     hosts = dom.select(".anywidget")
     assert hosts
     for host in hosts:
-        assert not host.select(".anywidget-fallback")
+        assert not host.select(".anywidget-fallback"), "render() has drawn nothing"
         assert host.select("input, button, select"), "nothing to touch"
-        assert host.select("table, svg, ol"), "nothing to see"
-        assert host.select("[aria-live], output"), "changes are not announced"
+        assert host.select("table, svg, ol"), "nothing to see: a table, an svg or a list"
+        assert host.select("[aria-live], output"), "changes are not announced: aria-live"
+        assert not nameless(host), "give it a label, or an aria-label"
+
+
+def test_every_chapter_has_an_interactive_figure():
+    assert set(CHAPTERS) <= set(EXPLORERS)
 
 
 def test_search_finds_a_chapter_from_the_file_system(book_html: Path, profile: Path):

@@ -155,7 +155,9 @@ def test_every_module_says_first_what_it_is_for():
     for path in tracked("*.py"):
         if path.parent.parent.name == "solutions" and path.stem == path.parent.name:
             continue  # an exercise says it in its first cell
-        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        first = said.partition("\n")[0]
+        assert first.endswith("."), f"{path}: its first line should be a sentence, not {first!r}"
 
 
 def test_public_functions_are_documented():

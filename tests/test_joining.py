@@ -116,6 +116,14 @@ def test_the_pages_are_in_the_table_of_contents():
         assert (BOOK / f"{file}.md").is_file()
 
 
+def test_every_page_is_in_the_table_of_contents():
+    toc = loaded(BOOK / "_toc.yml")
+    listed = [part["file"] for parts in toc["parts"] for part in parts["chapters"]]
+    pages = {path.stem for path in tracked("book/*.md")} - {toc["root"]}
+    left_out = pages - {*listed}
+    assert not left_out, f"not listed in book/_toc.yml, hence not built: {sorted(left_out)}"
+
+
 def shown() -> list[str]:
     """The blocks of Python that CONTRIBUTING shows, for a question and a misconception."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

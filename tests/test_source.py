@@ -91,6 +91,12 @@ BROKEN = {
     "points of zero": ("points=3", "points=0", "not a positive whole number"),
     "points with a fraction": ("points=3", "points=2.5", "not a positive whole number"),
     "points that do not add up": ("(5 points", "(6 points", "announces 6 points"),
+    "two questions of one number": (
+        "# Because.\n# ### END SOLUTION",
+        "# Because.\n# ### END SOLUTION\n# %% [markdown]\n"
+        "# ## 9.1 More   (0 points, about 5 minutes, difficulty 1 of 5)",
+        "there is a question 9.1 already",
+    ),
     "a heading without labels": (
         "   (5 points, about 10 minutes, difficulty 1 of 5)",
         "",
@@ -105,6 +111,22 @@ BROKEN = {
     "no setup": ("# %% setup\nfrom math import fsum\n", "", "0 setup cells"),
     "no markers": ("    ### BEGIN SOLUTION\n", "", "should alternate"),
     "a marker left open": ("### END HIDDEN TESTS\n", "", "should alternate"),
+    "hidden tests between misspelt marks": (
+        '### BEGIN HIDDEN TESTS\nassert add(20, 30) == 50, "20 and 30 make 50"\n'
+        "### END HIDDEN TESTS",
+        '### BEGIN HIDDEN TEST\nassert add(20, 30) == 50, "20 and 30 make 50"\n### END HIDDEN TEST',
+        "'### BEGIN HIDDEN TEST' is no mark; write one of",
+    ),
+    "a mark with a word too much": (
+        "### BEGIN SOLUTION\n    return",
+        "### BEGIN SOLUTIONS\n    return",
+        "'### BEGIN SOLUTIONS' is no mark",
+    ),
+    "a mark with fewer signs": (
+        "    ### BEGIN SOLUTION\n    return a + b\n    ### END",
+        "    ## BEGIN SOLUTION\n    return a + b\n    ## END",
+        "'## BEGIN SOLUTION' is no mark",
+    ),
     "hidden tests in a solution": (
         "    return a + b",
         "    ### BEGIN HIDDEN TESTS\n    return a + b\n    ### END HIDDEN TESTS",

@@ -9,11 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
+from typing import Any
 
 from autograder.authoring.source import Cell, Source
 from autograder.common.course import CourseError
 
 Definition = ast.FunctionDef | ast.ClassDef
+MARKS = {  # each with the keywords that it has to have, and those that it may have
+    "misconception": (("id", "fails", "read"), ("target",)),
+    "variant": ((), ("target",)),
+}
 
 
 @dataclass(frozen=True)
@@ -40,13 +45,18 @@ def read_answers(path: Path, source: Source) -> list[Answer]:
     if not path.is_file():
         return []
     text = path.read_text(encoding="utf-8")
+    try:
+        body = ast.parse(text).body
+    except SyntaxError as error:
+        raise CourseError(f"{path}, line {error.lineno}: no Python ({error.msg}).") from error
     answers = [
         _answer(path, text, node)
-        for node in ast.parse(text).body
+        for node in body
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.decorator_list
     ]
     for answer in answers:
         _check(path, answer, source)
+    _check_ids(path, answers)
     return answers
 
 
@@ -100,28 +110,41 @@ def _renamed(answer: Answer, name: str) -> str:
 
 
 def _answer(path: Path, text: str, node: Definition) -> Answer:
-    mark = node.decorator_list[0]
     where = f"{path}, line {node.lineno}, {node.name}"
-    if not (isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.args):
-        raise CourseError(f"{where}: mark it @misconception(question, ...) or @variant(question).")
-    try:
-        question = ast.literal_eval(mark.args[0])
-        given = {str(word.arg): ast.literal_eval(word.value) for word in mark.keywords}
-    except ValueError as error:
-        raise CourseError(f"{where}: the marks' arguments should be plain literals.") from error
+    mark, question, given = _mark(where, node.decorator_list[0])
     message = ast.get_docstring(node) or ""
-    if mark.func.id == "misconception" and not (message and given.get("id")):
-        raise CourseError(f"{where}: a misconception needs an id and a docstring, its message.")
+    if mark == "misconception" and not message:
+        raise CourseError(f"{where}: a misconception needs a docstring, its message.")
     return Answer(
         name=node.name,
         question=question,
         code=_code(text, node),
         target=given.get("target"),
         id=given.get("id", ""),
-        message=" ".join(message.split()) if mark.func.id == "misconception" else "",
+        message=" ".join(message.split()) if mark == "misconception" else "",
         fails=tuple(given.get("fails", ())),
         read=given.get("read", ""),
     )
+
+
+def _mark(where: str, mark: ast.expr) -> tuple[str, str, dict[str, Any]]:
+    """A mark's name, the question it names, and its keywords."""
+    name = ast.unparse(mark.func) if isinstance(mark, ast.Call) else ""
+    if not (isinstance(mark, ast.Call) and mark.args and name in MARKS):
+        raise CourseError(f"{where}: mark it @misconception(question, ...) or @variant(question).")
+    try:
+        question = ast.literal_eval(mark.args[0])
+        given = {str(word.arg): ast.literal_eval(word.value) for word in mark.keywords}
+    except ValueError as error:
+        raise CourseError(f"{where}: the marks' arguments should be plain literals.") from error
+    needed, allowed = MARKS[name]
+    if lacking := [word for word in needed if not given.get(word)]:
+        raise CourseError(f"{where}: a {name} needs {lacking[0]}=.")
+    if unknown := given.keys() - {*needed, *allowed}:
+        raise CourseError(f"{where}: a {name} has no {min(unknown)}=.")
+    if isinstance(given.get("fails"), str):
+        raise CourseError(f"{where}: fails= should be a list, [{given['fails']!r}].")
+    return name, question, given
 
 
 def _code(text: str, node: Definition) -> str:
@@ -146,12 +169,24 @@ def _check(path: Path, answer: Answer, source: Source) -> None:
             f"{path}, {answer.name}: there is no solution {answer.question!r} in "
             f"{source.path.name}; the solutions are {', '.join(questions)}."
         )
-    tests = [cell.id for cell in source.of_kind("test")]
+    tests = source.tests_of(answer.question)
     for test in answer.fails:
         if test not in tests:
-            raise CourseError(f"{path}, {answer.name}: fails= names {test!r}, which is no test.")
-    if answer.is_wrong and not answer.fails:
-        raise CourseError(f"{path}, {answer.name}: fails= should name the tests that catch it.")
+            raise CourseError(
+                f"{path}, {answer.name}: fails= names {test!r}, which is no test of "
+                f"{answer.question}; its tests are {', '.join(tests)}."
+            )
+
+
+def _check_ids(path: Path, answers: Iterable[Answer]) -> None:
+    names: dict[str, str] = {}
+    for answer in filter(lambda one: one.is_wrong, answers):
+        if answer.id in names:
+            raise CourseError(
+                f"{path}, {answer.name}: the id {answer.id!r} is that of {names[answer.id]} "
+                "already; give it one of its own."
+            )
+        names[answer.id] = answer.name
 
 
 def _only_definition(cell: Cell) -> str:

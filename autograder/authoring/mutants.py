@@ -90,7 +90,7 @@ def command(course: Course, chapters: Sequence[str], run_for: Any = None) -> int
     if found:
         save(course.root / "book" / "mutants.tsv", found)
         print(_counts(found))
-    print(f"{surprises} surprises")
+    print(f"{surprises} {'surprise' if surprises == 1 else 'surprises'}")
     return 1 if surprises else 0
 
 
@@ -189,11 +189,13 @@ def _row(chapter: str, answer: Answer, block: Block, runs: Mapping[str, TestRun]
     named = _named(answer, failed, block, tuple(runs.values()))
     surprises = []
     if not failed:
-        surprises.append("no test fails")
+        surprises.append("no test fails: write one that does")
     elif {run.test for run in failed} != set(answer.fails):
-        surprises.append(f"should fail {', '.join(answer.fails)}")
+        surprises.append(
+            f"should fail {', '.join(answer.fails)} by its fails=: correct that, or the tests"
+        )
     if named.startswith("as ") and answer.id not in named.split():
-        surprises.append("is taken for another mistake")
+        surprises.append("is taken for another mistake: a test should tell the two apart")
     row = Row(chapter, answer.question, answer.id, answer.name, answer.message, caught, named)
     return replace(row, surprises=tuple(surprises))
 

@@ -22,6 +22,10 @@ from autograder.common.course import CourseError
 
 BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 BEGIN_HIDDEN, END_HIDDEN = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
+MARKS = (BEGIN_SOLUTION, END_SOLUTION, BEGIN_HIDDEN, END_HIDDEN)
+MEANT_AS_MARK = re.compile(
+    r"^[ \t]*(#+[ \t]*(?:BEGIN|END)[ _-]*(?:SOL|HID|TEST).*?)[ \t]*$", re.MULTILINE
+)
 
 ID = r'"(?P<id>[^"]*)"'
 HEADERS = {
@@ -214,6 +218,11 @@ def _check_cells(path: Path, cells: Sequence[Cell]) -> None:
     for cell in cells:
         if cell.is_code:
             _check_compiles(path, cell)
+        for mark in MEANT_AS_MARK.findall(cell.source):
+            if mark not in MARKS:  # what it should cut out would be released
+                raise SourceError(
+                    f"{_where(path, cell)}: {mark!r} is no mark; write one of {', '.join(MARKS)}."
+                )
         for kind, (begin, end) in pairs.items():
             marks = re.findall(f"{begin}|{end}", cell.source)
             allowed = cell.kind == kind or (kind == "solution" and cell.kind == "manual")
@@ -320,6 +329,11 @@ def _questions(path: Path, cells: Sequence[Cell]) -> list[Question]:
             raise SourceError(
                 f"{_where(path, cells[start])}: question {match['number']} announces "
                 f"{match['points']} points, its cells carry {total}; make them agree."
+            )
+        if match["number"] in [question.number for question in questions]:
+            raise SourceError(
+                f"{_where(path, cells[start])}: there is a question {match['number']} already; "
+                "give this one a number of its own."
             )
         solutions = tuple(cell.id for cell in cells[start:stop] if cell.kind == "solution")
         graded = tuple(cell.id for cell in below)

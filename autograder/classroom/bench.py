@@ -1,5 +1,6 @@
-"""How fast: the same class graded by stock nbgrader and by this grader, in turn, and compared;
-every chapter by this grader, with what each kind of process takes.
+"""How fast this grader is beside stock nbgrader: both grade the same class, in turn.
+
+Or every chapter by this grader alone, with what each kind of process takes.
 
 Both are run as a person runs them, as commands in processes of their own, from nothing graded to
 everything graded; the clock on the wall counts. Stock nbgrader has its standard settings: it runs

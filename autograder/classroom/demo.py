@@ -1,6 +1,6 @@
-"""A demo class: 24 made-up students whose work is built from the release, so that what each should
-score is known before anything is graded.
+"""A demo class: 24 made-up students, of whom it is known beforehand what each should score.
 
+Their work is built from the release.
 Answers are the reference, variants of it, known misconceptions, nothing, or something broken.
 """
 

@@ -1,5 +1,8 @@
-"""Attacks of kinds that the catalogue does not have: on the line between the processes, on values,
-on what a test hands over, on words and pages, and from one test to the next."""
+"""Attacks of kinds that the catalogue does not have.
+
+On the line between the processes, on values, on what a test hands over, on words and pages, and
+from one test to the next.
+"""
 
 import os
 

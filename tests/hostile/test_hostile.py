@@ -1,5 +1,7 @@
-"""Whatever a student hands in: no point that is not earned, a grade with a reason, and nobody
-else's work, files or grade touched."""
+"""Whatever a student hands in: no point that is not earned, and a grade with a reason.
+
+Nobody else's work, files or grade is touched.
+"""
 
 import math
 import re

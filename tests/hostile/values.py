@@ -1,5 +1,7 @@
-"""Values that lie: objects that say they are tensors, false shapes, odd layouts, what is changed in
-place and what is rounded. And right answers that look like them, which keep their points."""
+"""Values that lie: false tensors, shapes and layouts, what is changed in place, what is rounded.
+
+And right answers that look like them, which keep their points.
+"""
 
 from tests.hostile.attacks import forged
 from tests.hostile.steps import FULL, Row, answers, bodies, extra, right, row
