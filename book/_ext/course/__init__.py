@@ -11,7 +11,7 @@ Directives, each documented in its module:
     departures       where the code departs from the paper             (departures.py)
     mutants          known mistakes, what catches and what names them  (mutants.py)
 
-And five services: a link to the glossary says on hover what its word means (glossary.py), pictures
+And six services: a page that is read is named on stderr (progress.py), a link to the glossary says on hover what its word means (glossary.py), pictures
 without alternative text fail the build (polish.py), finished pages are made lighter and more
 accessible (polish.py), pictures are made lighter (pictures.py), and a page runs again when a module
 has changed that its cells import (fresh.py).
@@ -36,6 +36,7 @@ from . import (
     mutants,
     pictures,
     polish,
+    progress,
 )
 
 
@@ -58,6 +59,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("departures", departures.Departures)
     app.add_directive("mutants", mutants.Mutants)
     app.connect("builder-inited", fresh.forget_stale_outputs)
+    app.connect("source-read", progress.say_page)
     app.connect("doctree-read", fresh.remember_key)
     app.connect("env-get-outdated", fresh.pages_to_read_again)
     app.connect("doctree-resolved", glossary.say_on_hover)
