@@ -40,11 +40,13 @@ class Page:
         self._socket = socket
         self._headers = dict(headers)
 
-    def show(self, address: str, until: str, then: str = "document.body.outerHTML") -> Any:
+    def show(
+        self, address: str, until: str, then: str = "document.body.outerHTML", width: int = 1280
+    ) -> Any:
         """Go to an address, wait until a JavaScript expression is true, and evaluate another."""
-        return asyncio.run(self._show(address, until, then))
+        return asyncio.run(self._show(address, until, then, width))
 
-    async def _show(self, address: str, until: str, then: str) -> Any:
+    async def _show(self, address: str, until: str, then: str, width: int) -> Any:
         connection = await websocket_connect(self._socket, max_message_size=50_000_000)
 
         async def ask(number: int, method: str, **parameters: Any) -> Any:
@@ -58,8 +60,10 @@ class Page:
         try:
             await ask(1, "Network.enable")
             await ask(2, "Network.setExtraHTTPHeaders", headers=self._headers)
-            await ask(3, "Page.navigate", url=address)
-            for number in range(4, 4 + 5 * PATIENCE):
+            window = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            await ask(3, "Emulation.setDeviceMetricsOverride", **window)
+            await ask(4, "Page.navigate", url=address)
+            for number in range(5, 5 + 5 * PATIENCE):
                 await asyncio.sleep(0.2)
                 found = await ask(number, "Runtime.evaluate", expression=f"Boolean({until})")
                 if found["result"].get("value"):

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup, Tag
+from fontTools.ttLib import TTFont
 
 from tests.conftest import ROOT
 
@@ -119,6 +120,39 @@ def test_the_heavy_icon_script_is_gone(book_html: Path, pages: dict[Path, Beauti
     assert not [
         path for path, page in pages.items() if page.find("script", src=re.compile("fontawesome"))
     ]
+
+
+def test_every_icon_is_in_the_font_and_few_others(
+    book_html: Path, pages: dict[Path, BeautifulSoup]
+):
+    static = book_html / "_static"
+    sheet = (static / "styles" / "pydata-sphinx-theme.css").read_text(encoding="utf-8")
+    (font,) = (static / "vendor").rglob("fa-solid-900.*")
+    kept = TTFont(font).getBestCmap() or {}
+    shown = {
+        name
+        for page in pages.values()
+        for icon in page.select("[class*='fa-']")
+        for name in icon["class"]
+        if name.startswith("fa-") and name not in ("fa-solid", "fa-lg")
+    }
+    numbers = {
+        name: re.findall(rf'\.{name}:before[^{{]*{{content:"\\([0-9a-f]+)"', sheet)
+        for name in shown
+    }
+    assert [name for name, found in numbers.items() if int(found[0], 16) not in kept] == []
+    assert 0xF071 in kept, "the sign of a trap"
+    assert len(shown) <= len(kept) < 40
+    assert font.name in sheet
+
+
+def test_only_the_page_of_the_search_loads_the_words_of_all(pages: dict[Path, BeautifulSoup]):
+    loading = [
+        path.name
+        for path, page in pages.items()
+        for _ in page.find_all("script", src=re.compile("searchindex|searchtools|language_data"))
+    ]
+    assert loading == ["search.html"] * 3
 
 
 def test_every_control_has_a_name(pages: dict[Path, BeautifulSoup]):

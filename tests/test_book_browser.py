@@ -1,13 +1,15 @@
 """The book in a real browser, opened as files, with every other host out of reach."""
 
+import json
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from tests.browsing import BROWSER, OPTIONS
+from tests.browsing import BROWSER, OPTIONS, Page, browsing
 from tests.conftest import ROOT
 from tests.test_book import CHAPTERS, LISTED
 
@@ -16,6 +18,25 @@ EXPLORERS = [
 ]
 CHATTER = ("[PST]:", "[togglebutton]:")  # the theme's notes on its own work
 
+LABELABLE = ("button", "input", "meter", "output", "progress", "select", "textarea")
+
+LAID_OUT = "document.readyState == 'complete' && document.fonts.status == 'loaded'"
+# what begins a line and belongs to the formula before it; parts of formulas are boxes
+FORSAKEN = """[...document.querySelectorAll(".bd-article span.math")].filter((formula) => {
+  const text = formula.nextSibling;
+  if (text?.nodeType !== Node.TEXT_NODE || !/^[.,;:!?)\\]’”]/.test(text.data)) return false;
+  const sign = document.createRange();
+  sign.setStart(text, 0);
+  sign.setEnd(text, 1);
+  const [at] = sign.getClientRects();
+  const last = [...formula.querySelectorAll(".base")].at(-1).getBoundingClientRect();
+  return at && at.left < last.right - 3;
+}).map((formula) => formula.parentElement.textContent.slice(0, 80))"""
+OUTSIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+CUT = """[...document.querySelectorAll(".pst-scrollable-table-container")]
+  .filter((box) => box.scrollWidth > box.clientWidth + 1)
+  .map((box) => box.textContent.trim().slice(0, 80))"""
+
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 
 
@@ -23,6 +44,13 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this mac
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh browser profile."""
     return tmp_path_factory.mktemp("chromium")
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A running browser's page."""
+    with browsing(tmp_path_factory.mktemp("window"), {}) as page:
+        yield page
 
 
 def open_page(address: str, profile: Path) -> tuple[BeautifulSoup, list[str]]:
@@ -100,3 +128,43 @@ def test_search_finds_a_chapter_from_the_file_system(book_html: Path, profile: P
     assert not console
     found = " ".join(str(link.get("href")) for link in dom.select("ul.search a"))
     assert "03_attention.html" in found
+
+
+def labels(control: Tag) -> list[Tag]:
+    """The labels of a control, by HTML's rule: a label around several names the first."""
+    around = [label for label in control.find_parents("label") if label.find(LABELABLE) is control]
+    return [*around, *control.find_parents("body")[0].select(f'label[for="{control.get("id")}"]')]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_control_of_a_figure_has_a_name(chapter: str, book_html: Path, profile: Path):
+    dom, _ = open_page((book_html / f"{chapter}.html").as_uri(), profile)
+    nameless = [
+        str(control)
+        for control in dom.select(".anywidget :is(input, select, textarea)")
+        if not control.get("aria-label") and not labels(control)
+    ]
+    assert nameless == []
+
+
+def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, window: Page):
+    press = """(() => {
+      const all = [...document.querySelectorAll(".anywidget button")];
+      const button = all.find((one) => one.textContent === "To the end");
+      button.focus();
+      button.click();
+      return [document.activeElement === button, button.getAttribute("aria-disabled")].join();
+    })()"""
+    address = (book_html / "09_inference.html").as_uri()
+    assert window.show(address, 'document.querySelector(".anywidget button")', press) == "true,true"
+
+
+@pytest.mark.parametrize("page", LISTED)
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_page_fits_its_window(page: str, width: int, book_html: Path, window: Page):
+    seen = f"JSON.stringify([{OUTSIDE}, {FORSAKEN}, {CUT}])"
+    address = (book_html / f"{page}.html").as_uri()
+    outside, forsaken, cut = json.loads(window.show(address, LAID_OUT, seen, width=width))
+    assert outside <= 0, "the page is wider than its window"
+    assert forsaken == [], "a line begins with what follows a formula"
+    assert width < 1280 or cut == [], "a table hides a column"

@@ -2,16 +2,19 @@
 
 import json
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import nbformat
 import pytest
+from fontTools.ttLib import TTFont
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
+from matplotlib import get_data_path
 
-from tests.book_code import anywidget, cards, departures, fresh, imported, katex_pre, polish
+from tests.book_code import anywidget, cards, departures, fresh, icons, imported, katex_pre, polish
 from tests.conftest import ROOT
 
 PAGE = """\
@@ -327,6 +330,64 @@ def test_repairs_do_nothing_the_second_time():
     once = polish.repair(page)
     assert once == '<button class="sidebar-toggle x" title="Toggle" aria-label="Toggle"><summary>'
     assert polish.repair(once) == once
+
+
+SEARCHING = "".join(
+    f'<script src="{name}.js"></script>\n'
+    for name in ("_static/searchtools", "_static/language_data", "searchindex")
+)
+
+
+@pytest.mark.parametrize("after", ["</head>", "\n  \n</head>"])
+def test_a_page_does_not_load_the_words_of_all_pages(after: str):
+    assert polish.repair(f"<p>\n{SEARCHING}{after}") == f"<p>\n{after}"
+
+
+def test_the_page_of_the_search_loads_them():
+    page = f'{SEARCHING}<link rel="icon"></head>'
+    assert polish.repair(page) == page
+
+
+def test_a_name_in_a_table_breaks_at_its_joints():
+    name = '<code><span class="pre">judge/own_part.Part.__init__</span></code>'
+    broken = name.replace("/own_part.Part.", "/<wbr>own_<wbr>part.<wbr>Part.<wbr>")
+    page = f"{name}<table>{name}</table>"
+    assert polish.repair(page) == f"{name}<table>{broken}</table>"
+    assert polish.repair(polish.repair(page)) == polish.repair(page)
+
+
+def test_only_icons_that_are_asked_for_keep_their_rule():
+    one, other = '.fa-sun:before{content:"\\f185"}', '.fa-a:before,.fa-b:before{content:"\\f001"}'
+    sheet = 'p{content:"\\f002"}'
+    assert icons.without_unused(sheet + one + other, {"sun"}) == sheet + one
+    assert icons.without_unused(sheet + one + other, {"b"}) == sheet + other
+
+
+def test_icons_are_found_by_number_and_as_they_are():
+    assert icons.characters('a{--i:"\uf058"} b{content:"\\f071"} c{color:"red"}') == {
+        0xF058,
+        0xF071,
+    }
+
+
+def test_a_font_keeps_what_is_asked_for():
+    whole = Path(get_data_path(), "fonts", "ttf", "DejaVuSans.ttf").read_bytes()
+    cut = icons.only(whole, {ord("a"), ord("√"), 0xF071})
+    assert len(cut) < 5000
+    assert set(TTFont(BytesIO(cut)).getBestCmap() or {}) == {ord("a"), ord("√")}
+
+
+def test_a_formula_breaks_between_its_parts_only():
+    katex = katex_pre.Katex({})
+    try:
+        html = katex.render("a + b = c", display=False)
+    finally:
+        katex.close()
+    assert html.count(katex_pre.BASE) == 3
+    broken = katex_pre.breakable(html)
+    assert broken.count("<wbr>" + katex_pre.BASE) == 2
+    assert broken.replace("<wbr>", "") == html
+    assert katex_pre.breakable("<code>x</code>") == "<code>x</code>"
 
 
 def test_katex_draws_formulas_and_names_what_it_cannot():

@@ -26,6 +26,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 logger = logging.getLogger(__name__)
 SCRIPT = Path(__file__).with_name("katex_lines.cjs")
+BASE = '<span class="base">'  # how a part of a formula begins that KaTeX keeps on one line
 
 
 class TexError(ValueError):
@@ -115,9 +116,19 @@ def drawn(translator: HTML5Translator, node: nodes.Element, tex: str, *, display
         return f"<code>{translator.encode(tex)}</code>"
 
 
+def breakable(html: str) -> str:
+    """Allow a break between the parts of a formula in running text, and mark each such place.
+
+    The style sheet forbids all other breaks there, above all the one before a full stop or a comma
+    that follows the formula: browsers break a line beside KaTeX's boxes whatever stands there.
+    """
+    first, *others = html.split(BASE)
+    return BASE.join([first, *others[:1]]) + "".join(f"<wbr>{BASE}{part}" for part in others[1:])
+
+
 def visit_math(translator: HTML5Translator, node: nodes.Element) -> None:
     """Write a formula in running text."""
-    html = drawn(translator, node, node.astext(), display=False)
+    html = breakable(drawn(translator, node, node.astext(), display=False))
     translator.body.append(f'<span class="math notranslate nohighlight">{html}</span>')
     raise nodes.SkipNode
 

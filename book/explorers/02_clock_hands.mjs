@@ -46,7 +46,7 @@ function fixed(value, digits = 3) {
 }
 
 function slider(text, attributes, onInput) {
-  const value = make("output");
+  const value = make("span");
   const input = make("input", { type: "range", ...attributes });
   const show = () => { value.textContent = input.value; };
   input.addEventListener("input", () => { show(); onInput(); });

@@ -76,7 +76,7 @@ export default {
     const temperatures = [0.25, 0.5, 1, 2, 4, 5.66, 8, 11.3, 16];
 
     const slider = (text, values, start) => {
-      const shown = element("output");
+      const shown = element("span");
       const input = element("input", { type: "range", min: 0, max: values.length - 1, step: 1 });
       input.value = values.indexOf(start);
       const label = element("label", { className: "att-slider" }, element("span", {}, text, " = ", shown), input);

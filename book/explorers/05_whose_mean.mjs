@@ -54,7 +54,7 @@ function fixed(value, digits = 2) {
 }
 
 function slider(text, attributes, tell, onInput) {
-  const value = make("output");
+  const value = make("span");
   const input = make("input", { type: "range", ...attributes });
   const get = () => tell(Number(input.value));
   const show = () => {

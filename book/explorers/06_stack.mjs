@@ -131,7 +131,7 @@ export default {
     };
     const change = select("What changes", CHANGES);
     const mask = select("Mask", MASKS);
-    const shownDepth = element("output");
+    const shownDepth = element("span");
     const count = element("input", { type: "range", min: 1, max: depth, step: 1 });
     count.value = Math.min(3, depth);
     const countLabel = element(

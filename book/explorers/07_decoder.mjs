@@ -59,7 +59,7 @@ export default {
     const group = `dec-rule-${Math.random().toString(36).slice(2)}`;
 
     const slider = (text, least, most, start) => {
-      const shown = element("output");
+      const shown = element("span");
       const input = element("input", { type: "range", min: least, max: most, step: 1 });
       input.value = start;
       const label = element("label", { className: "dec-slider" }, element("span", {}, text, ": ", shown), input);

@@ -61,7 +61,7 @@ export default {
     const pad = vocabulary[model.get("pad")];
 
     const slider = (text, max, step, start, format) => {
-      const shown = element("output");
+      const shown = element("span");
       const control = element("input", { type: "range", min: 0, max, step, value: start });
       const label = element("label", { className: "tf-slider" }, element("span", {}, text, " = ", shown), control);
       const tell = () => {

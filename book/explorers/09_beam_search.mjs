@@ -10,7 +10,7 @@ const STYLE = `
 .bs input[type="range"] { width: 100%; min-height: 24px; accent-color: #2f7fd6; }
 .bs .bs-buttons { display: flex; flex-wrap: wrap; gap: 0.5rem; margin: 0.4rem 0 0.8rem; }
 .bs button { font: inherit; min-height: 32px; padding: 0.2rem 0.8rem; border-radius: 6px; border: 1px solid var(--pst-color-text-base, #1c2126); background: transparent; color: inherit; cursor: pointer; }
-.bs button:disabled { opacity: 0.45; cursor: default; }
+.bs button[aria-disabled="true"] { opacity: 0.45; cursor: default; }
 .bs h4 { font-size: 1rem; margin: 0.6rem 0 0.2rem; }
 .bs ol { margin: 0 0 0.4rem; padding-left: 1.6rem; }
 .bs li { margin: 0.15rem 0; }
@@ -33,7 +33,7 @@ function fixed(value, digits) {
 }
 
 function slider(text, attributes, digits, onInput) {
-  const value = make("output");
+  const value = make("span");
   const input = make("input", { type: "range", ...attributes });
   const get = () => Number(input.value);
   const show = () => { value.textContent = get().toFixed(digits); };
@@ -108,8 +108,9 @@ export default {
         ...list("Finished, the best score first", ranked, "None yet.", (one) => `${chance(one)}, score ${fixed(score(one), 3)}`),
       );
       const done = step === states.length - 1;
-      back.disabled = again.disabled = step === 0;
-      next.disabled = all.disabled = done;
+      // not "disabled": the button just pressed would lose the keyboard
+      for (const one of [back, again]) one.setAttribute("aria-disabled", String(step === 0));
+      for (const one of [next, all]) one.setAttribute("aria-disabled", String(done));
       const best = ranked.length ? ` Best finished: ${text(ranked[0])}, score ${fixed(score(ranked[0]), 3)}.` : "";
       summary.textContent = `Step ${step}: ${live.length} live, ${finished.length} finished.${best}${done ? " The search is over." : ""}`;
     }

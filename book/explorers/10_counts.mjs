@@ -50,7 +50,7 @@ export default {
   render({ model, el }) {
     const presets = model.get("presets");
     const slider = (text, least, most, step) => {
-      const shown = element("output");
+      const shown = element("span");
       const input = element("input", { type: "range", min: least, max: most, step });
       const label = element("label", { className: "cnt-slider" }, element("span", {}, text, ": ", shown), input);
       return { label, input, shown };
@@ -100,7 +100,7 @@ export default {
         ...[...rows, { name: "all", count: total }].map(({ name, count }) => {
           const share = (100 * count) / total;
           const bar = element("div", { className: "cnt-bar" });
-          bar.style.width = `calc(${share}% - 6px)`;
+          bar.style.width = `calc((100% - 6px) * ${share / 100})`;
           const cell = element("td", { className: "cnt-share" }, bar, element("span", {}, `${share.toFixed(1)} %`));
           return element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, grouped(count)), cell);
         }),

@@ -11,10 +11,11 @@ Directives, each documented in its module:
     departures       where the code departs from the paper             (departures.py)
     mutants          known mistakes, what catches and what names them  (mutants.py)
 
-And six services: a page that is read is named on stderr (progress.py), a link to the glossary says on hover what its word means (glossary.py), pictures
-without alternative text fail the build (polish.py), finished pages are made lighter and more
-accessible (polish.py), pictures are made lighter (pictures.py), and a page runs again when a module
-has changed that its cells import (fresh.py).
+And seven services: a page that is read is named on stderr (progress.py), a link to the glossary
+says on hover what its word means (glossary.py), pictures without alternative text fail the build
+(polish.py), finished pages are made lighter and more accessible (polish.py), pictures are made
+lighter (pictures.py), icons that no page shows are left out (icons.py), and a page runs again when
+a module has changed that its cells import (fresh.py).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from . import (
     departures,
     fresh,
     glossary,
+    icons,
     lines,
     mutants,
     pictures,
@@ -65,5 +67,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", glossary.say_on_hover)
     app.connect("doctree-resolved", polish.require_alternative_text)
     app.connect("build-finished", polish.polish_pages)
+    app.connect("build-finished", icons.cut_icons)
     app.connect("build-finished", pictures.lighten_pictures)
     return {"env_version": fresh.version(), "parallel_read_safe": True}

@@ -25,6 +25,12 @@ REPAIRS = (
         r"\s*<script defer[^>]*fontawesome\.js[^>]*></script>",
         "",
     ),
+    # the words of all pages and what searches them; the page of the search asks for them again
+    (
+        r'(?:\s*<script src="(?:_static/searchtools|_static/language_data|searchindex)\.js">'
+        r"</script>){3}(\s*</head>)",
+        r"\1",
+    ),
     # a name that differs from the visible text cannot be spoken to a voice control
     (r'(<button class="btn search-button-field[^>]*?) aria-label="Search"', r"\1"),
     (r'(<summary) aria-label="Toggle hidden content"', r"\1"),
@@ -42,6 +48,9 @@ REPAIRS = (
     (r' role="doc-(?:biblioentry|backlink|bibliography)"', ""),
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
 )
+TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
+NAME = re.compile(r'(<span class="pre">)([^<]+)(</span>)')
+JOINT = re.compile(r"(?<=[A-Za-z0-9)])(_(?=[A-Za-z0-9])|[./](?=\w))")
 COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in REPAIRS)
 
 
@@ -64,11 +73,16 @@ def is_real(alternative: str, uri: str) -> bool:
     return len(words.split()) >= 3 and words not in (uri, Path(uri).name)
 
 
+def breakable(table: str) -> str:
+    """Let the names in a table break at their joints, so that none widens its column too far."""
+    return NAME.sub(lambda name: name[1] + JOINT.sub(r"\1<wbr>", name[2]) + name[3], table)
+
+
 def repair(html: str) -> str:
     """Return a page with the theme's faults repaired."""
     for pattern, replacement in COMPILED:
         html = pattern.sub(replacement, html)
-    return html
+    return TABLE.sub(lambda table: breakable(table[0]), html)
 
 
 def polish_pages(app: Sphinx, exception: Exception | None) -> None:
