@@ -182,6 +182,8 @@ class Answering:
             return None if base is None else based.plain(target, base)
         if op == "put" and not self.peer.is_free and touched.is_new(target, name):
             return YOURS
+        if op == "get" and self.peer.records.shows(target, name):
+            return getattr(target, name)
         self._permit(target, name, op)
         if op == "call":
             return self._call(target, name, args, kwargs)

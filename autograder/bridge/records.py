@@ -7,14 +7,16 @@ an object by a number, so that it comes back as itself; with each message goes w
 
 The trusted end makes objects only of classes that the instructor's cells have made here. Of what an
 answer tells it believes values, under names that the class's own text sets. An object that hides
-something, behind a name with an underscore, is not told: it stays a stand-in. So does one that the
-reference changes by its own methods alone: they run here.
+something, behind a name with an underscore that the instructor's text reads of no other object than
+`self`, is not told: it stays a stand-in. So does one that the reference changes by its own methods
+alone: they run here.
 """
 
 import collections
 import enum
+import itertools
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
 
 TAGS = frozenset(("RC", "RR", "RE", "RN"))
-MAX_KNOWN = 500  # objects that are remembered from one message to the next
+MAX_KNOWN = 20_000  # objects that are remembered from one message to the next
+MAX_WATCHED = 500  # of them, the last that were told: in which changes are looked for
 MAX_GROUP = 50_000  # objects that are told at once
 MAX_PARTS = 500_000  # of their attributes
 MAX_LIST = 5_000  # parts of one in which changes are looked for
@@ -216,10 +219,12 @@ class Records:
 
     def _known(self, value: Any) -> Known:
         """What is known of an object that is told now."""
-        if id(value) not in self.by_id:
-            self._keep(Known(value, (True, self.next)))
+        known = self.by_id.get(id(value))
+        if known is None:
+            known = Known(value, (True, self.next))
             self.next += 1
-        return self.by_id[id(value)]
+        self._keep(known)
+        return known
 
     def _keep(self, known: Known) -> None:
         before = self.known.pop(known.key, None)
@@ -278,9 +283,23 @@ class Records:
         held = attributes(value, shape)
         if not all(map(_is_name, held)) or (is_ours and self._is_guarded(kind, shape)):
             return None
-        told = shape.shown if is_ours or known is None else {*shape.shown, *known.state}
+        told = self._shown(shape)
+        told = told if is_ours or known is None else {*told, *known.state}
         hides = any(name.startswith("_") and name not in told for name in held)
         return None if hides and not self.peer.is_free else list(held.values())
+
+    def _shown(self, shape: Shape) -> Set[str]:
+        """Attributes that are hidden from nobody, also those whose names say so."""
+        read: Any = getattr(self.home, "read", frozenset())
+        return shape.shown | read
+
+    def shows(self, value: Any, name: Any) -> bool:
+        """Whether an answer may read a private attribute of an object that stays here."""
+        if self.peer.is_free or type(name) is not str or not is_one(value):
+            return False
+        shape = self.shape(type(value))
+        is_private = name.startswith("_") and not name.startswith("__")
+        return is_private and name in self._shown(shape) and name in attributes(value, shape)
 
     def _is_guarded(self, kind: type, shape: Shape) -> bool:
         """Whether an answer may change such objects by their own methods alone, as the reference.
@@ -312,7 +331,8 @@ class Records:
 
     def _changes(self, encoder: "ValueEncoder") -> Any:
         """The node of what has changed since both ends were alike, or None."""
-        changed = [known for known in self.known.values() if self._differs(known)]
+        watched = itertools.islice(reversed(self.known.values()), MAX_WATCHED)
+        changed = [known for known in watched if self._differs(known)][::-1]
         group = self._group((known.value for known in changed), {})
         if group is None:
             for known in [one for one in changed if self._group([one.value], {}) is None]:
@@ -381,6 +401,7 @@ class Records:
             raise WireError("a message holds an object whose attributes have no names")
         known = self.known.get(key)
         if known is not None and self.kind_of(known.value) is kind:
+            self._keep(known)  # among the last
             return known, False
         if known is not None and not self.peer.is_free:
             raise WireError("a message makes one object of another")

@@ -7,6 +7,7 @@ import dis
 import enum
 import fractions
 import inspect
+import itertools
 import types
 import uuid
 import weakref
@@ -118,7 +119,7 @@ class Shape:
     names: set[str]  # attributes that the text of the class sets
     is_open: bool  # whether it sets attributes whose names nobody can foresee
     methods: frozenset[str]  # what an attribute may not stand in front of
-    shown: set[str]  # attributes that its functions give away
+    shown: set[str]  # attributes that its functions give away, or read of another object
     acts: bool  # whether methods change an object that is made
 
 
@@ -134,6 +135,7 @@ def shape_of(kind: type) -> Shape:
                 shape.names.add(name)
                 continue
             for code in _codes(made):
+                shape.shown |= _read_of_others(code)
                 sets = _names_set(code)
                 shape.names |= sets
                 shape.is_open |= not OPENING.isdisjoint(code.co_names)
@@ -164,6 +166,23 @@ def _shows(name: str, made: Any, code: types.CodeType) -> bool:
     if isinstance(made, property) or hasattr(made, "attrname") or name in SHOWING:
         return True
     return code.co_argcount == 1 and {i.opname for i in dis.get_instructions(code)} <= GETTING
+
+
+def _read_of_others(code: types.CodeType) -> set[str]:
+    """Attributes that a function reads of anything but the object whose method it is."""
+    steps = list(dis.get_instructions(code))
+    return {
+        str(step.argval)
+        for before, step in itertools.pairwise(steps)
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and not _is_self(before, code)
+    }
+
+
+def _is_self(step: dis.Instruction, code: types.CodeType) -> bool:
+    """Whether a step of a function gives its first parameter, or that of a function around it."""
+    name = step.argval[-1] if isinstance(step.argval, tuple) else step.argval
+    first = code.co_varnames[: min(code.co_argcount, 1)]
+    return "DEREF" in step.opname or ("FAST" in step.opname and name in first)
 
 
 def _codes(made: Any) -> Iterator[types.CodeType]:

@@ -20,6 +20,8 @@ OPERATORS = FORWARDED | {"__hash__"}
 INSTEAD = dict(zip(ORDER, ORDER[2:] + ORDER[:2], strict=True))
 INSTEAD |= {f"__{name}__": f"__i{name}__" for name in BINARY}
 INSTEAD |= {f"__i{name}__": f"__{name}__" for name in BINARY}
+INSTEAD |= {"__int__": "__index__", "__float__": "__index__", "__complex__": "__float__"}
+INSTEAD["__index__"] = "__int__"
 
 
 def new_space(notebook: Notebook) -> Space:
@@ -34,6 +36,7 @@ def new_space(notebook: Notebook) -> Space:
             tuple(cell.source for cell in notebook.cells if cell.cell_type == "code")
         ),
         changed=_attributes(tuple(answers)),
+        read=_private_reads((*locked(notebook), *answers)),
     )
 
 
@@ -47,6 +50,20 @@ def _attributes(sources: tuple[str, ...]) -> frozenset[str]:
         for node in nodes
         if isinstance(node, ast.Attribute)
         and not isinstance(node.ctx, ast.Load)
+        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    )
+
+
+@lru_cache(maxsize=64)
+def _private_reads(sources: tuple[str, ...]) -> frozenset[str]:
+    """Names with an underscore that the instructor's cells read of other objects than `self`."""
+    trees = [parse(source) for source in sources]
+    nodes = (node for tree in trees if tree is not None for node in ast.walk(tree))
+    return frozenset(
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
         and not (isinstance(node.value, ast.Name) and node.value.id == "self")
     )
 
@@ -126,7 +143,8 @@ def operators(notebook: Notebook, solutions: Sequence[str] | None = None) -> fro
 def _methods(sources: tuple[str, ...], others: tuple[str, ...]) -> frozenset[str]:
     """Special methods that classes have: their own, those of a decorator, those of their bases.
 
-    With each goes the one that Python asks in its place: of the other operand, or in place.
+    With each goes the one that Python asks in its place: of the other operand, in place, or for
+    the index that a number is.
     """
     made = {kind.name: kind for source in others for kind in _classes(source)}
     found = {name for source in sources for name in METHOD.findall(source)}

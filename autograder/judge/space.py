@@ -62,6 +62,7 @@ class Space(dict):
         texts: Callable[[], frozenset[str]] = frozenset,
         attributes: frozenset[str] = frozenset(),
         changed: frozenset[str] = frozenset(),
+        read: frozenset[str] = frozenset(),
     ) -> None:
         """Begin with no names.
 
@@ -71,10 +72,11 @@ class Space(dict):
             texts: gives the texts that tests may evaluate, those that the instructor wrote.
             attributes: names of attributes that the instructor's cells set, but for `self`'s.
             changed: those of them that the reference sets.
+            read: names with an underscore that these cells read of what they are handed.
         """
         super().__init__(__name__=HOME, __builtins__=_builtins(texts))
         self._student: Student | None = None
-        self.attributes, self.changed = attributes, changed
+        self.attributes, self.changed, self.read = attributes, changed, read
         self.helpers: frozenset[str] = frozenset()  # modules beside the notebook, on both sides
         self.classes: dict[str, type | None] = {}  # that the instructor's cells have made
         self.live = live

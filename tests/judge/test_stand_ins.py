@@ -88,6 +88,9 @@ GROWS = (
 )
 SHIFTS = "    def __lshift__(self, x): return self\n"
 GROWN = "b = Bag()\nb += 1\nb += 2\nassert b.xs == [1, 2]"
+AS_INT = BY_N + "    def __int__(self): return self.n\n    def __float__(self): return self.n * 1.0"
+AS_INDEX = BY_N + "    def __index__(self): return self.n"
+NUMBER = "assert int(V(3)) == 3 and float(V(2)) == 2.0 and round(float(V(1))) == 1"
 APPLY = "def apply(f, xs): return [f(x) for x in xs]"
 FOLD = APPLY + "\ndef fold(f, a, b): return f(a, b)"
 MAPPED = APPLY.replace("[f(x) for x in xs]", "list(map(f, xs))")
@@ -134,6 +137,8 @@ ALIKE: list[tuple[str, str, list[str], str]] = [
     ("truth", TRUTH, [NUMPY], TRUE),
     ("loud", LOUD, [UPDATES], LOUDER),
     ("grows", GROWS, [GROWS.replace("__iadd__", "__add__"), GROWS + SHIFTS], GROWN),
+    ("number", AS_INT, [AS_INDEX], NUMBER),
+    ("index", AS_INDEX, [AS_INT], "assert int(V(3)) == 3"),
     ("apply", FOLD, [FOLD.replace(APPLY, MAPPED)], GIVEN),
     ("tables", TABLE, [WRAPPED, OWN_WRAPPED], EQUALS),
 ]
