@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from autograder.classroom import similar
 from autograder.classroom.book_lines import Line
-from autograder.classroom.counted import Points
+from autograder.classroom.counted import NEAR, Points
 from autograder.classroom.report_data import (
     KINDS,
     Item,
@@ -231,7 +231,8 @@ def _items(questions: Sequence[Question], results: Sequence[Result]) -> Iterable
     ran = [result for result in results if _ran(result)]
     totals = [sum(verdict.score for verdict in _verdicts(result)) for result in ran]
     verdicts = [
-        {(n.name, v.test): v for n in result.notebooks for v in n.verdicts} for result in ran
+        {(n.name, v.test): v for n in result.notebooks if not n.reason for v in n.verdicts}
+        for result in ran
     ]
     for question in questions:
         keys = [(question.notebook, test) for test in question.tests]
@@ -275,9 +276,14 @@ def _item(
 
 def _correlation(scores: Sequence[float], rest: Sequence[float]) -> float | None:
     """Point-biserial (Pearson's) correlation of an item with the rest; None if it says nothing."""
-    if len(scores) < DISCRIMINATES or len(set(scores)) < 2 or len(set(rest)) < 2:
+    if len(scores) < DISCRIMINATES or _are_alike(scores) or _are_alike(rest):
         return None
     return statistics.correlation(scores, rest)
+
+
+def _are_alike(values: Sequence[float]) -> bool:
+    """Whether they differ by no more than sums of the same points may."""
+    return max(values) - min(values) <= NEAR
 
 
 def _mistakes(
