@@ -77,6 +77,7 @@ def test_a_files_name_is_compared_as_it_is_composed(tmp_path: Path):
         ("[late]\ndue = 2026-03-01T00:00:00", "an offset"),
         ("[late]\ndue = 'soon'", "an offset"),
         ("[late]\nrate = 2", "from 0 to 1"),
+        (f"[late]\ngrace_hours = 1{'0' * 400}", "a number of hours"),
         ("[late]\ntrust_timestamp = 1", "true or false"),
         ("[late]\ntimes = 'nowhere.csv'", "nowhere.csv is missing"),
         ("[files]\nallow = 3", "a list of names"),
