@@ -401,6 +401,17 @@ def test_the_terminal_table_has_a_line_for_each_student(capsys: pytest.CaptureFi
     print_table(report.rows, report.chapters)
     assert "ada" in (said := capsys.readouterr().out)
     assert "2/8  01: rows sum to 1" in said
+    assert said.splitlines()[0].split()[1] == "01"
+
+
+def test_assignments_that_begin_alike_are_told_apart(capsys: pytest.CaptureFixture[str]):
+    asked = {name: assignment(name, 1) for name in ("week_1", "week_2", "03_attention")}
+    report = compose(["ada"], asked, {name: [] for name in asked}, {}, {})
+    print_table(report.rows, report.chapters)
+    assert capsys.readouterr().out.split()[1:4] == ["week_1", "week_2", "03"]
+    assert report.rows[0].wrong[1:] == tuple(
+        f"{name}: no work of this name was graded" for name in ("week_2", "03")
+    )
 
 
 def test_a_student_of_any_name_has_one_row_a_clean_text_and_a_link_to_the_page(
