@@ -12,6 +12,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -152,7 +153,10 @@ class Places:
     def _strays_in(self, true: Path) -> Iterator[str]:
         """Notebooks of assignments that this student has no folder of, in one of another's."""
         own = {f"{name}.ipynb" for name in self.notebooks[true.name]}
-        for name, is_folder in _entries(true) if _kind(true) == "folder" else ():
+        entries: list[tuple[str, bool]] = []
+        with suppress(OSError):  # that it cannot be read is the reason of its own grade
+            entries = _entries(true) if _kind(true) == "folder" else []
+        for name, is_folder in entries:
             if is_folder or name in own or not NOTEBOOK.search(name):
                 continue
             meant = self._called(name)

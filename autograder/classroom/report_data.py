@@ -144,7 +144,7 @@ class Report:
 
 
 def short_names(chapters: Iterable[str]) -> dict[str, str]:
-    """What each is called where room is short: 03 of 03_attention, if no other begins so."""
+    """What each is called where room is short: 03 of 03_name, if no other begins so."""
     heads = {chapter: chapter.partition("_")[0] for chapter in chapters}
     known = Counter(heads.values())
     return {chapter: head if known[head] == 1 else chapter for chapter, head in heads.items()}
