@@ -236,6 +236,19 @@ def test_a_test_that_ends_in_a_number_gives_that_many_points(said):
     assert status == 0
 
 
+def test_a_test_that_ends_in_no_number_gives_no_points(said):
+    content = notebook(right(1))
+    content["cells"][2]["source"] = "float('nan')"
+    assert "ok double-1-values: 0 of 2 points" in said(content)[1]
+
+
+def test_a_claim_is_one_also_where_python_is_told_to_leave_claims_out(
+    said, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    assert said(notebook("def f1(x):\n    return x"))[0] == 1
+
+
 def test_a_cell_that_is_there_twice_is_run_twice(said):
     content = notebook(right(1))
     content["cells"] += content["cells"][1:3]

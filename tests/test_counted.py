@@ -163,3 +163,26 @@ def test_points_are_never_less_than_none():
     assert Points(3, 5, 60).counts == 0
     assert Points(3, 5, 60).reckoned == "3 points, 3 taken off: 1 hour late"
     assert Points(3, 1).late == "1 taken off: late"
+
+
+def test_an_answer_that_becomes_a_task_keeps_what_a_person_gave_and_said(
+    taught: Class, capsys: pytest.CaptureFixture[str]
+):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    manual = path.read_text(encoding="utf-8")
+    (taught.course.root / "source" / NAME / "rules.toml").unlink()
+    assert command_line.main(["grade"]) == 0
+    look_at(taught, "bo")
+    given = told(taught, capsys, "bo")
+    content = json.loads(manual)
+    (written,) = (one for one in content["cells"] if one["id"] == "why")
+    written["metadata"]["nbgrader"] |= {"grade": False, "solution": False, "task": True}
+    for text in (json.dumps(content), manual):
+        path.write_text(text, encoding="utf-8")
+        assert command_line.main(["grade"]) == 0
+        assert told(taught, capsys, "bo") == given
+        assert command_line.main(["history", "bo"]) == 0
+        assert f"bo, {NAME}: 6.5 points" in capsys.readouterr().out
+        (taught.folder / "gradebook.db").unlink()
+        assert told(taught, capsys, "bo") == given
+        assert "Why <so>?" in page(taught, "bo")

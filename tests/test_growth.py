@@ -6,7 +6,7 @@ CPU time, so that a busy machine changes nothing.
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from autograder.classroom.feedback import page
 from autograder.classroom.gradescope import results_json
 from autograder.classroom.journal import MAX_LINE
-from autograder.classroom.journal_lines import Graded, bounded
+from autograder.classroom.journal_lines import Graded, bounded, line_of
 from autograder.classroom.nbgrader_page import _escaped
 from autograder.classroom.rebuild import harmless, rebuild
 from autograder.classroom.similar import _own_names, _winnowed, flags, tokens
@@ -175,6 +175,15 @@ def test_all_that_is_written_of_a_submission_is_linear_and_bounded(
     one, two, notebook, line, *_ = written(whole, assignment)
     assert len(one) < 3_000_000 and len(two) < 50_000
     assert len(notebook) < 30_000_000 and len(line) < MAX_LINE
+
+
+def test_a_line_of_the_journal_can_be_read_whatever_lies_in_how_many_notebooks():
+    text = "\U0001f600" * 200_000  # takes twelve bytes there
+    texts = {f"cell-{number}": text for number in range(30)}
+    notebook = NotebookResult("n", (), texts, texts, (("", "code", text),) * 30)
+    result = Result("ada", NAME, "key", (notebook,) * 5)
+    line = line_of({"graded": asdict(bounded(Graded(result)))})
+    assert 50_000_000 < len(line) < MAX_LINE
 
 
 def test_an_ordinary_result_is_not_cut(assignment: Assignment):

@@ -184,3 +184,10 @@ def test_a_name_may_be_typed_in_another_way_than_its_folder(
     capsys.readouterr()
     assert run(root, "history", "Zo\u00e9") == 0
     assert "why nothing yet → 2" in capsys.readouterr().out
+
+
+def test_no_password_of_a_database_is_written_down(monkeypatch: pytest.MonkeyPatch):
+    address = "postgresql+psycopg2://ann:s3cr/@t@host/grades"
+    monkeypatch.setattr("sys.argv", ["nbgrader", "autograde", NAME, f"--db={address}"])
+    kept = f"nbgrader autograde {NAME} --db=postgresql+psycopg2://ann:***@host/grades"
+    assert first().run == kept

@@ -314,3 +314,20 @@ def test_a_folder_that_is_exchanged_after_its_owner_was_looked_at_is_not_collect
     made.copy_files()
     assert "it was exchanged while it was collected" in caplog.text
     assert not (tmp_path / "submitted" / "ada" / NAME).exists()
+
+
+def test_files_without_end_in_a_submission_are_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(inbound_module, "MOST", 20)
+    folder = put(tmp_path, WHEN, work="x")
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        for number in range(10):
+            (folder / name / str(number)).touch()
+    collector(tmp_path, WHEN).copy_files()
+    assert "it holds more than 20 files" in caplog.text
+    assert not list((tmp_path / "submitted").rglob("work"))
+    shutil.rmtree(folder / "b")
+    collector(tmp_path, WHEN).copy_files()
+    assert len(list((tmp_path / "submitted" / "ada" / NAME / "a").iterdir())) == 10

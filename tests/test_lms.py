@@ -317,3 +317,16 @@ def test_the_gradebook_is_found_from_the_courses_root_and_one_that_is_none_is_sa
     book.write_bytes(b"no database at all " * 100)
     assert not unzip.FromCanvas(parent=app)._students
     assert f"{book} is no gradebook" in capsys.readouterr().err
+
+
+def test_what_a_mac_puts_into_a_zip_is_nobodys_work(tmp_path: Path):
+    moodle, canvas = "Ann_1_assignsubmission_file_ps1.ipynb", "ann_1_2_ps1.ipynb"
+    blind = "anon_aB3xz_5_ps1.ipynb"
+    for collector, name, student in (
+        (unzip.FromMoodle(), moodle, "Ann"),
+        (unzip.FromCanvas(), canvas, "ann_1"),
+        (unzip.FromCanvas(), blind, "anon_aB3xz"),
+    ):
+        out = tmp_path / student
+        names = name, f"._{name}", f"__MACOSX/._{name}", ".DS_Store"
+        assert collected_as(collector, out, *names) == {student: ["ps1.ipynb"]}

@@ -323,3 +323,14 @@ def test_any_name_that_a_disk_can_hold(submitted: Path, name: str):
     words.encode("utf-8")
     assert words.isprintable()
     assert words
+
+
+def test_a_notebook_in_another_assignments_folder_is_named(submitted: Path):
+    own = "03_attention/03_attention.ipynb"
+    places = put(submitted, own, "03_attention/Problem1.ipynb", "03_attention/notes.ipynb")
+    (words,) = places.strays(["ada"])
+    assert (
+        words == "ada/03_attention/Problem1.ipynb was not graded: it should lie in the folder ps1"
+    )
+    put(submitted, "ps1/problem1.ipynb")
+    assert list(Places(submitted, NOTEBOOKS).strays(["ada"])) == []

@@ -166,6 +166,7 @@ def test_scores_come_from_the_gradebook_and_those_by_hand_are_apart():
 
 
 def test_an_item_says_who_passed_and_who_did_not_answer():
+    lost = (Verdict("q1-a", "unanswered", 0, 2), Verdict("q1-b", "unanswered", 0, 1))
     results = [
         graded(Verdict("q1-a", "passed", 2, 2), Verdict("q1-b", "passed", 1, 1), student="a"),
         graded(
@@ -174,12 +175,27 @@ def test_an_item_says_who_passed_and_who_did_not_answer():
             student="b",
         ),
         Result("c", "01_one", "k", reason="no notebook"),
+        replace(graded(), notebooks=(NotebookResult("01_one", lost, reason="broken"),)),
     ]
     question, first, second = report_on(*results).items
     assert (question.passed, question.graded, question.unanswered, question.share) == (1, 2, 1, 0.5)
     assert (first.test, first.passed) == ("q1-a", 1)
     assert second.said == (), "that is in the column beside it"
     assert question.discrimination is None, "two submissions tell nothing"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([0.0] * 11 + [1e-170], [0, 1] * 6), ([0.1, 0.2, 0.3, 0.6] * 3, [0.7] * 12)],
+)
+def test_what_differs_by_less_than_points_do_tells_nothing_apart(
+    first: list[float], second: list[float]
+):
+    results = [
+        graded(Verdict("q1-a", "passed", a, 2), Verdict("q1-b", "passed", b, 1), student=f"s{n}")
+        for n, (a, b) in enumerate(zip(first, second, strict=True))
+    ]
+    assert [item.discrimination for item in report_on(*results).items] == [None] * 3
 
 
 def test_a_test_that_the_strong_pass_tells_apart():
@@ -385,6 +401,17 @@ def test_the_terminal_table_has_a_line_for_each_student(capsys: pytest.CaptureFi
     print_table(report.rows, report.chapters)
     assert "ada" in (said := capsys.readouterr().out)
     assert "2/8  01: rows sum to 1" in said
+    assert said.splitlines()[0].split()[1] == "01"
+
+
+def test_assignments_that_begin_alike_are_told_apart(capsys: pytest.CaptureFixture[str]):
+    asked = {name: assignment(name, 1) for name in ("week_1", "week_2", "03_attention")}
+    report = compose(["ada"], asked, {name: [] for name in asked}, {}, {})
+    print_table(report.rows, report.chapters)
+    assert capsys.readouterr().out.split()[1:4] == ["week_1", "week_2", "03"]
+    assert report.rows[0].wrong[1:] == tuple(
+        f"{name}: no work of this name was graded" for name in ("week_2", "03")
+    )
 
 
 def test_a_student_of_any_name_has_one_row_a_clean_text_and_a_link_to_the_page(

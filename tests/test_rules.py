@@ -77,6 +77,7 @@ def test_a_files_name_is_compared_as_it_is_composed(tmp_path: Path):
         ("[late]\ndue = 2026-03-01T00:00:00", "an offset"),
         ("[late]\ndue = 'soon'", "an offset"),
         ("[late]\nrate = 2", "from 0 to 1"),
+        (f"[late]\ngrace_hours = 1{'0' * 400}", "a number of hours"),
         ("[late]\ntrust_timestamp = 1", "true or false"),
         ("[late]\ntimes = 'nowhere.csv'", "nowhere.csv is missing"),
         ("[files]\nallow = 3", "a list of names"),
@@ -150,6 +151,13 @@ def test_who_has_no_time_in_the_list_is_named_and_the_others_are_graded(tmp_path
     text = '[late]\npolicy = "zero"\ndue = 2026-03-01T12:00:00Z\ntimes = "times.csv"\n'
     late = read_rules(write(tmp_path, text), "week", []).late
     assert set(late.times) == {"ada"} and "(zoe)" in late.unknown(["ada", "zoe"])
+
+
+def test_blanks_around_a_name_in_a_list_of_times_are_none_of_it(tmp_path: Path):
+    (tmp_path / "times.csv").write_text("student,submitted\n ada ,2026-03-02T12:00:00Z\n")
+    text = '[late]\npolicy = "zero"\ndue = 2026-03-01T12:00:00Z\ntimes = "times.csv"\n'
+    late = read_rules(write(tmp_path, text), "week", []).late
+    assert late.seconds_late("ada", None) == 86400
 
 
 def test_a_list_of_times_has_names_as_they_are_or_as_people_read_them():

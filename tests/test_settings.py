@@ -14,7 +14,7 @@ from nbgrader.apps.dbapp import DbAssignmentListApp
 from sqlalchemy import make_url
 
 from autograder import __main__ as command_line
-from autograder.classroom.classes import Class
+from autograder.classroom.classes import Class, assignments
 from autograder.classroom.gradebook import shown_database
 from autograder.common.course import Course, CourseError, _jupyters_files
 from autograder.judge.assignment import read_assignment
@@ -282,3 +282,22 @@ def test_both_entrances_grade_into_the_gradebook_that_is_configured_and_say_what
     with Gradebook(url) as book:
         assert {one.id: one.score for one in book.students} == {"ada": 6, "bela": 6}
     assert not (root / "gradebook.db").exists()
+
+
+def test_what_jupyter_keeps_beside_the_assignments_is_none(tmp_path: Path):
+    course = make_course(tmp_path)
+    kept = tmp_path / "source" / ".ipynb_checkpoints" / "try-checkpoint.ipynb"
+    kept.parent.mkdir()
+    kept.write_text("{}")
+    assert assignments(course) == [NAME]
+
+
+def test_a_report_in_a_wrong_folder_leaves_nothing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    make_course(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    assert command_line.main(["report", "--folder", "elsewhere"]) == 2
+    assert "submitted does not exist" in capsys.readouterr().err
+    assert list((tmp_path / "elsewhere").iterdir()) == []

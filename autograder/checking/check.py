@@ -227,6 +227,7 @@ class _Python:
 
     def __init__(self, folder: Path):
         environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"}
+        environment.pop("PYTHONOPTIMIZE", None)  # without their assert every test would pass
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(Path(runner.__file__).resolve())],
             stdin=subprocess.PIPE,
@@ -349,7 +350,7 @@ def _test_run(cell: Cell, outcome: Outcome, answers: dict[str, str], untouched: 
         status = "unanswered"
     score = 0.0
     if status == "passed":
-        score = cell.points if outcome.value is None else min(max(outcome.value, 0), cell.points)
+        score = cell.points if outcome.value is None else min(max(0.0, outcome.value), cell.points)
     return TestRun(
         test=cell.name,
         status=status,

@@ -7,6 +7,7 @@ time of it.
 """
 
 import getpass
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,7 @@ WORK, TESTS = "new submission", "new tests or rules"
 GRADER, AGAIN = "new grader or library", "graded once more"
 BY_HAND, EXTENSION, LATENESS = "by hand", "extension", "lateness rule"
 LONGEST_RUN = 200  # characters of a command
+PASSWORD = re.compile(r"(://[^\s/:@]*:)\S*@")  # in the address of a database
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,7 @@ def _command() -> str:
     """This run, as it was called."""
     program = Path(sys.argv[0] or "python")
     name = program.parent.name if program.stem == "__main__" else program.name
-    return shlex.join([name, *sys.argv[1:]])[:LONGEST_RUN]
+    return PASSWORD.sub(r"\1***@", shlex.join([name, *sys.argv[1:]]))[:LONGEST_RUN]
 
 
 def _user() -> str:

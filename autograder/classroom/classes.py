@@ -189,8 +189,9 @@ def assignments(course: Course, names: Sequence[str] = ()) -> list[str]:
     if course.chapters():
         return course.select(names)
     folder = source_folder(course, ".")
-    known = sorted(path.parent.name for path in folder.glob("*/*.ipynb"))
-    known = list(dict.fromkeys(known))
+    # what begins with a dot is an editor's: Jupyter's copies of a notebook that lies beside them
+    found = {path.parent.name for path in folder.glob("*/*.ipynb")}
+    known = sorted(name for name in found if not name.startswith("."))
     for name in names:
         if name not in known:
             raise CourseError(

@@ -17,7 +17,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from nbgrader.apps.zipcollectapp import ZipCollectApp
 from nbgrader.plugins.zipcollect import FileNameCollectorPlugin
 from nbgrader.utils import find_all_notebooks
-from sqlalchemy import make_url
 from traitlets import TraitError, Unicode, validate
 
 from autograder.classroom.archives import MAX_FILES
@@ -29,6 +28,7 @@ from autograder.classroom.file_names import (
     Reading,
     Said,
     destination,
+    is_a_systems,
     newest_of,
     stays_inside,
     stem_of,
@@ -142,8 +142,9 @@ class SafeCollector(FileNameCollectorPlugin):
 
     def _reading(self, file: Path) -> "Reading | None":
         """What a file's name says, if that may be collected."""
+        root, parts = self._below(file)
         ending = self._ending(file)
-        if ending is None:
+        if ending is None or is_a_systems(file.relative_to(root)):
             return None
         if self._is_one_too_many(file):
             self.log.error("%s was left out: more than %s files", file, MAX_FILES)
@@ -162,7 +163,6 @@ class SafeCollector(FileNameCollectorPlugin):
             self.log.error("%s was left out: %s", file, words)
             return None
         self._set_time(file, found, owner)
-        _, parts = self._below(file)
         return Reading(file, found, said.student, owner, parts[0] if len(parts) > 1 else "")
 
     def _against(self, file: Path, said: "Said", owner: "Said", notebook: str) -> str:
@@ -380,12 +380,11 @@ class SafeCollector(FileNameCollectorPlugin):
 
 def _in_gradebook(coursedir: Any) -> list[str]:
     """Everybody whom the gradebook knows; none if there is none, and none is made."""
-    from autograder.classroom.gradebook import reading
+    from autograder.classroom.gradebook import is_there, reading
     from autograder.classroom.nbgrader_course import class_of
 
     taught = class_of(coursedir)
-    url = make_url(taught.database)
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+    if not is_there(taught):
         return []
     with reading(taught) as book:
         return [str(student.id) for student in book.students]

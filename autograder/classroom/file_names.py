@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -89,10 +89,15 @@ def newest_of(readings: Iterable[Reading]) -> dict[tuple[str, str], Reading]:
     return newest
 
 
+def is_a_systems(path: PurePath) -> bool:
+    """Whether a system has put this there for itself, as a Mac does beside each file of a zip."""
+    return path.name.startswith(("._", ".DS_Store")) or "__MACOSX" in path.parts
+
+
 def names_in(folder: str) -> list[str]:
     """What lies in a folder; none if there is none."""
     with suppress(OSError):
-        return [path.name for path in Path(folder).iterdir()]
+        return [path.name for path in Path(folder).iterdir() if not is_a_systems(Path(path.name))]
     return []
 
 

@@ -38,6 +38,12 @@ def open_book(taught: "Class") -> api.Gradebook:
         return api.Gradebook(taught.database, taught.course_id)
 
 
+def is_there(taught: "Class") -> bool:
+    """Whether the class has a gradebook, as far as that is a file: opening it would make one."""
+    url = make_url(taught.database)
+    return url.get_backend_name() != "sqlite" or Path(url.database or "").is_file()
+
+
 @contextmanager
 def reading(taught: "Class") -> Iterator[api.Gradebook]:
     """The class's gradebook, to look into; what the database refuses is a CourseError."""

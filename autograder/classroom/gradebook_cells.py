@@ -1,7 +1,7 @@
 """What the gradebook knows of an assignment: its notebooks and their cells as they are today."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ from autograder.classroom.gradebook_rows import (
 from autograder.classroom.marks import BASE, COMMENT, GRADE, NOTEBOOK, SUBMITTED
 from autograder.classroom.rebuild import checksum
 from autograder.judge.assignment import Cell, Notebook
+
+OTHERS = {"GradeCell": "TaskCell", "TaskCell": "GradeCell"}  # kinds of rows with points
 
 
 @dataclass
@@ -51,6 +53,7 @@ def enter_notebook(db: Connection, assignment: str, notebook: Notebook) -> Known
     update_rows(db, NOTEBOOK, [{"id": id, "kernelspec": kernel}])
     wanted = {(kind, cell.grade_id): cell for cell in notebook.cells for kind in kinds_of(cell)}
     known = KnownCells(id, _cells_of(db, id))
+    changed = _change_kinds(db, known, wanted)
     for (kind, name), cell in wanted.items():
         values = {} if kind == "SolutionCell" else _worth(cell)
         if (kind, name) not in known.cells:
@@ -58,11 +61,42 @@ def enter_notebook(db: Connection, assignment: str, notebook: Notebook) -> Known
             insert_rows(db, KINDS[kind], [{"id": known.cells[kind, name], **values}])
         elif values:
             update_rows(db, KINDS[kind], [{"id": known.cells[kind, name], **values}])
+    _move_comments(db, known, changed)
     for kind, name in known.cells.keys() - wanted.keys():
         if _forget_cell(db, kind, known.cells[kind, name]):
             del known.cells[kind, name]
     _enter_sources(db, id, notebook)
     return known
+
+
+def _change_kinds(
+    db: Connection, known: KnownCells, wanted: Mapping[tuple[str, str], Cell]
+) -> list[tuple[str, str]]:
+    """Make tasks of rows of answers that are tasks now, or the other way round; which these are.
+
+    What people gave stands in the same row then.
+    """
+    changed = []
+    for (kind, name), cell in wanted.items():
+        old = OTHERS.get(kind, ""), name
+        if old not in known.cells or old in wanted or (kind, name) in known.cells:
+            continue
+        id = known.cells[kind, name] = known.cells.pop(old)
+        db.execute(KINDS[old[0]].delete().where(KINDS[old[0]].c.id == id))
+        insert_rows(db, KINDS[kind], [{"id": id, **_worth(cell)}])
+        update_rows(db, BASE, [{"id": id, "type": kind}])
+        changed.append((kind, name))
+    return changed
+
+
+def _move_comments(db: Connection, known: KnownCells, changed: Iterable[tuple[str, str]]) -> None:
+    """Put what people said of cells that have changed where nbgrader looks for it now."""
+    for kind, name in changed:
+        rows = known.cells[kind, name], known.cells.get(("SolutionCell", name))
+        target, source = rows if kind == "TaskCell" else rows[::-1]
+        if target and source:
+            moved = COMMENT.update().where(COMMENT.c.cell_id == source)
+            db.execute(moved.values(cell_id=target))
 
 
 def _worth(cell: Cell) -> dict[str, Any]:

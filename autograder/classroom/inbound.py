@@ -21,7 +21,7 @@ import math
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,6 +41,7 @@ if sys.platform != "win32":
     import pwd
 
 DEEPEST = 20  # folders in each other
+MOST = 20_000  # files, folders and links of one submission
 LONGEST = 1000  # bytes of a path in a submission; what graders put before it needs room, too
 CHUNK = 1 << 20
 MOST_NAMED = 10
@@ -73,6 +74,15 @@ class _Copying:
     most_each: float  # bytes in a file
     left_out: Callable[[str, list[str]], Iterable[str]]  # nbgrader's `ignore` and `include`
     seen: int = 0  # bytes
+    entries: int = 0
+
+    def names(self, entries: Iterable[os.DirEntry[str]]) -> Iterator[str]:
+        """Those in a folder; raises _Refused where there are too many in all folders."""
+        for entry in entries:
+            self.entries += 1
+            if self.entries > MOST:
+                raise _Refused(f"it holds more than {MOST} files")
+            yield entry.name
 
     def count(self, size: int) -> None:
         """Add a file's bytes; raises _Refused where all are too many."""
@@ -243,7 +253,7 @@ class SafeCollect(ExchangeCollect):
 
     def _copy_folder(self, folder: _Entry, target: Path, copying: _Copying) -> None:
         with os.scandir(folder.handle) as entries:
-            names = sorted(entry.name for entry in entries)
+            names = sorted(copying.names(entries))
         out = {*copying.left_out(folder.path, names)}
         target.mkdir()
         self._share(target, 0o2770)

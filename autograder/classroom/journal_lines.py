@@ -17,7 +17,9 @@ MAX_NAME = 300  # characters of an id, a place, a name
 MAX_SAID = 4000  # characters of one sentence
 MAX_NOTES = 100  # sentences of one kind
 MAX_SOURCE = 200_000  # characters of one answer
+MAX_ANSWERS = 4_000_000  # characters of all together, in all notebooks
 MAX_PRINTED = 20_000  # characters that one cell printed
+MAX_ALL_PRINTED = 1_000_000  # characters of those together
 MAX_EXTRA = 500  # cells of the student's own
 MAX_EXTRA_TEXT = 1_000_000  # characters of those together
 STATUSES = frozenset(get_args(Status))
@@ -35,6 +37,19 @@ class Graded:
     made_of: Mapping[str, str] = field(default_factory=dict)  # digests: "work", "tests"
 
 
+class _Room:
+    """How much text of one kind there may still be in a line."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def cut(self, text: str, longest: int) -> str:
+        """As much of a text as there is room for."""
+        short = _cut(text, max(1, min(longest, self.left)))
+        self.left = max(0, self.left - len(short))
+        return short
+
+
 def bounded(graded: Graded) -> Graded:
     """The same of a size that every file and page can hold; an ordinary result stays as it is."""
     result, cost = graded.result, graded.result.cost
@@ -47,7 +62,7 @@ def bounded(graded: Graded) -> Graded:
     )
     smaller = replace(
         result,
-        notebooks=tuple(map(_bounded_notebook, result.notebooks)),
+        notebooks=tuple(_bounded_notebooks(result.notebooks)),
         flags=flags,
         reason=_cut(result.reason, MAX_SAID),
         seconds=_finite(result.seconds),
@@ -57,16 +72,18 @@ def bounded(graded: Graded) -> Graded:
     return replace(graded, result=smaller, collected=collected, secret=secret, stamp=stamp)
 
 
-def _bounded_notebook(notebook: NotebookResult) -> NotebookResult:
-    return replace(
-        notebook,
-        verdicts=tuple(map(_bounded_verdict, notebook.verdicts)),
-        answers={name: _cut(text, MAX_SOURCE) for name, text in notebook.answers.items()},
-        outputs={name: _cut(text, MAX_PRINTED) for name, text in notebook.outputs.items()},
-        extra=tuple(_bounded_extra(notebook.extra)),
-        notes=tuple(_cut(note, MAX_SAID) for note in notebook.notes[:MAX_NOTES]),
-        reason=_cut(notebook.reason, MAX_SAID),
-    )
+def _bounded_notebooks(notebooks: Sequence[NotebookResult]) -> Iterator[NotebookResult]:
+    answers, printed, extra = map(_Room, (MAX_ANSWERS, MAX_ALL_PRINTED, MAX_EXTRA_TEXT))
+    for notebook in notebooks:
+        yield replace(
+            notebook,
+            verdicts=tuple(map(_bounded_verdict, notebook.verdicts)),
+            answers={n: answers.cut(text, MAX_SOURCE) for n, text in notebook.answers.items()},
+            outputs={n: printed.cut(text, MAX_PRINTED) for n, text in notebook.outputs.items()},
+            extra=tuple(_bounded_extra(notebook.extra, extra)),
+            notes=tuple(_cut(note, MAX_SAID) for note in notebook.notes[:MAX_NOTES]),
+            reason=_cut(notebook.reason, MAX_SAID),
+        )
 
 
 def _bounded_verdict(verdict: Verdict) -> Verdict:
@@ -82,13 +99,13 @@ def _bounded_verdict(verdict: Verdict) -> Verdict:
     )
 
 
-def _bounded_extra(extra: Sequence[tuple[str, str, str]]) -> Iterator[tuple[str, str, str]]:
-    left = MAX_EXTRA_TEXT
+def _bounded_extra(
+    extra: Sequence[tuple[str, str, str]], room: _Room
+) -> Iterator[tuple[str, str, str]]:
     for follows, kind, source in extra[:MAX_EXTRA]:
-        if left <= 0:
+        if not room.left:
             return
-        yield follows, kind, _cut(source, min(left, MAX_SOURCE))
-        left -= len(source)
+        yield follows, kind, room.cut(source, MAX_SOURCE)
 
 
 def _cut(text: str, longest: int) -> str:

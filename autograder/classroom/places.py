@@ -12,6 +12,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -142,10 +143,35 @@ class Places:
                     words = f"was not graded: {assignment} is there as well"
                     yield f"{shown(student)}/{shown(name)} {words}"
         for name, is_folder in _entries(folder):
+            if name in self.notebooks:
+                yield from self._strays_in(folder / name)
             if name in claimed or name in self.notebooks or name in HIDDEN:
                 continue
             if _holds(folder / name, DEEPEST) if is_folder else WORK.search(name):
                 yield f"{shown(student)}/{shown(name)} belongs to no assignment"
+
+    def _strays_in(self, true: Path) -> Iterator[str]:
+        """Notebooks of assignments that this student has no folder of, in one of another's."""
+        own = {f"{name}.ipynb" for name in self.notebooks[true.name]}
+        entries: list[tuple[str, bool]] = []
+        with suppress(OSError):  # that it cannot be read is the reason of its own grade
+            entries = _entries(true) if _kind(true) == "folder" else []
+        for name, is_folder in entries:
+            if is_folder or name in own or not NOTEBOOK.search(name):
+                continue
+            meant = self._called(name)
+            if meant not in ("", true.name) and self._place(true.parent, meant) is None:
+                where = "/".join(map(shown, (true.parent.name, true.name, name)))
+                yield f"{where} was not graded: it should lie in the folder {meant}"
+
+    def _called(self, name: str) -> str:
+        """The assignment of which a notebook has the name; empty if it is of none or of several."""
+        return _told_apart(self._pairs()).get(_plain(NOTEBOOK.sub("", name)), "")
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Each name of an assignment, its notebooks' too, with the assignment."""
+        pairs = [(one, one) for one in self.notebooks]
+        return pairs + [(n, one) for one, names in self.notebooks.items() for n in names]
 
     def _of_student(self, student: str) -> dict[str, list[tuple[str, bool]]]:
         """Assignment -> entries of a student's folder that are meant for it, and if folders."""
@@ -172,10 +198,7 @@ class Places:
                 return ""
             name = NOTEBOOK.sub("", name)
         wanted = _plain(name)
-        pairs = [(one, one) for one in self.notebooks]
-        if not is_folder:
-            pairs += [(n, one) for one, names in self.notebooks.items() for n in names]
-        known = _told_apart(pairs)
+        known = _told_apart([(n, n) for n in self.notebooks] if is_folder else self._pairs())
         if wanted in known:
             return known[wanted]
         near = [one for one in known if _same_numbers(one, wanted)]

@@ -13,7 +13,7 @@ from autograder.authoring.answers import read_answers
 from autograder.authoring.source import read_source
 from autograder.classroom.book_lines import book_lines
 from autograder.classroom.classes import LEFT_OUT
-from autograder.classroom.gradebook import reading
+from autograder.classroom.gradebook import is_there, reading
 from autograder.classroom.journal import results
 from autograder.classroom.keeper import refreshed
 from autograder.classroom.marks import lateness, points_of
@@ -45,12 +45,12 @@ def collect(taught: "Class", chapters: Sequence[str], tell: Callable[[str], None
         chapters: what was graded once.
         tell: is told what was put back, and what could not be written.
     """
+    students = taught.students()
     assignments, gone = refreshed(taught, chapters, tell)
     late = lateness(assignments, results(taught))
     with reading(taught) as book:
         lines = {name: book_lines(book, name) for name in assignments}
         points = {name: points_of(book.db, name, late[name]) for name in assignments}
-    students = taught.students()
     more = [Look("gone", "everybody", name, f"{LEFT_OUT}: {why}") for name, why in gone.items()]
     more += [
         Look("stray", readable(plain(stray.student)) or "nobody", "submitted", stray.words)
@@ -65,6 +65,8 @@ def collect(taught: "Class", chapters: Sequence[str], tell: Callable[[str], None
 
 def in_gradebook(taught: "Class") -> list[str]:
     """Assignments of which the gradebook holds grades, whether or not the journal does."""
+    if not is_there(taught):
+        return []
     with reading(taught) as book:
         return sorted(str(one.name) for one in book.assignments if book_lines(book, str(one.name)))
 

@@ -1,5 +1,7 @@
 """What a report on a class says: students, questions, tests, mistakes, who needs a look."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,6 +141,13 @@ class Report:
     notebooks: dict[str, tuple[str, ...]]  # names, by chapter
     graded: int = 0  # submissions
     feedback: Path = Path("feedback")  # the students' pages
+
+
+def short_names(chapters: Iterable[str]) -> dict[str, str]:
+    """What each is called where room is short: 03 of 03_name, if no other begins so."""
+    heads = {chapter: chapter.partition("_")[0] for chapter in chapters}
+    known = Counter(heads.values())
+    return {chapter: head if known[head] == 1 else chapter for chapter, head in heads.items()}
 
 
 def one_line(text: str, longest: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from autograder.classroom import similar
 from autograder.classroom.book_lines import Line
-from autograder.classroom.counted import Points
+from autograder.classroom.counted import NEAR, Points
 from autograder.classroom.report_data import (
     KINDS,
     Item,
@@ -19,6 +19,7 @@ from autograder.classroom.report_data import (
     Row,
     Score,
     Times,
+    short_names,
 )
 from autograder.classroom.statuses import STATUSES
 from autograder.common import headings
@@ -151,6 +152,7 @@ def _rows(
     for name, found in lines.items():
         for line in found:
             own[line.student, name].append(line)
+    short = short_names(assignments)
     for folder in sorted(students):
         student = plain(folder)
         counted = {name: points.get(name, {}).get(student) for name in assignments}
@@ -160,7 +162,9 @@ def _rows(
         }
         found = {name: journal.get((folder, name)) for name in assignments}
         wrong = dict.fromkeys(
-            sentence for name in assignments for sentence in _wrong(name, scores[name], found[name])
+            sentence
+            for name in assignments
+            for sentence in _wrong(short[name], scores[name], found[name])
         )
         yield Row(readable(student), scores, tuple(wrong), folder)
 
@@ -183,9 +187,8 @@ def _score(
     )
 
 
-def _wrong(chapter: str, score: Score, result: Result | None) -> Iterable[str]:
+def _wrong(start: str, score: Score, result: Result | None) -> Iterable[str]:
     """What went wrong in one submission, in sentences."""
-    start = _short(chapter)
     if score.points.late:
         yield f"{start}: {score.points.reckoned}"
     if result is None:
@@ -195,10 +198,6 @@ def _wrong(chapter: str, score: Score, result: Result | None) -> Iterable[str]:
     reasons = dict.fromkeys([result.reason, *(notebook.reason for notebook in result.notebooks)])
     yield from (f"{start}: {reason}" for reason in reasons if reason)
     yield from (f"{start}: {_said(v)}" for v in _verdicts(result) if v.status != "passed")
-
-
-def _short(chapter: str) -> str:
-    return chapter.split("_")[0]
 
 
 def _said(verdict: Verdict) -> str:
@@ -231,7 +230,8 @@ def _items(questions: Sequence[Question], results: Sequence[Result]) -> Iterable
     ran = [result for result in results if _ran(result)]
     totals = [sum(verdict.score for verdict in _verdicts(result)) for result in ran]
     verdicts = [
-        {(n.name, v.test): v for n in result.notebooks for v in n.verdicts} for result in ran
+        {(n.name, v.test): v for n in result.notebooks if not n.reason for v in n.verdicts}
+        for result in ran
     ]
     for question in questions:
         keys = [(question.notebook, test) for test in question.tests]
@@ -275,9 +275,14 @@ def _item(
 
 def _correlation(scores: Sequence[float], rest: Sequence[float]) -> float | None:
     """Point-biserial (Pearson's) correlation of an item with the rest; None if it says nothing."""
-    if len(scores) < DISCRIMINATES or len(set(scores)) < 2 or len(set(rest)) < 2:
+    if len(scores) < DISCRIMINATES or _are_alike(scores) or _are_alike(rest):
         return None
     return statistics.correlation(scores, rest)
+
+
+def _are_alike(values: Sequence[float]) -> bool:
+    """Whether they differ by no more than sums of the same points may."""
+    return max(values) - min(values) <= NEAR
 
 
 def _mistakes(

@@ -40,7 +40,7 @@ from autograder.classroom.archives import (
     words_of,
 )
 from autograder.classroom.collector import SafeCollector
-from autograder.classroom.file_names import INNER, unpacked_at
+from autograder.classroom.file_names import INNER, is_a_systems, unpacked_at
 from autograder.classroom.lms import FromBlackboard, FromCanvas, FromMoodle
 from autograder.common.course import CourseError
 from autograder.common.failures import sentence_of
@@ -137,6 +137,7 @@ class SafeExtractor(ExtractorPlugin):
             found
             for found in sorted(target.rglob("*"))
             if self._is_archive(found) and found.is_file()
+            if not is_a_systems(found.relative_to(target))
         ]
 
     def _whose(self, target: Path, path: Path) -> str:

@@ -125,6 +125,7 @@ def _times(path: Path, assignment: str) -> dict[str, float]:
             student, when = row["student"], moment(row["submitted"])
             if student is None:
                 raise ValueError("a line that is too short")
+            student = student.strip()
             times[student] = max(when, times.get(student, when))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CourseError(

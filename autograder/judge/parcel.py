@@ -175,7 +175,11 @@ class _Taker:
         found = [name for name in expected if name in names]
         others = [name for name in names if name not in expected and NOTEBOOK.search(name)]
         others.sort(key=lambda name: bool(DATA.search(name)))
-        allowed = [name for name in names if self.assignment.allowed_files(name)]
+        allowed = [
+            name
+            for name in names
+            if self.assignment.allowed_files(name) and not {*name.split("/")} & {*NOT_EXTRA}
+        ]
         return list(dict.fromkeys([*found, *others[:MAX_CANDIDATES], *allowed]))
 
     def _expected(self) -> list[str]:

@@ -4,7 +4,6 @@ A kind gives the value that a setting has, or None, and what should be written i
 """
 
 import difflib
-import math
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -58,7 +57,7 @@ def whole(value: Any) -> tuple[int | None, str]:
 
 def hours(value: Any) -> tuple[float | None, str]:
     """A number of hours."""
-    good = type(value) in (int, float) and math.isfinite(value) and value >= 0
+    good = type(value) in (int, float) and 0 <= value < 1e9
     return value if good else None, "a number of hours, 0 or more"
 
 

@@ -263,6 +263,9 @@ def test_only_allowed_files_are_kept(box: Path, assignment: Assignment, week: No
     )
     allowing = replace(assignment, rules=Rules(files=("data/*",)))
     assert read(box, allowing).scripts[0].files == (("data/a.csv", b"garbage \x00"),)
+    (box / "submission_secret.txt").write_text("0" * 64)
+    allowing = replace(assignment, rules=Rules(files=("*.txt",)))
+    assert read(box, allowing).scripts[0].files == ()
 
 
 @pytest.mark.parametrize("pattern", ["gr\u00f6\u00dfe.csv", "*.csv"])
