@@ -16,6 +16,8 @@ IMPORTED := $(wildcard lab/*.py trainer/*.py trainer/*/*.py benchmarks/results/*
 BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
 REQUIRED := requirements.txt constraints.txt $(wildcard requirements/*.txt)
 HTML     := book/_build/html/index.html
+# Tests start many processes: none compiles these again, also where Python may write no bytecode.
+ROOMS    := autograder lab trainer benchmarks
 
 .DEFAULT_GOAL := help
 .PHONY: help course test quick book release demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
@@ -28,9 +30,11 @@ course: ## set up, build the book and the exercises, grade a demo class (start h
 	@echo "book:         $(HTML)"
 
 test: .venv/ready build/released ## run the whole test suite
+	@$(PY) -m compileall -q $(ROOMS)
 	$(PY) -m pytest -n $(WORKERS) --no-loadscope-reorder
 
 quick: .venv/ready build/released ## run the tests that take little: no browser, no class, no book
+	@$(PY) -m compileall -q $(ROOMS)
 	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder -m "not slow"
 
 book: .venv/ready $(HTML) ## build the book into book/_build/html

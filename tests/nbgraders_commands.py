@@ -1,43 +1,66 @@
-"""nbgrader's commands, each in a process of its own that need not import nbgrader first."""
+"""Commands, nbgrader's and ours, each in a process forked from one that has imported nbgrader."""
 
 import multiprocessing
 import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import IO
 
-from nbgrader.apps.nbgraderapp import main
+from autograder import __main__ as command_line
+from autograder.common.startup import import_quickly
+
+import_quickly()
+
+from nbgrader.apps.nbgraderapp import main  # noqa: E402
 
 
 def nbgrader(root: Path, *arguments: str, succeeds: bool = True) -> str:
-    """Run an nbgrader command in a course's root; returns what it said.
-
-    Its process is forked from one that has imported nbgrader, which takes seconds, and has run
-    nothing.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "nbconvert.exporters"])
-    os.umask(mask := os.umask(0))
+    """Run an nbgrader command in a course's root; returns what it said."""
     with tempfile.NamedTemporaryFile() as said:
-        told = (str(root), arguments, said.name, dict(os.environ), mask)
-        process = context.Process(target=_run, args=told)
-        process.start()
-        process.join()
+        status = _forked(root, ("nbgrader", *arguments), said, said)
         words = Path(said.name).read_text(encoding="utf-8")
-    assert (process.exitcode == 0) == succeeds, words
+    assert (status == 0) == succeeds, words
     return words
 
 
+def own(root: Path, *arguments: str) -> tuple[int, str]:
+    """Run one of the grader's commands in a course's root; how it ended, and what was an error."""
+    with tempfile.NamedTemporaryFile() as said, tempfile.NamedTemporaryFile() as failed:
+        status = _forked(root, ("autograder", *arguments), said, failed)
+        return status, Path(failed.name).read_text(encoding="utf-8")
+
+
+def _forked(root: Path, command: tuple[str, ...], said: IO[bytes], failed: IO[bytes]) -> int:
+    """Run a command in a process that is forked from one that has imported it and run nothing."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "nbconvert.exporters"])
+    os.umask(mask := os.umask(0))
+    told = (str(root), command, said.name, failed.name, dict(os.environ), mask)
+    process = context.Process(target=_run, args=told)
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
 def _run(
-    root: str, arguments: tuple[str, ...], said: str, environment: dict[str, str], mask: int
+    root: str,
+    command: tuple[str, ...],
+    said: str,
+    failed: str,
+    environment: dict[str, str],
+    mask: int,
 ) -> None:
-    """What `python -m nbgrader` does, in the process that is to end with it."""
+    """What `python -m` does with a command, in the process that is to end with it."""
     os.chdir(root)
     os.umask(mask)
     os.environ.clear()
     os.environ.update(environment)
-    file = os.open(said, os.O_WRONLY)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    sys.argv = ["nbgrader", *arguments]
-    main()
+    for stream, name in ((1, said), (2, failed)):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_APPEND), stream)
+    sys.argv = [*command]
+    if command[0] == "nbgrader":
+        main()
+    else:
+        sys.exit(command_line.main())

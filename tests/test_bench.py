@@ -13,7 +13,7 @@ from autograder.common.course import Course
 from tests.conftest import CHAPTERS, ROOT
 
 CHAPTER = CHAPTERS[0]
-STUDENTS = 3  # three who answer as the reference does: it is about the command, not the class
+STUDENTS = 1  # who answers as the reference does: it is about the command, not the class
 
 
 def test_no_two_students_of_the_class_hand_in_the_same(course: Course, tmp_path: Path):

@@ -17,6 +17,7 @@ from sqlalchemy import exc
 from autograder.classroom.classes import Class
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words, write_whole
+from tests.nbgraders_commands import own
 from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, release, scores
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -44,15 +45,9 @@ def taught(made: Class, tmp_path: Path) -> Class:
 
 def run(taught: Class, *command: str) -> tuple[int, str]:
     """Run a command on the class; how it ended and what it said as an error."""
-    done = subprocess.run(
-        [sys.executable, "-m", "autograder", *command, "--folder", str(taught.folder)],
-        cwd=taught.course.root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    said = [line for line in done.stderr.splitlines() if not line.startswith(("grading", "\r"))]
-    return done.returncode, "\n".join(line for line in said if line)
+    status, said = own(taught.course.root, *command, "--folder", str(taught.folder))
+    lines = [line for line in said.splitlines() if not line.startswith(("grading", "\r"))]
+    return status, "\n".join(line for line in lines if line)
 
 
 @linux

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
@@ -52,10 +53,17 @@ def tracked(pattern: str) -> list[Path]:
 IPYTHONS = re.compile(r"\b(inputtransformer2|TransformerManager|token_transformers)\b")
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A module's text, parsed once for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     """Top-level names of everything a module imports."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -73,7 +81,7 @@ def test_rooms_import_only_what_they_may(room: str):
 
 def graders_imports(path: Path) -> Iterator[str]:
     """The grader's modules that one of them imports, wherever it does, or names in a text."""
-    for node in at_run_time(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in at_run_time(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -91,6 +99,7 @@ def at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
             yield from at_run_time(node)
 
 
+@cache
 def is_module(name: str) -> bool:
     """Whether a dotted name is a module of the grader's."""
     parts = name.split(".")
@@ -155,8 +164,7 @@ def test_every_module_says_first_what_it_is_for():
     for path in tracked("*.py"):
         if path.parent.parent.name == "solutions" and path.stem == path.parent.name:
             continue  # an exercise says it in its first cell
-        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        first = said.partition("\n")[0]
+        first = (ast.get_docstring(tree_of(path)) or "").partition("\n")[0]
         assert first.endswith("."), f"{path}: its first line should be a sentence, not {first!r}"
 
 
@@ -164,7 +172,7 @@ def test_public_functions_are_documented():
     for path in (
         one for room in MAY_IMPORT if room != "solutions" for one in tracked(f"{room}/*.py")
     ):
-        for node in public(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in public(tree_of(path)):
             assert ast.get_docstring(node), f"{path.name}: {node.name}"
 
 
@@ -200,9 +208,15 @@ def canonical(package: str) -> str:
     return package.strip().lower().replace("_", "-")
 
 
+@cache
+def owners_of_packages() -> dict[str, list[str]]:
+    """Which distributions each top-level name belongs to; looked up once for all tests."""
+    return dict(packages_distributions())
+
+
 @pytest.mark.parametrize("room", NEEDS)
 def test_every_package_that_is_imported_is_a_requirement(room: str):
-    listed, known = required(NEEDS[room]).keys(), packages_distributions()
+    listed, known = required(NEEDS[room]).keys(), owners_of_packages()
     for path in tracked(f"{room}/**.py" if room else "*.py"):
         for name in imports(path) - OWN - sys.stdlib_module_names - {""}:
             owners = {canonical(one) for one in known.get(name, [])}

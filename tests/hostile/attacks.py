@@ -901,7 +901,7 @@ MACHINE = [
     ),
     alone(
         "machine-eats-memory",
-        "kept = []\nfor _ in range(400):\n    kept.append(bytearray(b'x' * 10_000_000))\nreturn 0",
+        "kept = []\nfor _ in range(400):\n    kept.append(bytearray(b'x') * 10_000_000)\nreturn 0",
     ),
     alone(
         "machine-many-threads",
@@ -915,7 +915,7 @@ MACHINE = [
     alone(
         "machine-deepcopy",
         "import copy, sys\nsys.setrecursionlimit(10**8)\na = []\n"
-        "for _ in range(10**6):\n    a = [a]\ncopy.deepcopy(a)\nreturn 0",
+        "for _ in range(3 * 10**5):\n    a = [a]\ncopy.deepcopy(a)\nreturn 0",
     ),
     alone(
         "machine-json",

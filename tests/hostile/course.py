@@ -32,7 +32,7 @@ HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS\n?", re.DOTA
 RULES = """\
 # Rules of the tiny course: short limits, and an answer may not be the library's own.
 [defaults]
-seconds = 3
+seconds = 1.5
 memory_mb = 1500
 
 [softmax]

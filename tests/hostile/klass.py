@@ -3,8 +3,10 @@
 import hashlib
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from autograder.classroom.classes import Class
@@ -79,11 +81,15 @@ class Graded:
 
     def points(self, student: str) -> dict[str, float | None]:
         """The gradebook's automatic scores of a student, by test."""
-        return {
-            test: score
-            for who, test, score in self._ask("select student_id, cell_name, auto_score")
-            if who == plain(student) and test in POINTS
-        }
+        return self._points[plain(student)]
+
+    @cached_property
+    def _points(self) -> dict[str, dict[str, float | None]]:
+        found: dict[str, dict[str, float | None]] = defaultdict(dict)
+        for who, test, score in self._ask("select student_id, cell_name, auto_score"):
+            if test in POINTS:
+                found[who][test] = score
+        return found
 
     def manual_scores(self) -> set[float | None]:
         """All manual scores in the gradebook."""

@@ -358,7 +358,7 @@ KILLING = [
     row(
         "34-slow-in-many-calls",
         HONEST_ELSE,
-        bodies(square="import time\ntime.sleep(0.9)\nreturn x * x"),
+        bodies(square="import time\ntime.sleep(0.45)\nreturn x * x"),
         expected=ONLY_SQUARE,
         says=SLOW,
         flag="timeout",

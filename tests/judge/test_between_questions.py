@@ -67,7 +67,7 @@ def test_what_an_answer_takes_away_by_a_call_back_costs_no_other_question(task: 
     for take in given:
         while take(): pass
     return key"""
-    assert task(parts).scores(one=takes)["t_two"] == 1
+    assert task(parts, seconds=1.0).scores(one=takes)["t_two"] == 1
 
 
 def test_kinds_of_named_tuples_without_end_cost_no_other_question(task: Any) -> None:
@@ -160,7 +160,7 @@ STAYS_OUT = {"died": "os._exit(3)", "timeout": "\n        while True: pass"}
 
 @pytest.mark.parametrize("end", STAYS_OUT)
 def test_a_process_that_is_lost_passes_no_test_that_catches_everything(task: Any, end: str) -> None:
-    made = task([("root", ROOT), ("t_root", CATCHES_ALL, 1)], 2.0)
+    made = task([("root", ROOT), ("t_root", CATCHES_ALL, 1)], 0.7)
     verdict = made.verdicts(root=f"import os\ndef root(x):\n    if x < 0: {STAYS_OUT[end]}")[
         "t_root"
     ]

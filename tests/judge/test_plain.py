@@ -116,7 +116,7 @@ def test_without_the_reference_a_question_is_tried_with_what_it_uses(task: Any) 
 def test_who_ends_that_process_shields_no_other_question(task: Any) -> None:
     right, wrong, test = KINDS["a list that a call-back gives"]
     parts = [("g", "def g():\n    return 1"), ("t_g", "assert g() == 1", 2)]
-    made = task([*parts, ("f", right), ("t_f", test, 1)])
+    made = task([*parts, ("f", right), ("t_f", test, 1)], seconds=1.0)
     ends = (
         "import os, sys\ndef g():\n"
         "    if {} in sys._getframe(1).f_code.co_filename: {}\n    return 1"
@@ -200,9 +200,8 @@ def test_a_test_that_is_lost_in_its_hidden_part_is_run_for_those_after_it(task: 
     hidden = HIDDEN_PART.format("assert sums(range(10**5)) == 4999950000")
     tests = [("t_one", f"data.append(4)\nassert sums(data) == 10{hidden}", 1)]
     tests += [("t_two", "assert sums(data) == 10", 2)]
-    made = task(
-        [("data", "data = [1, 2, 3]"), ("sums", "def sums(xs):\n    return sum(xs)"), *tests]
-    )
+    parts = [("data", "data = [1, 2, 3]"), ("sums", "def sums(xs):\n    return sum(xs)")]
+    made = task([*parts, *tests], seconds=1.0)
     slow = "def sums(xs):\n    return sum(x for x in xs for y in xs if y == x)"
     assert made.scores(sums=slow) == {"t_one": 0, "t_two": 2}
 

@@ -135,7 +135,7 @@ def test_how_a_cell_of_his_own_stopped_is_told_though_the_reference_stood_in(tas
 def test_an_answer_that_hangs_dies_or_fails_costs_only_its_question(
     task: Any, answer: str, status: str | None
 ) -> None:
-    verdicts = task(CHAIN, seconds=1.5).verdicts(square=answer)
+    verdicts = task(CHAIN, seconds=0.5).verdicts(square=answer)
     assert verdicts["t_square"].score == 0
     assert status is None or verdicts["t_square"].status == status
     assert verdicts["t_norm"].score == 2
@@ -181,7 +181,7 @@ REACH = "import gc\npeer = [o for o in gc.get_objects() if type(o).__name__ == '
     ids=lambda value: value.replace(REACH, "").strip()[-40:],
 )
 def test_a_runner_that_was_tampered_with_still_ends_in_a_result(task: Any, answer: str) -> None:
-    result = task(CHAIN, seconds=1.5).grade(square=answer)
+    result = task(CHAIN, seconds=0.5).grade(square=answer)
     assert isinstance(result, Result)
     found = {v.test: v.score for notebook in result.notebooks for v in notebook.verdicts}
     assert found.keys() == ALL.keys()

@@ -11,11 +11,12 @@ Directives, each documented in its module:
     departures       where the code departs from the paper             (departures.py)
     mutants          known mistakes, what catches and what names them  (mutants.py)
 
-And seven services: a page that is read is named on stderr (progress.py), a link to the glossary
-says on hover what its word means (glossary.py), pictures without alternative text fail the build
-(polish.py), finished pages are made lighter and more accessible (polish.py), pictures are made
-lighter (pictures.py), icons that no page shows are left out (icons.py), and a page runs again when
-a module has changed that its cells import (fresh.py).
+And eight services: cells run with the book's settings, not with somebody's own (kernel.py), a page
+that is read is named on stderr (progress.py), a link to the glossary says on hover what its word
+means (glossary.py), pictures without alternative text fail the build (polish.py), finished pages
+are made lighter and more accessible (polish.py), pictures are made lighter (pictures.py), icons
+that no page shows are left out (icons.py), and a page runs again when a module has changed that its
+cells import (fresh.py).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from . import (
     fresh,
     glossary,
     icons,
+    kernel,
     lines,
     mutants,
     pictures,
@@ -60,6 +62,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(boxes.fold_line, html=(boxes.open_line, boxes.close_line))
     app.add_directive("departures", departures.Departures)
     app.add_directive("mutants", mutants.Mutants)
+    app.connect("builder-inited", kernel.use_settings_of_the_book)
     app.connect("builder-inited", fresh.forget_stale_outputs)
     app.connect("source-read", progress.say_page)
     app.connect("doctree-read", fresh.remember_key)
