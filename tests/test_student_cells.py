@@ -1,6 +1,7 @@
 """What the rules read of a notebook: found once for all questions, and bounded."""
 
 import ast
+import dis
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from autograder.judge.cells import NAMELESS
 from autograder.judge.expressions import Dotted, TooMuch, aliases, bindings
 from autograder.judge.given import needed_here
 from autograder.judge.questions import own_script
+from autograder.judge.reach import may_hold
 from autograder.judge.rehearsal import prepare
 from autograder.judge.rules import QuestionRules
 from autograder.judge.space import compiled_cell
@@ -77,10 +79,17 @@ def test_what_is_the_instructors_is_read_before_there_is_a_submission(
     fork_server: Any = SimpleNamespace(head=())
     script = own_script(notebook, {}, set())
     work = Work(assignment, notebook, script, fork_server, None)
+    names: dict[str, Any] = {"__name__": "__main__"}
     for step in script.cells:
         if given := work._given(step, needed_here(notebook)):
-            compiled_cell(given.source, given.grade_id or NAMELESS)
+            exec(compiled_cell(given.source, given.grade_id or NAMELESS), names)
     assert script.cells
+    looked_through: list[Any] = []
+    monkeypatch.setattr(dis, "get_instructions", lambda code: looked_through.append(code) or [])
+    for test in notebook.of_kind("test"):
+        may_hold(names, frozenset(), test.source)
+    monkeypatch.undo()
+    assert not looked_through
 
 
 def test_what_is_kept_is_bounded():

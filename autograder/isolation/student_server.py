@@ -40,6 +40,7 @@ class StudentServer:
         student.warm(list(self.order.modules), self.order.watched)
         with suppress(ImportError):
             importlib.import_module("resource")  # for `limits.limit`
+        gc.freeze()  # before the first collection, which would go through all that
         gc.enable()
         gc.set_threshold(*processes.RARELY)
         printed = self._begin(student) if self.order.head else None

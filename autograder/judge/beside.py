@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from autograder.judge.assignment import Assignment
@@ -47,7 +48,7 @@ class WorkingFolder:
         """Nothing is made yet."""
         self.given = files_of(assignment.digest, assignment.folder, assignment.files)
         self.folder = ""
-        self.before = dict(sys.modules)
+        self.last = next(reversed(sys.modules))  # to touch them all would copy them into a fork
 
     def make(self) -> None:
         """Make a new one, and work there from now on."""
@@ -63,8 +64,8 @@ class WorkingFolder:
         if not self.folder:
             return
         sys.path[:] = [path for path in sys.path if path != self.folder]
-        new = [n for n, module in sys.modules.items() if self.before.get(n) is not module]
-        for name in new:
+        new = takewhile(lambda name: name != self.last, reversed(sys.modules))
+        for name in list(new):
             if str(getattr(sys.modules[name], "__file__", None)).startswith(self.folder + os.sep):
                 del sys.modules[name]
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -4,6 +4,7 @@ What a test hands over as an object stays here, and its functions run here. So a
 may change whatever they can reach: their own parts, and the names that their text speaks of.
 """
 
+import ast
 import contextlib
 import dis
 import functools
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from autograder.bridge.stand_ins import remote_of
+from autograder.common.syntax import parse
 
 HOME = "__main__"  # what tests and the instructor's cells take for their module's name
 MOST = 200_000  # parts; of more than that nobody knows
@@ -88,7 +90,7 @@ def may_hold(names: Mapping[str, Any], helpers: Set[str], text: str) -> bool:
     """
     try:
         kept = _reached((v for name, v in names.items() if not name.startswith("__")), helpers)
-        own = compile(text, "<test>", "exec")
+        own = _code_of(text)
     except (_Unknown, SyntaxError, ValueError):
         return True
     functions = [one for one in kept.values() if type(one) is types.FunctionType]
@@ -100,6 +102,45 @@ def may_hold(names: Mapping[str, Any], helpers: Set[str], text: str) -> bool:
     ):
         return True
     return any(_is_state(one, stored) for one in kept.values())
+
+
+def know_test(text: str) -> None:
+    """Find out once what a test does."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        _deeds(_code_of(text))
+
+
+def know_cell(text: str, code: types.CodeType, helpers: Set[str]) -> None:
+    """Find out once what the functions of an instructor's cell do, and those that it imports."""
+    for part in _codes_in(code):
+        _deeds(part)
+        _names(part)
+    with contextlib.suppress(_Unknown):
+        for one in _reached(_imported(text), helpers).values():
+            if type(one) is types.FunctionType:
+                _deeds(one.__code__)
+
+
+def _imported(text: str) -> Iterator[Any]:
+    """What a cell imports by name, as far as it is there."""
+    for node in ast.walk(parse(text) or ast.Module([], [])):
+        if isinstance(node, ast.ImportFrom) and node.module in sys.modules:
+            home = vars(sys.modules[node.module])
+            yield from (home.get(alias.name) for alias in node.names)
+
+
+@functools.lru_cache(maxsize=2000)
+def _code_of(text: str) -> types.CodeType:
+    """The code of a test; raises SyntaxError or ValueError."""
+    return compile(text, "<test>", "exec")
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The functions and classes in a text, and those in them."""
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType):
+            yield part
+            yield from _codes_in(part)
 
 
 def _memory(values: Iterable[Any]) -> set[int]:

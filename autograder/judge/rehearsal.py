@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from autograder.bridge.public import open_packages
+from autograder.common.imports import imports_something
 from autograder.common.results import TestRun
 from autograder.common.scopes import facts
 from autograder.common.syntax import acts, altered
 from autograder.judge.assignment import Assignment, Notebook
 from autograder.judge.attempts import is_no_number
-from autograder.judge.beside import files_of
+from autograder.judge.beside import files_of, modules
 from autograder.judge.budget import Budget
 from autograder.judge.cells import NAMELESS, ForkServer
 from autograder.judge.claims import catches_by_value, looks_at_random, looks_for_claims
@@ -28,6 +29,7 @@ from autograder.judge.given import (
 )
 from autograder.judge.passes import REFERENCE
 from autograder.judge.questions import own_script
+from autograder.judge.reach import know_cell, know_test
 from autograder.judge.read_answer import locked_names
 from autograder.judge.space import BrokenCell, compiled_cell
 from autograder.judge.testing import compiled
@@ -41,6 +43,7 @@ def prepare(assignment: Assignment) -> None:
     run_no_texts(partial(texts_of, assignment.notebooks))
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")
+    helpers = frozenset(modules(assignment, assignment.files))
     for notebook in assignment.notebooks:
         open_packages(imported(notebook))
         needed_here(notebook)
@@ -56,14 +59,16 @@ def prepare(assignment: Assignment) -> None:
         for cell in notebook.cells:
             if cell.kind == "test":
                 compiled(cell.source, f"<test {cell.grade_id}>", cell.hidden_from)
-                for look in (looks_for_claims, looks_at_random, catches_by_value):
+                for look in (looks_for_claims, looks_at_random, catches_by_value, know_test):
                     look(cell.source)
+                imports_something(cell.stub)
             elif cell.cell_type == "code":
                 facts(cell.source)
                 acts(cell.source)
                 altered(cell.source)
                 with suppress(SyntaxError):  # it is said where it runs
-                    compiled_cell(cell.source, cell.grade_id or NAMELESS)
+                    code = compiled_cell(cell.source, cell.grade_id or NAMELESS)
+                    know_cell(cell.source, code, helpers)
 
 
 def runs(
