@@ -179,7 +179,7 @@ class Watch:
         record = {"loss": progress.loss, "rate": progress.learning_rate}
         self.keeper.log("train", {"step": progress.steps, **record})
         if progress.minutes >= self.next_sample:
-            self.next_sample = progress.minutes + SAMPLES_EVERY
+            self.next_sample = SAMPLES_EVERY * (progress.minutes // SAMPLES_EVERY + 1)
             self._sample(progress)
         passed = [minute for minute in self.stages if progress.minutes >= minute]
         if passed:
