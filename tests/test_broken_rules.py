@@ -182,6 +182,8 @@ def test_the_words_say_what_where_and_what_to_do():
         "your answer calls torch.softmax (line 3), which this question does not allow; "
         "write it yourself"
     )
+    (hit,) = broken_rules("import torch\nfast = torch.compile(mine)", RULES)
+    assert hit.words.endswith("since what it runs or reaches cannot be seen; do without it")
 
 
 PICKS = """\

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from autograder.bridge.watch import is_seen
 from autograder.common.syntax import read
 from autograder.judge import student_cells
-from autograder.judge.forbidden import BY_TEXT
+from autograder.judge.forbidden import BY_TEXT, covers, is_way_round
 from autograder.judge.made_of import UNKNOWN, Part, Place
 from autograder.judge.read_answer import Read, modules_unread, read_answer
 from autograder.judge.rules import QuestionRules
@@ -70,7 +70,7 @@ def broken_rules(
     for part in read.own:
         mine = read.mine(part)
         for name, line in [*search.imported(part.holds, asked), *search.of(part.holds, mine)]:
-            found.setdefault((name, part.where), _broken(name, line, part.where))
+            found.setdefault((name, part.where), _broken(name, line, part.where, rules))
     return tuple(found.values())
 
 
@@ -160,13 +160,15 @@ def module_cell(name: str, content: bytes) -> str:
     return f"%%writefile '{name}'\n{text}"
 
 
-def _broken(name: str, line: int, where: str) -> Broken:
-    return Broken(
-        name,
-        line,
-        f"your answer calls {name} (line {line}{where}), which this question does not allow; "
-        "write it yourself",
+def _broken(name: str, line: int, where: str, rules: QuestionRules) -> Broken:
+    ready = any(covers(entry, name) for entry in rules.forbidden)
+    ending = (
+        ", since what it runs or reaches cannot be seen; do without it"
+        if is_way_round(name) and not ready
+        else "; write it yourself"
     )
+    called = f"your answer calls {name} (line {line}{where}), which this question does not allow"
+    return Broken(name, line, called + ending)
 
 
 def _only_imported(answer: Sequence[Statement]) -> set[str]:

@@ -458,7 +458,7 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 norm = shaken(nn.LayerNorm(8), seed=3)
 stack = shaken(
-    Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=True), 2, norm), seed=4
+    Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.0, norm_first=True), 3, norm), seed=4
 )
 right = one_by_one(stack, norm_first=True)
 lengths = torch.tensor([6, 2, 4])

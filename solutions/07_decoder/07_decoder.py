@@ -894,6 +894,11 @@ falling = torch.tensor([[[6.0], [2.0]], [[-1.0], [0.0]]], dtype=torch.float64)
 for tokens in (falling, -falling):
     error = float(incremental_error(mean_of_all, tokens))
     assert_close(error, 2.0, "a change downwards should count as much as one upwards")
+assert_close(
+    float(incremental_error(lambda x: x - x.mean(0, keepdim=True), x)),
+    0.0,
+    "f should be given all sentences at once: what it takes from other sentences is no leak",
+)
 ### END HIDDEN TESTS
 
 # %% test="incremental-error-leaks" points=2

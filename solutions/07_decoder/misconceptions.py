@@ -1350,3 +1350,21 @@ def one_length_too_few(f, x):
     whole = f(x)
     lengths = range(1, x.shape[1] - 1)
     return max((f(x[:, :n]) - whole[:, :n]).abs().max().item() for n in lengths)
+
+
+@misconception(
+    "incremental-error",
+    id="INC9",
+    fails=["incremental-error-values"],
+    read="07_decoder#incremental-decoder",
+)
+def sentence_by_sentence(f, x):
+    """You give f one sentence at a time; a function that looks at other sentences too, a batch norm
+    say, then seems to leak. Shorten the sentences and keep the batch.
+    """
+    whole = f(x)
+    return max(
+        (f(x[b : b + 1, :n]) - whole[b : b + 1, :n]).abs().max().item()
+        for b in range(len(x))
+        for n in range(1, x.shape[1])
+    )

@@ -271,6 +271,12 @@ for row, got in zip(source.tolist(), written, strict=True):
         f"\nSource {row}: yours is {got}, expected {wanted}."
     )
 assert torch.equal(source, before), "greedy_decode should leave the source unchanged"
+model = Scripted(recite({(5,): [3, 0, 0, 4], (8,): [0, 7]}))
+cut = greedy_decode(model, torch.tensor([[5], [8]]), bos_id=10, eos_id=7, max_len=4)
+assert [list(row) for row in cut] == [[3, 0, 0, 4], [0]], (
+    "0 is a token like any other, also in a sentence that is cut at max_len: expected [3, 0, 0, 4] "
+    f"and [0]\nYours are {cut}."
+)
 everything = [token for row in written for token in row]
 assert all(isinstance(token, int) for token in everything), "the lists should hold Python integers"
 ### END HIDDEN TESTS
@@ -1128,7 +1134,7 @@ assert_raises(
 # \qquad\qquad \text{BP} = \begin{cases} 1 & \text{if } c \ge r \\ e^{1 - r/c} & \text{if } c < r \end{cases}$$
 #
 # with $k$ = `max_order`. If any $p_n$ is 0, or there are no $n$-grams of that order, BLEU is 0. Tokens are compared as they
-# are: `The` is not `the`. If there are more hypotheses than references, or fewer, raise a `ValueError`.
+# are: `The` is not `the`, and a token may hold any sign, a blank too. If there are more hypotheses than references, or fewer, raise a `ValueError`.
 # Write it out, with no package for it: `sacrebleu` and `trainer.scoring` are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>

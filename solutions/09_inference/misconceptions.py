@@ -1454,8 +1454,8 @@ def divided_by_the_reference(hypotheses, references, max_order=4):
     read="09_inference#bleu",
 )
 def tokens_glued_with_blanks(hypotheses, references, max_order=4):
-    """You join the tokens of an n-gram with blanks; a token may hold a blank, and then two tokens
-    look like one. Take tuples.
+    """You join the tokens of an n-gram to one text; a token may hold the sign between them, and
+    then two n-grams look alike. Take tuples.
     """
     if len(hypotheses) != len(references):
         raise ValueError("there must be as many references as hypotheses")
@@ -1636,3 +1636,29 @@ def a_fresh_generator_at_every_call(logits, temperature=1.0, top_k=None, generat
     kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
     drawn = torch.multinomial((kept / temperature).softmax(-1), 1, generator=generator)
     return ids.gather(-1, drawn).squeeze(-1)
+
+
+@misconception(
+    "greedy-decode",
+    id="INF63",
+    fails=["greedy-decode-values"],
+    read="09_inference#greedy",
+)
+def zeros_left_out(model, source, bos_id, eos_id, max_len):
+    """You fill the rows that have ended with 0 and leave 0 out in the end; a sentence may hold the
+    token 0. Cut each list at its end token.
+    """
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        memory, memory_mask = model.encode(source)
+        ids = torch.full((len(source), 1), bos_id)
+        ended = torch.zeros(len(source), dtype=torch.bool)
+        for _ in range(max_len):
+            chosen = model.decode(ids, memory, memory_mask)[:, -1].argmax(-1).masked_fill(ended, 0)
+            ids = torch.cat([ids, chosen.unsqueeze(1)], dim=1)
+            ended = ended | (chosen == eos_id)
+            if ended.all():
+                break
+    model.train(was_training)
+    return [[i for i in row if i not in (0, eos_id)] for row in ids[:, 1:].tolist()]

@@ -544,6 +544,7 @@ model: Any = nn.ModuleDict(
         "generator": Generator(64, 200).requires_grad_(False),
         "convolution": nn.Conv1d(2, 3, 4),
         "positions": PositionalEncoding(torch.full((9, 64), -3.0)),
+        "matrices": nn.ParameterList([torch.empty(48, 80)]),  # not called `weight`
     }
 )
 with torch.no_grad():

@@ -1151,6 +1151,24 @@ def buffers_drawn(model):
 
 
 @misconception(
+    "initialise",
+    id="TRN8i",
+    fails=["initialise-values"],
+    read="10_full_model#first-numbers",
+)
+def by_the_name_weight(model):
+    """You draw the matrices of some modules or names only, such as `weight`; others may stand
+    anywhere. Ask every parameter whether it has two axes, and nothing else.
+    """
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2 and name.endswith("weight"):
+            nn.init.xavier_uniform_(parameter)
+    for module in model.modules():
+        if isinstance(module, TokenEmbedding):
+            nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
+
+
+@misconception(
     "count-parameters",
     id="FUL14",
     fails=["count-parameters-base"],
