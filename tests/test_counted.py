@@ -186,3 +186,85 @@ def test_an_answer_that_becomes_a_task_keeps_what_a_person_gave_and_said(
         (taught.folder / "gradebook.db").unlink()
         assert told(taught, capsys, "bo") == given
         assert "Why <so>?" in page(taught, "bo")
+
+
+def on_top(taught: Class, student: str, name: str, points: float) -> None:
+    """Give extra credit, as a person does in formgrader."""
+    with Gradebook(taught.database) as book:
+        row: Any = book.find_grade(name, "numbers", NAME, student)
+        row.extra_credit = points
+        book.db.commit()
+
+
+def test_extra_credit_counts_everywhere_once_there_are_points_below_it(
+    taught: Class, capsys: pytest.CaptureFixture[str]
+):
+    (taught.course.root / "source" / NAME / "rules.toml").unlink()
+    assert command_line.main(["grade"]) == 0
+    on_top(taught, "bo", "why", 0.5)  # nobody has graded this answer yet
+    assert told(taught, capsys, "bo") == dict.fromkeys(WHO, 6.0)
+    assert "graded by hand, 2 points" in page(taught, "bo")
+    by_hand(taught.folder, "bo", 1.0)
+    assert told(taught, capsys, "bo") == dict.fromkeys(WHO, 7.5)
+    assert "graded by hand, 1.5 of 2 points" in page(taught, "bo")
+
+
+def test_extra_credit_of_a_test_that_is_gone_counts_everywhere(
+    taught: Class, capsys: pytest.CaptureFixture[str]
+):
+    source = taught.course.root / "source" / NAME
+    (source / "rules.toml").unlink()
+    assert command_line.main(["grade"]) == 0
+    on_top(taught, "bo", "square-seen", 0.5)
+    assert command_line.main(["report"]) == 0
+    content = json.loads((source / "numbers.ipynb").read_text())
+    content["cells"] = [cell for cell in content["cells"] if cell["id"] != "square-seen"]
+    (source / "numbers.ipynb").write_text(json.dumps(content))
+    for lost in (False, True):
+        for path in taught.folder.glob("gradebook.db*") if lost else ():
+            path.unlink()
+        assert command_line.main(["grade"]) == 0
+        for kind in ("canvas", "history"):
+            who = ["export", kind] if kind == "canvas" else [kind, "bo", NAME]
+            assert command_line.main(who) == 0
+        nbgrader(taught.folder, "export", "--to=stock.csv")
+        assert cell(taught.folder / "canvas.csv", "bo", NAME) == "5.5"
+        assert cell(taught.folder / "stock.csv", "bo", "score") == "5.5"
+        capsys.readouterr()
+        assert command_line.main(["grade"]) == 0
+        assert "not in the gradebook" not in capsys.readouterr().out
+
+
+def test_tables_say_of_a_test_what_a_person_gave_for_it_as_the_page_does(taught: Class):
+    (taught.course.root / "source" / NAME / "rules.toml").unlink()
+    assert command_line.main(["grade"]) == 0
+    by_hand(taught.folder, "bo", 2.0, "third-values")
+    on_top(taught, "bo", "square-seen", 0.5)
+    assert command_line.main(["report"]) == 0
+    assert "Tests: 5.5 of 6 points" in page(taught, "bo")
+    grades, questions = taught.folder / "grades.csv", taught.folder / "questions.csv"
+    assert [cell(grades, "bo", name) for name in ("tests", "written", "total")] == [
+        "5.5",
+        "0",
+        "5.5",
+    ]
+    assert cell(questions, "bo", f"{NAME}: Numbers") == "5.5"
+    assert cell(questions, "ada", f"{NAME}: Numbers") == "6"
+
+
+def test_a_picture_that_is_another_one_than_a_person_graded_waits_for_that_person(taught: Class):
+    (taught.course.root / "source" / NAME / "rules.toml").unlink()
+    path = hand_in(taught.folder, "bo", RIGHT | {"why": "![](attachment:p.png)"})
+    content = json.loads(path.read_text())
+    (answer,) = [one for one in content["cells"] if one["id"] == "why"]
+    waits = []
+    for picture in ("AAAA", "AAAA", "BBBB", "BBBB"):
+        answer["attachments"] = {"p.png": {"image/png": picture}}
+        content["cells"][0]["metadata"]["seen"] = len(waits)  # the file is another one each time
+        path.write_text(json.dumps(content))
+        assert command_line.main(["grade", "--no-report"]) == 0
+        with Gradebook(taught.database) as book:
+            row: Any = book.find_grade("why", "numbers", NAME, "bo")
+            waits.append(row.needs_manual_grade)
+        by_hand(taught.folder, "bo", 1.0)
+    assert waits == [True, False, True, False]

@@ -243,6 +243,17 @@ def test_everything_that_needs_a_look_is_named(tmp_path: Path):
     assert {look.kind for look in report.looks} == {*kinds, "ungraded", "test-error"}
 
 
+def test_broken_tests_of_one_name_in_two_notebooks_are_two():
+    broken = Verdict("q1-a", "test-error", 0, 2, said="NameError in the test")
+    both = tuple(NotebookResult(name, (broken,)) for name in ("a", "b"))
+    result = Result("ada", "01_one", "key", both)
+    report = compose(
+        ["ada"], {"01_one": assignment("01_one", 1)}, {}, {("ada", "01_one"): result}, {}
+    )
+    told = [(look.student, look.where) for look in report.looks if look.kind == "test-error"]
+    assert told == [("1 students", "01_one/a/q1-a"), ("1 students", "01_one/b/q1-a")]
+
+
 def test_a_reason_that_stands_for_the_whole_submission_is_told_once(tmp_path: Path):
     reason = "the file is empty"
     books = (NotebookResult("01_one", reason=reason),)

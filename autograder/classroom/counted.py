@@ -56,8 +56,9 @@ class Given(NamedTuple):
 
     @property
     def worth(self) -> float:
-        """What it counts."""
-        return ((self.auto if self.manual is None else self.manual) or 0.0) + (self.extra or 0.0)
+        """What it counts, as nbgrader reckons: what is on top counts once there are points."""
+        points = self.auto if self.manual is None else self.manual
+        return 0.0 if points is None else points + (self.extra or 0.0)
 
     @property
     def by_hand(self) -> tuple[float | None, float]:
@@ -82,8 +83,12 @@ class Marks:
 
     @cached_property
     def by_hand(self) -> dict[str, float]:
-        """Points of the cells to which people gave some."""
-        return {name: given.worth for name, given in self.cells.items() if given.is_by_hand}
+        """Points of the cells to which people gave some; not of one that waits for its own."""
+        return {
+            name: given.worth
+            for name, given in self.cells.items()
+            if given.is_by_hand and (given.auto, given.manual) != (None, None)
+        }
 
 
 def number(value: float) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, case, select
 
 from autograder.classroom.gradebook_rows import (
     KINDS,
@@ -152,7 +152,8 @@ def _make_worthless(db: Connection, kind: str, cell: str) -> None:
     """Nobody can earn this cell's points any more, and nothing in it waits for anybody."""
     if kind != "SolutionCell":
         update_rows(db, KINDS[kind], [{"id": cell, "max_score": 0.0}])
-        nothing = {"auto_score": None, "needs_manual_grade": False}
+        alone = case((GRADE.c.extra_credit.is_(None), None), else_=0.0)  # nbgrader counts none so
+        nothing = {"auto_score": alone, "needs_manual_grade": False}
         db.execute(GRADE.update().where(GRADE.c.cell_id == cell).values(**nothing))
 
 

@@ -21,6 +21,7 @@ from autograder.classroom.gradebook_rows import (
     rows_by_cell,
     update_rows,
 )
+from autograder.classroom.journal_lines import Graded
 from autograder.classroom.marks import COMMENT, GRADE, SUBMISSION, SUBMITTED, marked
 from autograder.common.results import NotebookResult, Result
 from autograder.common.startup import without_extensions
@@ -100,10 +101,18 @@ def _near(notebook: Notebook, number: int) -> set[str]:
     return near if any(n < number for n in places) else near | {""}
 
 
-def unchanged(result: Result, before: Result) -> set[str]:
-    """Notebooks of which a person has the same to grade as before."""
-    old = {notebook.name: (notebook.answers, notebook.extra) for notebook in before.notebooks}
-    return {n.name for n in result.notebooks if old.get(n.name) == (n.answers, n.extra)}
+def unchanged(graded: Graded, before: Graded) -> set[str]:
+    """Notebooks of which a person has the same to grade as before, pictures too."""
+    old = {notebook.name: notebook for notebook in before.result.notebooks}
+    work = graded.made_of.get("work", "")
+    handed_in = bool(work) and work == before.made_of.get("work")  # an older line has no pictures
+    return {
+        name
+        for name, now in ((notebook.name, notebook) for notebook in graded.result.notebooks)
+        if (then := old.get(name))
+        and (now.answers, now.extra) == (then.answers, then.extra)
+        and (handed_in or now.pictures == then.pictures)
+    }
 
 
 def save_notebook(
@@ -121,8 +130,10 @@ def save_notebook(
     fresh: list[dict[str, Any]] = []
     for name, cell in known.graded().items():
         old, auto = grades.get(cell), rows.scores.get(name)
-        if name not in rows.scores and not old:
-            continue
+        if name not in rows.scores:
+            if not old:
+                continue
+            auto = None if old.extra_credit is None else 0.0  # by itself nbgrader counts none
         manual = old.manual_score if old else None
         waits = name in rows.scores and (manual is not None or auto is None)
         if old and seen and manual is not None:
@@ -199,6 +210,9 @@ def give_back(db: Connection, notebook: str, known: KnownCells, marks: Marks) ->
         if given.extra is not None:
             values = {"extra_credit": given.extra}
             entered += fill_row(db, GRADE, [*where, GRADE.c.extra_credit.is_(None)], values)
+            alone = [GRADE.c.auto_score.is_(None), GRADE.c.manual_score.is_(None)]
+            alone.append(GRADE.c.needs_manual_grade.is_(False))  # of a cell that is gone
+            fill_row(db, GRADE, [*where, *alone], {"auto_score": 0.0})
     for name, text in marks.comments.items():
         where = row_where(db, COMMENT, notebook, cell_again(db, known, "SolutionCell", name))
         where.append(COMMENT.c.manual_comment.is_(None))

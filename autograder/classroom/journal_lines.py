@@ -81,6 +81,7 @@ def _bounded_notebooks(notebooks: Sequence[NotebookResult]) -> Iterator[Notebook
             answers={n: answers.cut(text, MAX_SOURCE) for n, text in notebook.answers.items()},
             outputs={n: printed.cut(text, MAX_PRINTED) for n, text in notebook.outputs.items()},
             extra=tuple(_bounded_extra(notebook.extra, extra)),
+            pictures=_cut(notebook.pictures, MAX_NAME),
             notes=tuple(_cut(note, MAX_SAID) for note in notebook.notes[:MAX_NOTES]),
             reason=_cut(notebook.reason, MAX_SAID),
         )
@@ -174,7 +175,7 @@ def _notebook(content: dict[str, Any]) -> NotebookResult:
     _require(all(len(cell) == 3 for cell in notebook.extra))
     require_text(*(part for cell in notebook.extra for part in cell), *notebook.notes)
     require_text(*notebook.answers.values(), *notebook.outputs.values())
-    require_text(notebook.name, notebook.reason)
+    require_text(notebook.name, notebook.reason, notebook.pictures)
     return notebook
 
 

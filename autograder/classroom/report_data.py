@@ -26,7 +26,7 @@ KINDS = {  # in the order of the page
 class Score:
     """One student's points in one chapter."""
 
-    auto: float
+    auto: float  # points of the tests; a person's word on one counts before its own
     auto_max: float
     written: float  # points given by hand so far
     waiting: int  # answers still to be graded by hand

@@ -65,6 +65,7 @@ def compose(
     asked = {name: _questions(found) for name, found in assignments.items()}
     looks = [look for name in assignments for look in _looks(assignments[name], results[name])]
     looks += more
+    counted = {name: _counted(lines.get(name, ())) for name in assignments}
     table = tuple(_rows(students, assignments, lines, journal, points or {}))
     seconds = [(r.seconds, r.student, r.assignment) for found in results.values() for r in found]
     return Report(
@@ -72,7 +73,7 @@ def compose(
         rows=table,
         questions=tuple(question for found in asked.values() for question in found),
         shares={
-            (result.student, name): _shares(result, asked[name])
+            (result.student, name): _shares(result, asked[name], counted[name])
             for name, found in results.items()
             for result in found
         },
@@ -177,7 +178,7 @@ def _score(
 ) -> Score:
     by_hand = [line for line in lines if (line.notebook, line.cell) not in tests]
     return Score(
-        auto=sum(line.auto for line in lines if (line.notebook, line.cell) in tests),
+        auto=sum(line.score for line in lines if (line.notebook, line.cell) in tests),
         auto_max=sum(tests.values()),
         written=sum(line.score for line in by_hand),
         waiting=sum(line.waiting for line in by_hand),
@@ -212,16 +213,27 @@ def _ran(result: Result) -> bool:
     return not result.reason and bool(_verdicts(result))
 
 
-def _earned(result: Result, question: Question) -> float | None:
+def _counted(lines: Iterable[Line]) -> dict[tuple[str, str, str], float]:
+    """What cells count, by student, notebook and name: a person's word on a test comes first."""
+    return {(readable(line.student), line.notebook, line.cell): line.score for line in lines}
+
+
+def _earned(
+    result: Result, question: Question, counted: Mapping[tuple[str, str, str], float]
+) -> float | None:
     """Points that a submission got for a question; None if its notebook was not run."""
     for notebook in result.notebooks:
         if notebook.name == question.notebook and not notebook.reason and not result.reason:
-            return sum(v.score for v in notebook.verdicts if v.test in question.tests)
+            own = result.student, notebook.name
+            found = (v for v in notebook.verdicts if v.test in question.tests)
+            return sum(counted.get((*own, v.test), v.score) for v in found)
     return None
 
 
-def _shares(result: Result, questions: Sequence[Question]) -> tuple[float | None, ...]:
-    earned = ((_earned(result, question), question.points) for question in questions)
+def _shares(
+    result: Result, questions: Sequence[Question], counted: Mapping[tuple[str, str, str], float]
+) -> tuple[float | None, ...]:
+    earned = ((_earned(result, question, counted), question.points) for question in questions)
     return tuple(None if e is None else e / points if points else 1.0 for e, points in earned)
 
 
@@ -348,12 +360,15 @@ def _broken(chapter: str, results: Sequence[Result]) -> Iterable[Look]:
     hit: dict[str, list[str]] = defaultdict(list)
     words: dict[str, str] = {}
     for result in results:
-        for verdict in _verdicts(result):
-            if verdict.status == "test-error":
-                hit[verdict.test].append(result.student)
-                words.setdefault(verdict.test, verdict.said or verdict.told)
-    for test, students in hit.items():
-        yield Look("test-error", f"{len(students)} students", f"{chapter}/{test}", words[test])
+        for notebook in result.notebooks:
+            within = chapter if notebook.name == chapter else f"{chapter}/{notebook.name}"
+            for verdict in notebook.verdicts:
+                if verdict.status == "test-error":
+                    where = f"{within}/{verdict.test}"
+                    hit[where].append(result.student)
+                    words.setdefault(where, verdict.said or verdict.told)
+    for where, students in hit.items():
+        yield Look("test-error", f"{len(students)} students", where, words[where])
 
 
 def _times(seconds: Sequence[tuple[float, str, str]]) -> Times:

@@ -237,7 +237,7 @@ class Store:
     ) -> dict[str, Marks]:
         """Put one result into the gradebook, all of it or nothing; what it says then."""
         result = graded.result
-        same = unchanged(result, before.result) if before else ()
+        same = unchanged(graded, before) if before else ()
         found: dict[str, Marks] = {}
         with self._writing() as db:
             submission = self._submission(db, graded)
@@ -361,10 +361,11 @@ def holds(held: Mapping[tuple[str, str], Held], graded: Graded, assignment: Assi
 
 
 def _same_scores(given: Mapping[str, float | None], found: Mapping[str, float]) -> bool:
-    """Cell by cell: two results may come to the same in sum."""
+    """Cell by cell: two results may come to the same in sum. A cell that is gone holds 0."""
     scores = {cell: score for cell, score in given.items() if score is not None}
-    same = scores.keys() == found.keys()
-    return same and all(abs(score - found[cell]) <= NEAR for cell, score in scores.items())
+    there = {cell: score for cell, score in found.items() if score or cell in given}
+    same = scores.keys() == there.keys()
+    return same and all(abs(score - there[cell]) <= NEAR for cell, score in scores.items())
 
 
 def _same_time(one: datetime | None, other: datetime | None) -> bool:

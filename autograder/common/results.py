@@ -103,6 +103,7 @@ class NotebookResult:
     extra: tuple[tuple[str, str, str], ...] = ()  # (grade_id it follows, "code"|"markdown", source)
     notes: tuple[str, ...] = ()  # what was odd: a doubled cell, an ignored magic, a renamed file
     reason: str = ""  # why the whole notebook is 0; empty if its tests ran
+    pictures: str = ""  # a digest of those in its cells, which are not kept; empty if none
 
 
 @dataclass(frozen=True)

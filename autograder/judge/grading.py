@@ -119,6 +119,7 @@ def _graded(
         answers=dict(script.answers),
         outputs={id: run.printed for id, run in work.cells.items() if run.printed},
         extra=script.extra,
+        pictures=script.pictures,
         notes=_few([*script.notes, *work.notes, *work.left_out]),
     )
     return result, (*script.flags, *work.flags)

@@ -30,9 +30,17 @@ class Inspection:
         for index, raw in enumerate(self.cells):
             if index not in self.match.taken:
                 self.notes += _left_out(f"Cell {index + 1}", raw)
-        stripped = [cell for n, cell in known if n in self.place and not self.match.is_marked(n)]
+        stripped = [cell for n, cell in known if n in self.place and self._is_stripped(n, cell)]
         if stripped:
             self.match.flag(stripped[0], f"{len(stripped)} cells had lost their grading marks.")
+
+    def _is_stripped(self, place: int, cell: Cell) -> bool:
+        """Whether a cell has lost its marks; one that was handed out with other marks has not."""
+        raw = self.cells[self.place[place]]
+        if self.match.is_marked(place):
+            return False
+        has_others = bool(raw.grade_id) and raw.grade_id not in self.match.ids
+        return not (has_others and _is_as_handed_out(raw, cell))
 
     def _tell_deleted(self) -> None:
         if not self.deleted:

@@ -3,6 +3,7 @@
 Whatever the bytes are, reading them ends in cells or in `Unreadable`. Of outputs nothing is read.
 """
 
+import hashlib
 import itertools
 import json
 import re
@@ -41,6 +42,7 @@ class RawCell(NamedTuple):
     damage: str  # why its source cannot be used
     cut: str = ""  # what of it was left out
     pictures: tuple[str, ...] = ()  # names of those pasted into it, which are not read
+    drawn: str = ""  # a digest of those, and of what was cut; empty if there is neither
 
 
 def read_cells(content: bytes, name: str) -> tuple[list[RawCell], list[str]]:
@@ -151,6 +153,7 @@ def _raw_cell(cell: dict) -> RawCell:
         pictures=tuple(map(_whole, itertools.islice(attached, MAX_NOTES)))
         if isinstance(attached, dict)
         else (),
+        drawn=_digest(attached, cell.get("source") if cut else "") if attached or cut else "",
     )
 
 
@@ -180,7 +183,14 @@ def _without_pictures(cell: RawCell) -> RawCell:
     if without == cell.source:
         return cell
     words = "its pictures were left out: with all of them the notebook is longer than "
-    return cell._replace(source=without, cut=f"{words}{MAX_TEXT // 1_000_000} million characters")
+    drawn = _digest(cell.drawn, cell.source)
+    cut = f"{words}{MAX_TEXT // 1_000_000} million characters"
+    return cell._replace(source=without, cut=cut, drawn=drawn)
+
+
+def _digest(*parts: object) -> str:
+    """By which pictures are told from others without being read."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _without_prompts(source: str) -> str:

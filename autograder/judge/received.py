@@ -77,6 +77,7 @@ def _notebook(told: dict[str, Any], notebook: Notebook) -> NotebookResult:
         answers=_texts(told["answers"], answerable, LONGEST_SOURCE),
         outputs=_texts(told["outputs"], ids, 2 * LONGEST),
         extra=tuple(_extra(one, ids) for one in _list(told["extra"])),
+        pictures=_matching(LABEL, told["pictures"]),
         notes=tuple(map(_text, _list(told["notes"]))),
         reason=_text(told["reason"]),
     )

@@ -39,6 +39,7 @@ class Script:
     untouched: tuple[str, ...] = ()  # answers that are as they were handed out
     damaged: dict[str, str] = field(default_factory=dict)  # answer -> why it cannot be read
     extra: tuple[tuple[str, str, str], ...] = ()  # (grade_id it follows, cell type, source)
+    pictures: str = ""  # see `NotebookResult`
     notes: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     reason: str = ""  # why this notebook is 0

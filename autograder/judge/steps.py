@@ -2,6 +2,7 @@
 
 import ast
 import bisect
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -84,9 +85,15 @@ class Steps:
             ),
             damaged=self._damaged(answers),
             extra=tuple(self.extra),
+            pictures=self._pictures(),
             notes=tuple(self.notes[:MAX_NOTES]),
             flags=tuple(self.flags[:MAX_NOTES]),
         )
+
+    def _pictures(self) -> str:
+        """A digest of all pictures, in whatever cells they are."""
+        drawn = sorted(raw.drawn for raw in self.cells if raw.drawn)
+        return hashlib.sha256(" ".join(drawn).encode()).hexdigest() if drawn else ""
 
     def _run_place(self, place: int, *, has_run: bool) -> None:
         """Add what runs in one of the notebook's places."""

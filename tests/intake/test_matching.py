@@ -10,6 +10,7 @@ import pytest
 from autograder.judge.assignment import Assignment, Notebook, checksum_of, read_assignment
 from tests.intake.handing_in import (
     NAME,
+    PLAIN,
     Cells,
     code,
     id_of,
@@ -323,3 +324,15 @@ def test_cells_changed_at_random_still_fill_every_place(
         places = [c.grade_id for c in found.cells if c.kind == "answer"]
         assert places == [c.grade_id for c in week.cells if c.answerable]
         assert len([c for c in found.cells if c.kind != "extra"]) == len(week.cells)
+
+
+def test_nobody_has_lost_marks_that_the_instructor_has_renamed(box: Path, tmp_path: Path):
+    today, content = small(tmp_path, PLAIN)
+    (notebook,) = today.notebooks
+    for cell in content["cells"]:
+        if found := cell["metadata"].get("nbgrader"):
+            stub = notebook.cell(found["grade_id"]).stub
+            found["grade_id"] = f"old-{found['grade_id']}"
+            found["checksum"] = checksum_of(stub, "code", found)
+    words = [flag.words for flag in script(box, today, content).flags]
+    assert not [one for one in words if "grading marks" in one]
