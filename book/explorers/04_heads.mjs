@@ -2,7 +2,7 @@
 // split, and nudges one input feature; every number that moves is marked, head by head.
 
 const STYLE = `
-.heads-explorer { border: 1px solid var(--pst-color-border, #888); border-radius: 8px; padding: 0.8rem; margin: 1rem 0; }
+.heads-explorer { color: var(--pst-color-text-base, inherit); }
 .heads-explorer fieldset { border: 0; margin: 0 0 0.4rem; padding: 0; min-width: 0; }
 .heads-explorer legend { font-weight: 600; font-size: 1rem; margin-bottom: 0.3rem; }
 .heads-explorer .heads-controls { display: flex; flex-wrap: wrap; gap: 0.5rem 1.2rem; align-items: end; }

@@ -2,7 +2,7 @@
 // shows whose output moves, layer by layer. All arithmetic happens here, when a control is moved.
 
 const STYLE = `
-.enc-explorer { border: 1px solid var(--pst-color-border, #888); border-radius: 8px; padding: 0.8rem; margin: 1rem 0; }
+.enc-explorer { color: var(--pst-color-text-base, inherit); }
 .enc-explorer fieldset { border: 0; margin: 0 0 0.6rem; padding: 0; min-width: 0; }
 .enc-explorer legend { font-weight: 600; font-size: 1rem; margin-bottom: 0.3rem; }
 .enc-explorer .enc-controls { display: flex; flex-wrap: wrap; gap: 0.5rem 1.4rem; align-items: end; }
