@@ -14,7 +14,17 @@ from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from matplotlib import get_data_path
 
-from tests.book_code import anywidget, cards, departures, fresh, icons, imported, katex_pre, polish
+from tests.book_code import (
+    anywidget,
+    cards,
+    departures,
+    fresh,
+    icons,
+    imported,
+    katex_pre,
+    mutants,
+    polish,
+)
 from tests.conftest import ROOT
 
 PAGE = """\
@@ -413,3 +423,21 @@ def test_katex_draws_formulas_and_names_what_it_cannot():
 )
 def test_line_breaks_of_a_display_are_kept(text: str, tex: str):
     assert katex_pre.one_display(text) == tex
+
+
+# the table of mistakes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Plain words.", "Plain words."),
+        ("`x` needs `.mT`, not `.T`", "<x> needs <.mT>, not <.T>"),
+        ("a ` on its own", "a ` on its own"),
+        ("", ""),
+    ],
+)
+def test_what_stands_between_backticks_is_code(text, expected):
+    made = mutants.with_code(text)
+    parts = [f"<{n.astext()}>" if n.tagname == "literal" else n.astext() for n in made.children]
+    assert "".join(parts) == expected

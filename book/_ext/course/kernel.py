@@ -1,12 +1,19 @@
-"""Cells run with IPython's defaults, wherever the book is built: nobody's own profile is read."""
+"""Cells run with the book's settings, wherever it is built: nobody's own profile is read."""
 
 import os
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
+SETTINGS = """\
+c = get_config()  # noqa: F821
 # A kernel on this machine, for this build alone, warns on stderr that it is not encrypted.
-SETTINGS = "c = get_config()  # noqa: F821\nc.IPKernelApp.log_level = 40\n"
+c.IPKernelApp.log_level = 40
+# What a cell prints comes in one piece: pieces, sent by the clock, would each end in a new line.
+c.IPKernelApp.exec_lines = [
+    "import sys; sys.stdout.flush_interval = sys.stderr.flush_interval = 86_400; del sys"
+]
+"""
 
 
 def use_settings_of_the_book(app: Sphinx) -> None:

@@ -115,7 +115,7 @@ def folded(chapter: str, mutants: list[Mutant]) -> list[nodes.Node]:
     rows = [
         [
             nodes.Text(f"{mutant.id} {mutant.name.replace('_', ' ')}"),
-            nodes.Text(mutant.message),
+            with_code(mutant.message),
             nodes.Text(", ".join(mutant.caught)),
             nodes.Text(mutant.named),
         ]
@@ -127,6 +127,22 @@ def folded(chapter: str, mutants: list[Mutant]) -> list[nodes.Node]:
         table(head, (25, 40, 25, 10), rows),
         nodes.raw("", "</details>", format="html"),
     ]
+
+
+def with_code(text: str) -> nodes.inline:
+    """Return a text in which what stands between backticks is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner
+        return nodes.inline("", text)
+    return nodes.inline(
+        "",
+        "",
+        *(
+            nodes.literal("", part) if number % 2 else nodes.Text(part)
+            for number, part in enumerate(parts)
+            if part
+        ),
+    )
 
 
 def title(chapter: str) -> str:
