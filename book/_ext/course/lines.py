@@ -115,7 +115,7 @@ class Inventory(FromDocuments):
                 "",
                 entry(nodes.Text(item.id)),
                 nodes.entry("", *self.parsed(item.what)),
-                nodes.entry("", nodes.paragraph("", "", *places(item, self.env.docname))),
+                nodes.entry("", nodes.paragraph("", "", *self.where(item))),
             )
             for item in items
         ]
@@ -127,6 +127,10 @@ class Inventory(FromDocuments):
             cols=3,
         )
         return nodes.table("", group)
+
+    def where(self, item: Entry) -> list[nodes.Node]:
+        """Where else an item is treated; here, if nowhere else."""
+        return places(item, self.env.docname) or [nodes.Text("this page")]
 
 
 def reference(id: str, text: str) -> addnodes.pending_xref:
