@@ -115,7 +115,7 @@ class Inventory(FromDocuments):
                 "",
                 entry(nodes.Text(item.id)),
                 nodes.entry("", *self.parsed(item.what)),
-                nodes.entry("", nodes.paragraph("", "", *self.where(item))),
+                nodes.entry("", nodes.paragraph("", "", *self._where(item))),
             )
             for item in items
         ]
@@ -128,7 +128,7 @@ class Inventory(FromDocuments):
         )
         return nodes.table("", group)
 
-    def where(self, item: Entry) -> list[nodes.Node]:
+    def _where(self, item: Entry) -> list[nodes.Node]:
         """Where else an item is treated; here, if nowhere else."""
         return places(item, self.env.docname) or [nodes.Text("this page")]
 
