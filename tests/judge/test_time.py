@@ -1,12 +1,19 @@
 """One submission's time, and what is told when something breaks."""
 
+import os
+import signal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from autograder.bridge.line import Gone
+from autograder.bridge.stand_ins import Remote
 from autograder.common.course import CourseError
+from autograder.isolation.clock import Clock
 from autograder.isolation.outcomes import Unwell
 from autograder.judge import attempts, budget, grading, work
+from autograder.judge.space import alarm
 from tests.judge.small_course import (
     ALL,
     CHAIN,
@@ -92,3 +99,15 @@ def test_words_that_cannot_be_found_cost_no_points(task: Any, monkeypatch: Any) 
 
     monkeypatch.setattr(grading, "told", speechless)
     assert task(CHAIN).scores() == ALL
+
+
+def test_the_end_of_the_time_is_not_lost_where_a_stand_in_is_thrown_away() -> None:
+    def drop(number: int) -> None:
+        os.kill(os.getpid(), signal.SIGALRM)
+
+    thrown_away = object.__new__(Remote)
+    thrown_away.peer, thrown_away.number = SimpleNamespace(drop=drop), 7  # type: ignore
+    with alarm(Clock(-1)):
+        del thrown_away  # what were raised here would be told by nobody
+        with pytest.raises(Gone, match="too long"):
+            os.kill(os.getpid(), signal.SIGALRM)
