@@ -56,11 +56,18 @@ def _tables(source: str) -> tuple[set[str], set[str]]:
 
 
 def _promised(source: str) -> set[str]:
-    """Names that have a type at the top level; Python's tables do not ask whether a value."""
+    """Names of which Python's tables say more than is so.
+
+    They do not ask whether what has a type has a value; and since Python 3.12 they hold the
+    variables of comprehensions, as if these were bound outside.
+    """
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             found.add(node.target.id)
+        if isinstance(node, ast.comprehension) and sys.version_info >= (3, 12):
+            names = (one for one in ast.walk(node.target) if isinstance(one, ast.Name))
+            found |= {one.id for one in names}
     return found
 
 
