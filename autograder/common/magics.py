@@ -178,7 +178,7 @@ def _statements(lines: list[str]) -> Iterator[list[tokenize.TokenInfo]]:
             if ends or token.type == tokenize.NEWLINE:
                 yield statement
                 statement = []
-    except (tokenize.TokenError, SyntaxError):
+    except (tokenize.TokenError, SyntaxError, UnicodeEncodeError):  # the last since Python 3.12
         pass
     if statement:
         yield statement

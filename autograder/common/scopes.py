@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from autograder.common.syntax import (
     INNER,
@@ -108,7 +108,15 @@ class _Reader:
             return [node.value, *([node.target.id] if self.scopes[-1].fills_cell else [])]
         if isinstance(node, ast.For | ast.AsyncFor):
             return [node.iter, node.target, *node.body, *node.orelse]
+        if type(node).__name__ == "TypeAlias":  # since Python 3.12
+            return self._alias(node)
         return ast.iter_child_nodes(node)
+
+    def _alias(self, node: Any) -> Iterable[Step]:
+        """The name of a type: its parameters are names of its value alone."""
+        own = {parameter.name for parameter in node.type_params}
+        scope = _Scope("function", self.scopes[-1].runs_now, False, own)
+        return [scope, *node.type_params, node.value, None, node.name]
 
     def _use(self, name: str) -> None:
         """A name is read here."""
