@@ -42,7 +42,8 @@ class Read:
         names = frozenset().union(*(one.own for one in held))
         members = frozenset().union(*(one.members for one in held))
         fields = frozenset().union(*(one.fields for one in held))
-        own = Own(names, members, fields, self._classes, self._givens)
+        given = frozenset(name for one in self.given for name, _ in one.imports)
+        own = Own(names, given, members, fields, self._classes, self._givens)
         return Search(forbid, allow, _aliases(self.given, parts), own)
 
     def mine(self, part: Part) -> Mine:

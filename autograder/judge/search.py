@@ -1,6 +1,7 @@
 """Looks for forbidden names in the statements of a student's."""
 
 import ast
+import builtins
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Own:
     """What a student defined in the cells looked at."""
 
     names: frozenset[str]  # at their top level, if they are no builtin's
+    given: frozenset[str]  # that the instructor's cells import
     members: frozenset[str]  # methods and attributes of the student's own classes
     fields: frozenset[str]  # these, and other names under which objects hold something
     classes: Mapping[str, frozenset[str]]  # classes that are only that, and their members
@@ -147,14 +149,19 @@ class Search:
     def _is_taken(
         self, node: ast.AST, holds: Statement, taken: Mapping[bool, Collection[str]]
     ) -> bool:
-        """Whether a builtin's name stands for something of the student's here."""
-        at_once = holds.free.get(id(node))
-        return at_once is not None and getattr(node, "id", "") in taken[at_once]
+        """Whether a builtin's name stands for something of the student's here, not forbidden."""
+        at_once, name = holds.free.get(id(node)), getattr(node, "id", "")
+        if at_once is None or name not in taken[at_once]:
+            return False
+        return not any(map(self.rule.forbids, self.aliases.get(name, ())))
 
     def _name(self, node: ast.Name, free: bool) -> Iterator[str]:
         origins = self.aliases.get(node.id, set())
         yield from sorted(origin for origin in origins if self.rule.forbids(origin))
-        if origins or not free or node.id in self.own.names or node.id in self.allow:
+        if not free or node.id in self.own.names or node.id in self.allow:
+            return
+        # a student's import may fail, or never run: those that surely do are in `Mine`
+        if origins and (node.id in self.own.given or not hasattr(builtins, node.id)):
             return
         if node.id in self.forbid or node.id in BY_TEXT or self._star_hit(node.id):
             yield node.id
