@@ -38,6 +38,7 @@ class Own:
     fields: frozenset[str]  # these, and other names under which objects hold something
     classes: Mapping[str, frozenset[str]]  # classes that are only that, and their members
     givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
+    held: Mapping[str, set[str]]  # what classes and modules import, by the names that it has there
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Search:
             or any(self._leads_to_forbidden(name) for name in holds.dotted)
             or any(next(self._modules_in(call), None) for call in holds.of_kind(ast.Call))
             or any(map(self._star_hit, holds.read) if "*" in self.aliases else ())
+            or not holds.attributes.isdisjoint(self.own.held)
         )
 
     @cached_property
@@ -168,6 +170,17 @@ class Search:
         elif node.id == "getattr":  # handed on, to be called with who knows what
             yield COMPUTED
 
+    def _held(self, node: ast.Attribute) -> set[str]:
+        """What this is, if a class or a module of the student's imports what its name ends in."""
+        found, ends = set[str](), ""
+        part: ast.AST = node
+        for _ in range(expressions.MOST_DOTS):
+            if not isinstance(part, ast.Attribute):
+                break
+            found |= {f"{origin}{ends}" for origin in self.own.held.get(part.attr, ())}
+            part, ends = part.value, f".{part.attr}{ends}"
+        return found
+
     def _star_hit(self, name: str) -> bool:
         """Whether an import of * brought a forbidden function under its bare name."""
         modules = [origin.removesuffix(".*") for origin in self.aliases.get("*", ())]
@@ -175,7 +188,7 @@ class Search:
 
     def _attribute(self, node: ast.Attribute, holds: Statement) -> Iterator[str]:
         origins = origins_of(node, self.aliases)
-        for origin in sorted(origins):
+        for origin in sorted(origins | self._held(node)):
             if self.rule.forbids(origin):
                 yield origin
         if node.attr in BY_TEXT_ATTRIBUTES and node.attr not in self.allow:
