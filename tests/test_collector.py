@@ -111,6 +111,17 @@ def test_an_archive_hands_in_nothing_for_somebody_else(
     assert collected(folder, MANUAL, tmp_path) == {"victim": "true"}
 
 
+@pytest.mark.parametrize("way", ["\\\\..\\\\", "/../", "/a/../../", "\\\\..\\\\..\\\\"])
+def test_a_name_that_goes_up_again_hands_in_nothing_for_somebody_else(tmp_path: Path, way: str):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    forged = f"ps1_mallory_attempt_{LATER}_x{way}ps1_victim_attempt_{LATER}_ps1.ipynb"
+    true = f"ps1_victim_attempt_{TIME}_ps1.ipynb"
+    other = f"../ps1_ben_attempt_{TIME}_ps1.ipynb"
+    zipped(folder / "class.zip", **{true: b"true", forged: b"forged", other: b"ben"})
+    assert collected(folder, MANUAL, tmp_path) == {"victim": "true", "ben": "ben"}
+
+
 def test_a_students_folder_decides_for_what_is_in_archives_in_it(tmp_path: Path):
     folder = tmp_path / "archive"
     folder.mkdir()

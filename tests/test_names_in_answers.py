@@ -97,6 +97,69 @@ def test_a_builtin_under_a_name_that_may_be_the_students_is_found(answer: str):
     assert "sum" in broken(answer)
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "try:\n    from math import nothing as sorted\nexcept ImportError:\n    pass",
+        "if False:\n    from math import floor as sorted",
+        "def ready():\n    from math import floor as sorted\n    return sorted",
+    ],
+)
+def test_an_import_that_may_not_run_hides_no_builtin(cell: str):
+    assert broken(f"{cell}\ndef f(x):\n    return sorted(x)", names=("f",)) == ["sorted"]
+    assert broken("def f(x):\n    return sorted(x)", cell, names=("f",), place=LAST) == ["sorted"]
+
+
+def test_an_import_that_runs_gives_a_builtins_name_another_meaning():
+    use = "def f(x):\n    return sorted(x)"
+    for origin in ("math import floor", "statistics import median"):
+        line = f"from {origin} as sorted"
+        assert broken(f"{line}\n{use}", names=("f",)) == []
+        assert broken(use, line, names=("f",), place=LAST) == []
+        assert broken_rules(use, RULES, (), (SETUP + line,), ["f"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("origin", "call", "name"),
+    [
+        ("builtins import sorted", "max(x)", "builtins.sorted"),
+        ("builtins import eval", "max('x')", "builtins.eval"),
+        ("math import prod", "max(x)", "math.prod"),
+        ("operator import attrgetter", "max('__dict__')(x)", "__dict__"),
+        ("builtins import getattr", "max(x, 'so' + x)()", "builtins.getattr"),
+    ],
+)
+def test_what_is_forbidden_is_found_under_a_builtins_name(origin: str, call: str, name: str):
+    line, use = f"from {origin} as max", f"def f(x):\n    return {call}"
+    assert name in broken(f"{line}\n{use}", names=("f",))
+    assert name in broken(use, line, names=("f",), place=LAST)
+
+
+@pytest.mark.parametrize(
+    ("line", "part", "name"),
+    [
+        ("from builtins import sorted as go", "go(x)", "builtins.sorted"),
+        ("import builtins as b", "b.sorted(x)", "builtins.sorted"),
+        ("from math import prod as go", "go(x)", "math.prod"),
+        ("from operator import methodcaller as go", "go('so' + x)(x)", "operator.methodcaller"),
+    ],
+)
+def test_what_a_class_or_a_module_imports_is_found_where_it_is_asked_of_it(
+    line: str, part: str, name: str
+):
+    use = f"def f(x):\n    return A.{part}"
+    inside = f"class A:\n    {line}"
+    assert broken(f"{inside}\n{use}", names=("f",)) == [name]
+    assert broken(use, inside, names=("f",), place=LAST) == [name]
+    module = f"%%writefile m.py\n{line}\n"
+    assert broken(f"import m as A\n{use}", module, names=("f",)) == [name]
+    first = part.partition("(")[0].partition(".")[0]
+    brought = f"from m import {first} as z\ndef f(x):\n    return z{part.removeprefix(first)}"
+    assert broken(brought, module, names=("f",)) == [name]
+    beside = "class B:\n    from math import floor as go\ndef f(x):\n    return B.go(x)"
+    assert broken(beside, names=("f",)) == []
+
+
 def test_a_function_that_is_called_before_its_name_is_the_students_own_is_found():
     before = "def g(x): return sum(x)\nk = g([1])\nsum = 1"
     assert broken("def f(x): return k", before, names=("f",), place=Place(1, 1)) == ["sum"]

@@ -71,6 +71,17 @@ def test_a_module_that_was_handed_in_is_read_as_python_reads_it():
     assert broken("from other import ready as f", odd) == ["torch.softmax"]
 
 
+def test_an_encoding_is_named_where_python_finds_it():
+    answer = "import helper\nf = lambda x: helper.ready(x)"
+    for first in ("\r# coding: unicode_escape", "\r\r# coding: x", "# a\r# coding: utf-7\r#"):
+        text = f"{first}\r\nname = 1 # \\n    name = sorted\ndef ready(s): return s.exp()\n"
+        written = f"%%writefile helper.py\n{text}"
+        handed_in = module_cell("helper.py", text.encode())
+        for cell in (written, handed_in):
+            found = unread(answer, RULES, (cell,), (SETUP,), ["f"]).modules
+            assert ("helper" in found) == (not first.startswith("\r\r")), first
+
+
 def test_files_that_are_no_modules_are_left_alone():
     assert student_cells.file("%%writefile notes.txt\nsum") is None
     assert student_cells.file("print('%%writefile a.py')") is None

@@ -240,6 +240,9 @@ def _unpack(archive: Path, target: Path, rooms: Rooms) -> Unpacked:
         # a large one takes no small one's room
         for path in sorted(placed, key=lambda path: (placed[path].is_folder, placed[path].size)):
             member = placed[path]
+            if _is_somebody_elses(member, path, rooms):
+                left.append(f"{shown(member.name)} (it names one student, and leads to another)")
+                continue
             try:
                 _copy(member, target / path, rooms.of(path), made)
             except Exception as error:
@@ -321,6 +324,19 @@ def _placed(members: Iterator[_Member]) -> tuple[dict[PurePosixPath, _Member], l
         else:
             placed[path] = member
     return placed, left
+
+
+def _is_somebody_elses(member: _Member, path: PurePosixPath, rooms: Rooms) -> bool:
+    """Whether a name begins as one student's and leads, by "..", to where another's work lies.
+
+    A system writes the beginning, and the student the end.
+    """
+    parts = PurePosixPath(DRIVE.sub("", member.name.replace("\\", "/"), count=1)).parts
+    whole = PurePosixPath(*(part for part in parts if part not in ("/", "//", "..")))
+    if not rooms.whose or ".." not in parts or whole == path:
+        return False
+    begins_as = rooms.whose(whole)
+    return bool(begins_as) and begins_as != rooms.whose(path)
 
 
 def begin_alike(sequences: Iterable[Sequence[str]]) -> int:

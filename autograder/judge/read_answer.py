@@ -42,8 +42,15 @@ class Read:
         names = frozenset().union(*(one.own for one in held))
         members = frozenset().union(*(one.members for one in held))
         fields = frozenset().union(*(one.fields for one in held))
-        own = Own(names, members, fields, self._classes, self._givens)
-        return Search(forbid, allow, _aliases(self.given, parts), own)
+        given = frozenset(name for one in self.given for name, _ in one.imports)
+        inner = [bindings for part in parts for bindings in _inside(part)]
+        held = expressions.aliases(inner)
+        own = Own(names, given, members, fields, self._classes, self._givens, held)
+        aliases = _aliases(self.given, parts)
+        for origins in aliases.values():  # imported from where it was imported
+            lasts = {origin.rpartition(".")[2] for origin in origins}
+            origins.update(*(held.get(last, ()) for last in lasts))
+        return Search(forbid, allow, aliases, own)
 
     def mine(self, part: Part) -> Mine:
         """Names of builtins that stand for something of the student's in a statement."""
@@ -166,6 +173,14 @@ def locked_names(imports: tuple[str, ...]) -> tuple[Sequence[Bindings], frozense
 
 def _aliases(given: Sequence[Bindings], parts: Sequence[Part]) -> dict[str, set[str]]:
     return expressions.aliases([*given, *(part.holds.bindings for part in parts)])
+
+
+def _inside(part: Part) -> Iterator[Bindings]:
+    """What a module of the student's, or a class, gives names that are asked of it."""
+    if part.modules:
+        yield part.holds.bindings
+    for node in part.holds.of_kind(ast.ClassDef):
+        yield expressions.bindings(node.body)
 
 
 def modules_unread(read: Read) -> set[str]:

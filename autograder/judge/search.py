@@ -1,6 +1,7 @@
 """Looks for forbidden names in the statements of a student's."""
 
 import ast
+import builtins
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +33,12 @@ class Own:
     """What a student defined in the cells looked at."""
 
     names: frozenset[str]  # at their top level, if they are no builtin's
+    given: frozenset[str]  # that the instructor's cells import
     members: frozenset[str]  # methods and attributes of the student's own classes
     fields: frozenset[str]  # these, and other names under which objects hold something
     classes: Mapping[str, frozenset[str]]  # classes that are only that, and their members
     givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
+    held: Mapping[str, set[str]]  # what classes and modules import, by the names that it has there
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class Search:
             or any(self._leads_to_forbidden(name) for name in holds.dotted)
             or any(next(self._modules_in(call), None) for call in holds.of_kind(ast.Call))
             or any(map(self._star_hit, holds.read) if "*" in self.aliases else ())
+            or not holds.attributes.isdisjoint(self.own.held)
         )
 
     @cached_property
@@ -147,19 +151,35 @@ class Search:
     def _is_taken(
         self, node: ast.AST, holds: Statement, taken: Mapping[bool, Collection[str]]
     ) -> bool:
-        """Whether a builtin's name stands for something of the student's here."""
-        at_once = holds.free.get(id(node))
-        return at_once is not None and getattr(node, "id", "") in taken[at_once]
+        """Whether a builtin's name stands for something of the student's here, not forbidden."""
+        at_once, name = holds.free.get(id(node)), getattr(node, "id", "")
+        if at_once is None or name not in taken[at_once]:
+            return False
+        return not any(map(self.rule.forbids, self.aliases.get(name, ())))
 
     def _name(self, node: ast.Name, free: bool) -> Iterator[str]:
         origins = self.aliases.get(node.id, set())
         yield from sorted(origin for origin in origins if self.rule.forbids(origin))
-        if origins or not free or node.id in self.own.names or node.id in self.allow:
+        if not free or node.id in self.own.names or node.id in self.allow:
+            return
+        # a student's import may fail, or never run: those that surely do are in `Mine`
+        if origins and (node.id in self.own.given or not hasattr(builtins, node.id)):
             return
         if node.id in self.forbid or node.id in BY_TEXT or self._star_hit(node.id):
             yield node.id
         elif node.id == "getattr":  # handed on, to be called with who knows what
             yield COMPUTED
+
+    def _held(self, node: ast.Attribute) -> set[str]:
+        """What this is, if a class or a module of the student's imports what its name ends in."""
+        found, ends = set[str](), ""
+        part: ast.AST = node
+        for _ in range(expressions.MOST_DOTS):
+            if not isinstance(part, ast.Attribute):
+                break
+            found |= {f"{origin}{ends}" for origin in self.own.held.get(part.attr, ())}
+            part, ends = part.value, f".{part.attr}{ends}"
+        return found
 
     def _star_hit(self, name: str) -> bool:
         """Whether an import of * brought a forbidden function under its bare name."""
@@ -168,7 +188,7 @@ class Search:
 
     def _attribute(self, node: ast.Attribute, holds: Statement) -> Iterator[str]:
         origins = origins_of(node, self.aliases)
-        for origin in sorted(origins):
+        for origin in sorted(origins | self._held(node)):
             if self.rule.forbids(origin):
                 yield origin
         if node.attr in BY_TEXT_ATTRIBUTES and node.attr not in self.allow:

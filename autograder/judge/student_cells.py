@@ -100,6 +100,7 @@ def file(source: str) -> File | None:
 
 def module_text(content: bytes) -> str | None:
     """A module's text in the encoding that it names; None if that is a rare one, or not its own."""
+    content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # before Python looks for one
     try:
         encoding, _ = detect_encoding(io.BytesIO(content).readline)
         return content.decode(encoding) if codecs.lookup(encoding).name in ENCODINGS else None
