@@ -30,6 +30,7 @@ MOST_MAGICS = 500  # in one cell: IPython runs none that has more
 MOST_NESTED = 5  # magics in the code of magics
 MOST_WORK = 2 * 10**8  # of the squares of its lines' lengths: tokens may take that long
 QUOTED = re.compile(r"^('.*')|(\".*\")$")  # as IPython has it
+UNREADABLE = re.compile("[\0\ud800-\udfff]")
 AUTOMATIC = re.compile(r"\s*(\w+)\s+(\S.*)")
 
 _ipython: Any = inputtransformer2  # whose types are not told
@@ -167,8 +168,10 @@ def _statements(lines: list[str]) -> Iterator[list[tokenize.TokenInfo]]:
     """The tokens of each statement, as IPython takes them together; to the first broken one."""
     statement: list[tokenize.TokenInfo] = []
     brackets = 0
+    # since Python 3.12 the tokeniser breaks on what no code can hold anyway
+    whole = (UNREADABLE.sub("x", line) for line in lines)
     try:
-        for token in tokenize.generate_tokens(iter(lines).__next__):
+        for token in tokenize.generate_tokens(whole.__next__):
             statement.append(token)
             if token.type == tokenize.OP and token.string in "([{":
                 brackets += 1
@@ -178,7 +181,7 @@ def _statements(lines: list[str]) -> Iterator[list[tokenize.TokenInfo]]:
             if ends or token.type == tokenize.NEWLINE:
                 yield statement
                 statement = []
-    except (tokenize.TokenError, SyntaxError, UnicodeEncodeError):  # the last since Python 3.12
+    except (tokenize.TokenError, SyntaxError):
         pass
     if statement:
         yield statement
