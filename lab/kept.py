@@ -162,17 +162,21 @@ def refuse_taken(path: Path) -> None:
     Raises:
         ValueError: if it is a file, or a folder with something in it.
     """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if _is_taken(path):
         raise ValueError(f"--out {path} is taken; choose another, or remove it")
 
 
 def free_place(path: Path) -> Path:
     """This folder, or the next one with a number that holds nothing: runs/mine, runs/mine-2."""
     place, number = path, 1
-    while place.exists() and (not place.is_dir() or any(place.iterdir())):
+    while _is_taken(place):
         number += 1
         place = path.with_name(f"{path.name}-{number}")
     return place
+
+
+def _is_taken(path: Path) -> bool:
+    return path.exists() and (not path.is_dir() or any(path.iterdir()))
 
 
 def read_kept(path: Path) -> Kept:

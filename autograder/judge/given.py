@@ -5,7 +5,7 @@ import builtins
 import collections.abc
 import re
 import symtable
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 
 from autograder.bridge.stand_ins import BINARY, FORWARDED
@@ -43,29 +43,25 @@ def new_space(notebook: Notebook) -> Space:
 @lru_cache(maxsize=64)
 def _attributes(sources: tuple[str, ...]) -> frozenset[str]:
     """Names of attributes that the instructor's cells set, but for those of `self`."""
-    trees = [parse(source) for source in sources]
-    nodes = (node for tree in trees if tree is not None for node in ast.walk(tree))
     return frozenset(
-        node.attr
-        for node in nodes
-        if isinstance(node, ast.Attribute)
-        and not isinstance(node.ctx, ast.Load)
-        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+        node.attr for node in _of_others(sources) if not isinstance(node.ctx, ast.Load)
     )
 
 
 @lru_cache(maxsize=64)
 def _private_reads(sources: tuple[str, ...]) -> frozenset[str]:
     """Names with an underscore that the instructor's cells read of other objects than `self`."""
-    trees = [parse(source) for source in sources]
-    nodes = (node for tree in trees if tree is not None for node in ast.walk(tree))
-    return frozenset(
-        node.attr
-        for node in nodes
-        if isinstance(node, ast.Attribute)
-        and node.attr.startswith("_")
-        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
-    )
+    return frozenset(node.attr for node in _of_others(sources) if node.attr.startswith("_"))
+
+
+def _of_others(sources: tuple[str, ...]) -> Iterator[ast.Attribute]:
+    """Where cells name an attribute of another object than `self`."""
+    for tree in map(parse, sources):
+        for node in ast.walk(tree or ast.Module([], [])):
+            if isinstance(node, ast.Attribute) and not (
+                isinstance(node.value, ast.Name) and node.value.id == "self"
+            ):
+                yield node
 
 
 def texts_of(notebooks: Sequence[Notebook]) -> frozenset[str]:
