@@ -41,6 +41,7 @@ from lab.check import (
     expect_no_error,
     visible_passed,
 )
+from lab.predict import compare, predicted, watched
 
 
 def exact(number: Any) -> Any:
@@ -1036,7 +1037,7 @@ def exact_all(numbers: list[float]) -> Tensor:
 LOSSES = "there should be one loss for each batch, from before its update"
 
 
-def assert_epoch(seed: int, max_norm: float, number: int) -> None:
+def assert_epoch(seed: int, max_norm: float, number: int, pad_id: int = 0) -> None:
     """Fail unless the updates are those of plain descent, by falling rates."""
     model, twin = ToyModel(9, seed=seed), ToyModel(9, seed=seed)
     for parameter in model.parameters():
@@ -1044,11 +1045,11 @@ def assert_epoch(seed: int, max_norm: float, number: int) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: 1 / (1 + done))
     losses = train_epoch(
-        model.eval(), iter(pairs[:number]), optimizer, scheduler, 0, toy_loss, max_norm
+        model.eval(), iter(pairs[:number]), optimizer, scheduler, pad_id, toy_loss, max_norm
     )
     weights, wanted = list(twin.parameters()), []
     for update, (source, target) in enumerate(pairs[:number], start=1):
-        loss = toy_loss(twin(source, target[:, :-1]), target[:, 1:], 0)
+        loss = toy_loss(twin(source, target[:, :-1]), target[:, 1:], pad_id)
         gradients = torch.autograd.grad(loss, weights)
         total = torch.cat([gradient.flatten() for gradient in gradients]).norm().item()
         factor = min(1.0, max_norm / total)
@@ -1071,7 +1072,7 @@ assert_epoch(seed=0, max_norm=1e6, number=2)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 pairs.append((torch.tensor([[3, 3], [4, 4]]), torch.tensor([[1, 4, 2, 0], [1, 5, 5, 2]])))
-assert_epoch(seed=4, max_norm=0.05, number=3)
+assert_epoch(seed=4, max_norm=0.05, number=3, pad_id=6)
 ### END HIDDEN TESTS
 
 # %% test="train-epoch-calls" points=1
@@ -1088,6 +1089,124 @@ assert all(training for _, _, training in model.calls) and all(model.modes), (
     "the model should be in training mode whenever it is called"
 )
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8.7 Beside the truth, and alone   (3 points, about 15 minutes, difficulty 2 of 5)
+#
+# **Objective.** Predict what the share of right tokens says about whole sentences, then measure it.
+#
+# The cell below trains a small translator for about ten seconds by **your** loss, schedule, optimiser and
+# step, on the grammar's sentences, and measures it on 200 sentences that it has never seen:
+#
+# - **beside the truth**: the share of tokens (the end included) that it predicts right while it reads the
+#   true sentence, as in training;
+# - **alone**: the share of sentences that it writes right, word for word, when it reads what it has written
+#   itself.
+#
+# Suppose the first is 93 of 100. The sentences have ten tokens on average. What will the second be? Let
+# `predicted_share` return one of the texts in `SHARES`: there is a point for having predicted, not for being
+# right. Then run the cell, look, and let `measured` return the four numbers that it prints last.
+
+# %%
+SHARES = ("about 95 %", "about 80 %", "about 55 %", "about 10 %")
+
+
+# %% solution="predicted-share"
+def predicted_share() -> str:
+    """What you expect: one of SHARES."""
+    ### BEGIN SOLUTION
+    return "about 55 %"
+    ### END SOLUTION
+
+
+# %% test="predicted-share-made" points=1
+share = predicted_share()
+assert isinstance(share, str), "a prediction is one of the texts in SHARES"
+assert share in SHARES, f"a prediction is one of {', '.join(SHARES)}\nYours is {share!r}."
+visible_passed()
+
+# %%
+if watched():  # not while the notebook is graded
+    from lab.batching import batches
+    from lab.five_minutes import grammar_data
+    from lab.small_runs import beside_and_alone, show_losses, written
+    from lab.translator import Translator
+
+    prediction = predicted(predicted_share, SHARES)
+    data = grammar_data(8000)
+    pad_id, bos_id = data.target.pad_id, data.target.bos_id
+    torch.manual_seed(0)
+    model = Translator(len(data.source), len(data.target), data.max_len, pad_id)
+    optimizer, scheduler = scheduled_adam(
+        model.parameters(), lambda step: learning_rate(step, d_model=64, warmup=400)
+    )
+    english = data.held_out[0][0]
+    losses = []
+    for epoch in range(3):
+        for batch in batches(data.train, data.source, data.target, 32, seed=epoch):
+            losses.append(
+                train_step(
+                    model, batch.source, batch.target, optimizer, pad_id, label_smoothed_loss
+                )
+            )
+            scheduler.step()
+            if len(losses) % 140 == 0:
+                ids = written(model, data, [english])[0]
+                print(f"{len(losses):4} steps: {english} -> {data.target.decode(ids)}")
+    numbers = beside_and_alone(model, data, 200)
+    compare(prediction, f"{numbers['alone']:.0%} of the sentences alone")
+    print(numbers)
+    show_losses(losses)
+
+
+# %% solution="measured-shares"
+def measured() -> dict[str, float]:
+    """The four numbers that the cell printed: "beside", "length", "alone" and "independent".
+
+    "beside" and "alone" are shares between 0 and 1, "length" is the mean number of tokens, and
+    "independent" is what "alone" would be if each token were missed by a coin of its own.
+    """
+    ### BEGIN SOLUTION
+    return {"beside": 0.937, "length": 10.14, "alone": 0.575, "independent": 0.519}
+    ### END SOLUTION
+
+
+# %% test="measured-shares-consistent" points=2
+numbers = measured()
+assert isinstance(numbers, dict), "measured should return a dict"
+assert sorted(numbers) == ["alone", "beside", "independent", "length"], (
+    "the numbers are called 'beside', 'length', 'alone' and 'independent'"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+beside, length = float(numbers["beside"]), float(numbers["length"])
+alone, independent = float(numbers["alone"]), float(numbers["independent"])
+assert 0.8 < beside < 1, (
+    "after some ten seconds a little under all tokens are right beside the truth"
+)
+assert 9 < length < 12, "the sentences have about ten tokens, the end included"
+assert 0.2 < alone < beside, "fewer sentences are right alone than tokens beside the truth"
+assert abs(independent - beside**length) < 0.02, (
+    "if each token were missed by itself, a sentence of so many would be right with the probability "
+    "beside ** length"
+)
+assert alone >= 1 - (1 - beside) * length - 0.03, (
+    "each sentence that is wrong has a token that is missed beside the truth, so there cannot be more "
+    "wrong sentences than missed tokens"
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# As long as a sentence is right, what the model has written is what the true sentence says, so alone it reads
+# the same as beside the truth. So exactly those sentences come out word for word in which no token is missed
+# beside the truth. At 93 in 100 and ten tokens, that is about a half: $0.93^{10} \approx 0.48$ if each token
+# were missed by a coin of its own, and a little more in fact, because misses keep company: a sentence with one
+# hard word often has two. What the model does **after** its first miss is another question, and one that
+# neither number answers (8.10).
+#
+# </details>
 
 # %% [markdown]
 # ## 8.8 A batch in pieces   (2 points, about 15 minutes, difficulty 4 of 5)

@@ -1030,6 +1030,103 @@ def one_update_at_the_end(
     return losses
 
 
+# 8.7 Beside the truth, and alone
+
+
+@misconception(
+    "predicted-share",
+    id="TF30",
+    fails=["predicted-share-made"],
+    read="08_teacher_forcing#tf-alone",
+)
+def a_share_as_a_number():
+    """Your prediction is a number; return one of the texts in SHARES."""
+    return 0.55
+
+
+@misconception(
+    "predicted-share",
+    id="TF31",
+    fails=["predicted-share-made"],
+    read="08_teacher_forcing#tf-alone",
+)
+def no_prediction():
+    """You have not predicted anything: return one of the texts in SHARES."""
+    return
+
+
+@misconception(
+    "predicted-share",
+    id="TF32",
+    fails=["predicted-share-made"],
+    read="08_teacher_forcing#tf-alone",
+)
+def words_of_ones_own():
+    """Your prediction is none of the four; return one of the texts in SHARES as it stands there."""
+    return "about half"
+
+
+@misconception(
+    "measured-shares",
+    id="TF33",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def the_share_of_tokens_twice():
+    """Your share of whole sentences is the share of tokens. Return the numbers that the cell
+    prints: a sentence is right only if all its tokens are.
+    """
+    return {"beside": 0.937, "length": 10.14, "alone": 0.937, "independent": 0.937}
+
+
+@misconception(
+    "measured-shares",
+    id="TF34",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def in_per_cent():
+    """Your shares are per cent; give them as the cell prints them, between 0 and 1."""
+    return {"beside": 93.7, "length": 10.14, "alone": 57.5, "independent": 51.9}
+
+
+@misconception(
+    "measured-shares",
+    id="TF35",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def not_measured():
+    """Your numbers are 0: run the cell above, and return what it prints last."""
+    return {"beside": 0.0, "length": 0.0, "alone": 0.0, "independent": 0.0}
+
+
+@misconception(
+    "measured-shares",
+    id="TF36",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def independent_as_measured():
+    """Your two shares of whole sentences are the same. One is measured; the other is what it would
+    be if each token were missed by itself, a power of the share of tokens.
+    """
+    return {"beside": 0.937, "length": 10.14, "alone": 0.575, "independent": 0.575}
+
+
+@misconception(
+    "measured-shares",
+    id="TF37",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def more_wrong_than_missed():
+    """Your numbers do not fit together: there are more wrong sentences than missed tokens. Return
+    those of one run.
+    """
+    return {"beside": 0.985, "length": 10.14, "alone": 0.575, "independent": 0.858}
+
+
 # 8.8 A batch in pieces
 
 

@@ -303,6 +303,39 @@ def as_a_generator(model, batches, optimizer, scheduler, pad_id, loss_function, 
     return list(updates())
 
 
+# 8.7 Beside the truth, and alone
+
+
+@variant("predicted-share")
+def most_of_them():
+    return "about 95 %"
+
+
+@variant("predicted-share")
+def fewer():
+    return "about 80 %"
+
+
+@variant("predicted-share")
+def hardly_any():
+    return "about 10 %"
+
+
+@variant("measured-shares")
+def another_machine():
+    return {"beside": 0.93, "length": 10.14, "alone": 0.54, "independent": 0.479}
+
+
+@variant("measured-shares")
+def a_longer_run():
+    return {"beside": 0.98, "length": 10.14, "alone": 0.86, "independent": 0.815}
+
+
+@variant("measured-shares")
+def another_seed():
+    return {"beside": 0.905, "length": 10.02, "alone": 0.43, "independent": 0.368}
+
+
 # 8.8 A batch in pieces
 
 
