@@ -162,9 +162,9 @@ def unanswered(source: Source) -> Source:
 
 
 def alone(source: Source, solution: str) -> Source:
-    """The source with one question only; the others do not touch its tests."""
+    """The source with one question only, and what is given; the others do not touch its tests."""
     kept = {solution, *source.tests_of(solution)}
-    cells = [cell for cell in source.cells if cell.kind == "setup" or cell.id in kept]
+    cells = [c for c in source.cells if c.kind in ("setup", "code") or c.id in kept]
     return Source(source.path, tuple(cells), source.digest)
 
 
