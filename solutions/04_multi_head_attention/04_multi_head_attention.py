@@ -173,18 +173,17 @@ assert_close(merge_heads(turned), wanted, "merge should work whatever the memory
 # Here $Q$, $K$, $V$ are what the layer is given (in self-attention,
 # three times the same tokens), $(n, D)$, $(m, D)$ and $(m, D)$, and each $W^Q_h$ is
 # $(D, d_k)$. The $H$ small matrices side by side make one $(D, D)$ matrix, so all heads are
-# projected at once and the **result** is split. Two methods:
+# projected at once and the **result** is split. Four methods:
 #
 # - `__init__`: four linear maps `w_q`, `w_k`, `w_v`, `w_o`, each an `nn.Linear` from `d_model` to
 #   `d_model` without bias, as in the paper; and `num_heads`. If `d_model` cannot be shared out
 #   evenly, raise a `ValueError` whose message gives both numbers, such as
 #   `d_model (10) must be divisible by num_heads (4)`.
+# - `split` and `merge`: what you have written in 4.1, called from here in a line each. (If you left that
+#   open, write it here.) Chapter 9 needs them as methods.
 # - `forward`: project, split, attend, merge, project. Return the output $(B, n, D)$ and the weights
 #   of every head, $(B, H, n, m)$; gradients flow through both. `mask` is None, or boolean, $(n, m)$, $(B, 1, m)$ or $(B, n, m)$,
 #   and holds for all heads alike.
-#
-# Use what you have written in 4.1. If you left that open, write it here: the tests ask only for the two
-# methods.
 #
 # `scaled_dot_product_attention(q, k, v, mask)` is there from chapter 3: it takes any number of
 # leading axes, scales by the square root of the width it is given, lets the mask broadcast, and
@@ -239,6 +238,18 @@ class MultiHeadAttention(nn.Module):
         self.w_o = nn.Linear(d_model, d_model, bias=False)
         ### END SOLUTION
 
+    def split(self, x: Float[Tensor, "B n d_model"]) -> Float[Tensor, "B H n d_k"]:
+        """Give head 0 the first d_k columns of every token, head 1 the next d_k, and so on."""
+        ### BEGIN SOLUTION
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # (B, n, H, d_k) on the way
+        ### END SOLUTION
+
+    def merge(self, x: Float[Tensor, "B H n d_k"]) -> Float[Tensor, "B n d_model"]:
+        """Put the heads side by side again."""
+        ### BEGIN SOLUTION
+        return x.transpose(1, 2).flatten(-2)  # (B, n, H, d_k) on the way
+        ### END SOLUTION
+
     def forward(
         self,
         query: Float[Tensor, "B n d_model"],
@@ -248,14 +259,13 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Float[Tensor, "B n d_model"], Float[Tensor, "B H n m"]]:
         """Attend from n queries to m keys; return the output and the weights of every head."""
         ### BEGIN SOLUTION
-        pairs = ((self.w_q, query), (self.w_k, key), (self.w_v, value))
-        q, k, v = (  # (B, H, n, d_k), (B, H, m, d_k), (B, H, m, d_k)
-            matrix(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for matrix, x in pairs
-        )
+        q = self.split(self.w_q(query))  # (B, H, n, d_k)
+        k = self.split(self.w_k(key))  # (B, H, m, d_k)
+        v = self.split(self.w_v(value))  # (B, H, m, d_k)
         if mask is not None:
             mask = mask.unsqueeze(-3)  # (..., 1, n, m): the same for every head
         heads, weights = scaled_dot_product_attention(q, k, v, mask)
-        return self.w_o(heads.transpose(1, 2).flatten(-2)), weights
+        return self.w_o(self.merge(heads)), weights
         ### END SOLUTION
 
 
@@ -294,6 +304,10 @@ assert_raises(
     "6 columns cannot be shared out over 9 heads: a ValueError that gives both numbers",
     mentions=("6", "9"),
 )
+x = draw((2, 3, 20), seed=5)
+wanted = torch.stack([x[:, :, 5 * h : 5 * h + 5] for h in range(4)], 1)
+assert_close(layer.split(x), wanted, "the method split should do what split_heads does")
+assert_close(layer.merge(wanted), x, "the method merge should undo split, heads side by side")
 ### END HIDDEN TESTS
 
 # %% test="multi-head-self" points=2

@@ -312,49 +312,35 @@ class InputSplitFirst(nn.Module):
         return self.w_o(heads.transpose(1, 2).flatten(2)), weights
 
 
-# 4.2 Multi-head attention: forward
+# 4.2 Multi-head attention: split, merge and forward
 
 
 @misconception(
     "multi-head",
-    target="MultiHeadAttention.forward",
-    id="MHA30",
-    fails=["multi-head-self", "multi-head-mask", "multi-head-cross"],
+    target="MultiHeadAttention.split",
+    id="MHA1a",
+    fails=["multi-head-init", "multi-head-self", "multi-head-mask", "multi-head-cross"],
     read="04_multi_head_attention#reshape-or-transpose",
 )
-def reshaped_into_heads(self, query, key, value, mask=None):
-    """Your forward reshapes straight to (B, H, n, d_k): a head's rows are then pieces of several
-    tokens. Cut the columns first, then exchange heads and tokens.
+def method_that_reshapes_alone(self, x):
+    """Your method split reshapes straight to (B, H, n, d_k), so a head's rows are pieces of several
+    tokens; cut the columns first, then exchange heads and tokens.
     """
-    q, k, v = (
-        part.reshape(len(part), self.num_heads, part.shape[1], -1)
-        for part in (self.w_q(query), self.w_k(key), self.w_v(value))
-    )
-    if mask is not None:
-        mask = mask.unsqueeze(-3)
-    heads, weights = scaled_dot_product_attention(q, k, v, mask)
-    return self.w_o(heads.transpose(1, 2).flatten(2)), weights
+    return x.reshape(len(x), self.num_heads, x.shape[1], -1)
 
 
 @misconception(
     "multi-head",
-    target="MultiHeadAttention.forward",
-    id="MHA31",
-    fails=["multi-head-self", "multi-head-mask", "multi-head-cross"],
+    target="MultiHeadAttention.merge",
+    id="MHA2a",
+    fails=["multi-head-init", "multi-head-self", "multi-head-mask", "multi-head-cross"],
     read="04_multi_head_attention#reshape-or-transpose",
 )
-def reshaped_out_of_heads(self, query, key, value, mask=None):
-    """Your forward reshapes the heads back without exchanging heads and tokens, so a token's row
-    is filled with one head's answers for several tokens.
+def method_that_reshapes_back(self, x):
+    """Your method merge reshapes without exchanging heads and tokens, so a token's row is filled
+    with one head's answers for several tokens.
     """
-    q, k, v = (
-        part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-        for part in (self.w_q(query), self.w_k(key), self.w_v(value))
-    )
-    if mask is not None:
-        mask = mask.unsqueeze(-3)
-    heads, weights = scaled_dot_product_attention(q, k, v, mask)
-    return self.w_o(heads.reshape(query.shape)), weights
+    return x.reshape(len(x), x.shape[2], -1)
 
 
 @misconception(

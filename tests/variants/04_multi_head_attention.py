@@ -56,6 +56,12 @@ class OneHeadAtATime(nn.Module):
         self.w_v = nn.Linear(d_model, d_model, bias=False)
         self.w_o = nn.Linear(d_model, d_model, bias=False)
 
+    def split(self, x):
+        return x.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+
+    def merge(self, x):
+        return x.transpose(1, 2).flatten(2)
+
     def forward(self, query, key, value, mask=None):
         outputs, tables = [], []
         for h in range(self.num_heads):
@@ -84,6 +90,12 @@ class WithEinsum(nn.Module):
         self.w_v = nn.Linear(d_model, d_model, False)
         self.w_o = nn.Linear(d_model, d_model, False)
 
+    def split(self, x):
+        return torch.stack(x.tensor_split(self.num_heads, dim=2)).transpose(0, 1)
+
+    def merge(self, x):
+        return torch.cat(x.unbind(1), -1)
+
     def forward(self, query, key, value, mask=None):
         shape = (self.num_heads, self.d_k)
         q, k, v = (
@@ -109,6 +121,12 @@ class HeadsOnTheBatchAxis(nn.Module):
         self.num_heads = num_heads
         maps = [nn.Linear(d_model, d_model, bias=False) for _ in range(4)]
         self.w_q, self.w_k, self.w_v, self.w_o = maps
+
+    def split(self, x):
+        return x.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+
+    def merge(self, x):
+        return x.transpose(1, 2).flatten(2)
 
     def forward(self, query, key, value, mask=None):
         parts = [self.w_q(query), self.w_k(key), self.w_v(value)]
