@@ -41,6 +41,7 @@ from lab.check import (
     unchanged,
     visible_passed,
 )
+from lab.notebook import in_notebook
 
 MATRICES = ("w_q", "w_k", "w_v", "w_o")
 
@@ -765,6 +766,28 @@ assert found["idle"] == 0, "the idle head looks most at who acts and costs nothi
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# **Your own heads.** So much for heads made by hand. The next cell trains one layer of yours for a few
+# seconds: `<bos>` asks *who*, *did what*, *to whom* about sentences such as the one below. Then it shows where your heads look, and
+# what is still right with each of them switched off. Which head is good for what, and does the picture tell? Change the seed and
+# run it again. (It is not graded, and runs in a notebook only.)
+
+# %%
+if in_notebook():
+    from lab import plots
+    from lab.own import Reader
+
+    torch.manual_seed(0)
+    reader = Reader(MultiHeadAttention(24, 3))
+    reader.learn()
+    read_words, looks = reader.looks("the old king helps this queen .")
+    plots.use()
+    plots.heatmap(looks.T, read_words, ["head 0", "head 1", "head 2"], "Your heads, asked by <bos>")
+    print("right on held-out sentences: who, did what, to whom")
+    print("  all heads     ", reader.right())
+    for head in range(3):
+        print(f"  without head {head}", reader.right(off=head))
+
+# %% [markdown]
 # ## 4.5 An induction head by hand   (3 points, about 40 minutes, difficulty 5 of 5)
 #
 # **Objective.** Set the weights of two layers so that they go on with what they have seen: after
@@ -909,6 +932,26 @@ for words, places, length, seed in ((4, 12, 12, 1), (6, 30, 25, 2), (3, 7, 7, 3)
                 atol=1e-3,
             )
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# **Your two layers at work.** Rows ask, columns are asked. (Not graded.)
+
+# %%
+if in_notebook():
+    from lab import plots
+
+    names = ["<bos>", "the", "old", "king", "helps", "queen"]
+    story = [0, 1, 2, 3, 4, 1, 2, 5, 1, 2]  # which word comes next?
+    ran_through = two_layers(story, 6, 12, induction_weights(6, 12))
+    plots.use()
+    for number, (_, looked_at) in enumerate(ran_through, start=1):
+        said = [names[word] for word in story]
+        plots.heatmap(looked_at, said, said, f"Layer {number}", annotate=False)
+    answers = ran_through[1][0][-1, -6:]
+    print(
+        "after the last word:",
+        {n: round(a, 2) for n, a in zip(names, answers.tolist(), strict=True)},
+    )
 
 # %% [markdown]
 # ## 4.6 What it costs   (2 points, about 20 minutes, difficulty 3 of 5)

@@ -40,6 +40,7 @@ from lab.check import (
     unchanged,
     visible_passed,
 )
+from lab.notebook import in_notebook
 
 # %% [markdown]
 # ## 5.1 Layer normalisation   (5 points, about 25 minutes, difficulty 3 of 5)
@@ -1023,6 +1024,27 @@ for seed, (depth, width, count) in enumerate(((6, 16, 5), (8, 24, 7), (10, 12, 9
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# **What you have measured.** Your `curves`, for stacks with each of the faults. (Not graded.)
+
+# %%
+if in_notebook():
+    import matplotlib.pyplot as plt
+
+    from lab import plots
+
+    plots.use()
+    profile_of = {
+        fault: curves(random_stack(fault, seed=3)(draw((6, 16), seed=4)))
+        for fault in ("nothing", "no residual", "no last norm", "leaky norm")
+    }
+    _, panels = plt.subplots(2, 1, figsize=(5.4, 6.4), layout="constrained")
+    for which, (panel, title) in enumerate(zip(panels, ("size", "alike"), strict=True)):
+        shown = {fault: both[which] for fault, both in profile_of.items()}
+        plots.lines(range(1, 9), shown, title, "layer", ax=panel)
+    panels[0].get_legend().remove()
+    plt.show()
+
+# %% [markdown]
 # ## 5.7 The way back through LayerNorm   (2 points, about 35 minutes, difficulty 5 of 5)
 #
 # **Objective.** Work out by hand what `backward` does with your LayerNorm. (This one is a bonus: nothing in the model
@@ -1121,6 +1143,47 @@ for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((7,), 0.1)):
         for_bias, wanted_bias, "the gradient of bias should be LayerNorm's, all tokens added up"
     )
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# **Twelve layers of yours.** Now all your parts together: twelve layers learn which digit stood two places
+# before each digit, with your norm, your network and your connection in both orders, and once with the sub-layers alone. About ten
+# seconds. Guessing costs $\ln 10 = 2.3$. (Not graded.)
+
+# %%
+if in_notebook():
+    from lab import plots
+    from lab.blocks import MultiHeadAttention
+    from lab.own import learning_curve
+
+    def layer_of_mine():
+        """Attention, your network and two of your norms."""
+        attention, network = MultiHeadAttention(32, 4), FeedForward(32, 64)
+        return nn.ModuleList([attention, network, LayerNorm(32), LayerNorm(32)])
+
+    def stacked(wrap):
+        """A stack in which each sub-layer is wrapped in this way."""
+
+        def stack(x, layers):
+            for attention, network, first, second in layers:
+                x = wrap(x, lambda t, attend=attention: attend(t, t, t)[0], first)
+                x = wrap(x, network, second)
+            return x
+
+        return stack
+
+    ways = {
+        "sub-layers alone": lambda x, f, norm: f(x),
+        "post-norm": lambda x, f, norm: sublayer_connection(x, f, norm, norm_first=False),
+        "pre-norm": lambda x, f, norm: sublayer_connection(x, f, norm, norm_first=True),
+    }
+    falling = {}
+    for way, wrap in ways.items():
+        torch.manual_seed(0)
+        falling[way] = learning_curve(
+            stacked(wrap), nn.ModuleList(layer_of_mine() for _ in range(12))
+        )
+    plots.use()
+    plots.lines(range(1, 151), falling, "Your twelve layers", "step", "loss")
 
 # %% [markdown]
 # ## 5.8 The path past the sub-layers   (2 points, about 10 minutes, difficulty 3 of 5)
