@@ -1,15 +1,10 @@
-"""What students run with their own parts to look at it: right, seeded, and still in a grader."""
+"""What students run with their own parts to look at: it is right, and changes nothing."""
 
 import torch
 from torch import nn
 
 from lab.blocks import MultiHeadAttention
-from lab.notebook import in_notebook
 from lab.own import HELD_OUT, Reader, learning_curve, role_sentences
-
-
-def test_nobody_looks_where_no_notebook_runs():
-    assert not in_notebook()
 
 
 def test_the_roles_stand_where_they_are_said_to():

@@ -41,7 +41,7 @@ from lab.check import (
     unchanged,
     visible_passed,
 )
-from lab.notebook import in_notebook
+from lab.predict import compare, predicted, watched
 
 MATRICES = ("w_q", "w_k", "w_v", "w_o")
 
@@ -614,7 +614,7 @@ for seed, (batch, num_heads) in enumerate(((2, 3), (3, 3), (4, 1)), 21):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.4 Which head matters?   (2 points, about 20 minutes, difficulty 3 of 5)
+# ## 4.4 Which head matters?   (3 points, about 25 minutes, difficulty 3 of 5)
 #
 # **Objective.** Measure what each head is good for: switch it off, and see what is lost.
 #
@@ -624,6 +624,9 @@ for seed, (batch, num_heads) in enumerate(((2, 3), (3, 3), (4, 1)), 21):
 # sentences the answer that one reads off the output $(200, D)$ is right. `LOOKS` are the heads' mean
 # weights on the four tokens; the second one is who acts.
 #
+# - `predicted_cost()`: predict first. Two of the four heads cost about 0.05 of the right answers each, if that one alone is
+#   switched off. What do these two cost, off together? One of the texts in `PAIR_COSTS`; there is a point for having predicted, not
+#   for being right.
 # - `ablation_costs(parts, share_right)`: for `parts` $(B, H, D)$ return an $(H, H)$ tensor, float64. Entry
 #   $[i, j]$ is the share of right answers that is **lost**, against all heads, if heads $i$ and $j$ are
 #   switched off; $[i, i]$, if head $i$ alone is. A head that is off adds nothing. `share_right` takes an
@@ -690,6 +693,22 @@ def four_heads():
 PARTS, LOOKS, who_acts = four_heads()
 print(LOOKS)
 print("right, with all heads:", who_acts(PARTS.sum(1)))
+PAIR_COSTS = ("about 0.05", "about 0.1", "about 0.4", "about 0.9")
+
+
+# %% solution="predicted-cost"
+def predicted_cost() -> str:
+    """What you expect the two to cost together: one of PAIR_COSTS."""
+    ### BEGIN SOLUTION
+    return "about 0.1"
+    ### END SOLUTION
+
+
+# %% test="predicted-cost-made" points=1
+cost = predicted_cost()
+assert isinstance(cost, str), "a prediction is one of the texts in PAIR_COSTS"
+assert cost in PAIR_COSTS, f"a prediction is one of {', '.join(PAIR_COSTS)}\nYours is {cost!r}."
+visible_passed()
 
 
 # %% solution="ablation"
@@ -765,6 +784,20 @@ assert abs(found["pair_cost"] - 0.86) < 0.006, "what the pair costs was measured
 assert found["idle"] == 0, "the idle head looks most at who acts and costs nothing"
 ### END HIDDEN TESTS
 
+# %%
+if watched():  # not while the notebook is graded
+    prediction = predicted(predicted_cost, PAIR_COSTS)
+    compare(prediction, f"{findings()['pair_cost']:.2f}")
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# Both heads hand over the same thing. With one of them off, the other still brings it, and the output is hardly worse: each looks
+# as if it did not matter. With both off nobody brings it. Costs of single heads do not add up, and "each can be removed" does not mean "all can". In trained
+# models such spare heads are common, which is one reason why many heads can be removed one by one.
+#
+# </details>
+
 # %% [markdown]
 # **Your own heads.** So much for heads made by hand. The next cell trains one layer of yours for a few
 # seconds: `<bos>` asks *who*, *did what*, *to whom* about sentences such as the one below. Then it shows where your heads look, and
@@ -772,7 +805,7 @@ assert found["idle"] == 0, "the idle head looks most at who acts and costs nothi
 # run it again. (It is not graded, and runs in a notebook only.)
 
 # %%
-if in_notebook():
+if watched():  # not while the notebook is graded
     from lab import plots
     from lab.own import Reader
 
@@ -937,7 +970,7 @@ for words, places, length, seed in ((4, 12, 12, 1), (6, 30, 25, 2), (3, 7, 7, 3)
 # **Your two layers at work.** Rows ask, columns are asked. (Not graded.)
 
 # %%
-if in_notebook():
+if watched():  # not while the notebook is graded
     from lab import plots
 
     names = ["<bos>", "the", "old", "king", "helps", "queen"]

@@ -672,6 +672,50 @@ def every_map_for_every_head(x, weights, maps):
 
 
 @misconception(
+    "predicted-cost",
+    id="ABL10",
+    fails=["predicted-cost-made"],
+    read="04_multi_head_attention#ablation",
+)
+def a_number_for_a_text():
+    """Your prediction is a number; it should be one of the texts in PAIR_COSTS, word for word."""
+    return 0.1
+
+
+@misconception(
+    "predicted-cost",
+    id="ABL11",
+    fails=["predicted-cost-made"],
+    read="04_multi_head_attention#ablation",
+)
+def the_place_in_the_list():
+    """Your prediction is the place of a text in PAIR_COSTS; return the text itself."""
+    return 1
+
+
+@misconception(
+    "predicted-cost",
+    id="ABL12",
+    fails=["predicted-cost-made"],
+    read="04_multi_head_attention#ablation",
+)
+def all_of_the_texts():
+    """Your prediction is all of the texts. Settle for one, whatever may come out."""
+    return ("about 0.05", "about 0.1", "about 0.4", "about 0.9")
+
+
+@misconception(
+    "predicted-cost",
+    id="ABL13",
+    fails=["predicted-cost-made"],
+    read="04_multi_head_attention#ablation",
+)
+def words_of_ones_own():
+    """Your prediction is in words of your own; copy one of the texts in PAIR_COSTS."""
+    return "hardly anything"
+
+
+@misconception(
     "ablation",
     target="ablation_costs",
     id="ABL1",

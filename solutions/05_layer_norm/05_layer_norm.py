@@ -40,7 +40,7 @@ from lab.check import (
     unchanged,
     visible_passed,
 )
-from lab.notebook import in_notebook
+from lab.predict import compare, predicted, watched
 
 # %% [markdown]
 # ## 5.1 Layer normalisation   (5 points, about 25 minutes, difficulty 3 of 5)
@@ -1027,7 +1027,7 @@ for seed, (depth, width, count) in enumerate(((6, 16, 5), (8, 24, 7), (10, 12, 9
 # **What you have measured.** Your `curves`, for stacks with each of the faults. (Not graded.)
 
 # %%
-if in_notebook():
+if watched():  # not while the notebook is graded
     import matplotlib.pyplot as plt
 
     from lab import plots
@@ -1145,15 +1145,56 @@ for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((7,), 0.1)):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Twelve layers of yours.** Now all your parts together: twelve layers learn which digit stood two places
-# before each digit, with your norm, your network and your connection in both orders, and once with the sub-layers alone. About ten
-# seconds. Guessing costs $\ln 10 = 2.3$. (Not graded.)
+# ## 5.8 Twelve layers of yours   (1 point, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** Predict what a deep stack of your own parts can learn, then look.
+#
+# All your parts together: twelve layers learn which digit stood two places before each digit, with your norm, your network and
+# your connection in both orders, and once with the sub-layers alone, no sum and no norm. Guessing costs $\ln 10 = 2.3$. After 150 steps, which of the
+# three are **still guessing** (a loss above 2)? Let `predicted_loss` return one of the texts in `STUCK`: there is a point for having
+# predicted, not for being right. Then run the cell below (ten seconds or so).
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# What did your curves of 5.6 say about tokens in a stack without residual connections?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Whoever is to learn has to tell the tokens apart, and the gradient has to get down to the first layer.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - *predict first*: the run wants one of the texts in `STUCK`, word for word.
+#
+# </details>
 
 # %%
-if in_notebook():
+STUCK = ("none of them", "sub-layers alone", "sub-layers alone and post-norm", "all three")
+
+
+# %% solution="predicted-loss"
+def predicted_loss() -> str:
+    """Which of the three stacks you expect to be still guessing: one of STUCK."""
+    ### BEGIN SOLUTION
+    return "sub-layers alone"
+    ### END SOLUTION
+
+
+# %% test="predicted-loss-made" points=1
+stuck = predicted_loss()
+assert isinstance(stuck, str), "a prediction is one of the texts in STUCK"
+assert stuck in STUCK, f"a prediction is one of {', '.join(STUCK)}\nYours is {stuck!r}."
+visible_passed()
+
+# %%
+if watched():  # not while the notebook is graded
     from lab import plots
     from lab.blocks import MultiHeadAttention
     from lab.own import learning_curve
+
+    prediction = predicted(predicted_loss, STUCK)
 
     def layer_of_mine():
         """Attention, your network and two of your norms."""
@@ -1182,11 +1223,24 @@ if in_notebook():
         falling[way] = learning_curve(
             stacked(wrap), nn.ModuleList(layer_of_mine() for _ in range(12))
         )
+    for way, losses in falling.items():
+        print(f"{way:17} loss of the last ten steps: {sum(losses[-10:]) / 10:.2f}")
+    compare(prediction, [way for way, losses in falling.items() if losses[-1] > 2])
     plots.use()
     plots.lines(range(1, 151), falling, "Your twelve layers", "step", "loss")
 
 # %% [markdown]
-# ## 5.8 The path past the sub-layers   (2 points, about 10 minutes, difficulty 3 of 5)
+# <details><summary>What happened</summary>
+#
+# The bare sub-layers make all tokens of a sentence one and the same within a few layers, so nobody behind them can tell which digit
+# stood where; and hardly any gradient gets through to the layers that could change that. The loss stays at $\ln 10$. Both orders of your connection learn. Pre-norm is
+# faster here: its gradient reaches every layer past all others, and at this depth and without a warm-up post-norm starts slowly. With
+# other seeds and rates the distance changes, the bare stack's failure does not.
+#
+# </details>
+
+# %% [markdown]
+# ## 5.9 The path past the sub-layers   (2 points, about 10 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what the place of the norm does to a deep stack.
 #

@@ -1415,3 +1415,32 @@ def bias_through_the_gain(x, gain, upstream, eps=1e-5):
     if not axes:
         return for_x, upstream * normalised, upstream.clone()
     return for_x, (upstream * normalised).sum(axes), (upstream * gain).sum(axes)
+
+
+# 5.8 Twelve layers of yours
+
+
+@misconception(
+    "predicted-loss", id="PRE1", fails=["predicted-loss-made"], read="05_layer_norm#norm-gradients"
+)
+def one_of_the_ways():
+    """Your prediction is one of the three stacks, and not one of the texts in STUCK; copy one of
+    these.
+    """
+    return "pre-norm"
+
+
+@misconception(
+    "predicted-loss", id="PRE2", fails=["predicted-loss-made"], read="05_layer_norm#norm-gradients"
+)
+def a_list_of_stacks():
+    """Your prediction is a list; return one text of STUCK."""
+    return ["sub-layers alone"]
+
+
+@misconception(
+    "predicted-loss", id="PRE3", fails=["predicted-loss-made"], read="05_layer_norm#norm-gradients"
+)
+def a_loss():
+    """Your prediction is a loss; asked for is which stacks are stuck, one text of STUCK."""
+    return 2.3

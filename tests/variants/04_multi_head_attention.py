@@ -219,6 +219,21 @@ def contributions_values_first(x, weights, maps):
 # 4.4 Which head matters?
 
 
+@variant("predicted-cost")
+def cost_as_one_of_them():
+    return "about 0.05"
+
+
+@variant("predicted-cost")
+def cost_in_between():
+    return "about 0.4"
+
+
+@variant("predicted-cost")
+def cost_of_everything():
+    return "about 0.9"
+
+
 @variant("ablation", target="ablation_costs")
 def costs_by_what_is_left(parts, share_right):
     heads = range(parts.shape[1])

@@ -360,3 +360,21 @@ def one_token_at_a_time(x, gain, upstream, eps=1e-5):
         for_gain = for_gain + signal * y
         for_bias = for_bias + signal
     return torch.stack(for_x).reshape(x.shape), for_gain, for_bias
+
+
+# 5.8 Twelve layers of yours
+
+
+@variant("predicted-loss")
+def all_learn():
+    return "none of them"
+
+
+@variant("predicted-loss")
+def none_learns():
+    return "all three"
+
+
+@variant("predicted-loss")
+def pre_norm_alone_learns():
+    return "sub-layers alone and post-norm"
