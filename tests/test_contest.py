@@ -31,6 +31,10 @@ PLUG = """
             return "a program"
         def score(said):
             assert len(said) == len(right)
+            while said[0] == "score me for ever":
+                pass
+            if said[0] == "score me and die":
+                raise RecursionError
             return {"right": 100 * sum(map(str.__eq__, said, right)) / len(right)}
         given = {"questions.txt": "\\n".join(str(len(line)) for line in right).encode()}
         return SimpleNamespace(given=given, right=right, kind=kind, score=score)
@@ -116,6 +120,19 @@ def test_no_entry_stops_the_others(course: Course, tmp_path: Path):
         assert found[name].rank is None, name
         assert re.search(words, found[name].outcome.failed), found[name]
     assert "\x1b" not in (tmp_path / contest.PAGE).read_text()
+
+
+def test_an_answer_that_takes_scoring_without_end_fails_alone(
+    course: Course, tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr("autograder.classroom.contest_entry.SCORING", 1)
+    hand_in(tmp_path, "ada", HALF)
+    hand_in(tmp_path, "costly", "said = ['score me for ever', '']")
+    hand_in(tmp_path, "fatal", "said = ['score me and die', '']")
+    found = by_student(contest.run(course, tmp_path))
+    assert found["ada"].outcome.scores == {"right": 50.0}
+    assert found["costly"].outcome.failed == "what it said could not be scored"
+    assert found["fatal"].outcome.failed == "what it said could not be scored"
 
 
 def test_an_entry_finds_no_answer(course: Course, tmp_path: Path):

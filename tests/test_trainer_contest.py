@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from autograder.classroom import contest as leaderboard
+from autograder.common.course import Course
+from autograder.isolation import machine
+from lab.assembled import load_module
 from lab.kept import read_kept
 from tests import small_training
+from tests.small_training import MODULE
 from trainer import contest
 from trainer.configs import CONFIGS
 from trainer.decoding import translate
-from trainer.runs import open_run
+from trainer.preparation import learn_tokenizer
+from trainer.runs import Source, begin, open_run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -61,7 +67,7 @@ def test_scores_are_bleu_and_exact_matches_by_what_decides(tmp_path: Path):
 
 
 def test_a_recipe_is_trained_within_its_time_and_translates(tmp_path: Path):
-    (tmp_path / "module.py").write_text(small_training.MODULE.read_text())
+    (tmp_path / "module.py").write_text(MODULE.read_text())
     found = contest.begin({**SMALL, "module": "module.py"}, tmp_path)
     folder = laid_out(tmp_path, found, {contest.RECIPE: RECIPE})
     said = contest.enter(folder, seconds=2)
@@ -130,6 +136,17 @@ def test_a_recipe_begins_with_one_by_name():
     assert contest.read_recipe("optimiser = 'adamw'").matrix_rate is None
 
 
+def test_sentences_of_ones_own_lie_below_the_courses_root(tmp_path: Path):
+    for name, words in (("train", "a b c d e"), ("valid", "f"), ("test", "g h")):
+        for language in ("en", "fr"):
+            path = tmp_path / "ours" / f"{name}.{language}"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("".join(f"{language} {word}\n" for word in words.split()))
+    found = contest.begin({"data": "ours"}, tmp_path)
+    assert list(found.right) == ["fr g", "fr h"]
+    assert json.loads(found.given[contest.DATA])["sources"] == ["en g", "en h"]
+
+
 @pytest.mark.parametrize("field", contest.MAY_SET)
 def test_what_a_recipe_may_set_there_is(field: str):
     group, _, name = field.rpartition(".")
@@ -161,3 +178,46 @@ def test_files_say_what_an_entry_is(tmp_path: Path):
     for names in ([], [contest.RECIPE, contest.WEIGHTS]):
         with pytest.raises(ValueError, match=f"; {len(names)} of them are there"):
             found.kind(names)
+
+
+def test_weights_of_a_run_by_a_recipe_translate(tmp_path: Path):
+    corpus, run = small_training.corpus(), tmp_path / "run"
+    tokenizer, module = learn_tokenizer(corpus, small_training.CONFIG), load_module(MODULE)
+    begin(run, small_training.CONFIG, Source("grammar", pairs=300), corpus, MODULE, tokenizer, {})
+    small_training.trained(module, small_training.data(), small_training.CONFIG, run=run)
+    folder = laid_out(tmp_path, contest.begin(SMALL, tmp_path), {})
+    for name in ("module.py", "config.json", "tokenizer.json"):
+        shutil.copy(run / name, folder / "entry")
+    (weights,) = (run / "checkpoints").glob("*/model.safetensors")
+    shutil.copy(weights, folder / "entry" / contest.WEIGHTS)
+    assert len(contest.enter(folder, seconds=1)) == 5
+
+
+def test_weights_that_were_handed_in_are_scored_in_the_sandbox(tmp_path: Path):
+    if not machine.probe().namespaces:
+        pytest.skip(" ".join(machine.probe().missing))
+    (tmp_path / "nbgrader_config.py").write_text(
+        "c = get_config()\nc.Contest.module = 'trainer.contest'\nc.Contest.minutes = 0.1\n"
+        "c.Contest.answer_minutes = 0.4\nc.Contest.settings = {'pairs': 300, 'sentences': 5}\n"
+    )
+    run = small_training.five_minute_run(tmp_path / "run")
+    weights = read_kept(run).stages()[-1].path.read_bytes()
+    header = json.dumps({"a": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}})
+    wide = json.loads((run / "run.json").read_text())
+    wide["recipe"] |= {"d_model": 1 << 20}
+    for name, content in {
+        "ada": weights,
+        "pickle": pickle.dumps({"a": 1}),
+        "vast": len(header).to_bytes(8, "little") + header.encode(),
+        "wide": weights,
+    }.items():
+        shutil.copytree(run, tmp_path / "class" / name)
+        (tmp_path / "class" / name / contest.WEIGHTS).write_bytes(content)
+    (tmp_path / "class" / "wide" / "run.json").write_text(json.dumps(wide))
+    places = leaderboard.run(Course(tmp_path), tmp_path / "class")
+    found = {place.student: place.outcome for place in places}
+    assert places[0].student == "ada" and found["ada"].scores["BLEU"] > 0
+    assert found["ada"].kind == "weights, trained before"
+    assert found["pickle"].failed.startswith("model.safetensors is no safetensors file")
+    assert found["vast"].failed.startswith("model.safetensors is cut: 4,398,0")
+    assert "memory" in found["wide"].failed

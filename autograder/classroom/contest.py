@@ -22,6 +22,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ def run(course: Course, folder: Path, *, again: bool = False) -> Sequence[Place]
     kept = {} if again else _read_kept(folder / KEPT)
     rules = _digest_of_rules(arena)
     outcomes: dict[str, Outcome] = {}
+    say(f"{len(students)} entries, each with {arena.budget.seconds / 60:g} minutes of a processor")
     for number, student in enumerate(students, start=1):
         name = plain(student)
         key, enter = _entry(arena, folder / student, rules)
@@ -156,7 +158,7 @@ def _entry(arena: Arena, folder: Path, rules: str) -> tuple[str, Callable[[], Ou
     except Failed as error:
         outcome = Outcome(failed=str(error))
         return _digest([rules, outcome.failed], {}), lambda: outcome
-    return _digest(rules, files), lambda: arena.enter(files)
+    return _digest(rules, files), lambda: arena.enter(files, partial(_show, arena.budget.seconds))
 
 
 def _digest_of_rules(arena: Arena) -> str:
@@ -218,6 +220,12 @@ def _write_kept(path: Path, kept: Mapping[str, tuple[str, Outcome]]) -> None:
     every = {name: {"key": key, "outcome": asdict(one)} for name, (key, one) in kept.items()}
     with in_words(path):
         write_whole(path, json.dumps({"format": FORMAT, "all": every}, indent=1) + "\n")
+
+
+def _show(most: float, seconds: float) -> None:
+    """How far an entry is, on a terminal alone: one line, which the next one takes the place of."""
+    if sys.stdout.isatty():
+        print(f"  {seconds:.0f} of at most {most:.0f} s of a processor", end="\r", flush=True)
 
 
 def _in_words(outcome: Outcome) -> str:

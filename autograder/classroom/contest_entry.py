@@ -6,7 +6,7 @@ are scored in a process of its own within a time and a memory.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,9 +24,12 @@ from autograder.judge.parcel import Unreadable, read_file
 LONGEST_LINE = 1000  # characters of a line that count
 LARGEST_ANSWER = 16 << 20  # bytes
 SCORING = 120  # seconds of a processor
+LOOK = 5.0  # seconds between two reports on how far it is
 SPARE_MB = 64  # of the scratch disk, beside the files
 _KILLED = ending(9)
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+Report = Callable[[float], None]  # is told the seconds of a processor that an entry has used so far
 
 
 class Contest(Protocol):
@@ -133,7 +136,7 @@ class Arena:
     readable: Sequence[Path]
     budget: Budget
 
-    def enter(self, files: Mapping[str, bytes]) -> Outcome:
+    def enter(self, files: Mapping[str, bytes], report: Report) -> Outcome:
         """Run one entry and score it; every end of it is an outcome."""
         kind = ""
         try:
@@ -141,14 +144,14 @@ class Arena:
                 kind = self.contest.kind(sorted(files))
             except ValueError as error:
                 raise Failed(str(error)) from error
-            text, seconds = self._run(files)
+            text, seconds = self._run(files, report)
             scores = self._scored(text)
         except Failed as error:
             words = visible(" ".join(str(error).split()))
             return Outcome(kind, failed=words, in_doubt=isinstance(error, InDoubt))
         return Outcome(kind, scores, seconds)
 
-    def _run(self, files: Mapping[str, bytes]) -> tuple[str, float]:
+    def _run(self, files: Mapping[str, bytes], report: Report) -> tuple[str, float]:
         """What it said, and the seconds of a processor that it took."""
         packed = {f"{ENTRY}/{name}": content for name, content in files.items()}
         packed |= {f"{GIVEN}/{name}": content for name, content in self.contest.given.items()}
@@ -171,7 +174,7 @@ class Arena:
             ForkServer([self.plug.__name__], self.readable, limits, student=student) as made,
             made.spawn() as spawned,
         ):
-            line = _Line(spawned, self.budget.seconds)
+            line = _Line(spawned, self.budget.seconds, report)
             line.send(question(asked, packed))
             kind, size = ANSWER.unpack(line.read(ANSWER.size))
             if size > LARGEST_ANSWER:
@@ -188,7 +191,7 @@ class Arena:
             raise Failed(f"it gave {len(said):,} lines for {len(self.contest.right):,} questions")
         scored = apart(partial(self._score, said), SCORING)
         if not isinstance(scored, dict):
-            raise Failed("what it said could not be scored in time")
+            raise Failed("what it said could not be scored")
         return scored
 
     def _score(self, said: Sequence[str]) -> dict[str, float]:
@@ -198,9 +201,10 @@ class Arena:
 class _Line:
     """The line to an entry's process, for as much work as it may do."""
 
-    def __init__(self, spawned: Spawned, seconds: float) -> None:
+    def __init__(self, spawned: Spawned, seconds: float, report: Report) -> None:
         self.spawned = spawned
         self.clock = Clock(seconds, spawned)
+        self.report = report
 
     def send(self, content: bytes) -> None:
         """Send all of it."""
@@ -222,13 +226,11 @@ class _Line:
         """What one step gives; waits no longer than is left."""
         while True:
             try:
-                self.spawned.sock.settimeout(max(self.clock.left(), SOON))
+                self.spawned.sock.settimeout(min(max(self.clock.left(), SOON), LOOK))
                 return step()
             except TimeoutError:
-                continue
-            except Over:
-                raise self._gone() from None
-            except OSError:
+                self.report(self.clock.worked())
+            except (Over, OSError):
                 raise self._gone() from None
 
     def _gone(self) -> Failed:
