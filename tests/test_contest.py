@@ -183,6 +183,10 @@ def test_a_second_run_scores_what_is_new(course: Course, tmp_path: Path, capsys)
     assert "..." not in capsys.readouterr().out
     contest.run(course, tmp_path, again=True)
     assert "1 of 3: ada ..." in capsys.readouterr().out
+    module = course.root / "program_contest.py"
+    module.write_text(module.read_text() + "# another way to score\n")
+    contest.run(course, tmp_path)
+    assert "1 of 3: ada ..." in capsys.readouterr().out
     (tmp_path / contest.KEPT).write_text("[]")
     with pytest.raises(CourseError, match=r"is damaged .* remove it"):
         contest.run(course, tmp_path)

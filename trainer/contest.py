@@ -154,7 +154,10 @@ def enter(folder: Path, *, seconds: float) -> list[str]:
     sources = data.pop("sources")
     if (entry / RECIPE).is_file():
         return _trained(entry, folder / "given", Corpus(**data), sources, began + seconds)
-    weights = Weights(read_tensors(entry / WEIGHTS)[0], WEIGHTS, Position())
+    try:
+        weights = Weights(read_tensors(entry / WEIGHTS)[0], WEIGHTS, Position())
+    except ValueError as error:
+        raise ValueError(f"{error}; hand in a file of weights that a training wrote") from error
     if (entry / OWN).is_file() and not (entry / MODULE).is_file():
         (entry / OWN).rename(entry / MODULE)
     run = open_run(entry)
@@ -172,7 +175,7 @@ def read_recipe(text: str) -> TrainConfig:
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{RECIPE} is no TOML ({error})") from error
+        raise ValueError(f"{RECIPE} is no TOML ({error}); mend that line") from error
     name = content.pop("config", "cpu10")
     if name not in CONFIGS:
         raise ValueError(f"{RECIPE}: config {name!r} is none of {', '.join(CONFIGS)}")

@@ -163,8 +163,9 @@ def _entry(arena: Arena, folder: Path, rules: str) -> tuple[str, Callable[[], Ou
 
 def _digest_of_rules(arena: Arena) -> str:
     """Of all that decides what an entry scores but the entry itself."""
-    said = [arena.plug.__name__, asdict(arena.budget), list(arena.contest.right)]
-    return _digest(said, arena.contest.given)
+    said = asdict(arena.budget), list(arena.contest.right)
+    text = Path(arena.plug.__file__).read_bytes()
+    return _digest(said, {**arena.contest.given, "": text})
 
 
 def _digest(said: Any, files: Mapping[str, bytes]) -> str:

@@ -57,6 +57,7 @@ class Plug(Protocol):
     """
 
     __name__: str
+    __file__: str
     PACKAGES: Sequence[str]  # what it imports from the course
     FILES: Sequence[str]  # names of files that an entry may hold
 

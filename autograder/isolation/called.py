@@ -20,6 +20,7 @@ HEAD = struct.Struct("!I")  # bytes of what is asked
 ANSWER = struct.Struct("!cI")  # the kind of an answer, and its bytes
 LINES, REFUSED = b"L", b"R"  # what came out; or a sentence on why nothing did
 ENTRY, GIVEN = "entry", "given"  # folders of what was handed in, and of what everybody gets
+NO_MEMORY = "can't allocate memory"  # how libraries say it that raise another error
 MOST_WORDS = 400  # characters of that sentence
 
 
@@ -67,9 +68,9 @@ def _called(asked: Mapping[str, Any], home: Path) -> tuple[bytes, str]:
         return LINES, "\n".join(one.replace("\n", " ") for one in said)
     except ValueError as error:  # how the course's modules refuse
         return REFUSED, _sentence(error, home)
-    except MemoryError:
-        return REFUSED, "it needs more memory than there is"
     except Exception as error:  # noqa: BLE001  (whatever the student's code raises)
+        if isinstance(error, MemoryError) or NO_MEMORY in str(error):
+            return REFUSED, "it needs more memory than there is; make it smaller"
         return REFUSED, f"{type(error).__name__}: {_sentence(error, home)}"
 
 
