@@ -49,3 +49,7 @@ c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"
 
 # `nbgrader export` writes its table so that no name in it is a formula.
 c.ExportApp.plugin_class = "autograder.classroom.grade_table.GradeTable"
+
+# `python -m autograder contest FOLDER`: who translates best after so many minutes of a processor.
+c.Contest.module = "trainer.contest"
+c.Contest.minutes = 10
