@@ -1159,7 +1159,7 @@ assert_raises(
 # </details>
 
 
-# %% solution="bleu"
+# %% solution="bleu" export
 def bleu(
     hypotheses: Sequence[Sequence[str]],
     references: Sequence[Sequence[str]],
