@@ -253,6 +253,11 @@ def workshop(folder: Path | None = None) -> Workshop:
     return _with(module)
 
 
+def lab_workshop() -> Workshop:
+    """The same with nothing of yours, as the book uses it."""
+    return _with(None)
+
+
 def _with(module: Any) -> Workshop:
     whole = grammar_data(20_000)
     short = [

@@ -28,6 +28,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import torch
