@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__ as command_line
-from tests.small_course import NAME, RIGHT, at_home, exchange, hand_in, make_course, nbgrader
+from tests.small_course import (
+    NAME,
+    RIGHT,
+    at_home,
+    exchange,
+    hand_in,
+    make_class,
+    make_course,
+    nbgrader,
+    run,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 RELEASE = 'c.ExchangeFactory.release_feedback = "autograder.classroom.outbound.SafeRelease"\n'
@@ -116,6 +126,22 @@ def test_every_page_is_released_and_no_name_commands_the_terminal(
         assert f"{name}.html" not in before
         assert pages(root)[f"{name}.html"] == (own / "numbers.html").read_bytes()
     assert not any(name.endswith("-tmp.html") for name in pages(root))
+
+
+def test_a_folder_that_was_renamed_shares_no_secret_with_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    taught = make_class(tmp_path)
+    secret = taught.submission("ada", NAME) / "submission_secret.txt"
+    secret.write_text("a" * 32)
+    assert run(tmp_path, "grade") == 0
+    (taught.submitted / "ada").rename(taught.submitted / "ada lee")
+    assert (
+        run(tmp_path, "grade") == run(tmp_path, "report") == run(tmp_path, "export", "moodle") == 0
+    )
+    assert "each handed in" not in capsys.readouterr().out
+    beside = {who: taught.feedback / who / NAME / secret.name for who in ("ada", "ada lee")}
+    assert (beside["ada lee"].read_text() == "a" * 32) != (beside["ada"].read_text() == "a" * 32)
 
 
 def pages(root: Path) -> dict[str, bytes]:
