@@ -3,8 +3,8 @@
 #
 # A Transformer computes with matrices of numbers. Here you build the way from sentences to such
 # matrices: a **vocabulary**, the **ids** of a sentence, a **padded batch** with its **valid
-# lengths** and **mask**, and the **embedding** that turns each id into a vector. At the end you
-# go back from ids to words.
+# lengths**, the pieces of words that leave none unknown, and the **embedding** that turns each id into
+# a vector. You go back from ids to words, and see what training makes of the vectors.
 #
 # **How to work.** Run the cells from top to bottom (Shift + Enter). Write your answer where a
 # cell says `# YOUR CODE HERE`, in place of the `raise`, then run the test cell below it. A test that fails says
@@ -24,12 +24,13 @@
 # | $d_{model}$, `d_model` | numbers in the vector of one token |
 
 # %% setup
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from lab.battery import assert_sound
@@ -43,6 +44,7 @@ from lab.check import (
     visible_passed,
 )
 from lab.corpus import sentence_pairs, split_pairs
+from lab.predict import compare, predicted, watched
 
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 
@@ -491,74 +493,152 @@ assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64), wi
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 1.4 The mask of the real tokens   (2 points, about 5 minutes, difficulty 1 of 5)
+# ## 1.4 Merges   (4 points, about 25 minutes, difficulty 3 of 5)
 #
-# **Objective.** Say of every entry of a padded batch whether it is real.
+# **Objective.** Learn pieces of words from words, so that none is unknown.
 #
-# Write `valid_mask(lengths, N)`. It returns booleans of shape $(B, N)$: `True` where a real token
-# stands, `False` where there is padding. All masks of this course mean the same: `True` may be
-# looked at.
+# A vocabulary of whole words meets words that it does not know. Most models cut words into pieces that were learned by
+# **byte pair encoding**: begin with single characters, and merge the pair of neighbours that is most frequent, again and
+# again.
+#
+# `learn_merges(words, count)` gets a list of words (one that occurs often stands in it often) and returns the merges in the
+# order in which they were made, at most `count` of them, each a pair of pieces:
+#
+# 1. Each word is a list of pieces; in the beginning, of its characters.
+# 2. Count all pairs of neighbouring pieces in all words. Take the most frequent; of several that are equally frequent
+#    the one that comes first in the order of Python's tuples of texts, such as `("a", "b")` before `("a", "c")`.
+# 3. In every word, from left to right, replace this pair by the one piece that both make together. (`"aaa"` with the pair
+#    `("a", "a")` becomes `"aa"`, `"a"`.) Go on with 2.
+#
+# Stop early when there is no pair any more. `split(word, merges)` cuts a word, known or not, by the same merges in the same
+# order, and returns its pieces. Put together they are the word.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# A row has valid length 3. Which of its positions 0, 1, 2, 3, ... are real?
+# Both functions have to replace a pair in a list of pieces. What would a function for that get and return?
 #
 # </details>
-#
 # <details><summary>Hint 2: a sketch</summary>
 #
-# Compare all positions with all lengths at once: one of the two as a row, the other as a column, so
-# that broadcasting makes $(B, N)$ of them.
+# A walk through the pieces with an index: at a pair, append the merged piece and go on by two; else append one piece
+# and go on by one. For the choice: the largest count first, then the smallest pair, in one `min` with a key.
 #
 # </details>
-#
 # <details><summary>Help by symptom</summary>
 #
-# * `The size of tensor a ... must match`: one of the two needs another axis.
-# * One `True` too many in each row: positions start at 0.
-# * Everything is the wrong way round: `True` means real.
+# * The second merge differs: are pairs counted anew after each merge, on the merged pieces?
+# * Right but for ties: the count has to be largest and the pair smallest, so one of the two needs a minus.
+# * `"aaaa"` comes out as `"a", "aa", "a"`: go from left to right, and past what was merged.
+# * Known words come out in other pieces than while learning: use the merges in their order.
 #
 # </details>
 
 
-# %% solution="valid-mask"
-def valid_mask(lengths: Int[Tensor, "B"], N: int) -> Bool[Tensor, "B N"]:
-    """Mark the real tokens of a padded batch.
+# %% solution="merges"
+def learn_merges(words: Sequence[str], count: int) -> list[tuple[str, str]]:
+    """The pairs that byte pair encoding merges, in order, at most `count`.
 
-    Args:
-        lengths: (B,) valid lengths, each from 0 to N.
-        N: number of columns of the batch.
-
-    Returns:
-        (B, N) booleans, True = real token, False = padding.
+    Source: Sennrich et al. (2016), section 3.2, without their mark for the end of a word.
     """
     ### BEGIN SOLUTION
-    positions = torch.arange(N)  # (N,)
-    return positions[None, :] < lengths[:, None]  # (B, N)
+    split_words = [list(word) for word in words]
+    merges: list[tuple[str, str]] = []
+    while len(merges) < count:
+        pairs = Counter(pair for pieces in split_words for pair in itertools.pairwise(pieces))
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        merges.append(best)
+        split_words = [merged(pieces, best) for pieces in split_words]
+    return merges
     ### END SOLUTION
 
 
-# %% test="valid-mask-values" points=2
-mask = valid_mask(torch.tensor([3, 1, 4]), 5)
-assert_shape(mask, (3, 5), "the mask is (sequences, positions)")
-assert_dtype(mask, torch.bool, "the mask is boolean (torch.bool)")
-assert_close(
-    mask.sum(1), torch.tensor([3, 1, 4]), "each row has as many True as its valid length says"
+def split(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
+    """The pieces of a word after these merges, in their order."""
+    ### BEGIN SOLUTION
+    pieces = list(word)
+    for pair in merges:
+        pieces = merged(pieces, pair)
+    return pieces
+
+
+def merged(pieces: list[str], pair: tuple[str, str]) -> list[str]:
+    """The pieces with this pair made one wherever it stands, from left to right."""
+    found, i = [], 0
+    while i < len(pieces):
+        if tuple(pieces[i : i + 2]) == pair:
+            found.append(pieces[i] + pieces[i + 1])
+            i += 2
+        else:
+            found.append(pieces[i])
+            i += 1
+    return found
+    ### END SOLUTION
+
+
+# %% test="merges-learned" points=2
+words = ["low"] * 8 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
+found = [tuple(pair) for pair in learn_merges(words, 4)]
+assert found[:1] == [("l", "o")], (
+    "l+o and o+w are the most frequent pairs, ten times each, and l+o comes first in order\n"
+    f"Yours begins with {found[:1]}."
 )
-expected = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)
-assert_close(mask, expected, "True stands at the first positions of each row, for real tokens")
+assert found == [("l", "o"), ("lo", "w"), ("e", "s"), ("es", "t")], (
+    f"four merges should be l+o, lo+w, e+s, es+t\nYours are {found}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-lengths = torch.tensor([1, 9, 0, 9, 1, 9])[::2]
-mask = valid_mask(lengths, 1)
-assert_shape(mask, (3, 1), "the mask has as many columns as N says, a single one too")
-expected = torch.tensor([[True], [False], [True]])
-assert_close(mask, expected, "a row of length 0 is all False, a row of length N is all True")
-assert_dtype(mask, torch.bool, "the mask is boolean (torch.bool) for every batch")
-assert_close(lengths, torch.tensor([1, 0, 1]), "valid_mask leaves the lengths as they were")
-expected = torch.tensor([[True, True, False]])
-single = "the mask of a single sequence is (1, N)"
-assert_close(valid_mask(torch.tensor([2]), 3), expected, single)
+words = ["banana", "bandana", "band", "ananas", "aaaa", "b"]
+before = list(words)
+found = [tuple(pair) for pair in learn_merges(words, 50)]
+wanted = [
+    ("a", "n"),
+    ("a", "a"),
+    ("an", "a"),
+    ("b", "an"),
+    ("ban", "d"),
+    ("aa", "aa"),
+    ("an", "ana"),
+    ("anana", "s"),
+    ("ban", "ana"),
+    ("band", "ana"),
+]
+assert found == wanted, (
+    "merges go on until every word is one piece; after each, pairs are counted anew, and of equally "
+    f"frequent ones the first in order is taken\nYours are {found}."
+)
+assert words == before, "the words should stay as they were"
+assert learn_merges(["a", "b"], 3) == [], "words of one character have no pairs, so no merges"
+assert learn_merges(words, 0) == [], "no merges were asked for"
+### END HIDDEN TESTS
+
+# %% test="merges-split" points=2
+merges = [("e", "s"), ("es", "t"), ("l", "o"), ("lo", "w")]
+assert list(split("lowest", merges)) == ["low", "est"], "lowest should be low and est"
+assert list(split("slow", merges)) == ["s", "low"], "slow should be s and low"
+visible_passed()
+### BEGIN HIDDEN TESTS
+for word, wanted in (
+    ("aaaaa", ["aaaa", "a"]),
+    ("banana", ["banana"]),
+    ("anna", ["an", "n", "a"]),
+    ("x", ["x"]),
+    ("", []),
+):
+    table = [("a", "n"), ("a", "a"), ("aa", "aa"), ("b", "an"), ("an", "a"), ("ban", "ana")]
+    pieces = list(split(word, table))
+    assert "".join(pieces) == word, "the pieces of a word, put together, should be the word"
+    assert pieces == wanted, (
+        "merges should be made in their order, each from left to right all over the word\n"
+        f"{word!r}: yours is {pieces}, expected {wanted}."
+    )
+pieces = list(split("abc", [("a", "b"), ("b", "c"), ("a", "bc")]))
+assert pieces == ["ab", "c"], (
+    "with a+b, b+c and a+bc, in this order, abc should be ab and c: the first merge takes the b\n"
+    f"Yours is {pieces}."
+)
+assert table[0] == ("a", "n") and len(table) == 6, "the merges should stay as they were"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -867,14 +947,204 @@ assert ids == [6, 2, 6, 5, 1], "decode leaves the ids as they were"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 1.7 Which sentences?   (2 points, about 5 minutes, difficulty 2 of 5)
+# ## 1.7 What becomes of the numbers   (1 point, about 10 minutes, difficulty 1 of 5)
+#
+# **Objective.** Predict which words end up with similar vectors, then train some.
+#
+# The cell below takes **your** vocabulary, ids and `TokenEmbedding`, and trains the vectors for some seconds on a plain task:
+# from one word, guess the words to its left and right. Then it compares words by the cosine of their vectors. Which word will be
+# most like a given one? Predict, then run.
+
+# %%
+NEIGHBOURS = (
+    "one that often stands right beside it",
+    "one that stands in the same places",
+    "one that is spelled like it",
+    "any: there is no order in it",
+)
+
+
+# %% solution="predicted-neighbour"
+def predicted_neighbour() -> str:
+    """What you expect: one of NEIGHBOURS."""
+    ### BEGIN SOLUTION
+    return "one that stands in the same places"
+    ### END SOLUTION
+
+
+# %% test="predicted-neighbour-made" points=1
+neighbour = predicted_neighbour()
+assert isinstance(neighbour, str), "a prediction is one of the texts in NEIGHBOURS"
+assert neighbour in NEIGHBOURS, f"a prediction is one of NEIGHBOURS\nYours is {neighbour!r}."
+visible_passed()
+
+# %%
+if watched():  # not while the notebook is graded
+    import matplotlib.pyplot as plt
+
+    from lab import plots
+
+    prediction = predicted(predicted_neighbour, NEIGHBOURS)
+    english = [one for one, _ in sentence_pairs(4000)]
+    vocabulary = build_vocabulary(english, SPECIALS, min_freq=20)
+    pairs = [
+        (ids[i], ids[j])
+        for ids in (encode(sentence, vocabulary) for sentence in english)
+        for i in range(1, len(ids) - 1)
+        for j in (i - 1, i + 1)
+    ]
+    words, beside = torch.tensor(pairs).T
+    torch.manual_seed(0)
+    embedding, guess = TokenEmbedding(len(vocabulary), 24), nn.Linear(24, len(vocabulary))
+    optimizer = torch.optim.Adam([*embedding.parameters(), *guess.parameters()], lr=0.02)
+    for step in range(1, 301):
+        batch = torch.randint(len(words), (1024,))
+        loss = nn.functional.cross_entropy(guess(embedding(words[batch])), beside[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 100 == 0:
+            print(f"step {step}: loss {loss.item():.2f}")
+    vectors = nn.functional.normalize(embedding.weight.detach(), dim=1)
+    tokens = list(vocabulary)
+    chosen = ["the", "this", "my", "cat", "dog", "book", "sees", "reads", "loves", "old", "tired"]
+    shown = [word for word in chosen if word in vocabulary]
+    alike = vectors @ vectors.T
+    for word in shown:
+        best = alike[vocabulary[word]].topk(4).indices[1:].tolist()
+        print(f"{word:6} is most like {', '.join(tokens[i] for i in best)}")
+    rows = torch.tensor([vocabulary[word] for word in shown])
+    plots.use()
+    plots.heatmap(alike[rows][:, rows], rows=shown, columns=shown, title="cosine of your vectors")
+    compare(prediction, "look at the lists: words of one kind, which stand in the same places")
+    plt.show()
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# Two words get the same guesses if their vectors are alike, and they need the same guesses if the same words stand beside them.
+# So what comes close together is what can stand in the same place: verbs with verbs, nouns with nouns. Words that stand side by
+# side are not alike at all: what follows "the" is hardly what follows "cat". And the spelling never came in: to the model a word is a
+# number.
+#
+# </details>
+
+# %% [markdown]
+# ## 1.8 How much will be unknown?   (2 points, about 25 minutes, difficulty 5 of 5)
+#
+# **Objective.** Estimate from the training text alone what share of new text it does not cover. (This one is a
+# bonus: nothing in the model needs it.)
+#
+# Think of a text as $n$ independent draws from a distribution over words that you do not know. Some words
+# were never drawn. What is their **share**: the probability that the next draw is a word that is not in the text?
+#
+# Return an estimate, made of nothing but the text, with this property: its mean over all texts of $n$ draws is exactly the mean, over all
+# texts of $n - 1$ draws, of the share that is not in them. (One draw more or less makes little difference.) `tokens` is a list
+# of at least one word.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Take one token out of the text. When is it unknown to the rest?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# A text of $n$ tokens is $n$ experiments at once: each time one token is the new draw and the $n - 1$ others are the text.
+# How many of these experiments meet an unknown word?
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# * The share comes out above 1: what do you divide by?
+# * A text in which all words differ: how many of the experiments meet an unknown word?
+#
+# </details>
+
+
+# %% solution="unseen-share"
+def unseen_share(tokens: Sequence[str]) -> float:
+    """Estimate the probability that the next token is a word that is not among these.
+
+    Source: Good (1953), section 3, who gives the credit to Turing.
+    """
+    ### BEGIN SOLUTION
+    return sum(count == 1 for count in Counter(tokens).values()) / len(tokens)
+    ### END SOLUTION
+
+
+# %% test="unseen-share-values" points=1
+share = unseen_share(["the", "cat", "sees", "the", "dog"])
+assert isinstance(share, float), "the share should be a Python float"
+assert 0 <= share <= 1, f"a share lies between 0 and 1\nYours is {share}."
+assert unseen_share(["a", "a", "a", "a"]) == 0, (
+    "no experiment with a, a, a, a meets an unknown word"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for text, wanted in (("a b c d", 1.0), ("a a b b c", 0.2), ("a", 1.0), ("a b a b", 0.0)):
+    share = unseen_share(text.split())
+    assert abs(share - wanted) < 1e-9, (
+        f"{text!r}: of all experiments that leave one token out, the share that meets an unknown word "
+        f"is {wanted}\nYours is {share}."
+    )
+### END HIDDEN TESTS
+
+
+# %% test="unseen-share-mean" points=1
+def means(chances: dict[str, float], n: int) -> tuple[float, float]:
+    """The mean estimate over all texts of n draws; the mean unseen share over all of n - 1."""
+    estimate = missing = 0.0
+    for text in itertools.product(chances, repeat=n):
+        estimate += math.prod(chances[word] for word in text) * unseen_share(list(text))
+    for text in itertools.product(chances, repeat=n - 1):
+        unseen = sum(chance for word, chance in chances.items() if word not in text)
+        missing += math.prod(chances[word] for word in text) * unseen
+    return estimate, missing
+
+
+estimate, missing = means({"a": 0.5, "b": 0.3, "c": 0.2}, 2)
+assert abs(estimate - missing) < 1e-9, (
+    "over all 9 texts of two draws, the mean estimate should be the mean share that texts of one "
+    f"draw do not cover, {missing:.3f}\nYours is {estimate:.3f}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for chances, n in (({"a": 0.7, "b": 0.2, "c": 0.1}, 3), ({"a": 0.6, "b": 0.4}, 3)):
+    estimate, missing = means(chances, n)
+    assert abs(estimate - missing) < 1e-9, (
+        "with other words and lengths, too, the mean estimate should be the mean unseen share\n"
+        f"Yours is {estimate:.4f}, it should be {missing:.4f}."
+    )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 1.9 Which sentences?   (2 points, about 5 minutes, difficulty 2 of 5)
 #
 # **Objective.** Say why the vocabulary is built from the training sentences alone.
 #
 # A colleague builds the vocabulary from all sentences, the held-out ones too, "so that the model
-# never meets `<unk>`". In three or four sentences: what would the rows of `weight` for words that
+# never meets `<unk>`". In three to five sentences: what would the rows of `weight` for words that
 # occur only in held-out sentences look like after training, and what would go wrong with the result
-# measured on the held-out sentences? (Think of the gradients in 1.5.)
+# measured on the held-out sentences? Would either be different if the words were cut into pieces, as in 1.4, with
+# merges learned from all sentences?
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which rows get a gradient in 1.5?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# What do the held-out sentences stand for? For the pieces: which of them would never be looked up in training?
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * Unsure about the measurement: how many unknown words are there on paper, and how many in a really new text?
+#
+# </details>
 
 # %% [markdown] manual="why-training-only" points=2
 # ### BEGIN SOLUTION
@@ -888,5 +1158,9 @@ assert ids == [6, 2, 6, 5, 1], "decode leaves the ids as they were"
 # the vocabulary, the measurement is made on data that were known in advance: the share of unknown
 # words is zero on paper, and on really new sentences it is not.
 #
-# One point for the rows, one for the measurement.
+# With pieces it is milder and the same in kind: nearly all pieces occur in training words too, so few rows stay
+# random; but merges made for held-out words (a whole name as one piece) are known in advance, and such a piece is never
+# looked up in training.
+#
+# One point for the rows, one for the measurement; half of either for a sentence on pieces that says the same.
 # ### END SOLUTION

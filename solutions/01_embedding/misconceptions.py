@@ -3,6 +3,7 @@
 Each docstring is the message the student gets; each mark says which tests must fail.
 """
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -402,39 +403,6 @@ def longest_length_for_max_len_0(sequences, pad_id, max_len=None):
 
 
 @misconception(
-    "valid-mask", id="TOK28", fails=["valid-mask-values"], read="01_embedding#valid-lengths"
-)
-def true_means_padding(lengths, N):
-    """Your mask is the wrong way round: True marks the padding; it should mark the real tokens."""
-    return torch.arange(N)[None, :] >= lengths[:, None]
-
-
-@misconception(
-    "valid-mask", id="TOK29", fails=["valid-mask-values"], read="01_embedding#valid-lengths"
-)
-def one_position_too_many(lengths, N):
-    """Each row has one True too many: positions start at 0, so the real ones are those below the
-    length."""
-    return torch.arange(N)[None, :] <= lengths[:, None]
-
-
-@misconception(
-    "valid-mask", id="TOK30", fails=["valid-mask-values"], read="01_embedding#valid-lengths"
-)
-def mask_of_numbers(lengths, N):
-    """Your mask holds numbers; it should hold booleans (torch.bool)."""
-    return (torch.arange(N)[None, :] < lengths[:, None]).float()
-
-
-@misconception(
-    "valid-mask", id="TOK31", fails=["valid-mask-values"], read="01_embedding#valid-lengths"
-)
-def positions_in_rows(lengths, N):
-    """Your mask is (positions, sequences); each row should belong to one sequence."""
-    return torch.arange(N)[:, None] < lengths[None, :]
-
-
-@misconception(
     "token-embedding",
     id="TOK1",
     target="TokenEmbedding.forward",
@@ -680,3 +648,245 @@ def every_word_in_angle_brackets_left_out(ids, vocabulary):
         if tokens[i] == "<unk>" or not tokens[i].startswith("<"):
             words.append(tokens[i])
     return " ".join(words)
+
+
+@misconception(
+    "merges",
+    id="TOK60",
+    fails=["merges-learned"],
+    read="01_embedding#tokens",
+    target="learn_merges",
+)
+def words_counted_once(words, count):
+    """You count each different word once. A word that occurs often counts as often as it occurs."""
+
+    def merged(pieces, pair):
+        found, i = [], 0
+        while i < len(pieces):
+            if tuple(pieces[i : i + 2]) == pair:
+                found.append(pieces[i] + pieces[i + 1])
+                i += 2
+            else:
+                found.append(pieces[i])
+                i += 1
+        return found
+
+    texts = [list(word) for word in dict.fromkeys(words)]
+    merges = []
+    while len(merges) < count:
+        pairs = Counter(pair for pieces in texts for pair in itertools.pairwise(pieces))
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        merges.append(best)
+        texts = [merged(pieces, best) for pieces in texts]
+    return merges
+
+
+@misconception(
+    "merges",
+    id="TOK61",
+    fails=["merges-learned"],
+    read="01_embedding#tokens",
+    target="learn_merges",
+)
+def ties_by_first_seen(words, count):
+    """Of equally frequent pairs you take the one that you met first, or the last in order;
+    take the one that comes first in the order of texts.
+    """
+
+    def merged(pieces, pair):
+        found, i = [], 0
+        while i < len(pieces):
+            if tuple(pieces[i : i + 2]) == pair:
+                found.append(pieces[i] + pieces[i + 1])
+                i += 2
+            else:
+                found.append(pieces[i])
+                i += 1
+        return found
+
+    texts = [list(word) for word in words]
+    merges = []
+    while len(merges) < count:
+        pairs = Counter(pair for pieces in texts for pair in itertools.pairwise(pieces))
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: -pairs[pair])
+        merges.append(best)
+        texts = [merged(pieces, best) for pieces in texts]
+    return merges
+
+
+@misconception(
+    "merges",
+    id="TOK62",
+    fails=["merges-learned"],
+    read="01_embedding#tokens",
+    target="learn_merges",
+)
+def counted_once_at_the_start(words, count):
+    """You count the pairs of characters once and merge down the list. After each merge the
+    pairs are others: count anew.
+    """
+    pairs = Counter(pair for word in words for pair in itertools.pairwise(word))
+    return sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:count]
+
+
+@misconception(
+    "merges",
+    id="TOK63",
+    fails=["merges-learned"],
+    read="01_embedding#tokens",
+    target="learn_merges",
+)
+def rare_pairs_left(words, count):
+    """You stop when no pair occurs twice. Go on until there is no pair any more, or enough
+    merges.
+    """
+
+    def merged(pieces, pair):
+        found, i = [], 0
+        while i < len(pieces):
+            if tuple(pieces[i : i + 2]) == pair:
+                found.append(pieces[i] + pieces[i + 1])
+                i += 2
+            else:
+                found.append(pieces[i])
+                i += 1
+        return found
+
+    texts = [list(word) for word in words]
+    merges = []
+    while len(merges) < count:
+        pairs = Counter(pair for pieces in texts for pair in itertools.pairwise(pieces))
+        if not pairs or max(pairs.values()) < 2:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        merges.append(best)
+        texts = [merged(pieces, best) for pieces in texts]
+    return merges
+
+
+@misconception(
+    "merges",
+    id="TOK64",
+    fails=["merges-split"],
+    read="01_embedding#tokens",
+    target="split",
+)
+def longest_piece_first(word, merges):
+    """You take the longest known piece from the left. Pieces are made by the merges in their order,
+    and a word may come out in others.
+    """
+    known = {first + second for first, second in merges}
+    pieces = []
+    while word:
+        size = next((n for n in range(len(word), 1, -1) if word[:n] in known), 1)
+        pieces.append(word[:size])
+        word = word[size:]
+    return pieces
+
+
+@misconception(
+    "merges",
+    id="TOK65",
+    fails=["merges-split"],
+    read="01_embedding#tokens",
+    target="split",
+)
+def first_place_only(word, merges):
+    """You merge a pair where it first stands; it is merged wherever it stands in the word."""
+    pieces = list(word)
+    for first, second in merges:
+        for i in range(len(pieces) - 1):
+            if (pieces[i], pieces[i + 1]) == (first, second):
+                pieces[i : i + 2] = [first + second]
+                break
+    return pieces
+
+
+@misconception(
+    "predicted-neighbour",
+    id="TOK66",
+    fails=["predicted-neighbour-made"],
+    read="01_embedding#learned-rows",
+)
+def neighbour_not_predicted():
+    """You have not predicted anything: return one of the texts in NEIGHBOURS."""
+    return
+
+
+@misconception(
+    "predicted-neighbour",
+    id="TOK67",
+    fails=["predicted-neighbour-made"],
+    read="01_embedding#learned-rows",
+)
+def neighbour_by_number():
+    """Your prediction is a number; return one of the texts in NEIGHBOURS itself."""
+    return 1
+
+
+@misconception(
+    "predicted-neighbour",
+    id="TOK68",
+    fails=["predicted-neighbour-made"],
+    read="01_embedding#learned-rows",
+)
+def neighbour_in_own_words():
+    """Your prediction is none of the four; return one of the texts in NEIGHBOURS as it
+    stands there.
+    """
+    return "a similar word"
+
+
+@misconception(
+    "unseen-share",
+    id="TOK69",
+    fails=["unseen-share-values", "unseen-share-mean"],
+    read="01_embedding#building-the-vocabulary",
+)
+def share_of_words(tokens):
+    """You divide by the number of different words. The experiments are as many as there are
+    tokens.
+    """
+    counts = Counter(tokens)
+    return sum(count == 1 for count in counts.values()) / len(counts)
+
+
+@misconception(
+    "unseen-share",
+    id="TOK70",
+    fails=["unseen-share-values", "unseen-share-mean"],
+    read="01_embedding#building-the-vocabulary",
+)
+def different_words_by_tokens(tokens):
+    """You give the share of different words among the tokens. Only words that occur once are
+    unknown to the rest.
+    """
+    return len(set(tokens)) / len(tokens)
+
+
+@misconception(
+    "unseen-share",
+    id="TOK71",
+    fails=["unseen-share-values", "unseen-share-mean"],
+    read="01_embedding#building-the-vocabulary",
+)
+def one_added(tokens):
+    """You reserve one more count for unknown words. The estimate follows from experiments
+    that leave one token out, without anything added.
+    """
+    return 1 / (len(tokens) + 1)
+
+
+@misconception(
+    "unseen-share",
+    id="TOK72",
+    fails=["unseen-share-values", "unseen-share-mean"],
+    read="01_embedding#building-the-vocabulary",
+)
+def nothing_unknown(tokens):
+    """You say that nothing is unknown: the text covers itself, but not what comes."""
+    return 0.0

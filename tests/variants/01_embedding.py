@@ -120,30 +120,6 @@ def torchs_own_padding(sequences, pad_id, max_len=None):
     return ids, lengths
 
 
-@variant("valid-mask")
-def broadcast_by_unsqueeze(lengths, N):
-    return lengths.unsqueeze(1).gt(torch.arange(N, device=lengths.device))
-
-
-@variant("valid-mask")
-def row_by_row(lengths, N):
-    mask = torch.zeros(len(lengths), N, dtype=torch.bool)
-    for row, length in zip(mask, lengths, strict=True):
-        row[:length] = True
-    return mask
-
-
-@variant("valid-mask")
-def list_of_comparisons(lengths, N):
-    return torch.tensor([[n < length for n in range(N)] for length in lengths.tolist()])
-
-
-@variant("valid-mask")
-def counting_down(lengths, N):
-    left = lengths[:, None] - torch.ones(len(lengths), N, dtype=lengths.dtype).cumsum(1)
-    return ~(left < 0)
-
-
 @variant("token-embedding", target="TokenEmbedding")
 class InitialisedInPlace(nn.Module):
     def __init__(self, vocab_size: int, d_model: int) -> None:
@@ -221,3 +197,93 @@ def table_as_a_list(ids: Sequence[int], vocabulary: dict[str, int]) -> str:
     tokens = sorted(vocabulary, key=vocabulary.__getitem__)
     words = iter([tokens[i] for i in ids] + ["<eos>"])
     return " ".join(w for w in iter(lambda: next(words), "<eos>") if w not in ("<bos>", "<pad>"))
+
+
+@variant("merges", target="learn_merges")
+def on_counted_words(words, count):
+    table = Counter(words)
+    pieces = {word: tuple(word) for word in table}
+    merges = []
+    for _ in range(count):
+        pairs = Counter()
+        for word, times in table.items():
+            for pair in zip(pieces[word], pieces[word][1:], strict=False):
+                pairs[pair] += times
+        if not pairs:
+            return merges
+        most = max(pairs.values())
+        best = sorted(pair for pair in pairs if pairs[pair] == most)[0]
+        merges.append(best)
+        for word, parts in pieces.items():
+            pieces[word] = tuple(split(word, [*merges])) if len(parts) > 1 else parts
+    return merges
+
+
+@variant("merges", target="learn_merges")
+def by_index(words, count):
+    texts, merges = [list(word) for word in words], []
+    while len(merges) < count:
+        pairs = {}
+        for text in texts:
+            for i in range(len(text) - 1):
+                pairs[text[i], text[i + 1]] = pairs.get((text[i], text[i + 1]), 0) + 1
+        if len(pairs) == 0:
+            break
+        (first, second), _ = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[0]
+        merges += [(first, second)]
+        for text in texts:
+            i = 0
+            while i < len(text) - 1:
+                if text[i] == first and text[i + 1] == second:
+                    text[i : i + 2] = [first + second]
+                i += 1
+    return merges
+
+
+@variant("merges", target="split")
+def in_place(word, merges):
+    pieces = list(word)
+    for first, second in merges:
+        i = 0
+        while i + 1 < len(pieces):
+            if pieces[i] == first and pieces[i + 1] == second:
+                pieces[i] = first + second
+                del pieces[i + 1]
+            i += 1
+    return pieces
+
+
+@variant("predicted-neighbour")
+def the_one_beside():
+    return "one that often stands right beside it"
+
+
+@variant("predicted-neighbour")
+def by_letters():
+    return "one that is spelled like it"
+
+
+@variant("predicted-neighbour")
+def no_order():
+    return "any: there is no order in it"
+
+
+@variant("unseen-share")
+def one_left_out(tokens):
+    tokens = list(tokens)
+    return sum(tokens[i] not in tokens[:i] + tokens[i + 1 :] for i in range(len(tokens))) / len(
+        tokens
+    )
+
+
+@variant("unseen-share")
+def by_counting(tokens):
+    return len([token for token in tokens if list(tokens).count(token) == 1]) / len(tokens)
+
+
+@variant("unseen-share")
+def in_two_sets(tokens):
+    once, more = set(), set()
+    for token in tokens:
+        (more if token in once or token in more else once).add(token)
+    return len(once - more) / len(tokens)

@@ -90,26 +90,6 @@ def one_length_without_its_axis(sequences, pad_id, max_len=None):
     return torch.tensor(rows), torch.tensor([min(len(s), N) for s in sequences]).squeeze()
 
 
-@variant("valid-mask")
-def axes_of_length_1_vanish(lengths, N):
-    return (torch.arange(N)[None, :] < lengths[:, None]).squeeze()
-
-
-@variant("valid-mask")
-def one_sequence_without_its_axis(lengths, N):
-    return (torch.arange(N)[None, :] < lengths[:, None]).squeeze(0)
-
-
-@variant("valid-mask")
-def always_five_columns(lengths, N):
-    return torch.arange(5)[None, :] < lengths[:, None]
-
-
-@variant("valid-mask")
-def lengths_get_another_axis(lengths, N):
-    return torch.arange(N)[None, :] < lengths.unsqueeze_(1)
-
-
 @variant("token-embedding", target="TokenEmbedding.forward")
 def gradients_divided_by_the_count(self, ids):
     found = nn.functional.embedding(ids, self.weight, scale_grad_by_freq=True)
