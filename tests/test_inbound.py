@@ -390,3 +390,24 @@ def test_what_is_for_another_assignment_is_nobodys_here(tmp_path: Path):
         (tmp_path / "inbound" / name).mkdir(parents=True)
         record = found._path_to_record(str(tmp_path / "inbound" / name))
         assert record["username"] == student
+
+
+def test_what_cannot_be_removed_of_an_older_submission_keeps_no_newer_one_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    there = tmp_path / "submitted" / "ada" / NAME
+    put(tmp_path, WHEN, stays="first", work="first")
+    collector(tmp_path, WHEN).copy_files()
+    put(tmp_path, LATER, work="second")
+    real = os.unlink
+
+    def refused(path: Any, **options: Any) -> None:
+        if os.path.basename(path) == "stays":  # noqa: PTH119
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        real(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refused)
+        collector(tmp_path, LATER).copy_files()
+    assert {path.name for path in there.iterdir()} == {"timestamp.txt", "work"}
+    assert (there / "work").read_text() == "second"

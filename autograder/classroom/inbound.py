@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 from nbgrader.exchange.default import ExchangeCollect
@@ -211,8 +212,7 @@ class SafeCollect(ExchangeCollect):
             _remove(begun)  # what a run that was killed has left
             self.do_copy(str(Path(self.inbound_path, record["filename"])), str(begun))
             there.parent.mkdir(parents=True, exist_ok=True)
-            _remove(there)
-            begun.rename(there)
+            _put(begun, there)
         finally:
             _remove(begun)
         self.log.info("Collected: %s %s", student, self._assignment)
@@ -368,6 +368,18 @@ def _copy_file(file: _Entry, status: os.stat_result, target: Path) -> None:
     if left:
         raise _Refused(f"{shown(file.inside)} was written to while it was collected")
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _put(begun: Path, there: Path) -> None:
+    """Put a whole submission in its place; only then does what was there begin to go.
+
+    Of what another instructor has collected not all may let itself be removed.
+    """
+    aside = Path(mkdtemp(prefix="old-", dir=begun.parent))
+    if there.is_symlink() or there.is_dir():
+        there.rename(aside / "old")
+    begun.rename(there)
+    rmtree(aside, ignore_errors=True)
 
 
 def _remove(path: Path) -> None:
