@@ -227,14 +227,6 @@ def _scheduled(parameters: Iterable[nn.Parameter], rate: Callable[[int], float])
     return optimizer, LambdaLR(optimizer, lambda done: rate(done + 1))
 
 
-def in_a_notebook() -> bool:
-    """Whether somebody sees what cells draw: a notebook, and not the grader, runs them."""
-    try:
-        return bool(__IPYTHON__)  # pyright: ignore[reportUndefinedVariable]
-    except NameError:
-        return False
-
-
 def workshop(folder: Path | None = None) -> Workshop:
     """Sentences and parts: those of my_transformer.py, if it is here or one folder up.
 

@@ -1,5 +1,6 @@
 """A course's own tests are tried before anybody is graded: reference, release, known answers."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from autograder.authoring import processes
 from autograder.authoring.building import read
 from autograder.authoring.rehearsal import rehearse
+from autograder.authoring.trials import runner
 from autograder.classroom.classes import Class
 from autograder.classroom.grade import grade
 from autograder.classroom.journal import read_journal
@@ -83,3 +85,19 @@ def test_a_grader_that_cannot_be_rehearsed_says_which_test(taught: Class):
     (complaint,) = rehearse(taught.course, [NAME])
     assert "square-seen" in complaint and "untouched release gets 1 points" in complaint
     assert read_journal(taught) == {}
+
+
+@linux
+def test_cells_may_ask_whether_they_are_graded_where_known_answers_are_tried(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8")
+    asked = r'"import math\nimport os\ngraded = os.environ.get(\"NBGRADER_EXECUTION\")"'
+    text = text.replace('"import math"', asked)
+    path.write_text(
+        text.replace("assert square(3) == 9", "assert graded == 'autograde' and square(3) == 9")
+    )
+    before = os.environ.get("NBGRADER_EXECUTION")
+    with runner(taught.course, NAME) as run:
+        (went,) = run({}, ["square-seen"]).values()
+    assert went.status == "passed"
+    assert os.environ.get("NBGRADER_EXECUTION") == before

@@ -26,6 +26,7 @@ from autograder.common.course import Course, CourseError
 from autograder.common.results import TestRun
 from autograder.judge.diagnose import first_difference, name_misconception
 from autograder.judge.differences import keep
+from autograder.judge.rehearsal import as_graded
 
 STUB = "raise NotImplementedError"
 OWN, DIFFERENCE, NOTHING = "by name", "by the first difference", "not at all"
@@ -133,7 +134,8 @@ def run_tests(source: Source) -> dict[str, str]:
     for cell in source.cells:
         if not cell.is_code:
             continue
-        said = _run(cell.source, f"<{cell.id or cell.kind}>", namespace)
+        with as_graded():
+            said = _run(cell.source, f"<{cell.id or cell.kind}>", namespace)
         if said is not None and cell.kind == "setup":
             raise CourseError(f"{source.path}: the setup cell stops with {said}; mend it first.")
         if said is not None and cell.kind == "test":
@@ -164,7 +166,7 @@ def unanswered(source: Source) -> Source:
 def alone(source: Source, solution: str) -> Source:
     """The source with one question only; the others do not touch its tests."""
     kept = {solution, *source.tests_of(solution)}
-    cells = [cell for cell in source.cells if cell.kind == "setup" or cell.id in kept]
+    cells = [c for c in source.cells if c.kind in ("setup", "code") or c.id in kept]
     return Source(source.path, tuple(cells), source.digest)
 
 

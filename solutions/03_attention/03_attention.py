@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 3 Attention
 #
-# In this notebook you build one head of attention in PyTorch: two ways to score, a softmax that
-# can leave keys out, scaled dot-product attention, the two masks of the Transformer, and a
-# self-attention head with its own weights. What you write here carries over: the finished model
-# calls `scaled_dot_product_attention`, `causal_mask` and `padding_mask` from this notebook.
+# In this notebook you build attention in PyTorch: two ways to score, a softmax that can leave keys
+# out, scaled dot-product attention and the two masks of the Transformer. You set the weights of a head
+# by hand, find out attentions that look ahead, and join attention from blocks of keys. What you write
+# here carries over: the finished model calls `scaled_dot_product_attention`, `causal_mask` and `padding_mask` from this notebook.
 #
 # **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and the `raise`
 # below it by your answer, then run the test cells that follow; their messages say what is wrong. The visible tests
@@ -22,6 +22,7 @@
 
 # %% setup
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -36,6 +37,7 @@ from lab.check import (
     expect_no_error,
     visible_passed,
 )
+from lab.predict import compare, predicted, watched
 
 # %% [markdown]
 # ## 3.1 Two ways to score   (3 points, about 15 minutes, difficulty 2 of 5)
@@ -695,182 +697,522 @@ for b in range(2):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 3.5 A self-attention head   (3 points, about 15 minutes, difficulty 2 of 5)
+# ## 3.5 Design a head   (3 points, about 25 minutes, difficulty 4 of 5)
 #
-# **Objective.** Let a sequence attend to itself: $Q = XW^Q$,
-# $K = XW^K$, $V = XW^V$, then scaled
-# dot-product attention. Return the output.
+# **Objective.** Set a head's weights by hand, so that each token looks at the token before it.
 #
-# `x` is $(B, N, D)$, `w_q` and `w_k` are $(D, d_k)$, `w_v` is $(D, d_v)$, the output is
-# $(B, N, d_v)$. $D$, $d_k$ and $d_v$ all differ in the tests. The mask is as before; every query
-# in these tests may see at least one key. For the attention itself you may call your own function
-# of 3.3 or PyTorch's `torch.nn.functional.scaled_dot_product_attention` (its boolean `attn_mask`
-# has the same meaning as ours), or write it out once more.
+# The head is `self_attention` of the cell below; it is causal. Its input `x` is made for reading: each token is
+# a row of `vocab + max_len` numbers, a 1 at its word (column `word`), a 1 at its position (column `vocab + i` for
+# the token at position $i$), 0 elsewhere. `tokens(words, vocab, max_len)` makes such rows.
 #
-# <details><summary>Hint 1: a question</summary>
+# Return `w_q`, `w_k` (both `(vocab + max_len, d_k)`, with a `d_k` of your choice) and `w_v`
+# `(vocab + max_len, vocab)`, in float64, such that for every sequence of at most `max_len` words the output at
+# each position but the first is 1 at the word of the token before and 0 elsewhere, to three
+# digits. What comes out at position 0, which has no token before it, is not looked at.
 #
-# How many components do a query and a key have *after* the projection? That number goes under the
-# root.
-#
-# </details>
-# <details><summary>Hint 2: a sketch</summary>
-#
-# Three products with `x` on the left; then attention with the mask handed on.
-#
-# </details>
-# <details><summary>Help by symptom</summary>
-#
-# - The last axis is $D$ and not $d_v$: the values were not projected.
-# - Weights too even: the root is that of $D$.
-# - A later token changes an earlier output although the mask is causal: is the mask handed on?
-#
-# </details>
+# No training: you know what each number should do. Somewhere in a trained model of two layers there is a
+# head like this one; with a second one above it, a model finishes sentences by looking up how they went the
+# last time.
 
 
-# %% solution="self-attention"
+# %%
+def tokens(words: list[int], vocab: int, max_len: int) -> Float[Tensor, "N vocab+max_len"]:
+    """One row for each word: a 1 at the word, a 1 at its position."""
+    x = torch.zeros(len(words), vocab + max_len, dtype=torch.float64)
+    for i, word in enumerate(words):
+        x[i, word] = x[i, vocab + i] = 1.0
+    return x
+
+
 def self_attention(
-    x: Float[Tensor, "B N D"],
+    x: Float[Tensor, "N D"],
     w_q: Float[Tensor, "D d_k"],
     w_k: Float[Tensor, "D d_k"],
     w_v: Float[Tensor, "D d_v"],
-    mask: Bool[Tensor, "... #N N"] | None = None,  # True = may attend
-) -> Float[Tensor, "B N d_v"]:
-    """Let the tokens of each sequence attend to one another (Vaswani et al. 2017, section 3.2)."""
-    ### BEGIN SOLUTION
-    q, k, v = x @ w_q, x @ w_k, x @ w_v  # (B, N, d_k), (B, N, d_k), (B, N, d_v)
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (B, N, N)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1) @ v  # (B, N, d_v)
-    ### END SOLUTION
+) -> tuple[Float[Tensor, "N d_v"], Float[Tensor, "N N"]]:
+    """A causal head with its own weights: its output, and what each token attends to."""
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    later = torch.ones(len(x), len(x), dtype=torch.bool).triu(1)
+    scores = (q @ k.T / math.sqrt(q.shape[-1])).masked_fill(later, -math.inf)
+    weights = scores.softmax(-1)
+    return weights @ v, weights
 
-
-# %% test="self-attention-values" points=2
-x, w_q, w_k, w_v = draw((2, 5, 8), (8, 3), (8, 3), (8, 4))
-output = self_attention(x, w_q, w_k, w_v)
-assert_shape(output, (2, 5, 4), "the output should be (batch, tokens, d_v)")
-assert_dtype(output, torch.float64, "the output should have the dtype of x")
-zero = torch.zeros(8, 3, dtype=torch.float64)
-even = self_attention(x, zero, zero, w_v)
-wanted = (x @ w_v).mean(1, keepdim=True).expand(2, 5, 4)
-assert_close(even, wanted, "with all scores 0 every output should be the mean of the values")
-visible_passed()
-### BEGIN HIDDEN TESTS
-x, w_q, w_k, w_v = draw((2, 4, 7), (7, 3), (7, 3), (7, 5), seed=11)
-output = self_attention(x, w_q, w_k, w_v)
-for b in range(2):
-    for i in range(4):
-        q = x[b, i] @ w_q
-        row = torch.stack([(q * (x[b, j] @ w_k)).sum() / 3**0.5 for j in range(4)]).softmax(0)
-        assert_close(
-            output[b, i],
-            sum(row[j] * (x[b, j] @ w_v) for j in range(4)),
-            "self-attention should weigh the values x w_v by softmax((x w_q) . (x w_k) / sqrt(d_k))",
-        )
-before = x.clone()
-inputs = {"x": x, "w_q": w_q, "w_k": w_k, "w_v": w_v}
-for tensor in inputs.values():
-    tensor.requires_grad_()
-wanted = torch.softmax((x @ w_q) @ (x @ w_k).transpose(1, 2) / 3**0.5, -1) @ (x @ w_v)
-assert_gradients(
-    self_attention(x, w_q, w_k, w_v),
-    wanted,
-    inputs,
-    "the gradients of x, w_q, w_k and w_v should be those of self-attention",
-)
-assert torch.equal(x, before), "self_attention should leave x unchanged"
-### END HIDDEN TESTS
-
-# %% test="self-attention-mask" points=1
-x, w_q, w_k, w_v = draw((2, 5, 8), (8, 3), (8, 3), (8, 4), seed=12)
-mask = torch.ones(5, 5, dtype=torch.bool).tril()
-output = self_attention(x, w_q, w_k, w_v, mask)
-short = self_attention(x[:, :3], w_q, w_k, w_v, mask[:3, :3])
-assert_close(
-    output[:, :3], short, "under a causal mask, adding tokens should not change earlier outputs"
-)
-visible_passed()
-### BEGIN HIDDEN TESTS
-keep = torch.tensor([[True, True, True, False, False], [True, True, True, True, True]])
-padded = self_attention(x, w_q, w_k, w_v, keep[:, None, :])
-other = x.clone()
-other[0, 3:] = 9.0
-assert_close(
-    self_attention(other, w_q, w_k, w_v, keep[:, None, :])[0, :3],
-    padded[0, :3],
-    "what stands in the padding should never reach the outputs of the real tokens",
-)
-assert_close(
-    padded[0, :3],
-    self_attention(x[:1, :3], w_q, w_k, w_v)[0],
-    "a padded sequence should give its real tokens the same outputs as the sequence alone",
-)
-x32, q32, k32, v32 = (t.float() for t in (x, w_q, w_k, w_v))
-together = self_attention(x32, q32, k32, v32, mask & keep[:, None])  # (B, N, N)
-assert_dtype(together, torch.float32, "float32 inputs should give a float32 output")
-assert_close(
-    together[keep],
-    output[keep].float(),
-    "under a causal and a padding mask together, (B, N, N), every real token should get the output "
-    "that it gets under the causal mask alone",
-)
-# queries are 1e5 and keys -30, 30 and -40, so that the scores are -3e6, 3e6 and -4e6
-x = torch.tensor([[[1.0, -30.0], [1.0, 30.0], [1.0, -40.0]]], dtype=torch.float64)
-w_q, w_k = torch.tensor([[[1e5], [0.0]], [[0.0], [1.0]]], dtype=torch.float64)
-w_v = draw((2, 4), seed=13)
-hidden = self_attention(x, w_q, w_k, w_v, torch.tensor([[True, False, True]]))
-assert torch.isfinite(hidden).all(), "very low and very high scores should give finite outputs"
-assert_close(
-    hidden[:, [0, 2]],
-    self_attention(x[:, [0, 2]], w_q, w_k, w_v),
-    "a hidden key gets weight 0 however large its score is and however low those of the others are",
-)
-### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 3.6 Why two projections?   (2 points, about 10 minutes, difficulty 3 of 5)
-#
-# **Objective.** Explain in your own words what the second projection buys.
-#
-# Suppose that a layer used one matrix for both: scores $(XW)(XW)^\top$
-# in place of $(XW^Q)(XW^K)^\top$. In three to six sentences: (a) which
-# property would the matrix of scores then always have, and why? (b) Give a relation between two
-# words of a sentence that a layer could not score well because of it. (c) Would the matrix of
-# *weights* have the same property? Say why or why not.
-#
 # <details><summary>Hint 1: a question</summary>
 #
-# Compare the score of query $i$ with key $j$ and that of query $j$ with key $i$.
+# The score of query $i$ with key $j$ is a dot product. Which vectors for "I am at position 5 and look for 4" and
+# "I am at position 4" have a large one, while those of all other pairs have none?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# Think of pronouns, or of adjectives and nouns: who looks for whom? For (c), look at what each row
-# is divided by.
+# `w_q` and `w_k` only read the columns of positions, `w_v` only those of words. Let a key be the one-hot vector of
+# its own position, and a query that of the position before.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - Unsure about (a): write out entry $(i, j)$ for a matrix $W$ with a single column.
-# - Unsure about (c): take three tokens with the scores 0, 1 and 2 somewhere and normalise two rows.
+# - The right token gets the largest weight, but not nearly 1: scores of 1 are no match for many of 0.
+#   How large must the gap be, after the division by the root of $d_k$?
+# - Each token finds itself, or the one after it: which of the two matrices did you shift, and to which side?
+# - Right for short sequences only: is each position up to `max_len` covered?
+#
+# </details>
+
+
+# %% solution="previous-token-head"
+def previous_token_head(vocab: int, max_len: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights w_q, w_k and w_v of a head in which each token reads the word before it."""
+    ### BEGIN SOLUTION
+    width = vocab + max_len
+    w_q, w_k = torch.zeros(2, width, max_len, dtype=torch.float64)
+    w_v = torch.zeros(width, vocab, dtype=torch.float64)
+    gap = 30 * math.sqrt(max_len)  # so that the scores differ by 30
+    for i in range(max_len):
+        w_k[vocab + i, i] = gap
+        if i > 0:
+            w_q[vocab + i, i - 1] = 1.0
+    w_v[:vocab] = torch.eye(vocab, dtype=torch.float64)
+    return w_q, w_k, w_v
+    ### END SOLUTION
+
+
+# %% test="previous-token-head-reads" points=2
+def assert_reads_before(vocab: int, max_len: int, sentences: list[list[int]]) -> None:
+    """Fail unless each token gets the word before it."""
+    weights = previous_token_head(vocab, max_len)
+    w_q, w_k, w_v = weights
+    assert_shape(w_v, (vocab + max_len, vocab), "w_v should be (vocab + max_len, vocab)")
+    assert w_q.shape == w_k.shape and len(w_q) == vocab + max_len, (
+        "w_q and w_k should have the same shape, (vocab + max_len, d_k)"
+    )
+    for words in sentences:
+        output, _ = self_attention(tokens(words, vocab, max_len), w_q, w_k, w_v)
+        wanted = torch.zeros(len(words) - 1, vocab, dtype=torch.float64)
+        wanted[range(len(words) - 1), words[:-1]] = 1.0
+        assert_close(
+            output[1:],
+            wanted,
+            f"each token but the first should get the word before it; words {words}",
+            atol=5e-4,
+        )
+
+
+assert_reads_before(vocab=4, max_len=6, sentences=[[2, 0, 3], [1, 1, 3, 0, 2, 2]])
+visible_passed()
+### BEGIN HIDDEN TESTS
+longest = [(7 * i * i + i) % 11 for i in range(40)]
+assert_reads_before(vocab=11, max_len=40, sentences=[[5, 9], longest, [3] * 12])
+### END HIDDEN TESTS
+
+# %% test="previous-token-head-looks" points=1
+w_q, w_k, w_v = previous_token_head(5, 8)
+_, looks = self_attention(tokens([4, 4, 4, 4], 5, 8), w_q, w_k, w_v)
+assert_close(
+    looks[range(1, 4), range(3)],
+    1.0,
+    "each token should look at the one before it, also where all words are the same",
+    atol=5e-4,
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+_, looks = self_attention(tokens([0, 3, 1, 2, 3, 0, 1, 4], 5, 8), w_q, w_k, w_v)
+_, others = self_attention(tokens([2, 2, 4, 0, 0, 1, 3, 3], 5, 8), w_q, w_k, w_v)
+assert_close(looks, others, "where a token looks should depend on positions alone, not on words")
+assert_close(looks[range(1, 8), range(7)], 1.0, "up to the last position", atol=5e-4)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3.6 Yours and a learned one   (1 point, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** Predict what training makes of the same task, then look.
+#
+# The cell below lets gradient descent find `w_q`, `w_k` and `w_v` for the same task, from random numbers, in a few
+# seconds, with **your** `scaled_dot_product_attention` and `causal_mask`. It reaches it. Will it be the same head
+# as yours? Predict, run, look at both maps.
+
+# %%
+HEADS = (
+    "the same map of weights, by the same matrices",
+    "the same map of weights, by other matrices",
+    "another map of weights",
+)
+
+
+# %% solution="predicted-head"
+def predicted_head() -> str:
+    """What you expect: one of HEADS."""
+    ### BEGIN SOLUTION
+    return "the same map of weights, by other matrices"
+    ### END SOLUTION
+
+
+# %% test="predicted-head-made" points=1
+head = predicted_head()
+assert isinstance(head, str), "a prediction is one of the texts in HEADS"
+assert head in HEADS, f"a prediction is one of HEADS\nYours is {head!r}."
+visible_passed()
+
+# %%
+if watched():  # not while the notebook is graded
+    import matplotlib.pyplot as plt
+
+    from lab import plots
+
+    prediction = predicted(predicted_head, HEADS)
+    vocab, max_len = 6, 8
+    made = previous_token_head(vocab, max_len)
+    torch.manual_seed(0)
+    learned = [torch.nn.Parameter(0.3 * torch.randn(w.shape, dtype=torch.float64)) for w in made]
+    optimizer = torch.optim.Adam(learned, lr=0.03)
+    for step in range(1, 201):
+        words = torch.randint(vocab, (16, max_len))
+        x = torch.stack([tokens(row, vocab, max_len) for row in words.tolist()])
+        q, k, v = (x @ w for w in learned)
+        output, _ = scaled_dot_product_attention(q, k, v, causal_mask(max_len))
+        loss = (output[:, 1:] - x[:, :-1, :vocab]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step in (1, 25, 50, 100, 200):
+            print(f"step {step:3}: mean squared error {loss.item():.4f}")
+    plots.use()
+    sentence = tokens([2, 0, 5, 1, 1, 3, 4, 2], vocab, max_len)
+    _, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
+    for ax, weights, name in ((left, made, "yours"), (right, learned, "learned")):
+        with torch.no_grad():
+            _, looks = self_attention(sentence, *weights)
+        plots.heatmap(looks, ax=ax, title=name)
+    apart = (made[0] @ made[1].T - (learned[0] @ learned[1].T).detach()).abs().max()
+    compare(prediction, f"w_q w_k^T of the two differ by up to {apart:.0f}; the maps are above")
+    plt.show()
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# The maps are the same; the matrices are not. Only $W^Q (W^K)^\top$ enters the
+# scores, so any invertible matrix may stand between the two; and even their product is not fixed, since adding the same number
+# to all scores of a query changes no weight, and a gap of 10 is nearly as good as one of 30. That is why one looks at what a
+# head does, and not at its numbers, to find out what it is for.
+#
+# </details>
+
+# %% [markdown]
+# ## 3.7 Find the leak   (3 points, about 25 minutes, difficulty 3 of 5)
+#
+# **Objective.** Prove that an attention looks ahead, by the smallest example there is.
+#
+# `attend` is somebody's causal self-attention, which you cannot look into: it takes `x` $(N, 4)$ in float64, $N$ from
+# 1 to 8, and returns as many rows. In a right one, row $i$ of the result depends on the rows $0$ to $i$ of `x` only. Some
+# leak: a row depends on a later one as well.
+#
+# Return `(n, i)`, where $n$ is the smallest number of tokens with which a leak shows, and $i$ is the first row
+# that leaks then; or `None` if nothing leaks with up to 8 tokens. A leak moves a result by more than $10^{-6}$,
+# rounding by less than $10^{-12}$. (Right and wrong ones have weights of their own; there are no tricks: what
+# depends on a token does so for nearly all numbers.) Call `attend` at most 60 times.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which rows of the result may change when the last row of `x` does?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# For each number of tokens, beginning with the smallest that can leak: one input, and the same with another token at the end.
+# Compare all rows before that one.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - A right attention is found guilty: the row of the changed token may change.
+# - A leak from the middle is missed: with $n$ tokens, is the last one the only one that could leak?
+#   (With fewer tokens you have tried the others.)
+# - `i` is too large: the first row that changes is asked for.
+#
+# </details>
+
+
+# %% solution="smallest-leak"
+def smallest_leak(attend: Callable[[Tensor], Tensor]) -> tuple[int, int] | None:
+    """The least number of tokens with which a row depends on a later one, and the first such row.
+
+    Args:
+        attend: takes tokens (N, 4), N from 1 to 8, and gives N rows.
+    """
+    ### BEGIN SOLUTION
+    generator = torch.Generator().manual_seed(0)
+    for n in range(2, 9):
+        x = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        base, rows = attend(x), []
+        for j in range(1, n):
+            other = x.clone()
+            other[j] += 1.0
+            moved = (attend(other) - base).abs().amax(-1) > 1e-9  # (n,)
+            rows += [i for i in range(j) if moved[i]]
+        if rows:
+            return n, min(rows)
+    return None
+    ### END SOLUTION
+
+
+# %% test="smallest-leak-one-ahead" points=1
+def causal(seed: int, ahead: int = 0, first: int = 0) -> Callable[[Tensor], Tensor]:
+    """An attention in which tokens from `first` on see so many tokens ahead."""
+    w_q, w_k, w_v = draw((4, 4), (4, 4), (4, 4), seed=seed)
+
+    def attend(x: Tensor) -> Tensor:
+        n = len(x)
+        late = torch.ones(n, n, dtype=torch.bool).triu(1 + ahead)
+        late[:first] = torch.ones(n, n, dtype=torch.bool).triu(1)[:first]
+        scores = (x @ w_q @ (x @ w_k).T / 2).masked_fill(late, -math.inf)
+        return scores.softmax(-1) @ x @ w_v
+
+    return attend
+
+
+def found(attend: Callable[[Tensor], Tensor]) -> tuple[int, int] | None:
+    """What smallest_leak says; fail if it asks too often."""
+    asked = []
+
+    def counted(x):
+        asked.append(len(x))
+        return attend(x)
+
+    answer = smallest_leak(counted)
+    assert len(asked) <= 60, f"attend may be called 60 times; yours did {len(asked)} times"
+    return None if answer is None else tuple(answer)
+
+
+assert found(causal(1)) is None, "nothing leaks here; None should be returned"
+assert found(causal(2, ahead=1)) == (2, 0), (
+    "here each token sees the next: with two tokens, row 0 depends on token 1: (2, 0)"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+assert found(causal(3, ahead=1, first=2)) == (4, 2), (
+    "here only tokens from 2 on see the next: the smallest example has 4 tokens, and row 2 leaks"
+)
+### END HIDDEN TESTS
+
+
+# %% test="smallest-leak-others" points=2
+def centred(seed: int) -> Callable[[Tensor], Tensor]:
+    """A right attention, but of tokens from which their mean was taken."""
+    right = causal(seed)
+    return lambda x: right(x - x.mean(0))
+
+
+assert found(centred(4)) == (2, 0), (
+    "here the mean of all tokens is taken from each first: with two, row 0 depends on token 1"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+
+
+def masked_too_late(seed: int) -> Callable[[Tensor], Tensor]:
+    """The mask comes after the softmax, so a later token is in the sum below the line."""
+    w_q, w_k, w_v = draw((4, 4), (4, 4), (4, 4), seed=seed)
+
+    def attend(x: Tensor) -> Tensor:
+        weights = (x @ w_q @ (x @ w_k).T / 2).softmax(-1)
+        return weights.tril() @ x @ w_v
+
+    return attend
+
+
+def skipping(seed: int) -> Callable[[Tensor], Tensor]:
+    """Each token sees the one three ahead, and none between."""
+    w_q, w_k, w_v = draw((4, 4), (4, 4), (4, 4), seed=seed)
+
+    def attend(x: Tensor) -> Tensor:
+        n = len(x)
+        seen = torch.ones(n, n, dtype=torch.bool).tril()
+        seen |= torch.ones(n, n, dtype=torch.bool).triu(3).tril(3)
+        scores = (x @ w_q @ (x @ w_k).T / 2).masked_fill(~seen, -math.inf)
+        return scores.softmax(-1) @ x @ w_v
+
+    return attend
+
+
+def from_the_end(seed: int) -> Callable[[Tensor], Tensor]:
+    """With five tokens or more, the token before the last is seen by the first."""
+    right = causal(seed)
+
+    def attend(x: Tensor) -> Tensor:
+        y = right(x).clone()
+        if len(x) >= 5:
+            y[0] += x[-2]
+        return y
+
+    return attend
+
+
+for attend, wanted, words in (
+    (masked_too_late(5), (2, 0), "the mask comes after the softmax"),
+    (skipping(6), (4, 0), "each token sees the one three ahead"),
+    (from_the_end(7), (5, 0), "with five tokens, row 0 depends on token 3, not on the last"),
+    (causal(8), None, "nothing leaks"),
+    (causal(9, ahead=2, first=1), (3, 1), "tokens from 1 on see two ahead"),
+):
+    answer = found(attend)
+    assert answer == wanted, f"here {words}: expected {wanted}\nYours is {answer}."
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3.8 Attention in blocks   (3 points, about 25 minutes, difficulty 5 of 5)
+#
+# **Objective.** Join two softmaxes over parts of the keys to the one over all. (This one is a bonus: nothing in
+# the model needs it. The attention that runs on GPUs today is made of it.)
+#
+# $n$ queries have looked at a block of keys, and kept three things for each query: `top` $(n)$, the largest
+# score in the block; `total` $(n)$, the sum of $e^{s - \text{top}}$ over the block's scores $s$; and `summed`
+# $(n, d_v)$, the values of the block, each times its $e^{s - \text{top}}$, added up. So `summed / total` is the attention's
+# output, if there are no other keys. `block(scores, v)` in the cell below makes these three.
+#
+# `merge(first, second)` gets the three things of two blocks, each as a tuple, and returns those of both
+# together. No score is there any more, only what was kept. Scores may be as large as 1000 and as low as $-1000$; a
+# block may be **empty**: `top` is then $-\infty$, `total` and `summed` are 0; both may be. What is returned
+# holds no NaN, and what is handed in stays unchanged.
+
+
+# %%
+def block(
+    scores: Float[Tensor, "n m"], v: Float[Tensor, "m d_v"]
+) -> tuple[Float[Tensor, "n"], Float[Tensor, "n"], Float[Tensor, "n d_v"]]:
+    """What is kept of a block of m keys, which may be none."""
+    if scores.shape[1] == 0:
+        nothing = scores.new_zeros(len(scores), v.shape[1])
+        return scores.new_full((len(scores),), -math.inf), nothing.sum(1), nothing
+    top = scores.amax(-1)
+    parts = torch.exp(scores - top.unsqueeze(-1))
+    return top, parts.sum(-1), parts @ v
+
+
+# %% [markdown]
+# <details><summary>Hint 1: a question</summary>
+#
+# A sum of $e^{s - 3}$ is there, and a sum of $e^{s - 5}$ is wanted. By what do you multiply?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# The larger of the two tops is the top of both. Each block's other two things were made for its own top: multiply
+# them by one factor a query, at most 1, and add.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Infinite for large scores: a factor above 1 was used; take the larger top for both.
+# - NaN with an empty block: $-\infty$ minus $-\infty$. What should the factor of an empty block be?
+# - Right for one query only: factors of shape $(n)$ meet `summed` of shape $(n, d_v)$.
+#
+# </details>
+
+
+# %% solution="merge"
+def merge(
+    first: tuple[Tensor, Tensor, Tensor], second: tuple[Tensor, Tensor, Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What would have been kept of both blocks together: top (n), total (n) and summed (n, d_v).
+
+    Source: Milakov and Gimelshein (2018), section 3.1, here with values.
+    """
+    ### BEGIN SOLUTION
+    top = torch.maximum(first[0], second[0])
+    finite = torch.where(torch.isinf(top), 0.0, top)  # where both are empty
+    one, other = torch.exp(first[0] - finite), torch.exp(second[0] - finite)
+    total = one * first[1] + other * second[1]
+    summed = one.unsqueeze(-1) * first[2] + other.unsqueeze(-1) * second[2]
+    return top, total, summed
+    ### END SOLUTION
+
+
+# %% test="merge-values" points=2
+scores, v = draw((3, 8), (8, 4), seed=31)
+top, total, summed = merge(block(scores[:, :5], v[:5]), block(scores[:, 5:], v[5:]))
+assert_shape(top, (3,), "top should have one number for each query")
+assert_shape(summed, (3, 4), "summed should be (queries, d_v)")
+wanted = scores.softmax(-1) @ v
+assert_close(summed / total.unsqueeze(-1), wanted, "blocks of 5 and 3 keys, joined: other output")
+visible_passed()
+### BEGIN HIDDEN TESTS
+scores, v = 1000 * draw((5, 12), seed=32).clamp(-1, 1), draw((12, 3), seed=33)
+scores[0, 0], scores[1, 11], scores[2] = 1000.0, 1000.0, -1000.0
+parts = [block(scores[:, i : i + 3], v[i : i + 3]) for i in range(0, 12, 3)]
+before = [[one.clone() for one in part] for part in parts]
+joined = merge(merge(parts[0], parts[1]), merge(parts[2], parts[3]))
+whole = block(scores, v)
+for name, one, other in zip(("top", "total", "summed"), joined, whole, strict=True):
+    assert_close(
+        one, other, f"four blocks with scores of 1000 joined in pairs: other {name}", atol=1e-10
+    )
+assert all(
+    torch.equal(one, other)
+    for part, kept in zip(parts, before, strict=True)
+    for one, other in zip(part, kept, strict=True)
+), "what is handed in should stay unchanged"
+### END HIDDEN TESTS
+
+# %% test="merge-empty" points=1
+scores, v = draw((2, 4), (4, 3), seed=34)
+empty, full = block(scores[:, :0], v[:0]), block(scores, v)
+for name, one, other in zip(("top", "total", "summed"), merge(empty, full), full, strict=True):
+    assert_close(one, other, f"joined with an empty block, {name} should be the other block's")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for name, one, other in zip(("top", "total", "summed"), merge(full, empty), full, strict=True):
+    assert_close(one, other, f"an empty block as the second: {name} should be the first block's")
+top, total, summed = merge(empty, empty)
+assert (top == -math.inf).all(), "two empty blocks are an empty one: top is minus infinity"
+assert_close(total, 0.0, "two empty blocks are an empty one: total is 0")
+assert_close(summed, 0.0, "two empty blocks are an empty one: summed is 0")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 3.9 One matrix, all the same   (2 points, about 10 minutes, difficulty 3 of 5)
+#
+# **Objective.** Use what you know of weights and masks to get round a restriction.
+#
+# A layer must use one matrix for queries and keys: the scores are $(XW)(XW)^\top$. So in "the animal was
+# tired because it was late" the score of *it* for *animal* is that of *animal* for *it*. Nevertheless *it* shall look
+# mostly at *animal*, and *animal* hardly at *it*. In four to eight sentences: (a) say why different **weights** are
+# possible at all with equal scores; (b) name two things that you could change or add elsewhere in the layer, not in
+# $W$, which bring it about, and say for each why it works and what it costs.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# By what is each row of scores divided on its way to weights? Which scores of *animal* may be larger?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Look at all that stands between scores and weights, in this notebook: what is added to scores, what is hidden.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Only one thing found: which of the two words comes first?
+# - Unsure what it costs: whom else does it affect, in this sentence or in others?
 #
 # </details>
 
 # %% [markdown] manual="symmetric-similarity" points=2
 # ### BEGIN SOLUTION
-# (a) The scores would be symmetric: entry (i, j) is the dot product of $x_iW$ and
-# $x_jW$, and a dot product does not care about the order of its factors. Besides,
-# entry (i, i) is a squared length, so tokens tend to score high with themselves.
+# (a) Each row is divided by its own sum. If *animal* has larger scores with other words (with itself above
+# all: entry (i, i) is a squared length), the same score gives a small weight in its row and a large one in
+# the row of *it*.
 #
-# (b) Any one-sided relation: in "the animal was tired because it ...", "it" needs "animal" to know
-# what it stands for, while "animal" has no such need of "it". With symmetric scores the score of
-# "it" for "animal" is that of "animal" for "it". With two matrices, what a token asks for (query)
-# and what it offers (key) can differ.
+# (b) Any two that work, for instance:
+# - A causal mask: *it* comes later, so *animal* cannot look at it. It costs every look ahead, in all sentences.
+# - A number added to each score that depends on $j - i$ (a relative position): looking back may be made cheaper than
+#   looking ahead. It holds for all pairs at that distance, whatever the words.
+# - A number added for each key, computed from the key's token alone: nouns become attractive to all, pronouns to
+#   none. *animal* then attracts everybody, not just *it*.
+# - Longer vectors $x_jW$ for nouns: *animal* scores so high with itself that little is left for others. Then it
+#   also mixes in less of its own surroundings.
+# - A second layer or head that puts right what this one mixes up. It costs parameters and time.
 #
-# (c) No. Each row is divided by its own sum, and the sums differ, so $a_{ij} \ne a_{ji}$ in general
-# even where $s_{ij} = s_{ji}$. But the weights are still tied to symmetric scores: only the two
-# normalisers tell the directions apart, not the tokens' roles.
-#
-# Marking: 1 point for (a) with its reason; 1 point for (b) and (c) together (half of each is enough
-# for a one-sided relation or for the row-wise normaliser alone).
+# Marking: half a point for the normaliser of the row in (a), half for saying whose scores are larger. Half a point
+# for each of two things in (b) with reason and cost; a change of $W$ or a second matrix counts nothing.
 # ### END SOLUTION

@@ -825,110 +825,342 @@ def no_axis_for_the_queries(ids, pad_id):
     return ids != pad_id
 
 
-# 3.5 A self-attention head
+# 3.5 Design a head
 
 
 @misconception(
-    "self-attention",
-    id="MHA6",
-    fails=["self-attention-values"],
+    "previous-token-head",
+    id="ATT30",
+    fails=["previous-token-head-reads", "previous-token-head-looks"],
     read="03_attention#why-scale",
 )
-def scaled_by_the_model(x, w_q, w_k, w_v, mask=None):
-    """You divide by sqrt(D); queries and keys have d_k components after the projection, so
-    sqrt(d_k) belongs there.
+def scores_of_one(vocab, max_len):
+    """Your scores are too close together: 1 for the right token and 0 for the others leaves
+    the others most of the weight. Make the gap large, after the division by the root of d_k.
     """
-    scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(x.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1) @ (x @ w_v)
+    width = vocab + max_len
+    w_q, w_k = torch.zeros(2, width, max_len, dtype=torch.float64)
+    w_v = torch.zeros(width, vocab, dtype=torch.float64)
+    gap = 1.0
+    for i in range(max_len):
+        w_k[vocab + i, i] = gap
+        if i > 0:
+            w_q[vocab + i, i - 1] = 1.0
+    w_v[:vocab] = torch.eye(vocab, dtype=torch.float64)
+    return w_q, w_k, w_v
 
 
 @misconception(
-    "self-attention",
-    id="ATT19",
-    fails=["self-attention-values"],
+    "previous-token-head",
+    id="ATT31",
+    fails=["previous-token-head-reads", "previous-token-head-looks"],
     read="03_attention#queries-keys-values",
 )
-def values_not_projected(x, w_q, w_k, w_v, mask=None):
-    """You average the inputs themselves; the values are x w_v."""
-    scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1) @ x
-
-
-@misconception(
-    "self-attention",
-    id="ATT20",
-    fails=["self-attention-values"],
-    read="03_attention#symmetric-asymmetric",
-)
-def one_projection_for_both(x, w_q, w_k, w_v, mask=None):
-    """You project the keys with w_q, so scores are symmetric; keys have their own matrix w_k."""
-    q = x @ w_q
-    scores = q @ q.transpose(-2, -1) / math.sqrt(w_q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1) @ (x @ w_v)
-
-
-@misconception(
-    "self-attention",
-    id="ATT21",
-    fails=["self-attention-mask"],
-    read="03_attention#mask-before-softmax",
-)
-def mask_not_handed_on(x, w_q, w_k, w_v, mask=None):
-    """Your head takes a mask and does not use it, so tokens see the future and the padding."""
-    scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
-    return torch.softmax(scores, dim=-1) @ (x @ w_v)
-
-
-@misconception(
-    "self-attention",
-    id="ATT24",
-    fails=["self-attention-mask"],
-    read="03_attention#mask-before-softmax",
-)
-def hidden_keys_at_minus_10000(x, w_q, w_k, w_v, mask=None):
-    """You hide keys with the number -10000, and other scores may be lower than that; take the
-    lowest number of the dtype.
+def each_finds_itself(vocab, max_len):
+    """Each of your tokens looks at itself: the query of a position has to be the key of the one
+    before.
     """
-    scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -1e4)
-    return torch.softmax(scores, dim=-1) @ (x @ w_v)
+    width = vocab + max_len
+    w_q, w_k = torch.zeros(2, width, max_len, dtype=torch.float64)
+    w_v = torch.zeros(width, vocab, dtype=torch.float64)
+    gap = 30 * math.sqrt(max_len)
+    for i in range(max_len):
+        w_k[vocab + i, i] = gap
+        w_q[vocab + i, i] = 1.0
+    w_v[:vocab] = torch.eye(vocab, dtype=torch.float64)
+    return w_q, w_k, w_v
 
 
 @misconception(
-    "self-attention",
-    id="ATT6c",
-    fails=["self-attention-mask"],
+    "previous-token-head",
+    id="ATT32",
+    fails=["previous-token-head-reads", "previous-token-head-looks"],
+    read="03_attention#queries-keys-values",
+)
+def the_one_after(vocab, max_len):
+    """Your queries look for the position after, which is hidden. Shift to the other side."""
+    width = vocab + max_len
+    w_q, w_k = torch.zeros(2, width, max_len, dtype=torch.float64)
+    w_v = torch.zeros(width, vocab, dtype=torch.float64)
+    gap = 30 * math.sqrt(max_len)
+    for i in range(max_len):
+        w_k[vocab + i, i] = gap
+        if i + 1 < max_len:
+            w_q[vocab + i, i + 1] = 1.0
+    w_v[:vocab] = torch.eye(vocab, dtype=torch.float64)
+    return w_q, w_k, w_v
+
+
+@misconception(
+    "previous-token-head",
+    id="ATT33",
+    fails=["previous-token-head-reads"],
+    read="03_attention#queries-keys-values",
+)
+def position_as_value(vocab, max_len):
+    """Your values carry positions, or words and positions; what should come out is the word:
+    let w_v read the columns of words only.
+    """
+    width = vocab + max_len
+    w_q, w_k = torch.zeros(2, width, max_len, dtype=torch.float64)
+    w_v = torch.zeros(width, vocab, dtype=torch.float64)
+    gap = 30 * math.sqrt(max_len)
+    for i in range(max_len):
+        w_k[vocab + i, i] = gap
+        if i > 0:
+            w_q[vocab + i, i - 1] = 1.0
+    w_v[vocab : vocab + min(vocab, max_len)] = torch.eye(vocab, dtype=torch.float64)[:max_len]
+    return w_q, w_k, w_v
+
+
+@misconception(
+    "previous-token-head",
+    id="ATT34",
+    fails=["previous-token-head-reads", "previous-token-head-looks"],
+    read="03_attention#queries-keys-values",
+)
+def words_in_the_scores(vocab, max_len):
+    """Your scores read the words as well, so a token looks at words like its own. Where to look
+    depends on positions alone: leave the rows of words at 0 in w_q and w_k.
+    """
+    width = vocab + max_len
+    gap = 30 * math.sqrt(width)
+    w_q = torch.eye(width, dtype=torch.float64)
+    w_k = gap * torch.eye(width, dtype=torch.float64)
+    w_q[vocab:] = 0.0
+    for i in range(1, max_len):
+        w_q[vocab + i, vocab + i - 1] = 1.0
+    w_v = torch.zeros(width, vocab, dtype=torch.float64)
+    w_v[:vocab] = torch.eye(vocab, dtype=torch.float64)
+    return w_q, w_k, w_v
+
+
+# 3.6 Yours and a learned one
+
+
+@misconception(
+    "predicted-head",
+    id="ATT35",
+    fails=["predicted-head-made"],
+    read="03_attention#queries-keys-values",
+)
+def no_head_predicted():
+    """You have not predicted anything: return one of the texts in HEADS."""
+    return
+
+
+@misconception(
+    "predicted-head",
+    id="ATT36",
+    fails=["predicted-head-made"],
+    read="03_attention#queries-keys-values",
+)
+def a_heads_number():
+    """Your prediction is a number; return one of the texts in HEADS itself."""
+    return 1
+
+
+@misconception(
+    "predicted-head",
+    id="ATT37",
+    fails=["predicted-head-made"],
+    read="03_attention#queries-keys-values",
+)
+def a_head_in_own_words():
+    """Your prediction is none of the three; return one of the texts in HEADS as it stands there."""
+    return "the same"
+
+
+# 3.7 Find the leak
+
+
+@misconception(
+    "smallest-leak",
+    id="ATT38",
+    fails=["smallest-leak-one-ahead", "smallest-leak-others"],
     read="03_attention#incremental-property",
 )
-def zeroed_after_softmax(x, w_q, w_k, w_v, mask=None):
-    """You zero weights after the softmax: hidden tokens still stand in the denominator, so an
-    earlier output changes when a token is added.
+def own_row_counts(attend):
+    """You count the row of the token that was changed. It may change; a leak is a change in a row
+    before it.
     """
-    scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
-    weights = torch.softmax(scores, dim=-1)
-    if mask is not None:
-        weights = weights * mask
-    return weights @ (x @ w_v)
+    generator = torch.Generator().manual_seed(0)
+    for n in range(2, 9):
+        x = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        base = attend(x)
+        other = x.clone()
+        other[-1] += 1.0
+        moved = (attend(other) - base).abs().amax(-1) > 1e-9
+        if moved.any():
+            return n, int(moved.int().argmax())
+    return None
 
 
 @misconception(
-    "self-attention",
-    id="ATT4c",
-    fails=["self-attention-values", "self-attention-mask"],
-    read="03_attention#which-axis",
+    "smallest-leak",
+    id="ATT39",
+    fails=["smallest-leak-others"],
+    read="03_attention#incremental-property",
 )
-def softmax_over_tokens_as_queries(x, w_q, w_k, w_v, mask=None):
-    """Your softmax runs over the queries (dim -2); both axes have length N, so no shape complains.
-    It should run over the keys (dim -1).
+def only_the_last_token(attend):
+    """You change the last token only. A row may depend on a later one that is not the last."""
+    generator = torch.Generator().manual_seed(0)
+    for n in range(2, 9):
+        x = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        base = attend(x)
+        other = x.clone()
+        other[-1] += 1.0
+        moved = (attend(other) - base).abs().amax(-1) > 1e-9
+        if moved[:-1].any():
+            return n, int(moved.int().argmax())
+    return None
+
+
+@misconception(
+    "smallest-leak",
+    id="ATT40",
+    fails=["smallest-leak-one-ahead", "smallest-leak-others"],
+    read="03_attention#incremental-property",
+)
+def only_the_first_row(attend):
+    """You look at row 0 only. Any row may be the one that depends on a later token."""
+    generator = torch.Generator().manual_seed(0)
+    for n in range(2, 9):
+        x = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        base = attend(x)
+        for j in range(1, n):
+            other = x.clone()
+            other[j] += 1.0
+            if (attend(other) - base)[0].abs().max() > 1e-9:
+                return n, 0
+    return None
+
+
+@misconception(
+    "smallest-leak",
+    id="ATT41",
+    fails=["smallest-leak-one-ahead", "smallest-leak-others"],
+    read="03_attention#incremental-property",
+)
+def begins_with_eight(attend):
+    """You begin with eight tokens. The smallest example is asked for: begin with two."""
+    generator = torch.Generator().manual_seed(0)
+    for n in range(8, 1, -1):
+        x = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        base = attend(x)
+        for j in range(1, n):
+            other = x.clone()
+            other[j] += 1.0
+            moved = (attend(other) - base).abs().amax(-1) > 1e-9
+            if moved[:j].any():
+                return n, int(moved.int().argmax())
+    return None
+
+
+@misconception(
+    "smallest-leak",
+    id="ATT42",
+    fails=["smallest-leak-one-ahead", "smallest-leak-others"],
+    read="03_attention#incremental-property",
+)
+def the_last_row_that_leaks(attend):
+    """You return the last row that leaks, or count rows from the changed token; the first
+    one is asked for.
     """
-    scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-2) @ (x @ w_v)
+    generator = torch.Generator().manual_seed(0)
+    for n in range(2, 9):
+        x = torch.randn(n, 4, generator=generator, dtype=torch.float64)
+        base = attend(x)
+        for j in range(1, n):
+            other = x.clone()
+            other[j] += 1.0
+            moved = (attend(other) - base).abs().amax(-1) > 1e-9
+            if moved[:j].any():
+                return n, j
+    return None
+
+
+# 3.8 Attention in blocks
+
+
+@misconception(
+    "merge",
+    id="ATT43",
+    fails=["merge-values"],
+    read="03_attention#softmax-by-hand",
+)
+def added_as_they_are(first, second):
+    """You add totals and sums that were made for different tops. Bring both to the larger
+    top first, by one factor each.
+    """
+    top = torch.maximum(first[0], second[0])
+    return top, first[1] + second[1], first[2] + second[2]
+
+
+@misconception(
+    "merge",
+    id="ATT44",
+    fails=["merge-empty"],
+    read="03_attention#fully-masked-row",
+)
+def nothing_minus_nothing(first, second):
+    """With empty blocks you take minus infinity from minus infinity, which is NaN. An empty block's
+    factor is 0, whatever the other is.
+    """
+    top = torch.maximum(first[0], second[0])
+    one, other = torch.exp(first[0] - top), torch.exp(second[0] - top)
+    summed = one.unsqueeze(-1) * first[2] + other.unsqueeze(-1) * second[2]
+    return top, one * first[1] + other * second[1], summed
+
+
+@misconception(
+    "merge",
+    id="ATT45",
+    fails=["merge-values", "merge-empty"],
+    read="03_attention#softmax-by-hand",
+)
+def outputs_averaged(first, second):
+    """You average outputs, or weigh the blocks alike. Each block counts by its total,
+    brought to the common top.
+    """
+    top = torch.maximum(first[0], second[0])
+    finite = torch.where(torch.isinf(top), 0.0, top)
+    one, other = torch.exp(first[0] - finite), torch.exp(second[0] - finite)
+    total = (one * first[1] + other * second[1]) / 2
+    summed = (one.unsqueeze(-1) * first[2] + other.unsqueeze(-1) * second[2]) / 2
+    return top, total, summed
+
+
+@misconception(
+    "merge",
+    id="ATT46",
+    fails=["merge-values", "merge-empty"],
+    read="03_attention#softmax-by-hand",
+)
+def one_factor_for_all(first, second):
+    """You use one top for all queries. Each query has its own."""
+    top = torch.maximum(first[0], second[0]).max().expand(len(first[0]))
+    finite = torch.where(torch.isinf(top), 0.0, top)
+    one, other = torch.exp(first[0] - finite), torch.exp(second[0] - finite)
+    total = one * first[1] + other * second[1]
+    summed = one.unsqueeze(-1) * first[2] + other.unsqueeze(-1) * second[2]
+    return top, total, summed
+
+
+@misconception(
+    "merge",
+    id="ATT47",
+    fails=["merge-values"],
+    read="03_attention#softmax-by-hand",
+)
+def smaller_top(first, second):
+    """You bring both blocks to the first one's top, or to the smaller. With large scores the factor
+    overflows: take the larger.
+    """
+    top = torch.minimum(first[0], second[0])
+    top = torch.where(torch.isinf(top), torch.maximum(first[0], second[0]), top)
+    finite = torch.where(torch.isinf(top), 0.0, top)
+    one, other = torch.exp(first[0] - finite), torch.exp(second[0] - finite)
+    total = one * first[1] + other * second[1]
+    summed = one.unsqueeze(-1) * first[2] + other.unsqueeze(-1) * second[2]
+    return top, total, summed

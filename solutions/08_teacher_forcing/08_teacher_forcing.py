@@ -3,8 +3,9 @@
 #
 # In this notebook you build everything around the model that makes it learn: the pair of decoder
 # input and labels, the loss with label smoothing, the learning rate with warm-up, Adam with the
-# paper's settings, gradient clipping, and the training step that uses them all. What you write
-# here carries over: the finished model is trained by your `train_step`, on your loss and schedule.
+# paper's settings, gradient clipping, and the training step. You find what is wrong with a loop whose
+# loss falls, and you train a small translator. What you write here carries over: the finished model
+# is trained by your `train_step`, on your loss and schedule.
 #
 # **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and the `raise`
 # below it by your answer, then run the test cells that follow; their messages say what is wrong. The
@@ -22,6 +23,7 @@
 # `Int[Tensor, ""]` and `Float[Tensor, ""]` hold a single number.
 
 # %% setup
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -39,6 +41,7 @@ from lab.check import (
     expect_no_error,
     visible_passed,
 )
+from lab.predict import compare, predicted, watched
 
 
 def exact(number: Any) -> Any:
@@ -706,7 +709,7 @@ for seed, weight in enumerate(weights):
 # scheduler is not your business here.
 #
 # In the finished model, `loss_function` is your `label_smoothed_loss`; here the tests hand in their
-# own. For the clipping you may call `nn.utils.clip_grad_norm_`, so that this question stands alone.
+# own. Clip by your `clip_gradients`, or, if you have left 8.4 open, by `nn.utils.clip_grad_norm_`.
 # `lab.five_minutes`, which has a ready step, is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
@@ -901,7 +904,312 @@ assert model.modes[-1], "the model's parts, such as its dropout, should be in tr
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 8.6 A batch in pieces   (2 points, about 15 minutes, difficulty 4 of 5)
+# ## 8.6 A loop that trains, and is wrong   (3 points, about 20 minutes, difficulty 3 of 5)
+#
+# **Objective.** Find mistakes that a falling loss does not show, from what else can be seen.
+#
+# A friend has written the loop below. The loss falls: on a small translator it went from 5.9 to 2.7 in
+# 300 steps. A right loop gets to 1.7 in as many. Besides, the friend has noticed four things:
+#
+# - `"saving"`: `json.dumps(losses)` refuses: what the list holds cannot be written to a file;
+# - `"clipping"`: with `max_norm=1e-9` the first update is as large as with `max_norm=1`;
+# - `"dropout"`: with a dropout of 0.9 the losses are those of a dropout of 0;
+# - `"direction"`: exchange the first batch for another one, and the third update moves elsewhere,
+#   by plain gradient descent, too, from the same parameters and on the same third batch.
+#
+# First say which line causes each of them. If two lines stand in the wrong order, name either.
+# Then write the loop as it should be: `train_epoch` makes one update for each batch, in order, each with
+# the gradient of its own batch only, clipped to a total norm of `max_norm`. The model is in training
+# mode whenever it is called, once for each batch. The scheduler steps once after each update. Returned
+# are the losses, one Python float for each batch.
+
+
+# %%
+def friends_epoch(model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0):
+    losses = []
+    optimizer.zero_grad()  # line 1
+    for source, target in batches:  # line 2
+        model.eval()  # line 3
+        logits = model(source, target[:, :-1])  # line 4
+        loss = loss_function(logits, target[:, 1:], pad_id)  # line 5
+        loss.backward()  # line 6
+        optimizer.step()  # line 7
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)  # line 8
+        scheduler.step()  # line 9
+        losses.append(loss)  # line 10
+    return losses
+
+
+# %% [markdown]
+# <details><summary>Hint 1: a question</summary>
+#
+# Follow one gradient: when is it made, changed, used, forgotten? Then follow one loss: what hangs on it?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# For each symptom say first what a right loop does in its place (such as: dropout is on while the model
+# learns), then look for the line that should do it. It may be there and do it at the wrong time.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - `train_epoch` moves too far from the second batch on: whose gradients does the update use?
+# - Rates are one update late or early: the scheduler's step comes after the optimiser's.
+# - The losses are tensors: those keep what they were computed from.
+#
+# </details>
+
+
+# %% solution="loop-causes"
+def loop_causes() -> dict[str, int]:
+    """By symptom ("saving", "clipping", "dropout", "direction"), the line that causes it."""
+    ### BEGIN SOLUTION
+    return {"saving": 10, "clipping": 8, "dropout": 3, "direction": 1}
+    ### END SOLUTION
+
+
+# %% test="loop-causes-lines" points=1
+causes = loop_causes()
+assert isinstance(causes, dict), "loop_causes should return a dict, from symptoms to lines"
+assert sorted(causes) == ["clipping", "direction", "dropout", "saving"], (
+    "the four symptoms are 'saving', 'clipping', 'dropout' and 'direction'"
+)
+assert all(line in range(1, 11) for line in causes.values()), "lines have the numbers 1 to 10"
+visible_passed()
+### BEGIN HIDDEN TESTS
+assert causes["saving"] == 10, "the line behind 'saving' is another one"
+assert causes["clipping"] in (7, 8), "the line behind 'clipping' is another one"
+assert causes["dropout"] == 3, "the line behind 'dropout' is another one"
+assert causes["direction"] == 1, "the line behind 'direction' is another one"
+### END HIDDEN TESTS
+
+
+# %% solution="train-epoch"
+def train_epoch(
+    model: nn.Module,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    optimizer: torch.optim.Optimizer,
+    scheduler: torch.optim.lr_scheduler.LRScheduler,
+    pad_id: int,
+    loss_function: Callable[[Tensor, Tensor, int], Tensor],
+    max_norm: float = 1.0,
+) -> list[float]:
+    """One update for each batch of (source, target), in order; return the losses.
+
+    Args:
+        model: called as model(source, decoder_input), in training mode.
+        batches: may be walked through only once.
+        optimizer: holds the model's parameters.
+        scheduler: steps once after each update.
+        pad_id: handed on to the loss.
+        loss_function: called as loss_function(logits, labels, pad_id).
+        max_norm: the gradients' largest total norm.
+    """
+    ### BEGIN SOLUTION
+    losses = []
+    for source, target in batches:
+        model.train()
+        optimizer.zero_grad()
+        loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+        loss.backward()
+        # departs: the paper reports no clipping; it is usual today. paper: test_training_unclipped
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        scheduler.step()
+        losses.append(loss.item())
+    return losses
+    ### END SOLUTION
+
+
+# %% test="train-epoch-updates" points=1
+pairs = [
+    (torch.tensor([[4, 8], [7, 6]]), torch.tensor([[1, 5, 7, 2], [1, 8, 2, 0]])),
+    (torch.tensor([[5, 5], [8, 3]]), torch.tensor([[1, 6, 6, 2], [1, 3, 8, 2]])),
+]
+
+
+def exact_all(numbers: list[float]) -> Tensor:
+    """Numbers as one float64 tensor."""
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+LOSSES = "there should be one loss for each batch, from before its update"
+
+
+def assert_epoch(seed: int, max_norm: float, number: int, pad_id: int = 0) -> None:
+    """Fail unless the updates are those of plain descent, by falling rates."""
+    model, twin = ToyModel(9, seed=seed), ToyModel(9, seed=seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)  # left over from whatever came before
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: 1 / (1 + done))
+    losses = train_epoch(
+        model.eval(), iter(pairs[:number]), optimizer, scheduler, pad_id, toy_loss, max_norm
+    )
+    weights, wanted = list(twin.parameters()), []
+    for update, (source, target) in enumerate(pairs[:number], start=1):
+        loss = toy_loss(twin(source, target[:, :-1]), target[:, 1:], pad_id)
+        gradients = torch.autograd.grad(loss, weights)
+        total = torch.cat([gradient.flatten() for gradient in gradients]).norm().item()
+        factor = min(1.0, max_norm / total)
+        with torch.no_grad():
+            for weight, gradient in zip(weights, gradients, strict=True):
+                weight.sub_(factor / update * gradient)
+        wanted.append(loss.item())
+    for yours, other in zip(model.parameters(), weights, strict=True):
+        assert_close(
+            yours,
+            other.detach(),
+            f"after {number} updates, rates 1, 1/2, ..., max_norm {max_norm}: other parameters",
+            atol=1e-5,
+        )
+    assert all(isinstance(loss, float) for loss in losses), "the losses should be Python floats"
+    assert_close(exact_all(losses), exact_all(wanted), LOSSES)
+
+
+assert_epoch(seed=0, max_norm=1e6, number=2)
+visible_passed()
+### BEGIN HIDDEN TESTS
+pairs.append((torch.tensor([[3, 3], [4, 4]]), torch.tensor([[1, 4, 2, 0], [1, 5, 5, 2]])))
+assert_epoch(seed=4, max_norm=0.05, number=3, pad_id=6)
+### END HIDDEN TESTS
+
+# %% test="train-epoch-calls" points=1
+model = ToyModel(9).eval()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: 1.0)
+source, target = torch.tensor([[4, 8]]), torch.tensor([[1, 5, 7, 2]])
+train_epoch(model, [(source, target)] * 2, optimizer, scheduler, 0, toy_loss)
+assert len(model.calls) == 2, "two batches: the model should be called twice"
+assert model.calls[0][1].tolist() == [[1, 5, 7]], "the decoder reads the target but its last column"
+visible_passed()
+### BEGIN HIDDEN TESTS
+assert all(training for _, _, training in model.calls) and all(model.modes), (
+    "the model should be in training mode whenever it is called"
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8.7 Beside the truth, and alone   (3 points, about 15 minutes, difficulty 2 of 5)
+#
+# **Objective.** Predict what the share of right tokens says about whole sentences, then measure it.
+#
+# The cell below trains a small translator for about ten seconds by **your** loss, schedule, optimiser and
+# step, on the grammar's sentences, and measures it on 200 sentences that it has never seen:
+#
+# - **beside the truth**: the share of tokens (the end included) that it predicts right while it reads the
+#   true sentence, as in training;
+# - **alone**: the share of sentences that it writes right, word for word, when it reads what it has written
+#   itself.
+#
+# Suppose the first is 93 of 100. The sentences have ten tokens on average. What will the second be? Let
+# `predicted_share` return one of the texts in `SHARES`: there is a point for having predicted, not for being
+# right. Then run the cell, look, and let `measured` return the four numbers that it prints last.
+
+# %%
+SHARES = ("about 95 %", "about 80 %", "about 55 %", "about 10 %")
+
+
+# %% solution="predicted-share"
+def predicted_share() -> str:
+    """What you expect: one of SHARES."""
+    ### BEGIN SOLUTION
+    return "about 55 %"
+    ### END SOLUTION
+
+
+# %% test="predicted-share-made" points=1
+share = predicted_share()
+assert isinstance(share, str), "a prediction is one of the texts in SHARES"
+assert share in SHARES, f"a prediction is one of {', '.join(SHARES)}\nYours is {share!r}."
+visible_passed()
+
+# %%
+if watched():  # not while the notebook is graded
+    from lab.batching import batches
+    from lab.five_minutes import grammar_data
+    from lab.small_runs import beside_and_alone, show_losses, written
+    from lab.translator import Translator
+
+    prediction = predicted(predicted_share, SHARES)
+    data = grammar_data(8000)
+    pad_id, bos_id = data.target.pad_id, data.target.bos_id
+    torch.manual_seed(0)
+    model = Translator(len(data.source), len(data.target), data.max_len, pad_id)
+    optimizer, scheduler = scheduled_adam(
+        model.parameters(), lambda step: learning_rate(step, d_model=64, warmup=400)
+    )
+    english = data.held_out[0][0]
+    losses = []
+    for epoch in range(3):
+        for batch in batches(data.train, data.source, data.target, 32, seed=epoch):
+            losses.append(
+                train_step(
+                    model, batch.source, batch.target, optimizer, pad_id, label_smoothed_loss
+                )
+            )
+            scheduler.step()
+            if len(losses) % 140 == 0:
+                ids = written(model, data, [english])[0]
+                print(f"{len(losses):4} steps: {english} -> {data.target.decode(ids)}")
+    numbers = beside_and_alone(model, data, 200)
+    compare(prediction, f"{numbers['alone']:.0%} of the sentences alone")
+    print(numbers)
+    show_losses(losses)
+
+
+# %% solution="measured-shares"
+def measured() -> dict[str, float]:
+    """The four numbers that the cell printed: "beside", "length", "alone" and "independent".
+
+    "beside" and "alone" are shares between 0 and 1, "length" is the mean number of tokens, and
+    "independent" is what "alone" would be if each token were missed by a coin of its own.
+    """
+    ### BEGIN SOLUTION
+    return {"beside": 0.937, "length": 10.14, "alone": 0.575, "independent": 0.519}
+    ### END SOLUTION
+
+
+# %% test="measured-shares-consistent" points=2
+numbers = measured()
+assert isinstance(numbers, dict), "measured should return a dict"
+assert sorted(numbers) == ["alone", "beside", "independent", "length"], (
+    "the numbers are called 'beside', 'length', 'alone' and 'independent'"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+beside, length = float(numbers["beside"]), float(numbers["length"])
+alone, independent = float(numbers["alone"]), float(numbers["independent"])
+assert 0.8 < beside < 1, (
+    "after some ten seconds a little under all tokens are right beside the truth"
+)
+assert 9 < length < 12, "the sentences have about ten tokens, the end included"
+assert 0.2 < alone < beside, "fewer sentences are right alone than tokens beside the truth"
+assert abs(independent - beside**length) < 0.02, (
+    "if each token were missed by itself, a sentence of so many would be right with the probability "
+    "beside ** length"
+)
+assert alone >= 1 - (1 - beside) * length - 0.03, (
+    "each sentence that is wrong has a token that is missed beside the truth, so there cannot be more "
+    "wrong sentences than missed tokens"
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# As long as a sentence is right, what the model has written is what the true sentence says, so alone it reads
+# the same as beside the truth. So exactly those sentences come out word for word in which no token is missed
+# beside the truth. At 93 in 100 and ten tokens, that is about a half: $0.93^{10} \approx 0.48$ if each token
+# were missed by a coin of its own, and a little more in fact, because misses keep company: a sentence with one
+# hard word often has two. What the model does **after** its first miss is another question, and one that
+# neither number answers (8.10).
+#
+# </details>
+
+# %% [markdown]
+# ## 8.8 A batch in pieces   (2 points, about 15 minutes, difficulty 4 of 5)
 #
 # **Objective.** Get the gradient of a large batch with the memory of a small one.
 #
@@ -1062,7 +1370,120 @@ assert not reached[0] and all(reached[1:]), (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 8.7 The teacher leaves   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 8.9 How large should a batch be?   (2 points, about 25 minutes, difficulty 5 of 5)
+#
+# **Objective.** Tell signal from noise in the gradients of a batch. (This one is a bonus: nothing
+# in the model needs it.)
+#
+# Each sentence has its own gradient. Think of them as independent draws: each is the **true gradient**
+# $G$, the mean over all sentences there are, plus noise of mean 0. The noise of one sentence has the **total
+# variance** $V$: the variances of all its entries, added up. You have the gradients of $B \ge 2$ sentences,
+# one in each row, and know neither $G$ nor $V$.
+#
+# Return estimates of $|G|^2$ and of $V$ that are **unbiased**: over all batches that could have been drawn,
+# their means are exactly $|G|^2$ and $V$. (So now and then the first one is below 0. Leave it.)
+#
+# $V / |G|^2$ is a batch size: in a batch of as many sentences, the mean gradient holds as much noise as signal.
+# Much smaller batches waste updates, much larger ones waste sentences (McCandlish et al. 2018, section 2.2). The
+# training of a large model measures it along the way.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Let $g$ be the mean of the $B$ gradients. How large is $|g|^2$ on average, in terms of $G$, $V$ and $B$?
+# And how large is the squared length of a single gradient, on average?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# The variance of a mean of $B$ independent draws is a $B$-th of that of one. So hint 1 gives two equations;
+# what you measure on the left, $|G|^2$ and $V$ on the right. Solve them.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - $V$ comes out too small, by half with two sentences: the mean that you subtract was made of the same
+#   sentences.
+# - $|G|^2$ comes out too large: $|g|^2$ holds noise, too.
+# - Both are too small by the number of parameters: add up over entries, do not average.
+#
+# </details>
+
+
+# %% solution="batch-noise"
+def batch_noise(gradients: Float[Tensor, "B P"]) -> tuple[float, float]:
+    """Unbiased estimates of the true gradient's squared length and of the noise's total variance.
+
+    Source: McCandlish et al. (2018), appendix A.1, with batches of 1 and of B sentences.
+
+    Args:
+        gradients: one row for each of at least two sentences, all parameters in one row.
+    """
+    ### BEGIN SOLUTION
+    batch = len(gradients)
+    of_mean = gradients.mean(0).square().sum().item()  # on average |G|^2 + V / B
+    of_one = gradients.square().sum(1).mean().item()  # on average |G|^2 + V
+    noise = (of_one - of_mean) * batch / (batch - 1)
+    return of_one - noise, noise
+    ### END SOLUTION
+
+
+# %% test="batch-noise-values" points=1
+alike = torch.tensor([[3.0, 4.0], [3.0, 4.0]], dtype=torch.float64)
+signal, noise = batch_noise(alike)
+assert_close(exact(signal), 25.0, "equal gradients (3, 4): the squared length of G is 25")
+assert_close(exact(noise), 0.0, "equal gradients hold no noise")
+signal, noise = batch_noise(torch.tensor([[1.0, 0.0], [-1.0, 0.0]], dtype=torch.float64))
+assert_close(exact(noise), 2.0, "gradients 1 and -1, with mean 0, speak for a variance of 2")
+visible_passed()
+### BEGIN HIDDEN TESTS
+assert_close(exact(signal), -1.0, "gradients 1 and -1: the estimate of the signal is below 0")
+assert isinstance(signal, float) and isinstance(noise, float), "both should be Python floats"
+gradients = draw((5, 7), seed=3) + draw((7,), seed=4)
+before = gradients.clone()
+signal, noise = batch_noise(gradients)
+assert_close(exact(noise), gradients.var(0).sum(), "the noise is the total variance of 5 gradients")
+wanted = gradients.mean(0).square().sum() - gradients.var(0).sum() / 5
+assert_close(exact(signal), wanted, "the signal is what remains of |g|^2 without the mean's noise")
+assert torch.equal(gradients, before), "the gradients should stay unchanged"
+### END HIDDEN TESTS
+
+# %% test="batch-noise-unbiased" points=1
+sentences = torch.tensor(
+    [[1.0, 2.0], [3.0, -2.0], [5.0, 0.0]], dtype=torch.float64
+)  # all there are
+draws = [sentences[list(chosen)] for chosen in itertools.product(range(3), repeat=2)]
+estimates = torch.tensor([batch_noise(batch) for batch in draws], dtype=torch.float64)
+true = sentences.mean(0)
+assert_close(
+    estimates[:, 0].mean(),
+    true.square().sum(),
+    "over all 9 batches of two that can be drawn, the mean of the first estimate should be |G|^2",
+)
+assert_close(
+    estimates[:, 1].mean(),
+    (sentences - true).square().sum(1).mean(),
+    "over all 9 batches of two that can be drawn, the mean of the second estimate should be V",
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+sentences = draw((2, 3), seed=9)
+draws = [sentences[list(chosen)] for chosen in itertools.product(range(2), repeat=3)]
+estimates = torch.tensor([batch_noise(batch) for batch in draws], dtype=torch.float64)
+true = sentences.mean(0)
+assert_close(
+    estimates[:, 0].mean(),
+    true.square().sum(),
+    "over all batches of three, too, the mean of the first estimate should be |G|^2",
+)
+assert_close(
+    estimates[:, 1].mean(),
+    (sentences - true).square().sum(1).mean(),
+    "over all batches of three, too, the mean of the second estimate should be V",
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 8.10 The teacher leaves   (2 points, about 10 minutes, difficulty 3 of 5)
 #
 # **Objective.** Explain what teacher forcing makes possible, and what it hides.
 #

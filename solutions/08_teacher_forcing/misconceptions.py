@@ -797,7 +797,337 @@ def loss_with_its_graph(model, source, target, optimizer, pad_id, loss_function,
     return loss
 
 
-# 8.6 A batch in pieces
+# 8.6 A loop that trains, and is wrong
+
+
+@misconception(
+    "loop-causes",
+    id="TRN45",
+    fails=["loop-causes-lines"],
+    read="08_teacher_forcing#tf-shift",
+)
+def the_cut_target_suspected():
+    """You blame the cut targets for something. Both cuts are right: the decoder reads all but the
+    last column, the labels are all but the first.
+    """
+    return {"saving": 10, "clipping": 8, "dropout": 3, "direction": 4}
+
+
+@misconception(
+    "loop-causes",
+    id="TRN46",
+    fails=["loop-causes-lines"],
+    read="08_teacher_forcing#tf-pieces",
+)
+def backward_suspected():
+    """You blame backward for the direction. It adds gradients to what is there, as it should; the
+    line that should have cleared them runs only once.
+    """
+    return {"saving": 10, "clipping": 8, "dropout": 3, "direction": 6}
+
+
+@misconception(
+    "loop-causes",
+    id="TRN47",
+    fails=["loop-causes-lines"],
+    read="08_teacher_forcing#tf-training-step",
+)
+def the_schedule_suspected():
+    """You blame the scheduler for the clipping. It steps after the update, as it should; ask what
+    the gradients are like when the update uses them.
+    """
+    return {"saving": 10, "clipping": 9, "dropout": 3, "direction": 1}
+
+
+@misconception(
+    "loop-causes",
+    id="TRN48",
+    fails=["loop-causes-lines"],
+    read="08_teacher_forcing#tf-training-step",
+)
+def the_loss_suspected():
+    """You say that the loss is made wrongly, or by backward. It is right; what cannot be saved is
+    what the list is given: the tensor, not its number.
+    """
+    return {"saving": 5, "clipping": 8, "dropout": 3, "direction": 1}
+
+
+@misconception(
+    "loop-causes",
+    id="TRN49",
+    fails=["loop-causes-lines"],
+    read="08_teacher_forcing#tf-training-step",
+)
+def lines_counted_from_the_top():
+    """Your lines are off by some: count by the comments in the code, which begin with the line that
+    clears the gradients.
+    """
+    return {"saving": 12, "clipping": 10, "dropout": 5, "direction": 3}
+
+
+@misconception(
+    "train-epoch",
+    id="TRN50",
+    fails=["train-epoch-updates"],
+    read="08_teacher_forcing#tf-training-step",
+)
+def cleared_once(model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0):
+    """In your loop each update uses the gradients of all batches so far: clear them before each
+    backward, not once.
+    """
+    losses = []
+    optimizer.zero_grad()
+    for source, target in batches:
+        model.train()
+        loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        scheduler.step()
+        losses.append(loss.item())
+    return losses
+
+
+@misconception(
+    "train-epoch",
+    id="TRN51",
+    fails=["train-epoch-updates"],
+    read="08_teacher_forcing#tf-clipping",
+)
+def clipped_after_the_update(
+    model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0
+):
+    """Your loop clips when the update is done. Clipping changes gradients, so it has to stand
+    between backward and the optimiser's step.
+    """
+    losses = []
+    for source, target in batches:
+        model.train()
+        optimizer.zero_grad()
+        loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+        loss.backward()
+        optimizer.step()
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        scheduler.step()
+        losses.append(loss.item())
+    return losses
+
+
+@misconception(
+    "train-epoch",
+    id="TRN52",
+    fails=["train-epoch-calls"],
+    read="08_teacher_forcing#tf-training-step",
+)
+def still_in_evaluation_mode(
+    model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0
+):
+    """Your loop leaves the model in evaluation mode, where dropout drops nothing; call train()
+    before the model.
+    """
+    losses = []
+    for source, target in batches:
+        optimizer.zero_grad()
+        loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        scheduler.step()
+        losses.append(loss.item())
+    return losses
+
+
+@misconception(
+    "train-epoch",
+    id="TRN53",
+    fails=["train-epoch-updates"],
+    read="08_teacher_forcing#tf-training-step",
+)
+def tensors_kept(model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0):
+    """Your loop keeps the losses as tensors, each with the graph it came from; keep the number,
+    `.item()`.
+    """
+    losses = []
+    for source, target in batches:
+        model.train()
+        optimizer.zero_grad()
+        loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        scheduler.step()
+        losses.append(loss)
+    return losses
+
+
+@misconception(
+    "train-epoch",
+    id="TRN54",
+    fails=["train-epoch-updates"],
+    read="08_teacher_forcing#tf-warm-up",
+)
+def rate_never_changed(model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0):
+    """Your loop never steps the scheduler, so every update has the rate of the first."""
+    losses = []
+    for source, target in batches:
+        model.train()
+        optimizer.zero_grad()
+        loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@misconception(
+    "train-epoch",
+    id="TRN55",
+    fails=["train-epoch-updates"],
+    read="08_teacher_forcing#tf-warm-up",
+)
+def rate_of_the_next_update(
+    model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0
+):
+    """Your loop steps the scheduler before the update, so every update has the rate of the one
+    after it.
+    """
+    losses = []
+    for source, target in batches:
+        model.train()
+        optimizer.zero_grad()
+        loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        scheduler.step()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@misconception(
+    "train-epoch",
+    id="TRN56",
+    fails=["train-epoch-updates"],
+    read="08_teacher_forcing#tf-pieces",
+)
+def one_update_at_the_end(
+    model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0
+):
+    """Your loop adds up the gradients of all batches and updates once; each batch should have an
+    update of its own.
+    """
+    losses = []
+    model.train()
+    optimizer.zero_grad()
+    for source, target in batches:
+        loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+        loss.backward()
+        losses.append(loss.item())
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    scheduler.step()
+    return losses
+
+
+# 8.7 Beside the truth, and alone
+
+
+@misconception(
+    "predicted-share",
+    id="TF30",
+    fails=["predicted-share-made"],
+    read="08_teacher_forcing#tf-alone",
+)
+def a_share_as_a_number():
+    """Your prediction is a number; return one of the texts in SHARES."""
+    return 0.55
+
+
+@misconception(
+    "predicted-share",
+    id="TF31",
+    fails=["predicted-share-made"],
+    read="08_teacher_forcing#tf-alone",
+)
+def no_prediction():
+    """You have not predicted anything: return one of the texts in SHARES."""
+    return
+
+
+@misconception(
+    "predicted-share",
+    id="TF32",
+    fails=["predicted-share-made"],
+    read="08_teacher_forcing#tf-alone",
+)
+def words_of_ones_own():
+    """Your prediction is none of the four; return one of the texts in SHARES as it stands there."""
+    return "about half"
+
+
+@misconception(
+    "measured-shares",
+    id="TF33",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def the_share_of_tokens_twice():
+    """Your share of whole sentences is the share of tokens. Return the numbers that the cell
+    prints: a sentence is right only if all its tokens are.
+    """
+    return {"beside": 0.937, "length": 10.14, "alone": 0.937, "independent": 0.937}
+
+
+@misconception(
+    "measured-shares",
+    id="TF34",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def in_per_cent():
+    """Your shares are per cent; give them as the cell prints them, between 0 and 1."""
+    return {"beside": 93.7, "length": 10.14, "alone": 57.5, "independent": 51.9}
+
+
+@misconception(
+    "measured-shares",
+    id="TF35",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def not_measured():
+    """Your numbers are 0: run the cell above, and return what it prints last."""
+    return {"beside": 0.0, "length": 0.0, "alone": 0.0, "independent": 0.0}
+
+
+@misconception(
+    "measured-shares",
+    id="TF36",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def independent_as_measured():
+    """Your two shares of whole sentences are the same. One is measured; the other is what it would
+    be if each token were missed by itself, a power of the share of tokens.
+    """
+    return {"beside": 0.937, "length": 10.14, "alone": 0.575, "independent": 0.575}
+
+
+@misconception(
+    "measured-shares",
+    id="TF37",
+    fails=["measured-shares-consistent"],
+    read="08_teacher_forcing#tf-alone",
+)
+def more_wrong_than_missed():
+    """Your numbers do not fit together: there are more wrong sentences than missed tokens. Return
+    those of one run.
+    """
+    return {"beside": 0.985, "length": 10.14, "alone": 0.575, "independent": 0.858}
+
+
+# 8.8 A batch in pieces
 
 
 @misconception(
@@ -942,6 +1272,79 @@ def clears_the_gradients_first(model, source, target, pad_id, loss_function, pie
         loss.backward()
         total += loss.item()
     return total
+
+
+# 8.9 How large should a batch be?
+
+
+@misconception(
+    "batch-noise",
+    id="TRN57",
+    fails=["batch-noise-values", "batch-noise-unbiased"],
+    read="08_teacher_forcing#tf-noise",
+)
+def divided_by_all(gradients):
+    """You divide the squared distances by the number of sentences. Their mean was made of the same
+    sentences and lies too near to them: divide by one less.
+    """
+    batch = len(gradients)
+    noise = gradients.var(0, correction=0).sum().item()
+    return gradients.mean(0).square().sum().item() - noise / batch, noise
+
+
+@misconception(
+    "batch-noise",
+    id="TRN58",
+    fails=["batch-noise-values", "batch-noise-unbiased"],
+    read="08_teacher_forcing#tf-noise",
+)
+def noise_left_in_the_signal(gradients):
+    """You take the squared length of the mean gradient for that of the true one. It is too large on
+    average: the mean of a batch holds noise as well, a part of one sentence's.
+    """
+    return gradients.mean(0).square().sum().item(), gradients.var(0).sum().item()
+
+
+@misconception(
+    "batch-noise",
+    id="TRN59",
+    fails=["batch-noise-values", "batch-noise-unbiased"],
+    read="08_teacher_forcing#tf-noise",
+)
+def averaged_over_parameters(gradients):
+    """You average over the parameters. Squared length and total variance are sums over all
+    entries.
+    """
+    noise = gradients.var(0).mean().item()
+    return gradients.mean(0).square().mean().item() - noise / len(gradients), noise
+
+
+@misconception(
+    "batch-noise",
+    id="TRN60",
+    fails=["batch-noise-values", "batch-noise-unbiased"],
+    read="08_teacher_forcing#tf-noise",
+)
+def noise_of_the_mean(gradients):
+    """Your variance is that of the batch's mean. The noise of one sentence is larger by as many
+    times as the batch has sentences.
+    """
+    noise = gradients.var(0).sum().item() / len(gradients)
+    return gradients.mean(0).square().sum().item() - noise, noise
+
+
+@misconception(
+    "batch-noise",
+    id="TRN61",
+    fails=["batch-noise-values", "batch-noise-unbiased"],
+    read="08_teacher_forcing#tf-noise",
+)
+def never_below_zero(gradients):
+    """You lift estimates below 0 to 0. Then those above are no longer balanced, and the mean over
+    all batches is too large: leave them.
+    """
+    noise = gradients.var(0).sum().item()
+    return max(0.0, gradients.mean(0).square().sum().item() - noise / len(gradients)), noise
 
 
 @misconception(

@@ -617,7 +617,115 @@ assert ids == [1, 1, 1], (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 9.3 A cache for keys and values   (5 points, about 40 minutes, difficulty 4 of 5)
+# ## 9.3 When may the search stop?   (2 points, about 15 minutes, difficulty 3 of 5)
+#
+# **Objective.** Stop a beam search as soon as its winner is certain, and not earlier.
+#
+# The search of 9.2 goes on until no live hypothesis is left. Often the winner has been found long
+# before. After a step, `best` is the score of the best finished hypothesis, `log_probs` are the
+# log-probabilities of the live ones, each of `n` tokens after `bos_id`. They may still grow, to at most
+# `max_len` tokens, `eos_id` included; `n` is less than `max_len`. Return True if **none** of them can end with a score
+# above `best`, whatever the model says in the steps to come, and False if one could. (A model can be as good
+# as certain, so allow a token to cost nothing.)
+#
+# The score is that of 9.2, $\log P / \text{lp}(n)$ with $\text{lp}(n) = ((5 + n) / 6)^\alpha$. `length_penalty` is
+# $\alpha$ and may be any number: above 0 it favours long sentences, below 0 short ones.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# A live hypothesis has the log-probability $-4$. What can it be in the end, at best? Which final length makes
+# most of it?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# The same log-probability divided by the largest penalty that can still come: which length has that, if $\alpha$ is
+# above 0, and which if it is below? The best of the live hypotheses decides.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - It stops too early: a negative number divided by a larger one is a larger number.
+# - Right for $\alpha \ge 0$ only: where $\alpha$ is below 0, lp falls with the length.
+# - Off by one there: the next token that a hypothesis gets counts as well, be it the end.
+#
+# </details>
+
+
+# %% solution="may-stop"
+def may_stop(
+    best: float, log_probs: Sequence[float], n: int, max_len: int, length_penalty: float
+) -> bool:
+    """Whether no live hypothesis can still end with a score above that of the best finished one.
+
+    Args:
+        best: score of the best finished hypothesis.
+        log_probs: of the live hypotheses.
+        n: how many tokens each of them has so far.
+        max_len: how many a finished one may have, the end token included.
+        length_penalty: exponent of the length penalty; any number.
+    """
+    ### BEGIN SOLUTION
+    length = max_len if length_penalty > 0 else n + 1
+    largest = ((5 + length) / 6) ** length_penalty
+    return all(log_prob / largest <= best for log_prob in log_probs)
+    ### END SOLUTION
+
+
+# %% test="may-stop-long" points=1
+assert may_stop(-2.0, [-2.5, -3.0], 3, 9, length_penalty=0.0) is True, (
+    "without penalty, hypotheses at -2.5 and -3 cannot come above a finished one at -2"
+)
+assert may_stop(-2.0, [-2.5, -1.5], 3, 9, length_penalty=0.0) is False, (
+    "without penalty, the hypothesis at -1.5 can still come above -2, though the other cannot"
+)
+assert may_stop(-2.0, [-2.5], 3, 9, length_penalty=1.0) is False, (
+    "alpha 1: with one more token lp is 9 / 6, so -2.5 can become -1.67, above -2"
+)
+assert may_stop(-2.0, [-4.0, -5.0], 3, 9, length_penalty=1.0) is False, (
+    "alpha 1, at most 9 tokens: lp is 14 / 6, so -4 can still become -1.71, above -2"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for best, log_probs, n, max_len, alpha, wanted in (
+    (-2.0, [-1.5], 3, 9, 0.0, False),
+    (-2.0, [-5.0, -4.7], 3, 9, 1.0, True),
+    (-2.0, [-5.0, -4.6], 3, 9, 1.0, False),  # -4.667 is the bound
+    (-2.0, [-4.6, -5.0], 8, 9, 1.0, False),
+    (-1.0, [-2.4], 2, 30, 0.6, False),  # lp is 2.907
+    (-1.0, [-3.0, -4.0], 2, 30, 0.6, True),
+    (-2.0, [-2.0], 1, 5, 0.0, True),
+):
+    answer = may_stop(best, log_probs, n, max_len, alpha)
+    assert bool(answer) == wanted, (
+        "the search may stop when the best live hypothesis, at the length that suits it best, scores "
+        f"no more than the best finished one\nbest={best}, log_probs={log_probs}, n={n}, "
+        f"max_len={max_len}, length_penalty={alpha}: yours is {answer}, expected {wanted}."
+    )
+### END HIDDEN TESTS
+
+# %% test="may-stop-short" points=1
+assert may_stop(-2.0, [-1.9], 3, 9, length_penalty=-1.0) is True, (
+    "alpha -1 makes short sentences better: -1.9 can become -1.9 x 9 / 6 = -2.85 at best"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for best, log_probs, n, max_len, alpha, wanted in (
+    (-2.0, [-1.3], 3, 9, -1.0, False),  # -1.95 with the very next token
+    (-2.0, [-1.4, -1.34], 3, 9, -1.0, True),  # -2.01
+    (-3.0, [-2.0, -1.0], 1, 20, -2.0, False),
+    (-3.0, [-2.3], 1, 20, -2.0, True),
+):
+    answer = may_stop(best, log_probs, n, max_len, alpha)
+    assert bool(answer) == wanted, (
+        "with alpha below 0, the shortest sentence that a live hypothesis can become scores best: "
+        f"n + 1 tokens\nbest={best}, log_probs={log_probs}, n={n}, length_penalty={alpha}: yours is "
+        f"{answer}, expected {wanted}."
+    )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 9.4 A cache for keys and values   (5 points, about 40 minutes, difficulty 4 of 5)
 #
 # **Objective.** Let a decoder read only the new token at each step, and still give the logits that it
 # would give for the whole target.
@@ -941,7 +1049,7 @@ assert_close(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 9.4 Sampling   (2 points, about 15 minutes, difficulty 2 of 5)
+# ## 9.5 Sampling   (2 points, about 15 minutes, difficulty 2 of 5)
 #
 # **Objective.** Choose the next token by chance, more or less daringly.
 #
@@ -1116,7 +1224,7 @@ assert_raises(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 9.5 BLEU   (3 points, about 25 minutes, difficulty 3 of 5)
+# ## 9.6 BLEU   (3 points, about 25 minutes, difficulty 3 of 5)
 #
 # **Objective.** Measure a corpus of translations with the number that the papers report.
 #
@@ -1316,7 +1424,134 @@ assert_close(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 9.6 What may be kept?   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 9.7 Drafts that change nothing   (3 points, about 30 minutes, difficulty 5 of 5)
+#
+# **Objective.** Let a small model draft, and still draw exactly as the large one would. (This one is
+# a bonus: nothing in the model needs it.)
+#
+# A small model has drawn a token for each row, from its own probabilities `small` $(B, V)$. The large one has
+# looked at the drafts, many of them in one pass, and says what it would have drawn from, `large` $(B, V)$. Decide
+# for each row: **keep** the draft, or **replace** it by a token that you draw yourself. Do it such that the
+# token that comes out
+#
+# - has exactly the distribution `large`, whatever `small` was (each row of both adds up to 1; a draft has a
+#   probability above 0 in `small`);
+# - is the draft as often as that allows.
+#
+# Return the tokens $(B)$ and a boolean tensor $(B)$, True where the draft was kept. All chance comes from
+# `generator`. With $B$ in the thousands, a loop over rows is too slow.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# One token has probability 0.6 in `small` and 0.3 in `large`. If you kept every draft, how often would it come
+# out? How often must you refuse it? And one with 0.2 in `small` and 0.3 in `large`?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Keep the draft $x$ with the probability $\min(1, \text{large}_x / \text{small}_x)$. Kept drafts then give each token
+# the smaller of its two probabilities. What is missing up to `large`, token by token, is what a
+# replacement must be drawn from.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Tokens that both models like come out too often: replacements are not drawn from `large` itself.
+# - *probability tensor contains either inf, nan or element < 0*: where both models agree nothing is missing. Such
+#   rows keep their drafts, and still need weights that can be drawn from.
+# - Kept too rarely: a draft that the large model likes better is always kept.
+#
+# </details>
+
+
+# %% solution="keep-or-replace"
+def keep_or_replace(
+    drafts: Int[Tensor, "B"],
+    small: Float[Tensor, "B V"],
+    large: Float[Tensor, "B V"],
+    generator: torch.Generator | None = None,
+) -> tuple[Int[Tensor, "B"], Bool[Tensor, "B"]]:
+    """Tokens with the distribution `large`, made of drafts with the distribution `small`.
+
+    Source: Leviathan et al. (2023), section 2.3.
+
+    Returns:
+        The tokens, and where the draft was kept.
+    """
+    ### BEGIN SOLUTION
+    ratio = large / small.clamp(min=torch.finfo(small.dtype).tiny)
+    accept = ratio.gather(1, drafts.unsqueeze(1)).squeeze(1)  # (B,)
+    kept = torch.rand(len(drafts), generator=generator, dtype=large.dtype) < accept
+    missing = (large - small).clamp(min=0)  # (B, V)
+    nothing = missing.sum(1, keepdim=True) <= 0
+    weights = torch.where(nothing, large, missing)
+    others = torch.multinomial(weights, 1, generator=generator).squeeze(1)
+    return torch.where(kept, drafts, others), kept
+    ### END SOLUTION
+
+
+# %% test="keep-or-replace-distribution" points=2
+small = torch.tensor([0.6, 0.2, 0.1, 0.1], dtype=torch.float64)
+large = torch.tensor([0.3, 0.3, 0.4, 0.0], dtype=torch.float64)
+drafts = torch.multinomial(small, 20_000, True, generator=torch.Generator().manual_seed(1))
+tokens, kept = keep_or_replace(
+    drafts, small.expand(20_000, 4), large.expand(20_000, 4), torch.Generator().manual_seed(2)
+)
+assert_shape(tokens, (20_000,), "20,000 drafts should give 20,000 tokens")
+shares = torch.bincount(tokens, minlength=4) / 20_000
+assert_close(shares, large.float(), "tokens should come out as often as `large` says", atol=0.02)
+visible_passed()
+### BEGIN HIDDEN TESTS
+before = small.clone(), large.clone(), drafts.clone()
+rows = draw((2, 3, 6), seed=5).softmax(-1)  # small and large, three kinds of rows
+rows[1, 0] = rows[0, 0]  # both models agree
+rows[0, 2, 3:] = 0
+rows[0, 2] /= rows[0, 2].sum()
+drafts = torch.multinomial(rows[0], 10_000, True, generator=torch.Generator().manual_seed(3)).T
+small, large = (one.repeat(10_000, 1) for one in rows)
+with expect_no_error("a row in which both models agree should be no error"):
+    tokens, kept = keep_or_replace(drafts.flatten(), small, large, torch.Generator().manual_seed(4))
+assert_dtype(tokens, torch.int64, "tokens should be int64")
+for row in range(3):
+    shares = torch.bincount(tokens[row::3], minlength=6) / 10_000
+    assert_close(
+        shares,
+        rows[1, row].float(),
+        "in each row tokens should come out as often as its own `large` says, also those that "
+        "`small` never drafts",
+        atol=0.027,
+    )
+assert torch.equal(large[:3], rows[1]), "the probabilities should stay unchanged"
+### END HIDDEN TESTS
+
+# %% test="keep-or-replace-often" points=1
+small = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64).expand(10_000, 3)
+large = torch.tensor([[0.1, 0.3, 0.6]], dtype=torch.float64).expand(10_000, 3)
+drafts = torch.multinomial(small[0], 10_000, True, generator=torch.Generator().manual_seed(5))
+tokens, kept = keep_or_replace(drafts, small, large, torch.Generator().manual_seed(6))
+assert_dtype(kept, torch.bool, "the second result should be boolean")
+assert torch.equal(tokens[kept], drafts[kept]), "where `kept` is True the token is the draft"
+assert kept[drafts > 0].all(), (
+    "a draft that the large model likes at least as well as the small one should always be kept"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for token, wanted in ((0, 0.2), (1, 1.0), (2, 1.0)):
+    share = kept[drafts == token].double().mean()
+    assert_close(
+        share, wanted, "a draft should be kept as often as large / small, at most always", atol=0.04
+    )
+again, _ = keep_or_replace(drafts, small, large, torch.Generator().manual_seed(6))
+assert torch.equal(tokens, again), "the same seed should give the same tokens"
+state = torch.get_rng_state()
+same = small.clone()
+_, kept = keep_or_replace(drafts, same, same, torch.Generator().manual_seed(7))
+assert kept.all(), "where both models agree, every draft should be kept"
+assert torch.equal(torch.get_rng_state(), state), "all chance should come from the generator"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 9.8 What may be kept?   (2 points, about 10 minutes, difficulty 3 of 5)
 #
 # **Objective.** Explain when a cache is right.
 #

@@ -751,7 +751,93 @@ def forgets_the_mode(model, source, bos_id, eos_id, max_len, beam_size=4, length
     return [token for token in ids[1:] if token != eos_id], score
 
 
-# 9.3 A cache for keys and values
+# 9.3 When may the search stop?
+
+
+@misconception(
+    "may-stop",
+    id="INF70",
+    fails=["may-stop-long", "may-stop-short"],
+    read="09_inference#length-penalty",
+)
+def score_of_today(best, log_probs, n, max_len, length_penalty):
+    """You give the live hypotheses the penalty of the length that they have now. They can still
+    grow, and a longer one may score better with the same log-probability.
+    """
+    largest = ((5 + n) / 6) ** length_penalty
+    return all(log_prob / largest <= best for log_prob in log_probs)
+
+
+@misconception(
+    "may-stop",
+    id="INF71",
+    fails=["may-stop-long"],
+    read="09_inference#length-penalty",
+)
+def next_step_only(best, log_probs, n, max_len, length_penalty):
+    """You look one token ahead only. With a penalty above 0 the longest sentence allowed makes
+    most of a log-probability.
+    """
+    largest = ((5 + n + 1) / 6) ** length_penalty
+    return all(log_prob / largest <= best for log_prob in log_probs)
+
+
+@misconception(
+    "may-stop",
+    id="INF72",
+    fails=["may-stop-short"],
+    read="09_inference#length-penalty",
+)
+def always_the_longest(best, log_probs, n, max_len, length_penalty):
+    """You take the longest sentence for the best whatever the penalty's exponent. Below 0 the
+    shortest one is: it has one token more than now.
+    """
+    largest = ((5 + max_len) / 6) ** length_penalty
+    return all(log_prob / largest <= best for log_prob in log_probs)
+
+
+@misconception(
+    "may-stop",
+    id="INF73",
+    fails=["may-stop-long"],
+    read="09_inference#length-penalty",
+)
+def without_a_penalty(best, log_probs, n, max_len, length_penalty):
+    """You compare log-probabilities with a score: divide them by the penalty that suits them
+    best.
+    """
+    length = n + 1
+    largest = ((5 + length) / 6) ** length_penalty if length_penalty < 0 else 1
+    return all(log_prob / largest <= best for log_prob in log_probs)
+
+
+@misconception(
+    "may-stop",
+    id="INF74",
+    fails=["may-stop-long"],
+    read="09_inference#length-penalty",
+)
+def one_beaten_is_enough(best, log_probs, n, max_len, length_penalty):
+    """You stop as soon as one live hypothesis is beaten. All of them must be."""
+    length = max_len if length_penalty > 0 else n + 1
+    largest = ((5 + length) / 6) ** length_penalty
+    return any(log_prob / largest <= best for log_prob in log_probs)
+
+
+@misconception(
+    "may-stop",
+    id="INF75",
+    fails=["may-stop-long", "may-stop-short"],
+    read="09_inference#length-penalty",
+)
+def multiplied(best, log_probs, n, max_len, length_penalty):
+    """You multiply by the penalty; the score is the log-probability divided by it."""
+    length = max_len if length_penalty > 0 else n + 1
+    largest = ((5 + length) / 6) ** length_penalty
+    return all(log_prob * largest <= best for log_prob in log_probs)
+
+
+# 9.4 A cache for keys and values
 
 
 @misconception(
@@ -1022,7 +1108,7 @@ def copies_the_weights(self, attention: MultiHeadAttention, *, grows: bool):
     self.reset()
 
 
-# 9.4 Sampling
+# 9.5 Sampling
 
 
 @misconception(
@@ -1173,7 +1259,7 @@ def generator_ignored(logits, temperature=1.0, top_k=None, generator=None):
     return ids.gather(-1, drawn).squeeze(-1)
 
 
-# 9.5 BLEU
+# 9.6 BLEU
 
 
 @misconception(
@@ -1662,3 +1748,113 @@ def zeros_left_out(model, source, bos_id, eos_id, max_len):
                 break
     model.train(was_training)
     return [[i for i in row if i not in (0, eos_id)] for row in ids[:, 1:].tolist()]
+
+
+# 9.7 Drafts that change nothing
+
+
+@misconception(
+    "keep-or-replace",
+    id="INF76",
+    fails=["keep-or-replace-distribution"],
+    read="09_inference#temperature",
+)
+def replaced_from_large(drafts, small, large, generator=None):
+    """You draw replacements from the large model's probabilities. Those tokens have been kept often
+    already: draw from what is missing, the part of large that lies above small.
+    """
+    accept = (large / small).gather(1, drafts.unsqueeze(1)).squeeze(1)
+    kept = torch.rand(len(drafts), generator=generator, dtype=large.dtype) < accept
+    others = torch.multinomial(large, 1, generator=generator).squeeze(1)
+    return torch.where(kept, drafts, others), kept
+
+
+@misconception(
+    "keep-or-replace",
+    id="INF77",
+    fails=["keep-or-replace-distribution", "keep-or-replace-often"],
+    read="09_inference#temperature",
+)
+def all_kept(drafts, small, large, generator=None):
+    """You keep every draft: what comes out has the small model's distribution."""
+    return drafts, torch.ones(len(drafts), dtype=torch.bool)
+
+
+@misconception(
+    "keep-or-replace",
+    id="INF78",
+    fails=["keep-or-replace-often"],
+    read="09_inference#temperature",
+)
+def all_drawn_anew(drafts, small, large, generator=None):
+    """You draw all tokens from the large model and use no draft. The distribution is right, but the
+    draft was for nothing: keep it as often as the distribution allows.
+    """
+    tokens = torch.multinomial(large, 1, generator=generator).squeeze(1)
+    return tokens, tokens == drafts
+
+
+@misconception(
+    "keep-or-replace",
+    id="INF79",
+    fails=["keep-or-replace-distribution", "keep-or-replace-often"],
+    read="09_inference#temperature",
+)
+def by_the_large_ones_probability(drafts, small, large, generator=None):
+    """You keep a draft with the probability that the large model gives it. What counts is how that
+    compares with the small model's: their ratio, at most 1.
+    """
+    accept = large.gather(1, drafts.unsqueeze(1)).squeeze(1)
+    kept = torch.rand(len(drafts), generator=generator, dtype=large.dtype) < accept
+    missing = (large - small).clamp(min=0) + 1e-12
+    others = torch.multinomial(missing, 1, generator=generator).squeeze(1)
+    return torch.where(kept, drafts, others), kept
+
+
+@misconception(
+    "keep-or-replace",
+    id="INF80",
+    fails=["keep-or-replace-distribution", "keep-or-replace-often"],
+    read="09_inference#temperature",
+)
+def kept_where_more_likely(drafts, small, large, generator=None):
+    """You refuse every draft that the large model likes less than the small one. Refuse it only as
+    often as it comes too often: keep it with the ratio of the two probabilities.
+    """
+    accept = (large / small).gather(1, drafts.unsqueeze(1)).squeeze(1)
+    kept = accept >= 1
+    missing = (large - small).clamp(min=0) + 1e-12
+    others = torch.multinomial(missing, 1, generator=generator).squeeze(1)
+    return torch.where(kept, drafts, others), kept
+
+
+@misconception(
+    "keep-or-replace",
+    id="INF81",
+    fails=["keep-or-replace-distribution", "keep-or-replace-often"],
+    read="09_inference#temperature",
+)
+def the_ratio_upside_down(drafts, small, large, generator=None):
+    """Your ratio is upside down: a draft is kept with large divided by small."""
+    accept = (small / large.clamp(min=1e-12)).gather(1, drafts.unsqueeze(1)).squeeze(1)
+    kept = torch.rand(len(drafts), generator=generator, dtype=large.dtype) < accept
+    missing = (large - small).clamp(min=0) + 1e-12
+    others = torch.multinomial(missing, 1, generator=generator).squeeze(1)
+    return torch.where(kept, drafts, others), kept
+
+
+@misconception(
+    "keep-or-replace",
+    id="INF82",
+    fails=["keep-or-replace-distribution", "keep-or-replace-often"],
+    read="09_inference#temperature",
+)
+def nothing_missing_nothing_drawn(drafts, small, large, generator=None):
+    """Where both models agree nothing is missing, and there is nothing to draw a replacement from.
+    Such a row keeps its draft; give it weights that can be drawn from.
+    """
+    accept = (large / small).gather(1, drafts.unsqueeze(1)).squeeze(1)
+    kept = torch.rand(len(drafts), generator=generator, dtype=large.dtype) < accept
+    missing = (large - small).clamp(min=0)
+    others = torch.multinomial(missing, 1, generator=generator).squeeze(1)
+    return torch.where(kept, drafts, others), kept

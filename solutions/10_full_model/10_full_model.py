@@ -1,9 +1,8 @@
 # %% [markdown]
 # # 10 The full model
 #
-# In this notebook you put the Transformer together, give it its first numbers, count them, and write
-# two tools of those who train it: the average of several checkpoints, and gradients that are
-# accumulated over small batches. With the `Transformer` that you write here, the module that
+# In this notebook you put the Transformer together, give it its first numbers, count them, average
+# several checkpoints of one, and find out what is wrong with others. With the `Transformer` that you write here, the module that
 # `python -m lab assemble` makes of your notebooks is whole, and can be trained.
 #
 # **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and the `raise`
@@ -24,7 +23,7 @@
 # %% setup
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -32,7 +31,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lab.battery import assert_sound
+from lab.battery import assert_sound, shaken
 from lab.blocks import (
     Decoder,
     DecoderLayer,
@@ -69,21 +68,6 @@ def settled(model: Any) -> Any:
                 middle = 1 if name.endswith("gain") else 0
                 parameter.copy_(middle + numbers / math.sqrt(parameter.shape[-1]))
     return model
-
-
-class Toy(nn.Module):
-    """A tiny stand-in for a Transformer, called in the same way: logits from source and target."""
-
-    def __init__(self, vocab_size: int = 7, width: int = 3) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, width)
-        self.output = nn.Linear(width, vocab_size)
-        self.calls = 0
-
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Logits (B, N, vocab_size); those of a row depend on the numbers of its own tokens only."""
-        self.calls += 1
-        return self.output(torch.tanh(self.embedding(target) + self.embedding(source[:, :1])))
 
 
 # %% [markdown]
@@ -884,173 +868,208 @@ for number in (1, 3):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 10.5 Small batches, big batch   (3 points, about 20 minutes, difficulty 4 of 5)
+# ## 10.5 Find the fault   (4 points, about 35 minutes, difficulty 5 of 5)
 #
-# **Objective.** Get the gradient of a big batch from small ones that fit in memory.
+# **Objective.** Say what is wrong with a Transformer that you cannot look into.
 #
-# The paper's batches hold about 25,000 source and 25,000 target tokens. Where that is too much, the
-# batch is cut in **micro-batches**, whose gradients are summed before the optimiser takes one step.
-# `accumulate_gradients(model, micro_batches, pad_id)` gets a list of pairs `(source, target)` of ids,
-# whose targets begin with the start token and may be padded. It
+# Wrong Transformers train, and their loss falls. What tells them apart is what they do with inputs that
+# somebody has thought about. `find_fault(logits)` is handed a model as a function: `logits(source,
+# target, offset=0)` returns what the model's `forward` returns, shape $(B, N, 12)$, in float64 and without
+# dropout. `source` is $(B, M)$ and `target` $(B, N)$, `torch.long`; ids run from 0 to 11, 0 is padding; the
+# first target token stands at position `offset`, and there are positions for 12 tokens. Return the
+# name of the one fault that the model has:
 #
-# 1. forgets what is in the parameters' `.grad`;
-# 2. for each micro-batch: feeds `target` without its last column to `model(source, decoder_input)`,
-#    compares the logits with `target` without its first column, and calls `backward` **before** it goes
-#    on to the next micro-batch;
-# 3. leaves in `.grad` the gradient of the **mean cross-entropy over all labels of all micro-batches
-#    that are not padding**, and returns that mean as a float.
+# | name | fault |
+# | --- | --- |
+# | `"none"` | the model does all of the following right |
+# | `"probabilities"` | it returns the softmax of its logits |
+# | `"source"` | the source makes no difference to what it returns |
+# | `"order"` | it reads the source as a bag of words: their order makes no difference |
+# | `"padding"` | padding behind the source makes a difference to the rows of real tokens |
+# | `"future"` | a target token makes a difference to the row of an earlier one |
+# | `"offset"` | `offset` makes no difference |
 #
-# Micro-batches differ in size and in padding; each has a label that is not padding. The model stays
-# in the mode it is in, training or evaluation. No optimiser step is taken here.
+# The models have layers and weights of their own, post-norm or pre-norm; none has two faults. All is in
+# float64, so a sum that is taken in another order moves a result by about 1e-15. At most 12 calls of
+# `logits` for a model.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# One micro-batch has eight labels, the other two. What does each label weigh in the mean of the two
-# means, and what in the mean over all ten?
+# Take each row of the table: which two calls differ in nothing else, and what would a right model do
+# in both?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# The labels are known before any model runs, so the total can be counted first. Each micro-batch then
-# contributes its **sum** of losses, divided by that total. `F.cross_entropy` has `reduction` and
-# `ignore_index`, and wants logits of shape (tokens, vocabulary).
+# One pair of source and target as the base. Then one change at a time: two source words exchanged, one
+# replaced, padding added, the last target token replaced, another offset. A fault shows either as a difference
+# where none should be, or as none where one should be.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - Right for equal micro-batches only: means of means.
-# - The gradient is a multiple of what it should be: nothing, or the wrong number, was divided by.
-# - Wrong the second time: old gradients.
-# - Right gradient, wrong return value: the sum of all losses over all real labels.
+# - `"order"` where it should be `"source"`: what makes no difference at all makes none in another
+#   order, either.
+# - `"future"` for every model: the row of the token that was changed may change.
+# - `"padding"` or `"future"` for right models, sometimes: equal to the last bit is too much to ask.
 #
 # </details>
 
 
-# %% solution="accumulate-gradients"
-def accumulate_gradients(
-    model: nn.Module,
-    micro_batches: Sequence[tuple[Int[Tensor, "B M"], Int[Tensor, "B N"]]],
-    pad_id: int,
-) -> float:
-    """Leave in `.grad` the gradient of the mean loss over all real labels; return that mean."""
+# %% solution="find-fault"
+def find_fault(logits: Callable[..., Float[Tensor, "B N 12"]]) -> str:
+    """Which fault a model has, from what it returns.
+
+    Args:
+        logits: called as logits(source, target) or logits(source, target, offset).
+
+    Returns:
+        "none", "probabilities", "source", "order", "padding", "future" or "offset".
+    """
     ### BEGIN SOLUTION
-    model.zero_grad()
-    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
-    mean = 0.0
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1])  # (B, N - 1, V)
-        loss = F.cross_entropy(
-            logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=pad_id, reduction="sum"
-        )
-        (loss / total).backward()
-        mean += loss.item() / total
-    return mean
+    source, target = torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 4, 8]])
+    base = logits(source, target)  # (1, 3, 12)
+
+    def same(other: Tensor) -> bool:
+        return torch.allclose(base, other, atol=1e-9)
+
+    if torch.allclose(base.sum(-1), base.new_ones(1, 3)):
+        return "probabilities"
+    if same(logits(torch.tensor([[3, 7, 6, 9]]), target)):
+        return "source"
+    if same(logits(source.flip(1), target)):
+        return "order"
+    if not same(logits(F.pad(source, (0, 2)), target)):
+        return "padding"
+    later = logits(source, torch.tensor([[1, 4, 2]]))
+    if not torch.allclose(base[:, :2], later[:, :2], atol=1e-9):
+        return "future"
+    if same(logits(source, target, 3)):
+        return "offset"
+    return "none"
     ### END SOLUTION
 
 
-# %% test="accumulate-gradients-equal" points=1
-torch.manual_seed(0)
-model: Any = Toy().double()
-source, target = (
-    torch.tensor([[3], [5], [1], [4]]),
-    torch.tensor([[1, 3, 5], [1, 4, 2], [1, 6, 6], [1, 2, 3]]),
-)
-loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
-loss.backward()
-wanted = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
-for parameter in model.parameters():
-    parameter.grad.fill_(7.0)  # old gradients, to be forgotten
-model.calls = 0
-mean = accumulate_gradients(model, [(source[:2], target[:2]), (source[2:], target[2:])], 0)
-assert model.calls == 2, "the model should be called once for each micro-batch"
-assert isinstance(mean, float), "accumulate_gradients should return the mean as a Python float"
-assert_close(mean, loss.item(), "the mean loss should be that of all labels together")
-for name, parameter in model.named_parameters():
-    assert_close(parameter.grad, wanted[name], f"{name}: the gradient should be the big batch's")
+# %% test="find-fault-some" points=2
+class Suspect(nn.Module):
+    """A small Transformer without a fault; what is wrong with others is wrong in one method."""
+
+    def __init__(self, seed: int, norm_first: bool = False) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(12, 8)
+        self.positions = nn.Parameter(torch.empty(12, 8))
+        norms = [LayerNorm(8) if norm_first else None for _ in range(2)]
+        self.encoder = Encoder(lambda: EncoderLayer(8, 2, 12, 0.0, norm_first), 1, norms[0])
+        self.decoder = Decoder(lambda: DecoderLayer(8, 2, 12, 0.0, norm_first), 1, norms[1])
+        self.output = nn.Linear(8, 12)
+        shaken(self.eval(), seed).requires_grad_(False)
+
+    def read(self, source: Tensor) -> Tensor:
+        """The source's tokens with their positions."""
+        return self.embedding(source) + self.positions[: source.shape[1]]
+
+    def real(self, source: Tensor) -> Tensor:
+        """Which source tokens may be attended to."""
+        return padding_mask(source, 0)
+
+    def seen(self, target: Tensor) -> Tensor:
+        """Which target tokens may be attended to."""
+        return causal_mask(target.shape[1]) & padding_mask(target, 0)
+
+    def forward(self, source: Tensor, target: Tensor, offset: int = 0) -> Tensor:
+        """Return logits."""
+        real = self.real(source)
+        memory = self.encoder(self.read(source), real)
+        x = self.embedding(target) + self.positions[offset : offset + target.shape[1]]
+        return self.output(self.decoder(x, memory, self.seen(target), real))
+
+
+class Eager(Suspect):
+    """Attends to all real target tokens."""
+
+    def seen(self, target: Tensor) -> Tensor:
+        """Which target tokens may be attended to."""
+        return padding_mask(target, 0)
+
+
+class Loud(Suspect):
+    """Answers in probabilities."""
+
+    def forward(self, source: Tensor, target: Tensor, offset: int = 0) -> Tensor:
+        """Return probabilities."""
+        return super().forward(source, target, offset).softmax(-1)
+
+
+def found(suspect: Suspect) -> str:
+    """What find_fault says of a model; fail if it calls it too often."""
+    calls = []
+
+    def logits(source, target, offset=0):
+        calls.append(offset)
+        return suspect(source, target, offset)
+
+    answer = find_fault(logits)
+    assert len(calls) <= 12, f"at most 12 calls of the model are allowed; yours are {len(calls)}"
+    return answer
+
+
+for suspect, fault in ((Suspect(1), "none"), (Eager(2), "future"), (Loud(3), "probabilities")):
+    answer = found(suspect)
+    assert answer == fault, f"the model's fault is {fault!r}; yours says {answer!r}"
 visible_passed()
 ### BEGIN HIDDEN TESTS
-model.calls = 0
-mean = accumulate_gradients(model, [(source[i : i + 1], target[i : i + 1]) for i in range(4)], 0)
-assert model.calls == 4, "four micro-batches: four calls of the model"
-assert_close(float(mean), loss.item(), "four micro-batches: the mean loss is wrong")
-for name, parameter in model.named_parameters():
-    assert_close(
-        parameter.grad,
-        wanted[name],
-        f"{name}: called a second time, the function should forget the gradients of the first",
+for seed, suspect in enumerate((Eager, Loud, Suspect), start=11):
+    wanted = ("future", "probabilities", "none")[seed - 11]
+    assert found(suspect(seed, norm_first=True)) == wanted, (
+        "with other weights, in pre-norm: the future, probabilities, or no fault should be found"
     )
 ### END HIDDEN TESTS
 
-# %% test="accumulate-gradients-ragged" points=2
-torch.manual_seed(1)
-model = Toy().double()
-source = torch.tensor([[3], [5], [1]])
-target = torch.tensor([[1, 3, 5, 6, 2], [1, 4, 2, 0, 0], [1, 2, 0, 0, 0]])
-loss = F.cross_entropy(
-    model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=0
-)
-loss.backward()
-wanted = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
-for parameter in model.parameters():
-    parameter.grad.fill_(7.0)  # old gradients, to be forgotten
-mean = accumulate_gradients(model, [(source[:2], target[:2]), (source[2:], target[2:, :2])], 0)
-assert_close(float(mean), loss.item(), "six labels and one: each of the seven should count alike")
-for name, parameter in model.named_parameters():
-    assert_close(parameter.grad, wanted[name], f"{name}: each real label should count alike")
+
+# %% test="find-fault-all" points=2
+class Deaf(Suspect):
+    """Does not read the source."""
+
+    def read(self, source: Tensor) -> Tensor:
+        """The same for every source."""
+        return self.positions[: source.shape[1]].expand(len(source), -1, -1)
+
+
+class Fixed(Suspect):
+    """Starts to count at 0, whatever the offset."""
+
+    def forward(self, source: Tensor, target: Tensor, offset: int = 0) -> Tensor:
+        """Return logits."""
+        return super().forward(source, target)
+
+
+for suspect, fault in ((Deaf(4), "source"), (Fixed(5), "offset")):
+    answer = found(suspect)
+    assert answer == fault, f"the model's fault is {fault!r}; yours says {answer!r}"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 
 
-class Watched(Toy):
-    """Notes at each call how many backward passes there have been, and if it is in training."""
+class A(Suspect):
+    """A bag of words."""
 
-    seen: list[int]
-    passed: int
-    modes: set[bool]
-
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """As in Toy."""
-        self.seen.append(self.passed)
-        self.modes.add(self.training)
-        scores = super().forward(source, target)
-        scores.register_hook(self.count)
-        return scores
-
-    def count(self, gradient: Tensor) -> None:
-        """Called when a gradient comes back."""
-        self.passed += 1
+    def read(self, source: Tensor) -> Tensor:
+        """The source's tokens alone."""
+        return self.embedding(source)
 
 
-model = Watched(vocab_size=9).double()
-model.seen, model.passed, model.modes = [], 0, set()
-source = torch.tensor([[3, 8], [5, 0], [1, 2], [7, 7]])
-target = torch.tensor([[1, 0, 6, 5, 2], [1, 4, 2, 5, 5], [1, 8, 8, 5, 5], [1, 2, 5, 5, 5]])
-loss = F.cross_entropy(
-    model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=5
-)
-loss.backward()
-wanted = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
-model.seen, model.passed = [], 0
-parts = [(source[:1], target[:1]), (source[1:3], target[1:3, :3]), (source[3:], target[3:])]
-mean = accumulate_gradients(model, parts, 5)
-assert model.seen == [0, 1, 2], "backward should be called before the next micro-batch is fed in"
-assert model.training and model.modes == {True}, "a model in training mode should stay in it"
-assert len(parts) == 3, "accumulate_gradients should leave the list of micro-batches unchanged"
-assert_close(float(mean), loss.item(), "pad_id=5, three micro-batches: the mean loss is wrong")
-for name, parameter in model.named_parameters():
-    assert_close(parameter.grad, wanted[name], f"pad_id=5, three micro-batches: wrong for {name}")
-with torch.no_grad():
-    model.output.weight.mul_(1000)  # a steep loss: its gradients are long
-loss = F.cross_entropy(
-    model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten(), ignore_index=5
-)
-long = torch.autograd.grad(loss, list(model.parameters()))
-model.eval()
-model.modes = set()
-accumulate_gradients(model, parts, 5)
-assert not model.training and model.modes == {False}, "a model in evaluation mode should stay in it"
-for parameter, gradient in zip(model.parameters(), long, strict=True):
-    assert_close(parameter.grad, gradient, "long gradients should stay so: nothing is clipped here")
+class B(Suspect):
+    """Padding is a word like any other."""
+
+    def real(self, source: Tensor) -> Tensor:
+        """All of them."""
+        return padding_mask(source, -1)
+
+
+for seed, suspect in enumerate((A, B, A, Deaf, Fixed), start=21):
+    answer = found(suspect(seed, norm_first=seed > 22))
+    wanted = ("order", "padding", "order", "source", "offset")[seed - 21]
+    assert answer == wanted, f"a model with the fault {wanted!r} should be found out"
 ### END HIDDEN TESTS
 
 # %% [markdown]

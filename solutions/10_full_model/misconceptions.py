@@ -897,134 +897,205 @@ def names_compared_in_order(checkpoints):
     }
 
 
-# 10.5 Small batches, big batch
+# 10.5 Find the fault
 
 
 @misconception(
-    "accumulate-gradients",
-    id="TRN5",
-    fails=["accumulate-gradients-ragged"],
-    read="08_teacher_forcing#tf-pieces",
+    "find-fault",
+    id="FUL20",
+    fails=["find-fault-all"],
+    read="10_full_model#what-overfitting-misses",
 )
-def mean_of_means(model, micro_batches, pad_id):
-    """You average the means of the micro-batches, so a label in a small one counts more; each real
-    label of the big batch should count alike.
+def order_before_source(logits):
+    """You look at the order before you know whether the source is read at all: what makes no
+    difference makes none in another order, either.
     """
-    model.zero_grad()
-    mean = 0.0
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        loss = F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=pad_id)
-        loss = loss / len(micro_batches)
-        loss.backward()
-        mean += loss.item()
-    return mean
+    source, target = torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 4, 8]])
+    base = logits(source, target)
+    if torch.allclose(base.sum(-1), base.new_ones(1, 3)):
+        return "probabilities"
+    if torch.allclose(base, logits(source.flip(1), target), atol=1e-9):
+        return "order"
+    if torch.allclose(base, logits(torch.tensor([[3, 7, 6, 9]]), target), atol=1e-9):
+        return "source"
+    if not torch.allclose(base, logits(F.pad(source, (0, 2)), target), atol=1e-9):
+        return "padding"
+    later = logits(source, torch.tensor([[1, 4, 2]]))
+    if not torch.allclose(base[:, :2], later[:, :2], atol=1e-9):
+        return "future"
+    if torch.allclose(base, logits(source, target, 3), atol=1e-9):
+        return "offset"
+    return "none"
 
 
 @misconception(
-    "accumulate-gradients",
-    id="TRN4",
-    fails=["accumulate-gradients-equal", "accumulate-gradients-ragged"],
-    read="08_teacher_forcing#tf-pieces",
+    "find-fault",
+    id="FUL21",
+    fails=["find-fault-some", "find-fault-all"],
+    read="07_decoder#decoder-mask",
 )
-def never_divided(model, micro_batches, pad_id):
-    """Your gradients are sums over micro-batches of means; nothing divides by all labels, so the
-    gradient grows with the number of micro-batches.
+def own_row_counted(logits):
+    """You compare the row of the changed token as well. That row may change; only earlier ones
+    must not.
     """
-    model.zero_grad()
-    losses = []
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        loss = F.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=pad_id)
-        loss.backward()
-        losses.append(loss.item())
-    return sum(losses) / len(losses)
+    source, target = torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 4, 8]])
+    base = logits(source, target)
+    if torch.allclose(base.sum(-1), base.new_ones(1, 3)):
+        return "probabilities"
+    if torch.allclose(base, logits(torch.tensor([[3, 7, 6, 9]]), target), atol=1e-9):
+        return "source"
+    if torch.allclose(base, logits(source.flip(1), target), atol=1e-9):
+        return "order"
+    if not torch.allclose(base, logits(F.pad(source, (0, 2)), target), atol=1e-9):
+        return "padding"
+    later = logits(source, torch.tensor([[1, 4, 2]]))
+    if not torch.allclose(base, later, atol=1e-9):
+        return "future"
+    if torch.allclose(base, logits(source, target, 3), atol=1e-9):
+        return "offset"
+    return "none"
 
 
 @misconception(
-    "accumulate-gradients",
-    id="TRN6",
-    fails=["accumulate-gradients-equal", "accumulate-gradients-ragged"],
-    read="08_teacher_forcing#tf-pieces",
+    "find-fault",
+    id="FUL22",
+    fails=["find-fault-some", "find-fault-all"],
+    read="10_full_model#what-overfitting-misses",
 )
-def old_gradients_kept(model, micro_batches, pad_id):
-    """You do not forget the gradients of the step before; they are added to the new ones."""
-    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
-    mean = 0.0
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        loss = F.cross_entropy(
-            logits, target[:, 1:].flatten(), ignore_index=pad_id, reduction="sum"
-        )
-        (loss / total).backward()
-        mean += loss.item() / total
-    return mean
-
-
-@misconception(
-    "accumulate-gradients",
-    id="TRN6b",
-    fails=["accumulate-gradients-equal", "accumulate-gradients-ragged"],
-    read="08_teacher_forcing#tf-pieces",
-)
-def forgotten_every_time(model, micro_batches, pad_id):
-    """You forget the gradients at each micro-batch, so only the last one counts; forget them once,
-    at the start.
+def only_the_winners_compared(logits):
+    """You compare which token wins. A fault may move all numbers and leave the winners as they are:
+    compare the numbers.
     """
-    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
-    mean = 0.0
-    for source, target in micro_batches:
-        model.zero_grad()
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        loss = F.cross_entropy(
-            logits, target[:, 1:].flatten(), ignore_index=pad_id, reduction="sum"
-        )
-        (loss / total).backward()
-        mean += loss.item() / total
-    return mean
+    source, target = torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 4, 8]])
+    base = logits(source, target)
+
+    def same(other):
+        return torch.equal(base.argmax(-1), other.argmax(-1))
+
+    if torch.allclose(base.sum(-1), base.new_ones(1, 3)):
+        return "probabilities"
+    if same(logits(torch.tensor([[3, 7, 6, 9]]), target)):
+        return "source"
+    if same(logits(source.flip(1), target)):
+        return "order"
+    if not same(logits(F.pad(source, (0, 2)), target)):
+        return "padding"
+    later = logits(source, torch.tensor([[1, 4, 2]]))
+    if not torch.equal(base[:, :2].argmax(-1), later[:, :2].argmax(-1)):
+        return "future"
+    if same(logits(source, target, 3)):
+        return "offset"
+    return "none"
 
 
 @misconception(
-    "accumulate-gradients",
-    id="TRN4b",
-    fails=["accumulate-gradients-ragged"],
-    read="08_teacher_forcing#tf-pieces",
+    "find-fault",
+    id="FUL23",
+    fails=["find-fault-some"],
+    read="07_decoder#decoder-mask",
 )
-def one_backward_at_the_end(model, micro_batches, pad_id):
-    """You sum the losses and call backward once, so the intermediate values of all micro-batches
-    are kept: that saves no memory. Call it for each.
+def later_token_never_changed(logits):
+    """Your probe for the future changes the first token, which all rows may see. Change the last
+    one and look at the rows before it.
     """
-    model.zero_grad()
-    losses, total = [], 0
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        labels = target[:, 1:].flatten()
-        losses.append(F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum"))
-        total += int((labels != pad_id).sum())
-    loss = torch.stack(losses).sum() / total
-    loss.backward()
-    return loss.item()
+    source, target = torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 4, 8]])
+    base = logits(source, target)
+    if torch.allclose(base.sum(-1), base.new_ones(1, 3)):
+        return "probabilities"
+    if torch.allclose(base, logits(torch.tensor([[3, 7, 6, 9]]), target), atol=1e-9):
+        return "source"
+    if torch.allclose(base, logits(source.flip(1), target), atol=1e-9):
+        return "order"
+    if not torch.allclose(base, logits(F.pad(source, (0, 2)), target), atol=1e-9):
+        return "padding"
+    later = logits(source, torch.tensor([[2, 4, 8]]))
+    if torch.allclose(base[:, 1:], later[:, 1:], atol=1e-9):
+        return "future"
+    if torch.allclose(base, logits(source, target, 3), atol=1e-9):
+        return "offset"
+    return "none"
 
 
 @misconception(
-    "accumulate-gradients",
-    id="TRN5b",
-    fails=["accumulate-gradients-ragged"],
-    read="08_teacher_forcing#tf-pieces",
+    "find-fault",
+    id="FUL24",
+    fails=["find-fault-some", "find-fault-all"],
+    read="10_full_model#what-overfitting-misses",
 )
-def padding_counted(model, micro_batches, pad_id):
-    """You divide by all labels, padding included; only real ones count."""
-    model.zero_grad()
-    total = sum(target[:, 1:].numel() for _, target in micro_batches)
-    mean = 0.0
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        loss = F.cross_entropy(
-            logits, target[:, 1:].flatten(), ignore_index=pad_id, reduction="sum"
-        )
-        (loss / total).backward()
-        mean += loss.item() / total
-    return mean
+def padding_in_front(logits):
+    """You put padding in front of the source. That moves its words to other positions, and a right
+    model answers differently; put it behind.
+    """
+    source, target = torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 4, 8]])
+    base = logits(source, target)
+    if torch.allclose(base.sum(-1), base.new_ones(1, 3)):
+        return "probabilities"
+    if torch.allclose(base, logits(torch.tensor([[3, 7, 6, 9]]), target), atol=1e-9):
+        return "source"
+    if torch.allclose(base, logits(source.flip(1), target), atol=1e-9):
+        return "order"
+    if not torch.allclose(base, logits(F.pad(source, (2, 0)), target), atol=1e-9):
+        return "padding"
+    later = logits(source, torch.tensor([[1, 4, 2]]))
+    if not torch.allclose(base[:, :2], later[:, :2], atol=1e-9):
+        return "future"
+    if torch.allclose(base, logits(source, target, 3), atol=1e-9):
+        return "offset"
+    return "none"
+
+
+@misconception(
+    "find-fault",
+    id="FUL25",
+    fails=["find-fault-all"],
+    read="10_full_model#what-overfitting-misses",
+)
+def offset_never_tried(logits):
+    """You never call the model with another offset, so a model that always counts from 0 passes
+    for a right one.
+    """
+    source, target = torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 4, 8]])
+    base = logits(source, target)
+    if torch.allclose(base.sum(-1), base.new_ones(1, 3)):
+        return "probabilities"
+    if torch.allclose(base, logits(torch.tensor([[3, 7, 6, 9]]), target), atol=1e-9):
+        return "source"
+    if torch.allclose(base, logits(source.flip(1), target), atol=1e-9):
+        return "order"
+    if not torch.allclose(base, logits(F.pad(source, (0, 2)), target), atol=1e-9):
+        return "padding"
+    later = logits(source, torch.tensor([[1, 4, 2]]))
+    if not torch.allclose(base[:, :2], later[:, :2], atol=1e-9):
+        return "future"
+    return "none"
+
+
+@misconception(
+    "find-fault",
+    id="FUL26",
+    fails=["find-fault-some", "find-fault-all"],
+    read="10_full_model#what-overfitting-misses",
+)
+def negative_means_logits(logits):
+    """You take something for a sign of probabilities that holds of logits, too. The numbers of a
+    row that are probabilities lie between 0 and 1 and add up to 1.
+    """
+    source, target = torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 4, 8]])
+    base = logits(source, target)
+    if base[0, 0].argmax() == base[0, 0].softmax(-1).argmax():
+        return "probabilities"
+    if torch.allclose(base, logits(torch.tensor([[3, 7, 6, 9]]), target), atol=1e-9):
+        return "source"
+    if torch.allclose(base, logits(source.flip(1), target), atol=1e-9):
+        return "order"
+    if not torch.allclose(base, logits(F.pad(source, (0, 2)), target), atol=1e-9):
+        return "padding"
+    later = logits(source, torch.tensor([[1, 4, 2]]))
+    if not torch.allclose(base[:, :2], later[:, :2], atol=1e-9):
+        return "future"
+    if torch.allclose(base, logits(source, target, 3), atol=1e-9):
+        return "offset"
+    return "none"
 
 
 @misconception(
@@ -1065,52 +1136,6 @@ def names_of_the_first_only(checkpoints):
         else last[name].clone()
         for name, tensor in first.items()
     }
-
-
-@misconception(
-    "accumulate-gradients",
-    id="TRN41",
-    fails=["accumulate-gradients-ragged"],
-    read="08_teacher_forcing#tf-pieces",
-)
-def model_in_evaluation_mode(model, micro_batches, pad_id):
-    """You put the model in evaluation mode; gradients are for training, with its dropout. Leave the
-    mode to the caller.
-    """
-    model.zero_grad()
-    model.eval()
-    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
-    mean = 0.0
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        labels = target[:, 1:].flatten()
-        loss = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum") / total
-        loss.backward()
-        mean += loss.item()
-    return mean
-
-
-@misconception(
-    "accumulate-gradients",
-    id="TRN41b",
-    fails=["accumulate-gradients-ragged"],
-    read="08_teacher_forcing#tf-pieces",
-)
-def model_in_training_mode(model, micro_batches, pad_id):
-    """You put the model in training mode; a caller who wants gradients without dropout has it in
-    evaluation. Leave the mode to the caller.
-    """
-    model.zero_grad()
-    model.train()
-    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
-    mean = 0.0
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        labels = target[:, 1:].flatten()
-        loss = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum") / total
-        loss.backward()
-        mean += loss.item()
-    return mean
 
 
 @misconception(

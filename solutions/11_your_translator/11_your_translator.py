@@ -45,7 +45,8 @@ from lab.check import (
     visible_passed,
 )
 from lab.phenomena import dictionary_forms
-from lab.translator import Translator, in_a_notebook, workshop
+from lab.predict import watched
+from lab.translator import Translator, workshop
 
 # what the words with an apostrophe are without it
 ELIDED = {
@@ -260,7 +261,7 @@ assert modes == ["step", "step", False], (
 # steps for later, and draws your record.
 
 # %%
-if in_a_notebook():
+if watched():
     torch.set_num_threads(1)  # small matrices: one core is fastest
     lab = workshop()
     print("yours:     ", ", ".join(lab.own) or "nothing yet")
@@ -485,7 +486,7 @@ assert sweep(pretend, []) == {}, "without rates there should be an empty diction
 # %%
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 
-if in_a_notebook():
+if watched():
 
     def run(rate):
         """The losses of 40 steps of a new model."""
@@ -656,7 +657,7 @@ for lengths, cached, wanted in (
 # How long are the sentences that your model wrote, and what would a cache save?
 
 # %%
-if in_a_notebook():
+if watched():
     english, french = (list(side) for side in zip(*lab.data.held_out, strict=True))
     said = lab.translate(translator, english)
     lengths = [len(sentence.split()) + 1 for sentence in said]
@@ -814,7 +815,7 @@ for right, said, kind in (
 # say.
 
 # %%
-if in_a_notebook():
+if watched():
     chosen_stages = {50: 2, 100: 4, 200: 8, 300: 12}
     counts = {}
     for number, stage in chosen_stages.items():
@@ -1036,7 +1037,7 @@ visible_passed()
 # **Try it: without.** Four small models of the lab's, 150 steps each: ten seconds or so.
 
 # %%
-if in_a_notebook():
+if watched():
     said, found = predicted(), {}
     sizes = len(lab.data.source), len(lab.data.target), lab.data.max_len, lab.data.target.pad_id
     for without in ("", *said):
@@ -1244,7 +1245,7 @@ assert_close(float(found[2]), high, "high should be their quantile 0.975", atol=
 # your module has a `beam_search`: is a beam of four better than the likeliest token at each step?
 
 # %%
-if in_a_notebook():
+if watched():
     right = [sentence.split() for sentence in french[:100]]
     systems = {}
     for number in (200, 300):

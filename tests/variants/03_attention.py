@@ -207,40 +207,133 @@ def padding_by_loops(ids, pad_id):
     return torch.tensor([[[token != pad_id for token in row]] for row in ids.tolist()])
 
 
-# 3.5 A self-attention head
+# 3.5 Design a head
 
 
-@variant("self-attention")
-def head_from_torch(x, w_q, w_k, w_v, mask=None):
-    return torch.nn.functional.scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v, mask)
+@variant("previous-token-head")
+def by_shifted_identities(vocab, max_len):
+    eye = torch.eye(max_len, dtype=torch.float64)
+    words = torch.zeros(vocab, max_len, dtype=torch.float64)
+    w_k = torch.cat([words, eye])
+    w_q = torch.cat([words, 50 * max_len**0.5 * eye.roll(-1, 1).tril()])
+    w_q[vocab:] = 50 * max_len**0.5 * torch.diag(torch.ones(max_len - 1).double(), -1)
+    w_v = torch.cat([torch.eye(vocab, dtype=torch.float64), torch.zeros(max_len, vocab).double()])
+    return w_q, w_k, w_v
 
 
-@variant("self-attention")
-def head_with_einsum(x, w_q, w_k, w_v, mask=None):
-    q, k, v = (torch.einsum("bnd,de->bne", x, w) for w in (w_q, w_k, w_v))
-    scores = torch.einsum("bne,bme->bnm", q, k) / math.sqrt(k.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -math.inf)
-    return scores.softmax(-1).bmm(v)
+@variant("previous-token-head")
+def by_angles(vocab, max_len):
+    angles = torch.arange(max_len, dtype=torch.float64) * math.pi / max_len
+    here = torch.stack([angles.cos(), angles.sin()], 1)
+    before = torch.stack([(angles - angles[1]).cos(), (angles - angles[1]).sin()], 1)
+    nothing = torch.zeros(vocab, 2, dtype=torch.float64)
+    large = 100.0 * max_len**2
+    w_v = torch.eye(vocab + max_len, dtype=torch.float64)[:, :vocab]
+    return torch.cat([nothing, large * before]), torch.cat([nothing, here]), w_v
 
 
-@variant("self-attention")
-def head_with_one_product(x, w_q, w_k, w_v, mask=None):
-    d_k, d_v = w_q.shape[1], w_v.shape[1]
-    q, k, v = (x @ torch.cat([w_q, w_k, w_v], dim=1)).split([d_k, d_k, d_v], dim=-1)
-    scores = q.bmm(k.transpose(1, 2)) * d_k**-0.5
-    if mask is not None:
-        scores = torch.where(mask, scores, -1e9)
-    return torch.softmax(scores, 2) @ v
+@variant("previous-token-head")
+def with_parabolas(vocab, max_len):
+    place = torch.arange(max_len, dtype=torch.float64)
+    ones = torch.ones(max_len, dtype=torch.float64)
+    nothing = torch.zeros(vocab, 3, dtype=torch.float64)
+    q = 60 * torch.stack([2 * (place - 1), -ones, 0 * ones], 1)  # - (j - (i - 1)) ** 2, and more
+    k = torch.stack([place, place**2, ones], 1)
+    w_v = torch.zeros(vocab + max_len, vocab, dtype=torch.float64)
+    w_v[range(vocab), range(vocab)] = 1.0
+    return torch.cat([nothing, q]), torch.cat([nothing, k]), w_v
 
 
-@variant("self-attention")
-def head_sentence_by_sentence(x, w_q, w_k, w_v, mask=None):
-    outputs = []
-    for b, rows in enumerate(x):
-        scores = (rows @ w_q) @ (rows @ w_k).T / w_q.shape[1] ** 0.5
-        if mask is not None:
-            seen = mask if mask.ndim == 2 else mask[b]
-            scores = scores.masked_fill(~seen, float("-inf"))
-        outputs.append(torch.softmax(scores, -1) @ (rows @ w_v))
-    return torch.stack(outputs)
+# 3.6 Yours and a learned one
+
+
+@variant("predicted-head")
+def the_same_matrices():
+    return "the same map of weights, by the same matrices"
+
+
+@variant("predicted-head")
+def another_map():
+    return "another map of weights"
+
+
+@variant("predicted-head")
+def the_second_of_them():
+    heads = ("", "the same map of weights, by other matrices")
+    return heads[1]
+
+
+# 3.7 Find the leak
+
+
+@variant("smallest-leak")
+def by_gradients(attend):
+    torch.manual_seed(3)
+    for n in range(1, 9):
+        x = torch.randn(n, 4, dtype=torch.float64, requires_grad=True)
+        result = attend(x)
+        for i in range(n - 1):
+            (gradient,) = torch.autograd.grad(result[i].sum(), x, retain_graph=True)
+            if gradient[i + 1 :].abs().max() > 1e-8:
+                return n, i
+    return None
+
+
+@variant("smallest-leak")
+def by_cutting_off(attend):
+    x = torch.linspace(-1, 2, 32, dtype=torch.float64).cos().view(8, 4) * 3
+    for n in range(2, 9):
+        for i in range(n - 1):
+            changed = x[:n].clone()
+            changed[i + 1 :] = -changed[i + 1 :] + 0.5
+            if not torch.allclose(attend(changed)[i], attend(x[:n])[i], atol=1e-9, rtol=0):
+                return (n, i)
+    return None
+
+
+@variant("smallest-leak")
+def as_a_list(attend):
+    x = torch.randn(8, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    for n in range(2, 9):
+        base, rows = attend(x[:n]), []
+        for j in range(1, n):
+            y = x[:n].clone()
+            y[j] *= -2
+            moved = (attend(y) - base).abs().sum(-1)
+            rows += [i for i in range(j) if moved[i] > 1e-8]
+        if rows:
+            return [n, min(rows)]
+    return None
+
+
+# 3.8 Attention in blocks
+
+
+@variant("merge")
+def by_logarithms(first, second):
+    (a, s, u), (b, t, w) = first, second
+    top = torch.where(a > b, a, b)
+    left = torch.where(torch.isinf(a), 0.0, (a - top).exp())
+    right = torch.where(torch.isinf(b), 0.0, (b - top).exp())
+    return top, left * s + right * t, left[:, None] * u + right[:, None] * w
+
+
+@variant("merge")
+def query_by_query(first, second):
+    tops, totals, sums = [], [], []
+    for a, s, u, b, t, w in zip(*first, *second, strict=True):
+        top = max(a, b)
+        f = torch.exp(a - top) if a > -math.inf else torch.zeros_like(top)
+        g = torch.exp(b - top) if b > -math.inf else torch.zeros_like(top)
+        tops.append(top)
+        totals.append(f * s + g * t)
+        sums.append(f * u + g * w)
+    return torch.stack(tops), torch.stack(totals), torch.stack(sums)
+
+
+@variant("merge")
+def stacked(first, second):
+    tops, totals, sums = (torch.stack(pair) for pair in zip(first, second, strict=True))
+    top = tops.amax(0)
+    factors = torch.nan_to_num(torch.exp(tops - top), nan=0.0)
+    return top, (factors * totals).sum(0), (factors.unsqueeze(-1) * sums).sum(0)

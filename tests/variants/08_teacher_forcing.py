@@ -231,7 +231,112 @@ def cleared_between_forward_and_backward(
     return value
 
 
-# 8.6 A batch in pieces
+# 8.6 A loop that trains, and is wrong
+
+
+@variant("loop-causes")
+def the_other_of_two():
+    return {"saving": 10, "clipping": 7, "dropout": 3, "direction": 1}
+
+
+@variant("loop-causes")
+def one_after_another():
+    causes = {}
+    causes["direction"], causes["dropout"] = 1, 3
+    causes["clipping"], causes["saving"] = 8, 10
+    return causes
+
+
+@variant("loop-causes")
+def zipped():
+    return dict(zip(("saving", "clipping", "dropout", "direction"), (10, 7, 3, 1), strict=True))
+
+
+@variant("train-epoch")
+def by_training_steps(model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0):
+    losses = []
+    for source, target in batches:
+        model.train()
+        loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(list(model.parameters()), max_norm)
+        optimizer.step()
+        scheduler.step()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+@variant("train-epoch")
+def cleared_after_each_update(
+    model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0
+):
+    model.zero_grad()
+    model.train()
+    losses = []
+    for source, target in batches:
+        decoder_input, labels = target[:, :-1], target[:, 1:]
+        loss = loss_function(model(source, decoder_input), labels, pad_id)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+        scheduler.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+@variant("train-epoch")
+def as_a_generator(model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0):
+    def updates():
+        for source, target in batches:
+            model.train()
+            for parameter in model.parameters():
+                parameter.grad = None
+            loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+            optimizer.step()
+            scheduler.step()
+            yield loss.item()
+
+    return list(updates())
+
+
+# 8.7 Beside the truth, and alone
+
+
+@variant("predicted-share")
+def most_of_them():
+    return "about 95 %"
+
+
+@variant("predicted-share")
+def fewer():
+    return "about 80 %"
+
+
+@variant("predicted-share")
+def hardly_any():
+    return "about 10 %"
+
+
+@variant("measured-shares")
+def another_machine():
+    return {"beside": 0.93, "length": 10.14, "alone": 0.54, "independent": 0.479}
+
+
+@variant("measured-shares")
+def a_longer_run():
+    return {"beside": 0.98, "length": 10.14, "alone": 0.86, "independent": 0.815}
+
+
+@variant("measured-shares")
+def another_seed():
+    return {"beside": 0.905, "length": 10.02, "alone": 0.43, "independent": 0.368}
+
+
+# 8.8 A batch in pieces
 
 
 @variant("backward-in-pieces")
@@ -272,3 +377,30 @@ def with_chunks(model, source, target, pad_id, loss_function, pieces):
         loss.backward()
         total += float(loss.detach())
     return total
+
+
+# 8.9 How large should a batch be?
+
+
+@variant("batch-noise")
+def by_the_variance(gradients):
+    noise = gradients.var(0).sum()
+    return float(gradients.mean(0).square().sum() - noise / len(gradients)), float(noise)
+
+
+@variant("batch-noise")
+def by_pairs(gradients):
+    batch = len(gradients)
+    products = gradients @ gradients.T
+    own = products.diagonal().sum().item()
+    others = (products.sum().item() - own) / (batch * (batch - 1))  # of independent sentences
+    return others, own / batch - others
+
+
+@variant("batch-noise")
+def by_two_equations(gradients):
+    batch = len(gradients)
+    small = sum(row.dot(row).item() for row in gradients) / batch
+    mean = gradients.sum(0) / batch
+    large = mean.dot(mean).item()
+    return (batch * large - small) / (batch - 1), (small - large) / (1 - 1 / batch)

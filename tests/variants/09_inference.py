@@ -208,7 +208,30 @@ def stops_when_nothing_can_win(
     return list(ids[1:]), live[ids] / penalty(len(ids) - 1)
 
 
-# 9.3 A cache for keys and values
+# 9.3 When may the search stop?
+
+
+@variant("may-stop")
+def by_the_best_of_them(best, log_probs, n, max_len, length_penalty):
+    highest = max(log_probs)
+    lengths = range(n + 1, max_len + 1)
+    return max(highest / ((5 + k) / 6) ** length_penalty for k in lengths) <= best
+
+
+@variant("may-stop")
+def by_two_ends(best, log_probs, n, max_len, length_penalty):
+    penalties = [((5 + k) / 6) ** length_penalty for k in (n + 1, max_len)]
+    return not any(log_prob > best * max(penalties) for log_prob in log_probs)
+
+
+@variant("may-stop")
+def with_tensors(best, log_probs, n, max_len, length_penalty):
+    lengths = torch.arange(n + 1, max_len + 1, dtype=torch.float64)
+    scores = torch.tensor(list(log_probs), dtype=torch.float64)[:, None]
+    return bool((scores / ((5 + lengths) / 6) ** length_penalty <= best).all())
+
+
+# 9.4 A cache for keys and values
 
 
 @variant("cached-attention", target="CachedAttention.forward")
@@ -308,7 +331,7 @@ def reads_the_mask_for_the_new_columns(self, query, key, value, mask=None):
     return self.w_o(self.merge(out)), weights
 
 
-# 9.4 Sampling
+# 9.5 Sampling
 
 
 @variant("sample")
@@ -357,7 +380,7 @@ def by_the_cumulative_sum(logits, temperature=1.0, top_k=None, generator=None):
     return order.gather(1, place)[:, 0]
 
 
-# 9.5 BLEU
+# 9.6 BLEU
 
 
 @variant("bleu")
@@ -424,3 +447,38 @@ def in_logarithms(hypotheses, references, max_order=4):
     c, r = sum(map(len, hypotheses)), sum(map(len, references))
     penalty = 0.0 if c >= r else 1 - r / max(c, 1)
     return float(100 * torch.exp(logs.mean() + penalty))
+
+
+# 9.7 Drafts that change nothing
+
+
+@variant("keep-or-replace")
+def by_rows_refused(drafts, small, large, generator=None):
+    rows = torch.arange(len(drafts))
+    chance = torch.rand(len(drafts), generator=generator, dtype=large.dtype)
+    kept = chance * small[rows, drafts] < large[rows, drafts]
+    tokens, refused = drafts.clone(), ~kept
+    if refused.any():
+        missing = (large[refused] - small[refused]).relu()
+        tokens[refused] = torch.multinomial(missing, 1, generator=generator)[:, 0]
+    return tokens, kept
+
+
+@variant("keep-or-replace")
+def with_a_little_added(drafts, small, large, generator=None):
+    chosen = torch.take_along_dim(large / small.clamp(min=1e-30), drafts[:, None], 1)[:, 0]
+    kept = torch.bernoulli(chosen.clamp(max=1), generator=generator).bool()
+    left = torch.clamp(large - small, min=0) + 1e-15
+    others = torch.multinomial(left, 1, generator=generator).flatten()
+    return others.where(~kept, drafts), kept
+
+
+@variant("keep-or-replace")
+def by_cumulative_sums(drafts, small, large, generator=None):
+    index = drafts.view(-1, 1)
+    uniform = torch.rand(len(drafts), 2, generator=generator, dtype=large.dtype)
+    kept = uniform[:, 0] * small.gather(1, index)[:, 0] < large.gather(1, index)[:, 0]
+    heaps = (large - torch.minimum(small, large)).cumsum(1)  # (B, V)
+    above = heaps <= uniform[:, 1:] * heaps[:, -1:]
+    others = above.sum(1).clamp(max=large.shape[1] - 1)
+    return torch.where(kept, drafts, others), kept

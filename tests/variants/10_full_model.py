@@ -273,51 +273,69 @@ def from_a_deep_copy(checkpoints):
     return average
 
 
-# 10.5 Small batches, big batch
+# 10.5 Find the fault
 
 
-@variant("accumulate-gradients")
-def divided_at_the_end(model, micro_batches, pad_id):
-    for parameter in model.parameters():
-        parameter.grad = None
-    labels, losses = 0, 0.0
-    for source, target in micro_batches:
-        gold = target[:, 1:]
-        logits = model(source, target[:, :-1])
-        loss = F.cross_entropy(logits.transpose(1, 2), gold, ignore_index=pad_id, reduction="sum")
-        loss.backward()
-        labels += (gold != pad_id).sum().item()
-        losses += loss.item()
-    for parameter in model.parameters():
-        if parameter.grad is not None:
-            parameter.grad /= labels
-    return losses / labels
+@variant("find-fault")
+def by_largest_differences(logits):
+    source, target = torch.tensor([[3, 7, 5]]), torch.tensor([[1, 4]])
+    base = logits(source, target)
+
+    def moves(other):
+        return (other - base).abs().max().item() > 1e-8
+
+    if (base > 0).all() and abs(base[0, 0].sum().item() - 1) < 1e-6:
+        return "probabilities"
+    if not moves(logits(torch.tensor([[2, 7, 5]]), target)):
+        return "source"
+    if not moves(logits(torch.tensor([[7, 3, 5]]), target)):
+        return "order"
+    if moves(logits(torch.tensor([[3, 7, 5, 0]]), target)):
+        return "padding"
+    if moves(torch.cat([logits(source, torch.tensor([[1, 9]]))[:, :1], base[:, 1:]], 1)):
+        return "future"
+    return "none" if moves(logits(source, target, 1)) else "offset"
 
 
-@variant("accumulate-gradients")
-def by_log_softmax(model, micro_batches, pad_id):
-    model.zero_grad(set_to_none=False)
-    counts = [(target[:, 1:] != pad_id).sum() for _, target in micro_batches]
-    total = torch.stack(counts).sum()
-    mean = torch.zeros(())
-    for source, target in micro_batches:
-        gold = target[:, 1:].unsqueeze(-1)
-        chances = model(source, target[:, :-1]).log_softmax(-1).gather(-1, gold)
-        loss = -chances[gold != pad_id].sum() / total
-        loss.backward()
-        mean = mean + loss.detach()
-    return mean.item()
+@variant("find-fault")
+def in_one_batch(logits):
+    sources = torch.tensor([[3, 7, 5, 9], [3, 7, 6, 9], [9, 5, 7, 3], [3, 7, 5, 9]])
+    targets = torch.tensor([[1, 4, 8], [1, 4, 8], [1, 4, 8], [1, 4, 2]])
+    base, other, flipped, later = logits(sources, targets)
+    padded = logits(torch.tensor([[3, 7, 5, 9, 0]]), targets[:1])[0]
+    moved = logits(sources[:1], targets[:1], offset=2)[0]
+
+    def alike(one, two):
+        return bool(((one - two).abs() < 1e-9).all())
+
+    verdicts = {
+        "probabilities": alike(base.sum(-1), torch.ones(3)),
+        "source": alike(base, other),
+        "order": alike(base, flipped),
+        "padding": not alike(base, padded),
+        "future": not alike(base[:2], later[:2]),
+        "offset": alike(base, moved),
+        "none": True,
+    }
+    return next(name for name, guilty in verdicts.items() if guilty)
 
 
-@variant("accumulate-gradients")
-def weighted_means(model, micro_batches, pad_id):
-    model.zero_grad()
-    counts = [int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches]
-    mean = 0.0
-    for (source, target), count in zip(micro_batches, counts, strict=True):
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        loss = F.cross_entropy(logits, target[:, 1:].reshape(-1), ignore_index=pad_id)
-        share = loss * (count / sum(counts))
-        share.backward()
-        mean += share.item()
-    return mean
+@variant("find-fault")
+def by_prefixes(logits):
+    source, target = torch.tensor([[4, 2, 11]]), torch.tensor([[6, 10, 3, 1]])
+    base = logits(source, target)
+    tests = (
+        (
+            "probabilities",
+            lambda: base.min() >= 0 and torch.allclose(base.sum(), base.new_tensor(4)),
+        ),
+        ("source", lambda: torch.allclose(base, logits(torch.tensor([[5, 8, 9]]), target))),
+        ("order", lambda: torch.allclose(base, logits(source.roll(1, 1), target))),
+        ("future", lambda: not torch.allclose(base[:, :2], logits(source, target[:, :2]))),
+        ("padding", lambda: not torch.allclose(base, logits(F.pad(source, (0, 1)), target))),
+        ("offset", lambda: torch.allclose(base, logits(source, target, 4))),
+    )
+    for name, guilty in tests:
+        if guilty():
+            return name
+    return "none"

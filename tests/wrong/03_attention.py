@@ -85,12 +85,3 @@ def weights_in_double_precision(q, k, v, mask=None):
     if mask is not None:
         weights = weights.masked_fill(~mask, 0.0)
     return weights @ v, weights.double()
-
-
-@variant("self-attention")
-def first_row_of_the_mask_for_all(x, w_q, w_k, w_v, mask=None):
-    scores = (x @ w_q) @ (x @ w_k).transpose(-2, -1) / math.sqrt(w_q.shape[-1])
-    if mask is not None:
-        mask = mask[:, :1] if mask.dim() == 3 else mask
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    return torch.softmax(scores, dim=-1) @ (x @ w_v)

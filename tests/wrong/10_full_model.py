@@ -1,7 +1,6 @@
 """Wrong answers to the exercise on the full model that nobody gets a name for; all must lose."""
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from lab.answers import variant
@@ -57,20 +56,6 @@ def names_counted_only(checkpoints):
     }
 
 
-@variant("accumulate-gradients")
-def mean_as_a_tensor(model, micro_batches, pad_id):
-    model.zero_grad()
-    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
-    mean = torch.zeros(())
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        labels = target[:, 1:].flatten()
-        loss = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum") / total
-        loss.backward()
-        mean = mean + loss.detach()
-    return mean
-
-
 @variant("transformer", target="Transformer.decode")
 def padding_seen_behind_an_offset(self, target, memory, memory_mask, offset=0):
     target_mask = causal_mask(target.shape[1])
@@ -119,21 +104,6 @@ def frozen_ones_left_out(model):
     for module in model.modules():
         if isinstance(module, TokenEmbedding):
             nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5)
-
-
-@variant("accumulate-gradients")
-def clipped_at_ten(model, micro_batches, pad_id):
-    model.zero_grad()
-    total = sum(int((target[:, 1:] != pad_id).sum()) for _, target in micro_batches)
-    mean = 0.0
-    for source, target in micro_batches:
-        logits = model(source, target[:, :-1]).flatten(0, 1)
-        labels = target[:, 1:].flatten()
-        loss = F.cross_entropy(logits, labels, ignore_index=pad_id, reduction="sum") / total
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 10.0)
-        mean += loss.item()
-    return mean
 
 
 @variant("average-checkpoints")
