@@ -71,7 +71,7 @@ def build(
     return model
 
 
-def own(module: ModuleType, name: str, *trial: Any) -> Callable[..., Any] | None:
+def own(module: ModuleType | None, name: str, *trial: Any) -> Callable[..., Any] | None:
     """The module's function of this name, if it is there and answers a trial call."""
     function = getattr(module, name, None)
     try:

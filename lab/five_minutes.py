@@ -127,7 +127,7 @@ def grammar_model(
     return build(module, vocabularies, data.max_len, data.target.pad_id, recipe.sizes(), seed)
 
 
-def find_functions(module: ModuleType) -> Functions:
+def find_functions(module: ModuleType | None) -> Functions:
     """The module's own functions for training where they are answered, else stand-ins."""
     tiny = _Tiny()
     ids = torch.tensor([[1, 2]])

@@ -5,7 +5,7 @@ The lab's own can be built with one thing missing, to see what becomes of it.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -252,11 +252,11 @@ def lab_workshop() -> Workshop:
 
 def _with(module: Any) -> Workshop:
     whole = grammar_data(20_000)
-    short = [
+    train, held_out = (
         [pair for pair in pairs if all(len(side.split()) <= LONGEST for side in pair)]
         for pairs in (whole.train, whole.held_out)
-    ]
-    data = GrammarData(*short, whole.source, whole.target, whole.max_len)
+    )
+    data = replace(whole, train=train, held_out=held_out)
     vocabularies, pad_id = (len(data.source), len(data.target)), data.target.pad_id
 
     def lab_model() -> nn.Module:
@@ -265,7 +265,7 @@ def _with(module: Any) -> Workshop:
     def own_model() -> nn.Module:
         return build(module, vocabularies, data.max_len, pad_id, SIZES, torch.initial_seed())
 
-    new_model, found = lab_model, ["Transformer"]
+    new_model = lab_model
     if module is not None:
         try:
             own_model()

@@ -83,7 +83,7 @@ def batch_of(*rows: Sequence[int]) -> tuple[Tensor, Tensor]:
 
 
 # %% [markdown]
-# ## 11.1 A loop that keeps its books   (4 points, about 20 minutes, difficulty 3 of 5)
+# ## 11.1 A loop that keeps its books   (3 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Train, and write down what a later look at the training needs.
 #
@@ -164,9 +164,9 @@ def train(
 # %% test="train-records" points=2
 rows = [[1, 3, 2]], [[1, 4, 5, 6, 2], [1, 7, 2]], [[1, 2]], [[1, 3, 3, 2]], [[1, 5, 2]]
 losses = [4.0, 3.0, 1.0, 2.0, 0.5]
-given = iter(losses)
+prepared = iter(losses)
 records = train(
-    Toy(), [batch_of(*one) for one in rows], lambda *_: next(given), lambda _: 9.0, 2, pad_id=0
+    Toy(), [batch_of(*one) for one in rows], lambda *_: next(prepared), lambda _: 9.0, 2, pad_id=0
 )
 assert isinstance(records, list) and len(records) == 3, (
     "five steps with every=2: there should be records after steps 2, 4 and 5"
@@ -183,7 +183,7 @@ assert_close(float(records[2]["loss"]), 0.5, "the last record should be about th
 assert records[1]["held_out"] == 9.0, "held_out should be what evaluate returns"
 visible_passed()
 ### BEGIN HIDDEN TESTS
-numbers = [float(value) for value in draw((6,), seed=3).abs().tolist()]
+losses = [float(value) for value in draw((6,), seed=3).abs().tolist()]
 for every, count, pad in ((3, 6, 0), (1, 3, 5), (10, 4, 0), (2, 0, 0)):
     batches, labels = [], []
     for i in range(count):
@@ -192,14 +192,14 @@ for every, count, pad in ((3, 6, 0), (1, 3, 5), (10, 4, 0), (2, 0, 0)):
         target[target == 0] = pad
         batches.append((source, target))
         labels.append(len(words) + 2)
-    given, seen = iter(numbers), []
+    prepared, seen = iter(losses), []
 
-    def one_step(model, source, target, seen=seen, given=given):
+    def numbered_step(model, source, target, seen=seen, prepared=prepared):
         seen.append(target.tolist())
-        return next(given)
+        return next(prepared)
 
     with expect_no_error("batches that can be read once only, or none, should do"):
-        records = train(Toy(), iter(batches), one_step, lambda _: 1.5, every, pad)
+        records = train(Toy(), iter(batches), numbered_step, lambda _: 1.5, every, pad)
     assert seen == [target.tolist() for _, target in batches], (
         "every batch should be stepped on once, in order, as it is"
     )
@@ -209,8 +209,8 @@ for every, count, pad in ((3, 6, 0), (1, 3, 5), (10, 4, 0), (2, 0, 0)):
     )
     starts = [0, *ends]
     for start, record in zip(starts, records, strict=False):
-        part = range(start, record["step"])
-        wanted = sum(numbers[i] * labels[i] for i in part) / sum(labels[i] for i in part)
+        part = range(start, int(record["step"]))
+        wanted = sum(losses[i] * labels[i] for i in part) / sum(labels[i] for i in part)
         assert_close(
             float(record["loss"]),
             wanted,
@@ -219,7 +219,7 @@ for every, count, pad in ((3, 6, 0), (1, 3, 5), (10, 4, 0), (2, 0, 0)):
         )
 ### END HIDDEN TESTS
 
-# %% test="train-modes" points=2
+# %% test="train-modes" points=1
 model = Toy()
 modes = []
 
@@ -377,7 +377,7 @@ assert_raises(ValueError, lambda: choose([1.0], 0), "patience 0 should raise a V
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 11.3 How high may the rate be?   (5 points, about 20 minutes, difficulty 3 of 5)
+# ## 11.3 How high may the rate be?   (4 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Raise the learning rate until training breaks, and choose one by what you measured.
 #
@@ -456,15 +456,15 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-curves = {
+pretended = {
     0.01: [5.0, 5.0, 4.5],
     0.02: [5.0, 9.0, *[4.0] * 17, 3.0, 1.0],  # 21 losses, the last three
     0.03: [5.0] * 20,
     0.04: [5.0, 2.0, float("nan"), 2.0, 2.0],
     0.05: [5.0, 1.0],
 }
-given = [0.05, 0.03, 0.01, 0.04, 0.02]
-table = sweep(lambda rate: curves[rate], given)
+mixed = [0.05, 0.03, 0.01, 0.04, 0.02]
+table = sweep(lambda rate: pretended[rate], mixed)
 assert list(table) == [0.01, 0.02, 0.03, 0.04], (
     "a run with a loss that is not finite has diverged, and no higher rate is tried"
 )
@@ -472,7 +472,7 @@ assert table[0.04] == math.inf, "one NaN on the way, and the run should count as
 assert_close(float(table[0.01]), 4.5, "of three losses the last one should count")
 assert_close(float(table[0.02]), 8 / 3, "of 21 losses the last three should count")
 assert_close(float(table[0.03]), 5.0, "a loss that neither falls nor rises has not diverged")
-assert given == [0.05, 0.03, 0.01, 0.04, 0.02], "the list of rates should stay as it is"
+assert mixed == [0.05, 0.03, 0.01, 0.04, 0.02], "the list of rates should stay as it is"
 table = sweep(lambda rate: [3.0, math.inf], [0.1])
 assert table == {0.1: math.inf}, "an infinite loss is not finite"
 assert sweep(pretend, []) == {}, "without rates there should be an empty dictionary"
@@ -542,7 +542,7 @@ assert max(kept) - min(kept) > 0.2, (
 )
 ### END HIDDEN TESTS
 
-# %% test="measured-choice" points=2
+# %% test="measured-choice" points=1
 table, chosen = measured()
 finite = {rate: float(loss) for rate, loss in table.items() if float(loss) < math.inf}
 assert chosen in table, "the rate that you would train with should be one of the table's"
@@ -972,7 +972,7 @@ for pad, seed in ((0, 1), (7, 2), (7, 3), (0, 4), (7, 6)):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 11.7 Predict, then run   (3 points, about 20 minutes, difficulty 3 of 5)
+# ## 11.7 Predict, then run   (1 point, about 10 minutes, difficulty 2 of 5)
 #
 # **Objective.** Say what a part is for before you see what becomes of the model without it.
 #
@@ -987,7 +987,7 @@ for pad, seed in ((0, 1), (7, 2), (7, 3), (0, 4), (7, 6)):
 # `predicted()` returns a dictionary from each of the three names to a pair of words, first for the loss, then for
 # the number of right sentences: `"lower"`, `"same"` (no more than a tenth apart) or `"higher"`.
 #
-# There is a point for having predicted, right or wrong. The others are for what you make of the
+# The point is for having predicted, right or wrong. The next question asks for what you make of the
 # surprise: **do not change your prediction afterwards.**
 #
 # <details><summary>Hint 1: a question</summary>
@@ -1058,6 +1058,10 @@ if watched():
             print(f"    you predicted {', '.join(said[without])}; it is {', '.join(words)}")
 
 # %% [markdown]
+# ## 11.8 What surprised you?   (2 points, about 10 minutes, difficulty 3 of 5)
+#
+# **Objective.** Learn from a prediction that failed.
+#
 # In three to six sentences: (a) Which of the six predictions was the farthest from what you measured, and why did you
 # think so? If all were right, take the one that you were least sure of. (b) One model has a lower loss than the whole
 # one and writes worse. Say what its loss measured. (c) Which of the two numbers would you have published?
@@ -1079,7 +1083,7 @@ if watched():
 # ### END SOLUTION
 
 # %% [markdown]
-# ## 11.8 Bonus: better, or luck?   (3 points, about 25 minutes, difficulty 5 of 5)
+# ## 11.9 Bonus: better, or luck?   (3 points, about 25 minutes, difficulty 5 of 5)
 #
 # **Objective.** Say how sure a difference of two BLEU scores is.
 #
@@ -1206,12 +1210,12 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 from sacrebleu.metrics.bleu import BLEU
 
-numbers = torch.Generator().manual_seed(7)
+dice = torch.Generator().manual_seed(7)
 
 
 def sentence(length):
     """Tokens by chance."""
-    return [str(token) for token in torch.randint(4, (length,), generator=numbers).tolist()]
+    return [str(token) for token in torch.randint(4, (length,), generator=dice).tolist()]
 
 
 references = [sentence(8 + i % 5) for i in range(12)]

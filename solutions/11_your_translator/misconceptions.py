@@ -747,7 +747,7 @@ def undecided():
     }
 
 
-# 11.8 Better, or luck?
+# 11.9 Better, or luck?
 
 
 @misconception(

@@ -384,12 +384,13 @@ def in_lists():
 
 @variant("predicted")
 def made_step_by_step():
-    predictions = dict.fromkeys(("positions", "residuals"), ("higher", "lower"))
-    predictions["causal mask"] = ("lower", "higher")
+    predictions = {}
+    for name in ("positions", "residuals", "causal mask"):
+        predictions[name] = ("lower" if name == "causal mask" else "higher", "lower")
     return predictions
 
 
-# 11.8 Better, or luck?
+# 11.9 Better, or luck?
 
 
 @variant("bootstrap")

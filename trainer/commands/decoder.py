@@ -90,6 +90,17 @@ class Decoder:
             progress=progress,
         )
 
+    def search(self, sentences: list[str], progress: bool = False) -> list[str]:
+        """The same by the module's own `beam_search`."""
+        from trainer.own import search
+
+        run = self.run
+        tokenizers = run.source_tokenizer, run.target_tokenizer
+        longest = max(map(len, tokenizers[0].encode_all(sentences)))
+        model = run.model(self.weights, 2 * longest + 21).to(self.device)
+        how = self.beam_size, self.length_penalty
+        return search(run.module, model, sentences, tokenizers, *how, progress=progress)
+
     def facts(self) -> dict[str, Any]:
         """How it decodes, for a record."""
         return {

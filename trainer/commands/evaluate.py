@@ -34,6 +34,11 @@ def add(commands: argparse._SubParsersAction) -> None:
         help="write the translations, a line each (with several splits: FILE.SPLIT)",
     )
     command.add_argument(
+        "--own",
+        action="store_true",
+        help="search and score by the module's own beam_search and bleu, for a look beside it",
+    )
+    command.add_argument(
         "--record",
         type=Path,
         metavar="FILE",
@@ -52,7 +57,11 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.record, options.out_hypotheses):
         if path is not None and not path.parent.is_dir():
             raise ValueError(f"there is no directory {path.parent} for {path.name}")
+    if options.own and options.record is not None:
+        raise ValueError("--record is for scores that carry a signature; leave out --own or it")
     decoder = Decoder(options)
+    if options.own:
+        return _own(decoder, options.split)
     corpus = decoder.run.corpus()
     splits = _splits({"valid": corpus.valid, **corpus.tests}, options.split)
     for note in (*decoder.run.notes, *corpus.notes):
@@ -78,6 +87,21 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.record is not None:
         records.append(options.record, {**_facts(decoder), "scores": scores})
+    return 0
+
+
+def _own(decoder: Decoder, names: Sequence[str] | None) -> int:
+    """Search and score by the module's own functions."""
+    from trainer.own import SCORED_WITH, refuse_incomplete
+
+    run = decoder.run
+    refuse_incomplete(run.module, SCORED_WITH)
+    corpus = run.corpus()
+    print(f"all yours    {', '.join(SCORED_WITH)}; beam {decoder.beam_size}")
+    for name, pairs in _splits({"valid": corpus.valid, **corpus.tests}, names).items():
+        said = decoder.search([source for source, _ in pairs], progress=sys.stderr.isatty())
+        words = [line.split() for line in said], [target.split() for _, target in pairs]
+        print(f"{name:<12} BLEU {run.module.bleu(*words):.2f} of {len(pairs):,} sentences")
     return 0
 
 

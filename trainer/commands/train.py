@@ -93,6 +93,11 @@ def _add_settings(group: argparse._ArgumentGroup) -> None:
         metavar="FIELD=VALUE",
         help="any other field of the recipe, such as warmup=800 or model.dropout=0.2",
     )
+    group.add_argument(
+        "--own",
+        action="store_true",
+        help="with nothing but the module's own loss, rate, optimiser and step; no --resume",
+    )
     group.add_argument("--device", metavar="NAME", help="auto (default), cpu, cuda, cuda:1 or mps")
     group.add_argument(
         "--threads", type=int, metavar="N", help="of torch, on the CPU (default the recipe's)"
@@ -127,6 +132,10 @@ def run(options: argparse.Namespace) -> int:
 
     ranks = Ranks.from_environment()
     device = find_device(options.device or "auto", ranks.local)
+    if options.own:
+        if options.resume or options.tensorboard or ranks.world > 1:
+            raise ValueError("--own is one process that keeps no optimiser: no --resume, no others")
+        return _train_own(options, device)
     with together(ranks, device):
         return _train_together(options, ranks, device)
 
@@ -172,6 +181,30 @@ def _train_together(options: argparse.Namespace, ranks: Any, device: Any) -> int
         if bar:
             bar.close()
     return _report(outcome, out) if ranks.main else _status(outcome)
+
+
+def _train_own(options: argparse.Namespace, device: Any) -> int:
+    from lab.assembled import load_module
+    from trainer.fused.process import prepare_process
+    from trainer.own import TRAINED_WITH, OwnTrainer, own_config, refuse_incomplete
+    from trainer.preparation import encode_corpus
+    from trainer.runs import RecipeRun
+
+    refuse_incomplete(load_module(options.module))  # before a folder is made
+    config, out = own_config(_config(options, find_config(options.config))), _out(options)
+    process = prepare_process(config.threads)
+    _begin(options, config, out, {"device": str(device), "processes": 1, "own": True})
+    opened = RecipeRun(out)
+    data = encode_corpus(opened.corpus(), opened.tokenizer, config)
+    trainer = OwnTrainer(opened.module, data, config, device, out, opened.identity())
+    print(f"all yours    {', '.join(TRAINED_WITH)}")
+    _describe(trainer, process)
+    bar = Bar(config)
+    try:
+        outcome = trainer.train(bar.show)
+    finally:
+        bar.close()
+    return _report(outcome, out, own=True)
 
 
 def _out(options: argparse.Namespace) -> Path:
@@ -359,14 +392,16 @@ class Bar:
             self.bar.close()
 
 
-def _report(outcome: Any, out: Path) -> int:
+def _report(outcome: Any, out: Path, own: bool = False) -> int:
     position = outcome.position
     print(
         f"training     {position.cpu_seconds / 60:.2f} minutes of processor time, "
         f"{position.seconds / 60:.2f} by the clock, {position.step:,} steps, "
         f"{position.tokens:,} target tokens"
     )
-    if outcome.stopped:
+    if own:
+        print(f"saved        in {outcome.saved}; next: python -m trainer evaluate --own {out}")
+    elif outcome.stopped:
         print(
             f"stopped      by {outcome.stopped}; saved in {outcome.saved}; go on with\n"
             f"             python -m trainer train --resume --out {out}"
