@@ -3,8 +3,8 @@
 #
 # A Transformer computes with matrices of numbers. Here you build the way from sentences to such
 # matrices: a **vocabulary**, the **ids** of a sentence, a **padded batch** with its **valid
-# lengths** and **mask**, and the **embedding** that turns each id into a vector. At the end you
-# go back from ids to words.
+# lengths** and **mask**, **merges** that cut words into pieces, and the **embedding** that turns each
+# id into a vector. At the end you go back from ids to words, and look at a table that has learned.
 #
 # **How to work.** Run the cells from top to bottom (Shift + Enter). Write your answer where a
 # cell says `# YOUR CODE HERE`, in place of the `raise`, then run the test cell below it. A test that fails says
@@ -27,6 +27,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -43,6 +44,7 @@ from lab.check import (
     visible_passed,
 )
 from lab.corpus import sentence_pairs, split_pairs
+from lab.predict import compare, predicted, watched
 
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 
@@ -214,7 +216,7 @@ assert set(rare) == {"<unk>", "<pad>", "a", "b", "d"}, (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 1.2 From words to ids   (3 points, about 10 minutes, difficulty 2 of 5)
+# ## 1.2 From words to ids   (2 points, about 10 minutes, difficulty 2 of 5)
 #
 # **Objective.** Turn any sentence into a list of ids that the model can use, also a sentence with
 # words that nobody has seen before, also one that is too long.
@@ -281,7 +283,7 @@ def encode(sentence: str, vocabulary: dict[str, int], max_len: int | None = None
     ### END SOLUTION
 
 
-# %% test="encode-words" points=2
+# %% test="encode-words" points=1
 vocabulary = {"the": 0, "<eos>": 1, "cat": 2, "<pad>": 3, "<unk>": 4, "sleeps": 5, "<bos>": 6}
 ids = encode("the cat sleeps", vocabulary)
 assert ids is not None, "encode returns a list of ids\nYours is None: is a return missing?"
@@ -364,13 +366,13 @@ assert_raises(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 1.3 A padded batch   (4 points, about 15 minutes, difficulty 2 of 5)
+# ## 1.3 A padded batch and its mask   (4 points, about 20 minutes, difficulty 2 of 5)
 #
 # **Objective.** Put lists of different lengths into one rectangular tensor, and remember which
 # entries are real.
 #
-# Write `pad_batch(sequences, pad_id, max_len)`. It returns `ids` of shape $(B, N)$ and `lengths` of
-# shape $(B,)$, both `torch.int64`.
+# First write `pad_batch(sequences, pad_id, max_len)`. It returns `ids` of shape $(B, N)$ and `lengths`
+# of shape $(B,)$, both `torch.int64`.
 #
 # * Without `max_len`, $N$ is the length of the longest sequence. With `max_len`, $N$ = `max_len`
 #   exactly, even if all sequences are shorter, and even if it is 0.
@@ -378,6 +380,10 @@ assert_raises(
 # * `lengths` holds the **valid length** of each row: how many of its entries are real,
 #   $\min(\text{length of the sequence}, N)$, whatever these ids are.
 # * The caller's lists stay as they are.
+#
+# Then write `valid_mask(lengths, N)`, which says of every entry whether it is real: booleans of shape
+# $(B, N)$, `True` where a real token stands, `False` where there is padding. All masks of this course
+# mean the same: `True` may be looked at.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -388,7 +394,8 @@ assert_raises(
 # <details><summary>Hint 2: a sketch</summary>
 #
 # Decide on $N$ first. For each sequence build a new list: the first $N$ ids, then as many pads as
-# are missing. Then make tensors of the lists and of the valid lengths.
+# are missing. Then make tensors of the lists and of the valid lengths. For the mask, ask the same of
+# all positions of all rows at once: broadcasting makes $(B, N)$ of a row and a column.
 #
 # </details>
 #
@@ -399,6 +406,8 @@ assert_raises(
 # * Zeros where `pad_id` should be: the tensor was made of zeros.
 # * `float32`: say which `dtype` you want.
 # * `too many values to unpack`: two tensors are wanted, ids and lengths.
+# * `The size of tensor a ... must match`: positions or lengths need another axis.
+# * One `True` too many in each row of the mask: positions start at 0.
 #
 # </details>
 
@@ -462,7 +471,7 @@ expected = torch.tensor([[70000, 40000], [70000, 300]])
 assert_close(ids, expected, "ids may be as large as a vocabulary needs them")
 ### END HIDDEN TESTS
 
-# %% test="pad-batch-lengths" points=2
+# %% test="pad-batch-lengths" points=1
 _, lengths = pad_batch([[6, 1, 4, 2], [6, 2], [6, 5, 2]], pad_id=3)
 assert_shape(lengths, (3,), "there is one valid length for each sequence")
 assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64)")
@@ -490,36 +499,6 @@ assert_close(
 assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64), with max_len too")
 ### END HIDDEN TESTS
 
-# %% [markdown]
-# ## 1.4 The mask of the real tokens   (2 points, about 5 minutes, difficulty 1 of 5)
-#
-# **Objective.** Say of every entry of a padded batch whether it is real.
-#
-# Write `valid_mask(lengths, N)`. It returns booleans of shape $(B, N)$: `True` where a real token
-# stands, `False` where there is padding. All masks of this course mean the same: `True` may be
-# looked at.
-#
-# <details><summary>Hint 1: a question</summary>
-#
-# A row has valid length 3. Which of its positions 0, 1, 2, 3, ... are real?
-#
-# </details>
-#
-# <details><summary>Hint 2: a sketch</summary>
-#
-# Compare all positions with all lengths at once: one of the two as a row, the other as a column, so
-# that broadcasting makes $(B, N)$ of them.
-#
-# </details>
-#
-# <details><summary>Help by symptom</summary>
-#
-# * `The size of tensor a ... must match`: one of the two needs another axis.
-# * One `True` too many in each row: positions start at 0.
-# * Everything is the wrong way round: `True` means real.
-#
-# </details>
-
 
 # %% solution="valid-mask"
 def valid_mask(lengths: Int[Tensor, "B"], N: int) -> Bool[Tensor, "B N"]:
@@ -538,7 +517,7 @@ def valid_mask(lengths: Int[Tensor, "B"], N: int) -> Bool[Tensor, "B N"]:
     ### END SOLUTION
 
 
-# %% test="valid-mask-values" points=2
+# %% test="valid-mask-values" points=1
 mask = valid_mask(torch.tensor([3, 1, 4]), 5)
 assert_shape(mask, (3, 5), "the mask is (sequences, positions)")
 assert_dtype(mask, torch.bool, "the mask is boolean (torch.bool)")
@@ -560,6 +539,246 @@ expected = torch.tensor([[True, True, False]])
 single = "the mask of a single sequence is (1, N)"
 assert_close(valid_mask(torch.tensor([2]), 3), expected, single)
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 1.4 Words in pieces   (4 points, about 30 minutes, difficulty 3 of 5)
+#
+# **Objective.** Learn from words how to cut them, so that a word that nobody has seen is no
+# unknown one: byte-pair encoding, here with letters in place of bytes.
+#
+# A word is cut into **pieces**, at first into its letters. A **merge** is a pair of pieces that are to
+# be joined wherever they are neighbours. Write three functions; the second and the third may call the
+# first.
+#
+# * `join(pieces, pair)` returns a new list in which each such pair is one piece. It goes from left to
+#   right, and what has been joined is not joined again: `a a a` with the pair `(a, a)` becomes `aa a`.
+# * `learn_merges(counts, n)` returns up to `n` merges, in the order in which they are found. `counts` says
+#   how often each word occurs. One step: count every place at which two pieces are neighbours, as
+#   often as its word occurs (`a a a` holds two such places); take the pair that is counted most often;
+#   join it in all words. **Ties**: of pairs that are counted equally often, the first in Python's
+#   order of tuples is taken. A pair that is counted once may be taken too. Where no word has two
+#   pieces any more, there are fewer than `n` merges. `counts` stays as it is.
+# * `split_word(word, merges)` cuts a word, known or not: from its letters on, it joins each of the
+#   merges, in their order. The pieces of a word, put together, are the word.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# After the first merge, which pairs of neighbours have disappeared, and which are new?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Keep for each word the list of its pieces. Each step counts afresh over all these lists, chooses,
+# and replaces every list by its joined one. What a tie should do can be said by what you sort or
+# maximise by.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * A rare word decides: was each place counted once, and not as often as its word?
+# * The first merges are right, later ones are not: are the lists of pieces those after the last merge?
+# * The pair is right unless there is a tie: `max` takes the first it meets; which is the first then?
+# * An unseen word falls into too many pieces: is every merge tried, in the order of learning?
+# * `max() ... empty`: all words are one piece.
+#
+# </details>
+
+
+# %% solution="merges"
+def join(pieces: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """Join two pieces wherever they are neighbours, from left to right."""
+    ### BEGIN SOLUTION
+    joined: list[str] = []
+    i = 0
+    while i < len(pieces):
+        step = 2 if tuple(pieces[i : i + 2]) == tuple(pair) else 1
+        joined.append("".join(pieces[i : i + step]))
+        i += step
+    return joined
+    ### END SOLUTION
+
+
+def learn_merges(counts: dict[str, int], n: int) -> list[tuple[str, str]]:
+    """Find up to n pairs of pieces to join, the most frequent first.
+
+    Args:
+        counts: word to number of times it occurs.
+        n: most merges in the result.
+
+    Returns:
+        Pairs in the order in which they were found; of pairs that were counted equally often, the
+        first in Python's order of tuples.
+    """
+    ### BEGIN SOLUTION
+    words = {word: list(word) for word in counts}
+    merges: list[tuple[str, str]] = []
+    for _ in range(n):
+        places: Counter[tuple[str, str]] = Counter()
+        for word, pieces in words.items():
+            for pair in pairwise(pieces):
+                places[pair] += counts[word]
+        if not places:
+            break
+        merges.append(min(places, key=lambda pair: (-places[pair], pair)))
+        words = {word: join(pieces, merges[-1]) for word, pieces in words.items()}
+    return merges
+    ### END SOLUTION
+
+
+def split_word(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
+    """Cut a word into pieces: its letters, then all merges in their order."""
+    ### BEGIN SOLUTION
+    pieces = list(word)
+    for pair in merges:
+        pieces = join(pieces, pair)
+    return pieces
+    ### END SOLUTION
+
+
+# %% test="merges-join" points=1
+pieces = list("banana")
+joined = join(pieces, ("a", "n"))
+assert isinstance(joined, list), f"join returns a list\nYours is a {type(joined).__name__}."
+assert joined == ["b", "an", "an", "a"], (
+    "every such pair is joined: 'b a n a n a' with the pair (a, n) becomes 'b an an a'\n"
+    f"Yours is {joined}."
+)
+assert pieces == list("banana"), "join returns a new list and leaves the pieces as they were"
+joined = join(list("aaa"), ("a", "a"))
+assert joined == ["aa", "a"], (
+    "joining goes from left to right, and what has been joined is not joined again: 'a a a' with the "
+    f"pair (a, a) becomes 'aa a'\nYours is {joined}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+joined = join(["th", "e", "the", "t", "he"], ("th", "e"))
+assert joined == ["the", "the", "t", "he"], (
+    "pieces are compared, not letters: 't he' is not the pair (th, e)\n"
+    f"For 'th e the t he' and the pair (th, e) yours is {joined}."
+)
+joined = join(list("aaaab"), ("a", "a"))
+assert joined == ["aa", "aa", "b"], (
+    f"four in a row make two pairs: 'a a a a b' becomes 'aa aa b'\nYours is {joined}."
+)
+for few in ([], ["a"], ["b", "a"]):
+    assert join(few, ("a", "b")) == few, (
+        f"where the pair does not stand, nothing is joined\nFor {few} and the pair (a, b) yours is "
+        f"{join(few, ('a', 'b'))}."
+    )
+### END HIDDEN TESTS
+
+# %% test="merges-learn" points=2
+counts = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
+merges = learn_merges(counts, 4)
+assert merges is not None, (
+    "learn_merges returns a list of pairs\nYours is None: a return is missing"
+)
+merges = [tuple(pair) for pair in merges]
+assert merges[:1] == [("e", "s")], (
+    "(e, s) and (s, t) are neighbours nine times each, in 'newest' and 'widest'; the first in order is "
+    f"(e, s)\nYour first merge is {merges[:1]}."
+)
+assert merges[1:2] == [("es", "t")], (
+    "after the first merge 'es' and 't' are neighbours nine times\n"
+    f"Your second merge is {merges[1:2]}."
+)
+assert merges == [("e", "s"), ("es", "t"), ("l", "o"), ("lo", "w")], (
+    "four merges from 'low' (5), 'lower' (2), 'newest' (6) and 'widest' (3): e s, es t, l o, lo w\n"
+    f"Yours are {merges}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+assert counts == {"low": 5, "lower": 2, "newest": 6, "widest": 3}, (
+    "learn_merges leaves the counts as they were"
+)
+
+
+def assert_learns(counts: dict[str, int], n: int, wanted: list[str], says: str) -> None:
+    """Fail unless these merges are learned, each written 'left right'."""
+    found = [" ".join(pair) for pair in learn_merges(counts, n)]
+    assert found == wanted, f"{says}\nFor {counts} and n = {n} expected {wanted}, yours {found}."
+
+
+assert_learns(
+    {"zy": 1, "xy": 1, "ab": 1}, 3, ["a b", "x y", "z y"], "ties go by the order of tuples"
+)
+assert_learns({"zo": 2, "ab": 10}, 2, ["a b", "z o"], "a pair counts as often as its words occur")
+assert_learns(
+    {"pq": 2, "xq": 1, "xr": 1, "xs": 1, "x": 9}, 1, ["p q"], "pairs are counted, not pieces"
+)
+assert_learns(
+    {"aaa": 2, "bc": 3},
+    1,
+    ["a a"],
+    "every place is counted: 'aaa', twice, has four places of (a, a)",
+)
+assert_learns(
+    {"abab": 3}, 5, ["a b", "ab ab"], "where all words are one piece, there are no further merges"
+)
+assert_learns({"ab": 1, "cd": 1}, 1, ["a b"], "no more than n merges are learned")
+assert_learns({"ba": 4, "ab": 4, "b": 3}, 2, ["a b", "b a"], "(a, b) and (b, a) are two pairs")
+assert_learns(
+    {"abc": 3, "bc": 2, "abd": 4}, 2, ["a b", "ab d"], "counts are those after each merge"
+)
+assert_learns({"": 4, "x": 2}, 3, [], "words of one letter or none have no pairs")
+assert_learns({"ab": 2}, 0, [], "with n = 0 nothing is learned")
+### END HIDDEN TESTS
+
+# %% test="merges-split" points=1
+merges = [("e", "s"), ("es", "t"), ("l", "o"), ("lo", "w")]
+pieces = split_word("lowest", merges)
+assert pieces is not None, "split_word returns a list of pieces\nYours is None: a return is missing"
+pieces = list(pieces)
+assert "".join(pieces) == "lowest", (
+    f"the pieces of a word, put together, are the word\nThose of 'lowest' are {pieces}."
+)
+assert pieces == ["low", "est"], (
+    f"'lowest' is in no word of the four, and is cut into 'low' and 'est'\nYours is {pieces}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+
+
+def assert_splits(word: str, merges: list[tuple[str, str]], wanted: list[str], says: str) -> None:
+    """Fail unless the word is cut so."""
+    found = list(split_word(word, merges))
+    assert found == wanted, (
+        f"{says}\nFor {word!r} and {merges} yours is {found}, expected {wanted}."
+    )
+
+
+assert_splits("xyz", [], ["x", "y", "z"], "without merges a word falls into its letters")
+assert_splits("", [("a", "b")], [], "a word without letters has no pieces")
+assert_splits(
+    "abc", [("b", "c"), ("a", "b")], ["a", "bc"], "the merge that was learned first is joined first"
+)
+assert_splits(
+    "abcd",
+    [("b", "c"), ("a", "b"), ("ab", "c")],
+    ["a", "bc", "d"],
+    "merges decide, not the longest piece that fits",
+)
+assert_splits(
+    "ababcab", [("a", "b"), ("ab", "c")], ["ab", "abc", "ab"], "a merge is made at all its places"
+)
+assert_splits(
+    "été!", [("t", "é")], ["é", "té", "!"], "letters that nobody has seen stay themselves"
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Look at yours.** The cell learns merges from the words of the training sentences, with your
+# functions, and cuts sentences with them. Write one of your own, with words that do not exist.
+
+# %%
+if watched():  # not while the notebook is graded
+    counts = dict(Counter(word for english, _ in training for word in english.split()))
+    learned = learn_merges(counts, 120)
+    print("first merges:", *["".join(pair) for pair in learned[:12]])
+    for sentence in ("the teacher sees the dog .", "the teaching of unseen doglets"):
+        print(" | ".join("·".join(split_word(word, learned)) for word in sentence.split()))
 
 # %% [markdown]
 # ## 1.5 The embedding   (4 points, about 15 minutes, difficulty 3 of 5)
@@ -867,26 +1086,264 @@ assert ids == [6, 2, 6, 5, 1], "decode leaves the ids as they were"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 1.7 Which sentences?   (2 points, about 5 minutes, difficulty 2 of 5)
+# ## 1.7 What is near in a table   (1 point, about 10 minutes, difficulty 2 of 5)
 #
-# **Objective.** Say why the vocabulary is built from the training sentences alone.
+# **Objective.** Predict what the rows of a table have learned; then train yours and look.
 #
-# A colleague builds the vocabulary from all sentences, the held-out ones too, "so that the model
-# never meets `<unk>`". In three or four sentences: what would the rows of `weight` for words that
-# occur only in held-out sentences look like after training, and what would go wrong with the result
-# measured on the held-out sentences? (Think of the gradients in 1.5.)
+# The cell below trains **your** `TokenEmbedding` for some seconds on one task: from the two words at the
+# sides of a word, guess the word. Nobody says what a word means or to what kind it belongs. Then it asks which row
+# points most nearly in the direction of that of `cat` (by the cosine of the angle between them).
+# Which one will it be? Let `predicted_neighbour` return one of `NEIGHBOURS`; there is a point for
+# having predicted, not for being right. Then run.
+
+# %%
+NEIGHBOURS = (
+    "a word that often stands beside it, such as 'the'",
+    "a word that can stand in its place, such as 'dog'",
+    "a word that begins like it, such as 'can'",
+    "none: all angles stay about as they were drawn",
+)
+
+
+# %% solution="predicted-neighbour"
+def predicted_neighbour() -> str:
+    """What you expect: one of NEIGHBOURS."""
+    ### BEGIN SOLUTION
+    return "a word that can stand in its place, such as 'dog'"
+    ### END SOLUTION
+
+
+# %% test="predicted-neighbour-made" points=1
+neighbour = predicted_neighbour()
+assert isinstance(neighbour, str), "a prediction is one of the texts in NEIGHBOURS"
+assert neighbour in NEIGHBOURS, f"a prediction is one of NEIGHBOURS\nYours is {neighbour!r}."
+visible_passed()
+
+# %%
+if watched():  # not while the notebook is graded
+    import matplotlib.pyplot as plt
+
+    from lab import plots
+
+    prediction = predicted(predicted_neighbour, NEIGHBOURS)
+    texts = [english.split() for english, _ in sentence_pairs(2000)]
+    known = sorted({word for text in texts for word in text})
+    number = {word: i for i, word in enumerate(known)}
+    threes = [text[i : i + 3] for text in texts for i in range(len(text) - 2)]
+    ids = torch.tensor([[number[word] for word in three] for three in threes])
+    torch.manual_seed(0)
+    table, output = TokenEmbedding(len(known), 16), nn.Linear(16, len(known))
+    optimizer = torch.optim.Adam([*table.parameters(), *output.parameters()], lr=0.01)
+    for step in range(1, 401):
+        batch = ids[torch.randint(len(ids), (256,))]
+        logits = output(table(batch[:, [0, 2]]).mean(1))
+        loss = nn.functional.cross_entropy(logits, batch[:, 1])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 100 == 0:
+            print(f"step {step}: loss {loss.item():.2f}")
+    rows = nn.functional.normalize(table(torch.arange(len(known))).detach(), dim=-1)
+    nearest = (rows @ rows[number["cat"]]).topk(4).indices.tolist()[1:]
+    compare(prediction, ", ".join(known[i] for i in nearest))
+    # These may be any words of the corpus: choose your own.
+    shown = ["cat", "dog", "horse", "girl", "sees", "loves", "the", "my", "big", "black", "in"]
+    chosen = rows[[number[word] for word in shown]]
+    plots.use()
+    plots.heatmap(chosen @ chosen.T, shown, shown, "cosines of your rows", signed=True)
+    plt.show()
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# The nearest rows are those of words that can stand in the same place. Two words with the same
+# neighbours are asked to do the same work, so gradients move their rows the same way. *the* and
+# *cat* stand side by side all the time, but do different work. Spelling plays no part: an id does not
+# know its letters. The picture shows kinds of words as blocks, and nobody has named a kind.
+#
+# </details>
+
+# %% [markdown]
+# ## 1.8 Which sentences?   (2 points, about 15 minutes, difficulty 3 of 5)
+#
+# **Objective.** Judge what leaks when a tokenizer has seen the held-out sentences.
+#
+# Two colleagues have seen all sentences, the held-out ones too. The first builds the vocabulary of 1.1 from
+# all of them, the second learns the merges of 1.4 from all of them; both train on the training sentences
+# alone. In four to eight sentences: (a) which words' or pieces' rows stay untrained in each case, and
+# how could you find them from `weight` at the start and at the end of training, without any sentence?
+# (b) Compare the results that the two measure on the held-out sentences with what they would find on new
+# ones. Which of the two misleads in what way, and how would an honest colleague do it?
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which rows does a gradient reach (1.5)? In how many words does a piece occur, and in how many a word?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Take one word that occurs only in a held-out sentence. Follow it through both systems: its ids, their
+# rows, what the model can do with them. Then follow a word that occurs in no sentence at all.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * Both seem equally bad: is a word that nobody has seen `<unk>` in both?
+# * Nothing seems to leak: which number of the report is better than it would be on new sentences, such as the
+#   share of unknown words or the number of pieces in a sentence?
+#
+# </details>
 
 # %% [markdown] manual="why-training-only" points=2
 # ### BEGIN SOLUTION
-# Gradients reach only the rows that are looked up. A word that occurs in no training sentence is
-# never looked up in training, so after training its row is still the random one it started with
-# (if the table is not shared with the output layer). The model gets a vector that means nothing to
-# it. Without these words in the vocabulary it gets the vector of `<unk>` instead. That one is trained
-# if rare training words are left out as well (`min_freq` of 2 or more); if none is, it is random too.
+# (a) Gradients reach only the rows that are looked up. A word of held-out sentences alone is never
+# looked up in training: its row stays as it was drawn (if the table is not shared with the output, and
+# nothing else such as weight decay moves it). One finds it by comparing `weight` before and after: the
+# difference is exactly 0. A piece occurs in many words, so nearly all pieces are looked up in training words, at
+# least single letters; untrained are only pieces of which the words are all held out (or that inside training
+# words are always part of a larger piece).
 #
-# The held-out sentences stand for sentences that nobody has seen. If their words were used to build
-# the vocabulary, the measurement is made on data that were known in advance: the share of unknown
-# words is zero on paper, and on really new sentences it is not.
+# (b) The first reports no unknown word, though on new sentences there are some; and the model reads random
+# rows in place of `<unk>`'s (which is trained only if rare training words are `<unk>` as well), so the
+# quality can even be worse than with the honest vocabulary. The report's share of unknown words is what misleads.
+# The second has no unknown words on new sentences either (if all letters are known); but held-out words
+# are cut into fewer, longer pieces than new ones will be, so lengths look a little too good. The honest
+# way is to learn both from the training sentences alone and to measure once.
 #
-# One point for the rows, one for the measurement.
+# One point for the rows and how to find them, one for a comparison that says of each what misleads.
 # ### END SOLUTION
+
+# %% [markdown]
+# ## 1.9 Bonus: the likeliest pieces   (2 points, about 30 minutes, difficulty 5 of 5)
+#
+# **Objective.** Cut a word in the best of all ways, out of more ways than anybody can list.
+#
+# Some tokenizers have no merges: each piece has a probability $p$, and a word is cut so that the product
+# of its pieces' probabilities is as large as it can be. Nothing in the model needs this question.
+#
+# Write `likeliest(word, log_p)`. `log_p` is a dictionary from piece to $\log p$ (below 0, not always
+# adding up to 1). Return a pair:
+#
+# * the pieces of the best cut, a list of strings (in the tests no two cuts are equally good);
+# * the logarithm of the sum, **over all cuts**, of the product of probabilities: how likely the word is,
+#   however it is cut.
+#
+# If there is no cut, return `(None, -math.inf)`. The word without letters has one cut, `[]`, of probability 1.
+# Words of 2000 letters should take well under a second, and their probability is far smaller than
+# any number that a computer holds, so work with logarithms throughout.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Suppose you know the best cut and the sum for each shorter beginning of the word. What can the last piece be?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# One table over the ends $0, 1, ..., $ of the beginnings: the best score, where its last piece starts, and the logarithm
+# of the sum. Pieces are at most as long as the longest in `log_p`. Follow the starts back from the end.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * A longer piece than the best cut has: the longest piece was taken at each place.
+# * `math domain error`, or the logarithm is `-inf` for a long word: probabilities were multiplied.
+# * The sum equals the best score: was the largest taken, where all should be added?
+# * It never ends: each beginning is cut again and again.
+#
+# </details>
+
+
+# %% solution="likeliest"
+def likeliest(word: str, log_p: dict[str, float]) -> tuple[list[str] | None, float]:
+    """Return the likeliest cut of a word, and the log-probability of the word over all cuts."""
+    ### BEGIN SOLUTION
+    longest = max(map(len, log_p), default=0)
+    best, start, total = [0.0], [0], [0.0]
+    for end in range(1, len(word) + 1):
+        ways = [i for i in range(max(0, end - longest), end) if word[i:end] in log_p]
+        ways = [i for i in ways if total[i] > -math.inf]
+        scores = [best[i] + log_p[word[i:end]] for i in ways]
+        terms = [total[i] + log_p[word[i:end]] for i in ways]
+        best.append(max(scores, default=-math.inf))
+        start.append(ways[scores.index(best[-1])] if ways else -1)
+        top = max(terms, default=0.0)
+        mass = sum(math.exp(term - top) for term in terms)
+        total.append(top + math.log(mass) if ways else -math.inf)
+    if total[-1] == -math.inf:
+        return None, -math.inf
+    pieces, end = [], len(word)
+    while end > 0:
+        pieces.append(word[start[end] : end])
+        end = start[end]
+    return pieces[::-1], total[-1]
+    ### END SOLUTION
+
+
+# %% test="likeliest-cut" points=1
+log_p = {piece: math.log(0.1) for piece in ("ab", "abc", "cde", "d", "e")}
+pieces, _ = likeliest("abcde", log_p)
+assert pieces is not None, "'abcde' can be cut\nYou say that there is no cut."
+assert list(pieces) == ["ab", "cde"], (
+    "of 'abc d e' (0.001) and 'ab cde' (0.01) the second is the likeliest cut of 'abcde'\n"
+    f"Yours is {list(pieces)}."
+)
+log_p = {piece: math.log(p) for piece, p in {"a": 0.1, "b": 0.2, "ab": 0.1, "abb": 0.01}.items()}
+pieces, _ = likeliest("abb", log_p)
+assert pieces is not None, "'abb' can be cut\nYou say that there is no cut."
+assert list(pieces) == ["ab", "b"], (
+    "of 'abb' (0.01), 'a b b' (0.004) and 'ab b' (0.02) the last is the likeliest cut\n"
+    f"Yours is {list(pieces)}."
+)
+pieces, total = likeliest("abc", log_p)
+assert pieces is None and total == -math.inf, (
+    f"no piece holds a 'c', so 'abc' has no cut: (None, -inf)\nYours is ({pieces}, {total})."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+log_p = {"a": -1.0, "b": -1.0, "c": -1.0, "abc": -4.0, "ab": -1.5, "bcd": -0.5, "d": -3.0}
+cuts = {"abcd": ["a", "bcd"], "abc": ["ab", "c"], "bcdabc": ["bcd", "ab", "c"], "": []}
+for word, wanted in cuts.items():
+    pieces, _ = likeliest(word, log_p)
+    assert pieces is not None and list(pieces) == wanted, (
+        f"the cut with the largest product is wanted, neither the longest piece nor the fewest pieces\n"
+        f"For {word!r} expected {wanted}, yours is {pieces}."
+    )
+pieces, _ = likeliest("xyxyz", {"xy": -1.0, "xyx": -0.5, "yz": -2.0, "xyz": -3.0})
+assert pieces == ["xyx", "yz"], f"'xyxyz' is cut into 'xyx yz' (-2.5)\nYours is {pieces}."
+pieces, _ = likeliest("xyxyz", {"xy": -1.0, "xyx": -0.5, "z": -2.0})
+assert pieces == ["xy", "xy", "z"], (
+    "a good beginning that leads nowhere is given up: 'xyx' cannot be continued\n"
+    f"For 'xyxyz' yours is {pieces}."
+)
+pieces, _ = likeliest("ab" * 1000, {"a": -2.0, "b": -3.0, "ab": -4.0, "ba": -9.0})
+assert pieces == ["ab"] * 1000, "a word of 2000 letters is cut into its 1000 best pieces"
+### END HIDDEN TESTS
+
+# %% test="likeliest-sum" points=1
+log_p = {piece: math.log(p) for piece, p in {"a": 0.1, "b": 0.2, "ab": 0.1, "abb": 0.01}.items()}
+_, total = likeliest("abb", log_p)
+assert_close(
+    math.exp(total), 0.034, "the three cuts of 'abb' have 0.01, 0.004 and 0.02, together 0.034"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+_, total = likeliest("", {"a": -1.0})
+assert_close(
+    float(total), 0.0, "the word without letters has one cut, of probability 1: logarithm 0"
+)
+_, total = likeliest("aaa", {"a": -1.0, "aa": -1.0, "aaa": -2.0})
+wanted = math.log(math.exp(-3.0) + 3 * math.exp(-2.0))
+assert_close(float(total), wanted, "all cuts of 'aaa' are added: a a a, a aa, aa a and aaa")
+_, total = likeliest("ab" * 1000, {"a": -2.0, "b": -3.0, "ab": -4.0})
+wanted = 1000 * math.log(math.exp(-5.0) + math.exp(-4.0))
+assert_close(
+    float(total),
+    wanted,
+    "a word of 2000 letters has a finite logarithm: 1000 times that of 'ab'",
+    atol=1e-6,
+)
+### END HIDDEN TESTS

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -221,3 +222,145 @@ def table_as_a_list(ids: Sequence[int], vocabulary: dict[str, int]) -> str:
     tokens = sorted(vocabulary, key=vocabulary.__getitem__)
     words = iter([tokens[i] for i in ids] + ["<eos>"])
     return " ".join(w for w in iter(lambda: next(words), "<eos>") if w not in ("<bos>", "<pad>"))
+
+
+@variant("merges", target="join")
+def looks_back_at_letters(pieces, pair):
+    joined, fresh = [], False
+    for piece in pieces:
+        if joined and not fresh and (joined[-1], piece) == tuple(pair):
+            joined[-1] += piece
+            fresh = True
+        else:
+            joined.append(piece)
+            fresh = False
+    return joined
+
+
+@variant("merges", target="join")
+def by_a_recursion(pieces, pair):
+    if len(pieces) < 2:
+        return list(pieces)
+    if (pieces[0], pieces[1]) == tuple(pair):
+        return [pieces[0] + pieces[1], *by_a_recursion(pieces[2:], pair)]
+    return [pieces[0], *by_a_recursion(pieces[1:], pair)]
+
+
+@variant("merges", target="learn_merges")
+def sorted_pairs_of_tuples_of_pieces(counts, n):
+    words = [(list(word), times) for word, times in counts.items()]
+    merges = []
+    while len(merges) < n:
+        places = {}
+        for pieces, times in words:
+            for i in range(len(pieces) - 1):
+                pair = pieces[i], pieces[i + 1]
+                places[pair] = places.get(pair, 0) + times
+        if not places:
+            return merges
+        most = max(places.values())
+        best = sorted(pair for pair in places if places[pair] == most)[0]
+        merges.append(best)
+        words = [(join(pieces, best), times) for pieces, times in words]
+    return merges
+
+
+@variant("merges", target="split_word")
+def earliest_merge_that_is_there(word, merges):
+    rank = {tuple(pair): i for i, pair in enumerate(merges)}
+    pieces = list(word)
+    while True:
+        pairs = [pair for pair in pairwise(pieces) if pair in rank]
+        if not pairs:
+            return pieces
+        pieces = join(pieces, min(pairs, key=rank.get))
+
+
+@variant("predicted-neighbour")
+def beside_it():
+    return "a word that often stands beside it, such as 'the'"
+
+
+@variant("predicted-neighbour")
+def by_its_letters():
+    return NEIGHBOURS[2]
+
+
+@variant("predicted-neighbour")
+def as_drawn():
+    return NEIGHBOURS[-1]
+
+
+@variant("likeliest")
+def forwards_from_each_start(word, log_p):
+    end = len(word)
+    best = [-math.inf] * (end + 1)
+    best[0] = 0.0
+    back = [None] * (end + 1)
+    terms = [[] for _ in range(end + 1)]
+    terms[0] = [0.0]
+    total = [-math.inf] * (end + 1)
+    for i in range(end + 1):
+        if terms[i]:
+            total[i] = torch.tensor(terms[i], dtype=torch.float64).logsumexp(0).item()
+            for piece, score in log_p.items():
+                j = i + len(piece)
+                if word.startswith(piece, i):
+                    terms[j].append(total[i] + score)
+                    if best[i] + score > best[j]:
+                        best[j], back[j] = best[i] + score, piece
+    if not terms[end]:
+        return None, -math.inf
+    pieces = []
+    while end:
+        pieces.append(back[end])
+        end -= len(back[end])
+    return pieces[::-1], total[-1]
+
+
+@variant("likeliest")
+def from_the_end_backwards(word, log_p):
+    longest = max(map(len, log_p), default=1)
+    best, total = {len(word): (0.0, None)}, {len(word): 0.0}
+    for i in reversed(range(len(word))):
+        for j in range(i + 1, min(len(word), i + longest) + 1):
+            score = log_p.get(word[i:j])
+            if score is None or j not in best:
+                continue
+            term, old = score + total[j], total.get(i, -math.inf)
+            top = max(term, old)
+            total[i] = top + math.log(math.exp(term - top) + math.exp(old - top))
+            if i not in best or score + best[j][0] > best[i][0]:
+                best[i] = score + best[j][0], j
+    if 0 not in best:
+        return None, -math.inf
+    pieces, i = [], 0
+    while i < len(word):
+        pieces.append(word[i : best[i][1]])
+        i = best[i][1]
+    return pieces, total[0]
+
+
+@variant("likeliest")
+def by_log1p(word, log_p):
+    table = [([], 0.0, 0.0)]
+    for end in range(1, len(word) + 1):
+        found, best, total = None, -math.inf, -math.inf
+        for piece, score in log_p.items():
+            if not word.endswith(piece, 0, end):
+                continue
+            before, points, mass = table[end - len(piece)]
+            if before is None:
+                continue
+            if points + score > best:
+                found, best = (before, piece), points + score
+            high, low = max(total, mass + score), min(total, mass + score)
+            total = high + math.log1p(math.exp(low - high))
+        table.append((found, best, total))
+    pieces, cell = [], table[-1][0]
+    if cell is None:
+        return None, -math.inf
+    while cell:
+        cell, piece = cell
+        pieces.append(piece)
+    return pieces[::-1], table[-1][2]
