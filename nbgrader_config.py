@@ -47,5 +47,12 @@ c.ZipCollectApp.collector_plugin = "autograder.classroom.unzip.SafeCollector"
 # account made in another's name, and collects all others.
 c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"
 
+# `nbgrader release_feedback` publishes every page, whatever its student is called.
+c.ExchangeFactory.release_feedback = "autograder.classroom.outbound.SafeRelease"
+
 # `nbgrader export` writes its table so that no name in it is a formula.
 c.ExportApp.plugin_class = "autograder.classroom.grade_table.GradeTable"
+
+# `python -m autograder contest FOLDER`: who translates best after so many minutes of a processor.
+c.Contest.module = "trainer.contest"
+c.Contest.minutes = 10

@@ -228,6 +228,18 @@ def history(options: argparse.Namespace) -> int:
     return 0
 
 
+def contest(options: argparse.Namespace) -> int:
+    """Score what students handed in with one budget for all, and write a leaderboard.
+
+    FOLDER holds a folder for each student. What is scored, and how, says the course's module that
+    c.Contest.module in nbgrader_config.py names.
+    """
+    from autograder.classroom import contest as scoring
+
+    scoring.run(Course.find(), options.folder.resolve(), again=options.again)
+    return 0
+
+
 def bench(options: argparse.Namespace) -> int:
     """Grade one class with stock nbgrader and with this grader, and compare."""
     from autograder.authoring import release as releasing
@@ -414,6 +426,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("kind", choices=("canvas", "moodle", "gradescope"))
     command.add_argument("--out", type=Path, help="where to write; by default beside the grades")
     _add_folder(command)
+    command = _command(commands, contest)
+    command.set_defaults(stopped="What was scored is kept; the same command scores the rest.")
+    command.add_argument("folder", type=Path, metavar="FOLDER", help="holds the entries")
+    command.add_argument("--again", action="store_true", help="also what has not changed")
     _add_bench(_command(commands, bench))
     return parser
 

@@ -49,6 +49,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "greedy-decode": ("greedy_decode",),
         "beam-search": ("beam_search",),
         "cached-attention": ("CachedAttention", "use_cache"),
+        "bleu": ("bleu",),
     },
     "10_full_model": {
         "transformer": ("Transformer",),

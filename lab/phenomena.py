@@ -17,6 +17,7 @@ from lab.words import (
     ADJECTIVES_BEFORE,
     BE,
     CAN,
+    DETERMINERS,
     ELIDED,
     GIVE,
     IL,
@@ -87,6 +88,19 @@ def telling_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         if len(chosen) == len(wanted):
             break
     return [chosen[number] for number in sorted(chosen)]
+
+
+@cache
+def dictionary_forms() -> dict[str, str]:
+    """The form under which a dictionary has it, of every form of the grammar's words."""
+    persons = (JE, VOUS, IL, NOUS, ILS)
+    verbs = {conjugate(verb, person): verb for verb in _infinitives() for person in persons}
+    determiners = {
+        form: forms[0] for forms in DETERMINERS.values() for form in forms if forms[0] and form
+    }
+    return (
+        verbs | {form: one for form, one in determiners.items() if " " not in form} | _plain_forms()
+    )
 
 
 def _has_all(french: str, said: str, phenomenon: str, places: Sequence[Span]) -> bool:

@@ -1,11 +1,21 @@
-"""A small translator of the lab's blocks, whole or with one thing missing."""
+"""A small translator for the last notebook: from your assembled module, or from the lab's blocks.
+
+The lab's own can be built with one thing missing, to see what becomes of it.
+"""
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 
+from lab.assembled import Incomplete, build, load_module, own
+from lab.batching import batches, pad_ids
 from lab.blocks import (
     Decoder,
     DecoderLayer,
@@ -17,8 +27,11 @@ from lab.blocks import (
     causal_mask,
     padding_mask,
 )
+from lab.five_minutes import Functions, GrammarData, find_functions, grammar_data
 
+MODULE = "my_transformer.py"
 MISSING = ("positions", "causal mask", "residuals")
+LONGEST = 7  # words of a sentence, in either language
 SIZES = {"d_model": 64, "num_layers": 1, "num_heads": 4, "d_ff": 128, "dropout": 0.0}
 
 
@@ -116,3 +129,189 @@ def sinusoids(n: int, d_model: int) -> Tensor:
     rates = 10000 ** (-torch.arange(0, d_model, 2) / d_model)
     angles = torch.arange(n).unsqueeze(1) * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+# What trains it, yours as far as you have assembled it --------------------------------------------
+
+Search = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Short sentences, a way to make a new model, and what trains, decodes and scores it."""
+
+    data: GrammarData
+    new_model: Callable[[], nn.Module]
+    functions: Functions
+    greedy_decode: Callable[..., list[list[int]]]
+    beam_search: Search | None  # only where the module has one
+    bleu: Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]], float]
+    own: tuple[str, ...]  # names of what is the module's
+    stand_ins: tuple[str, ...]  # names of what is not
+
+    def stream(self, steps: int, seed: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """So many batches of 64 pairs (source, target) to train on."""
+        for epoch in range(steps):
+            pairs, seen = self.data.train, (self.data.source, self.data.target)
+            for batch in batches(pairs, *seen, batch_size=64, seed=seed + epoch):
+                if steps == 0:
+                    return
+                steps -= 1
+                yield batch.source, batch.target
+
+    def optimiser(self, model: nn.Module, peak: float = 5e-3, warmup: int = 60) -> Any:
+        """What `scheduled_adam` makes; the rate rises to `peak` and falls as the paper's."""
+        rate = self.functions.learning_rate
+        largest = rate(warmup, 64, warmup)
+        make = self.functions.scheduled_adam
+        if "scheduled_adam" in self.stand_ins:  # what stands in there has one rate for all
+            make = _scheduled
+        return make(model.parameters(), lambda step: peak * rate(step, 64, warmup) / largest)
+
+    def update(self, peak: float = 5e-3) -> Callable[[nn.Module, Tensor, Tensor], float]:
+        """A function of model, source and target that takes one step and returns the loss."""
+        kept: WeakKeyDictionary[nn.Module, Any] = WeakKeyDictionary()
+
+        def step(model: nn.Module, source: Tensor, target: Tensor) -> float:
+            if model not in kept:
+                kept[model] = self.optimiser(model, peak)
+            optimizer, scheduler = kept[model]
+            functions, pad_id = self.functions, self.data.target.pad_id
+            loss = functions.train_step(
+                model, source, target, optimizer, pad_id, functions.label_smoothed_loss
+            )
+            scheduler.step()
+            return loss
+
+        return step
+
+    @torch.no_grad()
+    def held_out_loss(self, model: nn.Module) -> float:
+        """Mean cross-entropy of the held-out sentences' real tokens, without smoothing."""
+        total, real, pad_id = 0.0, 0, self.data.target.pad_id
+        for batch in batches(self.data.held_out, self.data.source, self.data.target, 100):
+            labels = batch.target[:, 1:]
+            log_p = model(batch.source, batch.target[:, :-1]).log_softmax(-1)
+            of_label = log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+            total -= float(of_label[labels != pad_id].sum())
+            real += int((labels != pad_id).sum())
+        return total / real
+
+    def translate(self, model: nn.Module, sentences: Sequence[str]) -> list[str]:
+        """What the model makes of English sentences, by `greedy_decode`."""
+        source, target = self.data.source, self.data.target
+        ids, _ = pad_ids(source.encode_all(sentences), source.pad_id)
+        said = self.greedy_decode(model, ids, target.bos_id, target.eos_id, 3 * LONGEST)
+        return [target.decode(row) for row in said]
+
+    def search(self, model: nn.Module, sentences: Sequence[str], width: int = 4) -> list[str]:
+        """The same by the module's `beam_search`.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        if self.beam_search is None:
+            raise ValueError(f"{MODULE} has no beam_search; it is question 9.2")
+        source, target = self.data.source, self.data.target
+        ends = target.bos_id, target.eos_id
+        return [
+            target.decode(
+                self.beam_search(model, torch.tensor([ids]), *ends, 3 * LONGEST, width)[0]
+            )
+            for ids in source.encode_all(sentences)
+        ]
+
+
+def _scheduled(parameters: Iterable[nn.Parameter], rate: Callable[[int], float]) -> Any:
+    optimizer = torch.optim.Adam(parameters, lr=1.0, betas=(0.9, 0.98), eps=1e-9)
+    return optimizer, LambdaLR(optimizer, lambda done: rate(done + 1))
+
+
+def workshop(folder: Path | None = None) -> Workshop:
+    """Sentences and parts: those of my_transformer.py, if it is here or one folder up.
+
+    Args:
+        folder: where to look; by default the working directory.
+    """
+    here = folder or Path.cwd()
+    module = None
+    for path in (here / MODULE, here.parent / MODULE):
+        if path.is_file():
+            try:
+                module = load_module(path)
+                break
+            except Incomplete as error:
+                print(f"{error}; the lab's model stands in")
+    return _with(module)
+
+
+def lab_workshop() -> Workshop:
+    """The same with nothing of yours, as the book uses it."""
+    return _with(None)
+
+
+def _with(module: Any) -> Workshop:
+    whole = grammar_data(20_000)
+    short = [
+        [pair for pair in pairs if all(len(side.split()) <= LONGEST for side in pair)]
+        for pairs in (whole.train, whole.held_out)
+    ]
+    data = GrammarData(*short, whole.source, whole.target, whole.max_len)
+    vocabularies, pad_id = (len(data.source), len(data.target)), data.target.pad_id
+
+    def lab_model() -> nn.Module:
+        return Translator(*vocabularies, data.max_len, pad_id)
+
+    def own_model() -> nn.Module:
+        return build(module, vocabularies, data.max_len, pad_id, SIZES, torch.initial_seed())
+
+    new_model, found = lab_model, ["Transformer"]
+    if module is not None:
+        try:
+            own_model()
+            new_model = own_model
+        except Incomplete as error:
+            print(f"{error}; the lab's model stands in")
+    functions = find_functions(module)
+    model, ids = new_model(), torch.tensor([[data.source.bos_id, data.source.eos_id]])
+    ends = data.target.bos_id, data.target.eos_id
+    searches = {
+        "greedy_decode": own(module, "greedy_decode", model, ids, *ends, 1),
+        "beam_search": own(module, "beam_search", model, ids, *ends, 1, 1),
+        "bleu": own(module, "bleu", [["a"]], [["a"]]),
+    }
+    found = ["Transformer"] if new_model is own_model else []
+    found += [*functions.own, *(name for name, search in searches.items() if search)]
+    names = ("Transformer", *functions.own, *functions.stand_ins, *searches)
+    return Workshop(
+        data,
+        new_model,
+        functions,
+        searches["greedy_decode"] or _greedy,
+        searches["beam_search"],
+        searches["bleu"] or _bleu,
+        tuple(found),
+        tuple(name for name in names if name not in found),
+    )
+
+
+@torch.no_grad()
+def _greedy(model: Any, source: Tensor, bos_id: int, eos_id: int, max_len: int) -> list[list[int]]:
+    """The likeliest token at every step, a batch at once."""
+    training = model.training
+    model.eval()
+    memory, mask = model.encode(source)
+    ids = torch.full((len(source), 1), bos_id)
+    while ids.shape[1] <= max_len and not (ids == eos_id).any(-1).all():
+        ids = torch.cat([ids, model.decode(ids, memory, mask)[:, -1:].argmax(-1)], dim=1)
+    model.train(training)
+    rows = [row[1:] for row in ids.tolist()]
+    return [row[: row.index(eos_id)] if eos_id in row else row for row in rows]
+
+
+def _bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+    """Sacrebleu's, of lists of tokens."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    said, wanted = ([" ".join(tokens) for tokens in side] for side in (hypotheses, references))
+    return BLEU(tokenize="none", force=True).corpus_score(said, [wanted]).score

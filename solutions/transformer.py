@@ -7,6 +7,7 @@ book's order. To change a part, change the notebook, then make this file again:
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import torch
@@ -668,6 +669,35 @@ def use_cache(model: nn.Module) -> list[CachedAttention]:
             layer.cross_attention = cached(layer.cross_attention, grows=False)
             caches += [layer.self_attention, layer.cross_attention]
     return caches
+
+
+def bleu(
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    max_order: int = 4,
+) -> float:
+    """BLEU of a corpus, from 0 to 100, with one reference each (Papineni et al. 2002).
+
+    Raises ValueError if there are not as many references as hypotheses.
+    """
+    if len(hypotheses) != len(references):
+        raise ValueError(
+            f"{len(hypotheses)} hypotheses and {len(references)} references: there must be as many"
+        )
+    matches, totals = [0] * max_order, [0] * max_order
+    for pair in zip(hypotheses, references, strict=True):
+        for n in range(1, max_order + 1):
+            written, wanted = (
+                Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+                for tokens in pair
+            )
+            matches[n - 1] += sum(min(count, wanted[gram]) for gram, count in written.items())
+            totals[n - 1] += sum(written.values())
+    if not all(matches):
+        return 0.0
+    logs = [math.log(match / total) for match, total in zip(matches, totals, strict=True)]
+    ratio = sum(map(len, references)) / sum(map(len, hypotheses))
+    return 100 * math.exp(min(0.0, 1 - ratio) + sum(logs) / max_order)
 
 
 # Chapter 10: The full model -----------------------------------------------------------------------

@@ -282,7 +282,7 @@ def test_pages_of_this_book_depend_on_what_they_import():
     assert {"trainer/report.py", "benchmarks/results/bench.jsonl"} <= training
     assert not {"lab/check.py", "trainer/loop.py", "benchmarks/peers.py"} & training
     for page in ROOT.glob("book/*.md"):
-        assert page.stem in ("training", "measurements") or not any(
+        assert page.stem == "training" or not any(
             name.startswith(("trainer/", "benchmarks/")) for name in files(page.name)
         ), page
 

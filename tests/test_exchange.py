@@ -1,5 +1,6 @@
 """nbgrader's exchange from end to end, from the release to the feedback that is fetched."""
 
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -7,9 +8,20 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__ as command_line
-from tests.small_course import NAME, RIGHT, at_home, exchange, hand_in, make_course, nbgrader
+from tests.small_course import (
+    NAME,
+    RIGHT,
+    at_home,
+    exchange,
+    hand_in,
+    make_class,
+    make_course,
+    nbgrader,
+    run,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+RELEASE = 'c.ExchangeFactory.release_feedback = "autograder.classroom.outbound.SafeRelease"\n'
 STRANGE = ["", "../../x", "g" * 128, "a" * 300, "ab\n" * 40]  # what is no secret
 
 
@@ -90,6 +102,46 @@ def test_a_secret_that_another_has_taken_fetches_no_page(
     nbgrader(root, "release_feedback", NAME)
     after = pages(root)
     assert after | before == after and len(after) == len(before) + 2
+
+
+def test_every_page_is_released_and_no_name_commands_the_terminal(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(root)
+    odd = ("new\nline", "bell\x1b]0;mine\x07", "[a]da", "b\udcff")
+    for student in odd:
+        hand_in(root, student, RIGHT)
+    assert command_line.main(["grade", "--no-report"]) == 0
+    secret = root / "feedback" / "empty" / NAME / "submission_secret.txt"
+    secret.unlink()
+    before = pages(root)
+    with (root / "nbgrader_config.py").open("a") as file:
+        file.write(RELEASE)
+    said = nbgrader(root, "release_feedback", NAME)
+    assert "\x1b" not in said and "empty/numbers.html was not released" in said
+    for student in odd:
+        own = root / "feedback" / student / NAME
+        text = (own / "submission_secret.txt").read_text() + "numbers"
+        name = hashlib.md5(text.encode()).hexdigest()
+        assert f"{name}.html" not in before
+        assert pages(root)[f"{name}.html"] == (own / "numbers.html").read_bytes()
+    assert not any(name.endswith("-tmp.html") for name in pages(root))
+
+
+def test_a_folder_that_was_renamed_shares_no_secret_with_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    taught = make_class(tmp_path)
+    secret = taught.submission("ada", NAME) / "submission_secret.txt"
+    secret.write_text("a" * 32)
+    assert run(tmp_path, "grade") == 0
+    (taught.submitted / "ada").rename(taught.submitted / "ada lee")
+    assert (
+        run(tmp_path, "grade") == run(tmp_path, "report") == run(tmp_path, "export", "moodle") == 0
+    )
+    assert "each handed in" not in capsys.readouterr().out
+    beside = {who: taught.feedback / who / NAME / secret.name for who in ("ada", "ada lee")}
+    assert (beside["ada lee"].read_text() == "a" * 32) != (beside["ada"].read_text() == "a" * 32)
 
 
 def pages(root: Path) -> dict[str, bytes]:

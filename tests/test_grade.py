@@ -22,7 +22,7 @@ from autograder.isolation.outcomes import Doubtful, Lost
 from autograder.judge.assignment import Assignment
 from autograder.judge.parcel import Parcel, Place, collect
 from tests.sandbox.shared import secretive
-from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_class, scores
+from tests.small_course import ANSWERS, NAME, RIGHT, by_hand, hand_in, make_class, scores
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 
@@ -319,3 +319,21 @@ def test_an_answer_on_which_a_test_works_without_end_costs_that_test(taught: Cla
     assert Flag("timeout", "numbers/square-seen", "it took too long") in result.flags
     [lost] = [one for one in result.notebooks[0].verdicts if one.status != "passed"]
     assert lost.told == "Your code did not finish in time: it took too long"
+
+
+@linux
+@pytest.mark.parametrize("name", ["table.csv", "notes.txt"])
+def test_what_a_person_graded_waits_again_if_a_file_that_is_asked_for_changed(
+    taught: Class, name: str
+):
+    (taught.course.root / "source" / NAME / "rules.toml").write_text('[files]\nallow = ["*.csv"]\n')
+    beside = taught.submission("ada", NAME) / name
+    beside.write_text("1")
+    grade(taught, [NAME], progress=False)
+    by_hand(taught.course.root, "ada", 1.5)
+    beside.write_text("2")
+    (beside.parent / "submission_secret.txt").write_text("b" * 32)  # it was handed in once more
+    assert grade(taught, [NAME], progress=False).graded == 1
+    with Gradebook(taught.database) as book:
+        row: Any = book.find_grade("why", "numbers", NAME, "ada")
+        assert (row.manual_score, row.needs_manual_grade) == (1.5, name == "table.csv")

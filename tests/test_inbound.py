@@ -7,11 +7,13 @@ import os
 import pwd
 import shutil
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.exchange import ExchangeError
 
 from autograder import __main__ as command_line
 from autograder.authoring.building import read
@@ -331,3 +333,60 @@ def test_files_without_end_in_a_submission_are_not_copied(
     shutil.rmtree(folder / "b")
     collector(tmp_path, WHEN).copy_files()
     assert len(list((tmp_path / "submitted" / "ada" / NAME / "a").iterdir())) == 10
+
+
+def test_two_that_collect_at_once_mix_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    put(tmp_path, WHEN, one="ada's", two="ada's")
+    other = tmp_path / "inbound" / f"bela+{NAME}+{WHEN}+x"
+    other.mkdir()
+    (other / "three").write_text("bela's")
+    second = collector(tmp_path, WHEN)
+    second.src_records = [second._path_to_record(str(other))]
+    real = inbound_module._copy_file
+
+    def meanwhile(file: Any, status: os.stat_result, target: Path) -> None:
+        real(file, status, target)
+        if target.name == "one":
+            with pytest.raises(ExchangeError):
+                second.copy_files()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inbound_module, "_copy_file", meanwhile)
+        collector(tmp_path, WHEN).copy_files()
+    assert "Another nbgrader collect is at work" in caplog.text
+    second.copy_files()
+    held = {
+        path.parents[1].name: sorted(file.name for file in path.parent.iterdir())
+        for path in (tmp_path / "submitted").glob("*/*/t*")
+        if path.name != "timestamp.txt"
+    }
+    assert held == {"ada": ["one", "timestamp.txt", "two"], "bela": ["three"]}
+
+
+@pytest.mark.parametrize("zone", ["+04", "-0330", "+05:45", "CET", "UTC"])
+def test_whoever_hands_in_from_any_zone_is_collected_under_the_own_name(tmp_path: Path, zone: str):
+    early, late = (f"2026-11-2{day} 10:00:00.000000 {zone}" for day in (3, 4))
+    put(tmp_path, early, work="first")
+    collector(tmp_path, early).copy_files()
+    put(tmp_path, late, work="second")
+    found = collector(tmp_path, late)
+    (record,) = found.src_records
+    assert record["username"] == "ada"
+    shift = record["timestamp"] - datetime(2026, 11, 24, 10)
+    hours = {"+04": -4, "-0330": 3.5, "+05:45": -5.75, "CET": -1, "UTC": 0}[zone]
+    assert shift == timedelta(hours=hours)
+    found.copy_files()
+    assert (tmp_path / "submitted" / "ada" / NAME / "work").read_text() == "second"
+
+
+def test_what_is_for_another_assignment_is_nobodys_here(tmp_path: Path):
+    found = collector(tmp_path, WHEN)
+    for name, student in (
+        (f"ada+{NAME}+other+{WHEN}+x", ""),  # ada+numbers has handed in "other"
+        (f"a+b+{NAME}+{WHEN}+x", "a+b"),
+    ):
+        (tmp_path / "inbound" / name).mkdir(parents=True)
+        record = found._path_to_record(str(tmp_path / "inbound" / name))
+        assert record["username"] == student

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from lab.assembled import load_module
 from lab.batching import EncodedPairs
@@ -172,6 +172,24 @@ def test_muons_directions_are_bounded_where_a_gradient_has_one_direction(dtype, 
     noise = 1e-3 * torch.randn(50, 64, 128, generator=generator)
     directions = orthogonal(columns @ rows + noise, iterations, dtype)
     assert torch.linalg.matrix_norm(directions, 2).max() < 1.2
+
+
+def test_muons_directions_are_bounded_on_the_first_gradients_of_a_training(
+    module, data, monkeypatch
+):
+    """With the iterations and the precision of the recipes for a GPU."""
+    tops = []
+
+    def watched(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
+        assert (iterations, dtype) == (5, torch.bfloat16)
+        directions = orthogonal(matrices, iterations, dtype)
+        tops.append(torch.linalg.matrix_norm(directions, 2).max())
+        return directions
+
+    monkeypatch.setattr("trainer.optimisers.orthogonal", watched)
+    on_gpus = {"optimiser": "muon", "matrix_rate": 0.01, "newton_schulz": 5, "precision": "bf16"}
+    trained(module, data, CONFIG.with_fields({**on_gpus, "steps": 12}))
+    assert len(tops) >= 12 and max(tops) < 1.2
 
 
 def test_muon_takes_the_matrices_of_the_stacks_and_adamw_the_rest(module, data):

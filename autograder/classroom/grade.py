@@ -307,8 +307,13 @@ class Grader:
             stamp = None
             result = replace(result, flags=(*result.flags, Flag("file", task.chapter, ODD_TIME)))
         parcel, in_doubt = task.parcel, _in_doubt(outcome)
-        tests = self._assignments[task.chapter].digest
-        made_of = {"work": parcel.key("")[:DIGITS], "tests": tests[:DIGITS]}
+        assignment = self._assignments[task.chapter]
+        digests = {
+            "work": parcel.key(""),
+            "tests": assignment.digest,
+            "files": parcel.digest_of(assignment.allowed_files),
+        }
+        made_of = {what: digest[:DIGITS] for what, digest in digests.items()}
         return Graded(result, parcel.collected, parcel.secret, in_doubt, stamp or "", made_of)
 
     def _keep(self, keeper: Keeper, graded: Graded, before: Graded | None = None) -> None:

@@ -28,7 +28,7 @@ EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (19
 
 # as `nbgrader submit` and `zip_collect` write it: a zone is a name or a number, and never a path
 TIME = re.compile(
-    r"\d{4}-\d\d?-\d\d?([ T]\d\d?:[\d:.]{2,13}( ?Z| ?[+-][\d:]{4,6}| [A-Z][\w/+-]*)?)?", re.ASCII
+    r"\d{4}-\d\d?-\d\d?([ T]\d\d?:[\d:.]{2,13}( ?Z| ?[+-][\d:]{2,6}| [A-Z][\w/+-]*)?)?", re.ASCII
 )
 
 

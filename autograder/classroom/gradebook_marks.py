@@ -102,16 +102,18 @@ def _near(notebook: Notebook, number: int) -> set[str]:
 
 
 def unchanged(graded: Graded, before: Graded) -> set[str]:
-    """Notebooks of which a person has the same to grade as before, pictures too."""
+    """Notebooks of which a person has the same to grade as before: pictures and files, too."""
     old = {notebook.name: notebook for notebook in before.result.notebooks}
     work = graded.made_of.get("work", "")
     handed_in = bool(work) and work == before.made_of.get("work")  # an older line has no pictures
+    files = graded.made_of.get("files")
+    same_files = files == before.made_of.get("files", files)  # nor files
     return {
         name
         for name, now in ((notebook.name, notebook) for notebook in graded.result.notebooks)
         if (then := old.get(name))
         and (now.answers, now.extra) == (then.answers, then.extra)
-        and (handed_in or now.pictures == then.pictures)
+        and (handed_in or (same_files and now.pictures == then.pictures))
     }
 
 

@@ -22,22 +22,24 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, NamedTuple
 
 from nbgrader.exchange.default import ExchangeCollect
-from nbgrader.utils import ignore_patterns
+from nbgrader.utils import ignore_patterns, parse_utc
 
 from autograder.classroom.gradebook import time_told
 from autograder.common.failures import WHOLE_CLASS, sentence_of
 from autograder.common.names import clean_log, shown
+from autograder.common.times import moment
 from autograder.judge.parcel import STAMP, Unreadable, read_file
 
 if sys.platform != "win32":
+    import fcntl
     import pwd
 
 DEEPEST = 20  # folders in each other
@@ -121,14 +123,12 @@ class SafeCollect(ExchangeCollect):
     def _path_to_record(self, path: str) -> Record:
         """What a folder's name says; without a student if it is not to be collected."""
         name = Path(path).name
-        why = "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has"
-        # a Warning is raised for a time zone that is a path
-        with suppress(ValueError, ArithmeticError, LookupError, TypeError, Warning):
-            record = super()._path_to_record(path)
-            if record["username"]:
-                why = self._why_not(record["username"], name, path)
-            if not why:
-                return record
+        student, when = _read_name(name, self._assignment)
+        why = "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has it"
+        if student and when:
+            why = self._why_not(student, name, path)
+        if when and not why:
+            return {"username": student, "filename": name, "timestamp": when}
         self._not_collected(name, why)
         return {"username": "", "filename": name, "timestamp": datetime.min}
 
@@ -170,7 +170,15 @@ class SafeCollect(ExchangeCollect):
         return [one for one in newest if self._found[one["filename"]].st_uid == own.st_uid]
 
     def copy_files(self) -> None:
-        """Copy them, each for itself."""
+        """Copy them, each for itself; where another run does so already, this one ends."""
+        folder = self._place(BEGUN).parents[1]
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone_in(folder) as is_alone:
+            if not is_alone:
+                self.fail(f"Another nbgrader collect is at work in {folder}; wait until it is done")
+            self._copy_all()
+
+    def _copy_all(self) -> None:
         self.log.info("%d students have handed in %s", len(self.src_records), self._assignment)
         for record in self.src_records:
             try:
@@ -320,6 +328,26 @@ class SafeCollect(ExchangeCollect):
         self.log.warning("%s was not collected: %s", shown(name), why)
 
 
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[bool]:
+    """Whether no other run collects there; none begins inside, and the system ends that, too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield _is_locked(handle)
+    finally:
+        os.close(handle)
+
+
+def _is_locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system that knows no such locks
+        return True
+    return True
+
+
 def _why_left_out(status: os.stat_result, copying: _Copying) -> str:
     """Why what is open is not copied; empty if it is."""
     if not stat.S_ISREG(status.st_mode):
@@ -363,9 +391,29 @@ def _name_of(uid: int) -> str:
     return f"user {uid}"
 
 
+def _read_name(name: str, assignment: str) -> tuple[str, datetime | None]:
+    """Who handed in and when, as the name of a folder says it; None if it says no time.
+
+    A + may stand in the student's name and in the time, whose zone may be +04.
+    """
+    student, _, rest = name.rpartition(f"+{assignment}+")
+    for text in (rest.rpartition("+")[0], rest):  # `nbgrader submit` ends it in something drawn
+        # a Warning is raised for a time zone that is a path
+        with suppress(ValueError, ArithmeticError, LookupError, TypeError, Warning):
+            return student, _in_utc(text) or parse_utc(text)
+    return student, None
+
+
 def _time_of(folder: Path) -> datetime | None:
     """When a collected submission says that it was handed in; None if it says no time."""
     with suppress(Unreadable):
-        told = read_file(folder / STAMP, 1000)
-        return time_told(told.decode("utf-8", "replace").strip())
+        told = read_file(folder / STAMP, 1000).decode("utf-8", "replace").strip()
+        return _in_utc(told) or time_told(told)
+    return None
+
+
+def _in_utc(text: str) -> datetime | None:
+    """A time as `nbgrader submit` writes it; nbgrader takes the zone +04 for four seconds."""
+    with suppress(ValueError, ArithmeticError):
+        return datetime.fromtimestamp(moment(text), UTC).replace(tzinfo=None)
     return None

@@ -34,7 +34,7 @@ class Graded:
     secret: str = ""  # by which its student fetches the feedback, see `parcel`
     in_doubt: bool = False  # the machine may have ended it: the next run grades it once more
     stamp: str = ""  # what timestamp.txt says, which its student may have written
-    made_of: Mapping[str, str] = field(default_factory=dict)  # digests: "work", "tests"
+    made_of: Mapping[str, str] = field(default_factory=dict)  # digests: "work", "tests", "files"
 
 
 class _Room:

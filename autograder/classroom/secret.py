@@ -44,7 +44,8 @@ class Secrets:
     def sentences(self) -> Iterator[str]:
         """Who handed in the same, as far as it came up."""
         for secret in sorted(self._met):
-            names = sorted({readable(plain(student)) for student, _ in self._holders[secret]})
+            here = filter(self._is_here, {student for student, _ in self._holders[secret]})
+            names = sorted(readable(plain(student)) for student in here)
             if len(names) > 1:
                 yield (
                     f"the submission_secret.txt that {', '.join(names)} each handed in, the same: "
@@ -69,10 +70,13 @@ class Secrets:
     def _is_shared(self, secret: str, student: str) -> bool:
         """Whether another student has it; one whose folder was renamed since is no other."""
         others = {other for other, _ in self._holders[secret]} - {student}
-        shared = any(os.path.lexists(self._submitted / other) for other in others)
+        shared = any(map(self._is_here, others))
         if shared:
             self._met.add(secret)
         return shared
+
+    def _is_here(self, student: str) -> bool:
+        return os.path.lexists(self._submitted / student)
 
 
 def made_up(key: str) -> str:

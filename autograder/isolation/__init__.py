@@ -8,4 +8,5 @@ students' processes, each into a sandbox of its own (`fork_server`, and behind i
 forks *workers*, which grade (`pool`, `worker_server`, `confine`). Between a worker and a student's
 process stand a *supervisor*, one for all, and a *monitor*, one for each sandbox; the worker holds
 the other end of the monitor's *leash*, and the sandbox lives as long as that is open (`monitor`).
+What runs in a sandbox is the bridge's end for answers, or a function of the course's (`called`).
 """

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -87,6 +87,14 @@ class Parcel:
         """Whether a file counts by its name alone, as one that a page says was found."""
         extra = not any(part in NOT_EXTRA for part in name.split("/"))
         return extra and name not in self.files and name not in self.refused
+
+    def digest_of(self, wanted: Callable[[str], bool]) -> str:
+        """sha256 of the files of these names."""
+        found = hashlib.sha256()
+        for name, content in sorted(self.files.items()):
+            if wanted(name):
+                found.update(json.dumps([name, len(content)]).encode() + content)
+        return found.hexdigest()
 
     def pack(self) -> bytes:
         """As bytes, for the way to another process."""

@@ -3,14 +3,14 @@
 #
 # Self-attention compares every token with every other one and never looks at where a token stands.
 # In this notebook you build what tells it: the sinusoids of the Transformer, the rotation that
-# makes them special, the module that adds them to the embeddings, a table that is learned instead,
-# and the relative positions of Shaw et al.
+# makes them special, the module that adds them to the embeddings, rotated queries and keys, and the
+# relative positions of Shaw et al.
 #
 # **How to work.** Run the cells from top to bottom. Write your code where the cell says so, run it,
 # then run the test cells below it: they say in words what is wrong. The tests you see are not all
 # the tests: more of them, with other sizes and numbers, run when the notebook is graded. Every
 # question stands alone, so you may skip one and come back. What you need is explained on the book's
-# page *Positional encoding*; questions 2.6 and 2.7 also use attention itself, which is explained in
+# page *Positional encoding*; questions 2.5, 2.7 and 2.8 also use attention itself, which is explained in
 # full on the page *Attention*, and may wait until then.
 #
 # **Conventions.** Rows are tokens, the batch comes first: `x` is (B, N, d_model). Positions and
@@ -34,6 +34,7 @@ from lab.check import (
     expect_no_error,
     visible_passed,
 )
+from lab.predict import compare, predicted, watched
 
 # %% [markdown]
 # ## 2.1 The sinusoidal table   (4 points, about 15 minutes, difficulty 2 of 5)
@@ -498,195 +499,139 @@ for axis, claim in (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 2.4 Learned positions   (2 points, about 10 minutes, difficulty 1 of 5)
+# ## 2.4 Rotate queries and keys   (3 points, about 20 minutes, difficulty 3 of 5)
 #
-# **Objective.** Let training find the table.
+# **Objective.** Put positions into attention without adding anything: turn queries and keys.
 #
-# Write a module with exactly one parameter, a table of shape (max_len, d_model), and no buffer.
-# `forward(x)` takes `x` of shape (B, N, d_model) with N at most max_len and adds row p of the table
-# to the token at position p. There is no dropout here. Any initial values will do: even zeros learn,
-# since each row gets a gradient of its own.
+# Since 2.2 you know that a shift of the sinusoids is a rotation. Most models of today drop the table and keep the
+# rotation (Su et al., 2021): before scores are taken, the query or key at position $p$ is rotated, pair by pair, by the
+# angle $\omega_i p$, with $\omega_i = b^{-2i/d}$. Pair $i$ are the columns $2i$ and $2i + 1$:
+#
+# $$
+# (x_{2i},\; x_{2i+1}) \;\to\; (x_{2i} \cos \omega_i p - x_{2i+1} \sin \omega_i p,\;\;
+# x_{2i} \sin \omega_i p + x_{2i+1} \cos \omega_i p)
+# $$
+#
+# `x` is $(\ldots, N, d)$ with an even $d$, `positions` $(N)$ says where each of the $N$ rows stands: whole numbers, not always
+# $0, 1, 2, \ldots$. Return the rotated rows, in the dtype of `x`; leave `x` as it is. Gradients flow back to `x`. For an odd
+# $d$ raise a `ValueError` that names the number.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# Which rows of the table does a batch of short sequences use, and what is the gradient of the rest?
+# The angles form a table: which of its two axes is the position, which the pair?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# A tensor wrapped in `nn.Parameter` and set as an attribute is found by `module.parameters()`.
-# Otherwise `forward` does what it did in question 2.3, without the offset.
+# Even columns and odd columns apart, each $(\ldots, N, d/2)$. Two products and a sum for either half; then put the
+# halves back side by side, alternating: `torch.stack` on a new last axis, and `flatten`.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# * `parameters()` is empty: a plain tensor, a buffer or a list is not a parameter.
-# * The gradient is None: the forward pass used a copy without history (`.data`, `.detach()`, a new tensor).
-# * All rows have the same gradient: the same vector was added at every position.
+# - Lengths change: a sign. A rotation keeps the length of every row.
+# - Right for the first pair only: each has its own frequency.
+# - The right numbers in other columns: halves were put one behind the other; the pairs are neighbours.
+# - Scores change when all positions move by one: was either of the two rotated by another table?
 #
 # </details>
 
 
-# %% solution="learned-encoding"
-class LearnedPositionalEncoding(nn.Module):
-    """Add a learned vector for each position (compared with sinusoids in Vaswani et al., 3.5).
+# %% solution="rotate"
+def rotate(
+    x: Float[Tensor, "... N d"], positions: Int[Tensor, "N"], base: float = 10000.0
+) -> Float[Tensor, "... N d"]:
+    """Turn each row, pair of columns by pair, by angles that grow with its position.
 
-    Args:
-        max_len: number of positions.
-        d_model: length of each vector.
-    """
+    Source: Su et al. (2021), section 3.2.
 
-    def __init__(self, max_len: int, d_model: int) -> None:
-        super().__init__()
-        ### BEGIN SOLUTION
-        self.table = nn.Parameter(0.02 * torch.randn(max_len, d_model))
-        ### END SOLUTION
-
-    def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
-        """Return x with row p of the table added to each token at position p."""
-        ### BEGIN SOLUTION
-        return x + self.table[: x.shape[1]]  # (B, n, d) + (n, d)
-        ### END SOLUTION
-
-
-# %% test="learned-encoding-values" points=1
-torch.manual_seed(0)
-layer = LearnedPositionalEncoding(7, 4).double()
-shapes = [tuple(p.shape) for p in layer.parameters()]
-assert shapes == [(7, 4)], (
-    f"the one parameter is a table of shape (max_len, d_model) = (7, 4), got {shapes}"
-)
-x, rows = draw((3, 5, 4), (7, 4))
-with torch.no_grad():
-    next(layer.parameters()).copy_(rows)
-wanted = x + rows[None, :5]
-out = layer(x)
-assert_shape(out, (3, 5, 4), "adding positions leaves the shape (batch, tokens, d_model) as it was")
-assert_close(out[2, 4], wanted[2, 4], "the token at position 4 gets row 4 of the table")
-visible_passed()
-### BEGIN HIDDEN TESTS
-assert_close(out, wanted, "every sequence of the batch gets the rows 0 .. N - 1")
-assert not list(layer.buffers()), "a learned table is a parameter and no buffer"
-longest = draw((1, 7, 4), seed=1)
-assert_close(
-    layer(longest), longest + rows[None], "a single sequence of length max_len gets the whole table"
-)
-### END HIDDEN TESTS
-
-# %% test="learned-encoding-gradients" points=1
-torch.manual_seed(0)
-layer = LearnedPositionalEncoding(6, 5).double()
-x, weight = draw((2, 4, 5), (2, 4, 5), seed=2)
-out = layer(x)
-assert out.requires_grad, "the output depends on a parameter, so a gradient can flow back to it"
-(out * weight).sum().backward()
-parameters = list(layer.parameters())
-assert len(parameters) == 1 and parameters[0].grad is not None, "the one parameter gets a gradient"
-grad = parameters[0].grad
-assert_close(grad[4:], 0, "the rows of positions that no token had get no gradient")
-assert_close(
-    grad[:4], weight.sum(0), "a used row gets the sum, over the batch, of its tokens' gradients"
-)
-assert_sound(
-    LearnedPositionalEncoding(5, 3).double(),
-    [draw((2, 4, 3), seed=4)],
-    says="the layer gives the same in training and in evaluation, in the dtype of its table, lets "
-    "gradients through to x and changes nothing",
-)
-visible_passed()
-### BEGIN HIDDEN TESTS
-torch.manual_seed(1)
-layer = LearnedPositionalEncoding(4, 3).double()
-tokens = draw((5, 3, 3), seed=3)
-before = layer(tokens)
-(2 * before).sum().backward()
-(table,) = layer.parameters()
-assert table.grad is not None, "the table gets a gradient"
-with torch.no_grad():
-    table -= 0.5 * table.grad
-assert_close(
-    layer(tokens), before - 5.0, "after a step of gradient descent forward uses the changed table"
-)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## 2.5 Relative positions   (2 points, about 10 minutes, difficulty 2 of 5)
-#
-# **Objective.** For n queries and m keys, say which row of a table describes "how far, and to which
-# side".
-#
-# Shaw et al. (2018, section 3.2) give every relative position $j - i$ of key $j$ seen from query $i$
-# a row of its own, up to a largest distance $K$ (`max_distance`); all that is further away shares
-# the last row of its side. A table has $2K + 1$ rows, and the index into it is
-#
-# $$ I_{ij} = \operatorname{clip}(j - i,\, -K,\, K) + K. $$
-#
-# Return these indices as an int64 tensor of shape (n, m): row i belongs to query i. Both i and j
-# count from 0, and n and m may differ.
-#
-# <details><summary>Hint 1: a question</summary>
-#
-# Query 4 looks at key 3. Is $j - i$ positive or negative, and which index is it for $K = 2$?
-#
-# </details>
-# <details><summary>Hint 2: a sketch</summary>
-#
-# A column of query positions and a row of key positions; their difference broadcasts to (n, m).
-# Clip it, then move it up so that it starts at 0.
-#
-# </details>
-# <details><summary>Help by symptom</summary>
-#
-# * Everything is mirrored at the diagonal: the difference is i - j.
-# * Negative indices: nothing was added after clipping. (A negative index does not fail; it counts from the end of the table.)
-# * Left and right look the same: the absolute value throws the direction away.
-#
-# </details>
-
-
-# %% solution="relative-positions"
-def relative_positions(n: int, m: int, max_distance: int) -> Int[Tensor, "n m"]:
-    """Return the indices clip(j - i, -K, K) + K of Shaw et al. (2018, section 3.2), K = max_distance.
-
-    Args:
-        n: number of queries (rows).
-        m: number of keys (columns).
-        max_distance: K, the distance from which on positions are no longer told apart.
+    Raises:
+        ValueError: if d is odd.
     """
     ### BEGIN SOLUTION
-    distance = torch.arange(m) - torch.arange(n)[:, None]  # (n, m), j - i
-    return distance.clamp(-max_distance, max_distance) + max_distance
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d ({d}) must be even: columns turn in pairs")
+    frequencies = base ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)  # (d / 2,)
+    angles = positions.to(x.dtype).unsqueeze(-1) * frequencies  # (N, d / 2)
+    even, odd = x[..., ::2], x[..., 1::2]
+    turned = (
+        even * angles.cos() - odd * angles.sin(),
+        even * angles.sin() + odd * angles.cos(),
+    )
+    return torch.stack(turned, dim=-1).flatten(-2)
     ### END SOLUTION
 
 
-# %% test="relative-positions-values" points=2
-index = relative_positions(4, 5, max_distance=2)
-assert_shape(index, (4, 5), "the indices are (queries, keys)")
-assert_dtype(index, torch.int64, "indices are whole numbers of dtype int64")
+# %% test="rotate-values" points=2
+x = torch.tensor([[1.0, 0.0, 0.0, 2.0]] * 2, dtype=torch.float64)
+turned = rotate(x, torch.tensor([0, 3]), base=100.0)
+assert_close(turned[0], x[0], "at position 0 nothing turns")
+wanted = torch.tensor([-0.98999250, 0.14112001, -0.59104041, 1.91067298], dtype=torch.float64)
 assert_close(
-    index[0],
-    torch.tensor([2, 3, 4, 4, 4]),
-    "query 0: index 2 for itself, 3 for the next key, 4 for all keys after that",
-)
-assert_close(
-    index[3],
-    torch.tensor([0, 0, 1, 2, 3]),
-    "query 3: index 2 for itself, 1 for the key before, 0 for all keys before that",
+    turned[1], wanted, "position 3, base 100: pair 0 turns by 3, pair 1 by 0.3, other numbers"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for n, m, far in ((5, 3, 1), (1, 7, 4), (4, 6, 9)):
-    wanted = [[max(-far, min(far, j - i)) + far for j in range(m)] for i in range(n)]
-    assert_close(
-        relative_positions(n, m, far),
-        torch.tensor(wanted),
-        "entry (i, j) is clip(j - i, -max_distance, max_distance) + max_distance",
+x, positions = draw((2, 3, 5, 6), seed=41), torch.tensor([7, 0, 2, 40, 3])
+before = x.clone()
+turned = rotate(x, positions)
+assert_dtype(turned, torch.float64, "the result should have the dtype of x")
+for n, p in enumerate(positions.tolist()):
+    for i in range(3):
+        angle = p * 10000 ** (-2 * i / 6)
+        even, odd = x[..., n, 2 * i], x[..., n, 2 * i + 1]
+        assert_close(
+            turned[..., n, 2 * i],
+            even * math.cos(angle) - odd * math.sin(angle),
+            "the even column of each pair should be x_2i cos - x_2i+1 sin, by the angle of its "
+            "position and its pair",
+        )
+        assert_close(
+            turned[..., n, 2 * i + 1],
+            even * math.sin(angle) + odd * math.cos(angle),
+            "the odd column of each pair should be x_2i sin + x_2i+1 cos, by the angle of its "
+            "position and its pair",
+        )
+assert torch.equal(x, before), "rotate should leave x unchanged"
+assert_dtype(rotate(x[0, 0].float(), positions), torch.float32, "float32 in, float32 out")
+assert_raises(
+    ValueError,
+    lambda: rotate(x[..., :5], positions),
+    "an odd number of columns should raise a ValueError that names it",
+    ["5"],
+)
+x = x[0, 0].requires_grad_()
+signal = draw((5, 6), seed=42)
+(gradient,) = torch.autograd.grad((rotate(x, positions) * signal).sum(), x)
+assert_close(gradient.norm(dim=-1), signal.norm(dim=-1), "gradients should turn back, too")
+### END HIDDEN TESTS
+
+# %% test="rotate-scores" points=1
+q, k = draw((4, 8), (4, 8), seed=43)
+positions = torch.arange(4)
+near = rotate(q, positions) @ rotate(k, positions).T
+far = rotate(q, positions + 90) @ rotate(k, positions + 90).T
+assert_close(far, near, "scores should depend on j - i only: all moved by 90 gives the same")
+assert_close(
+    rotate(q, positions).norm(dim=-1), q.norm(dim=-1), "turning should change no row's length"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+q, k = draw((1, 6), (1, 6), seed=44)
+for i, j, shift in ((3, 9, 4), (9, 3, 55), (20, 20, 7)):
+    one, other = (
+        rotate(q, torch.tensor([i + s]), 50.0) @ rotate(k, torch.tensor([j + s]), 50.0).T
+        for s in (0, shift)
     )
-assert_close(relative_positions(2, 3, 0), 0, "with max_distance 0 there is a single row, 0")
+    assert_close(one, other, "with another base, too, scores should depend on j - i only")
+ahead = rotate(q, torch.tensor([3])) @ rotate(k, torch.tensor([5])).T
+behind = rotate(q, torch.tensor([5])) @ rotate(k, torch.tensor([3])).T
+assert (ahead - behind).abs().item() > 1e-3, "before and after should be told apart"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 2.6 Attention with relative positions   (4 points, about 25 minutes, difficulty 4 of 5)
+# ## 2.5 Attention with relative positions   (4 points, about 25 minutes, difficulty 4 of 5)
 #
 # **Objective.** Put the relative positions where they work: inside attention (Shaw et al., 2018,
 # section 3.1).
@@ -888,25 +833,187 @@ assert bool((seen == torch.ones(3, 5, dtype=torch.bool).tril()).all()), "the mas
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 2.7 What attention cannot see   (2 points, about 10 minutes, difficulty 2 of 5)
+# ## 2.6 Your table, looked at   (1 point, about 10 minutes, difficulty 1 of 5)
 #
-# **Objective.** Explain in your own words what order means to attention without positions.
+# **Objective.** Predict how alike two rows of the table are, then look.
 #
-# Take self-attention without a mask and without any position: queries, keys and values are linear
-# maps of the rows of X. Let $\Pi$ be a permutation matrix, so that $\Pi X$ holds the same tokens in
-# another order.
+# The cell below takes **your** table of 2.1, 64 positions and 32 columns, and draws the dot product of every row with
+# every other. What will the number for the positions $i$ and $j$ be like? Predict, then run it.
+
+# %%
+LIKENESS = (
+    "it depends on i and j",
+    "it depends on how far apart they are, and falls all the way",
+    "it depends on how far apart they are, and goes up and down",
+    "it depends on how far apart they are, and tells which comes first",
+)
+
+
+# %% solution="predicted-likeness"
+def predicted_likeness() -> str:
+    """What you expect: one of LIKENESS."""
+    ### BEGIN SOLUTION
+    return "it depends on how far apart they are, and goes up and down"
+    ### END SOLUTION
+
+
+# %% test="predicted-likeness-made" points=1
+likeness = predicted_likeness()
+assert isinstance(likeness, str), "a prediction is one of the texts in LIKENESS"
+assert likeness in LIKENESS, f"a prediction is one of LIKENESS\nYours is {likeness!r}."
+visible_passed()
+
+# %%
+if watched():  # not while the notebook is graded
+    import matplotlib.pyplot as plt
+
+    from lab import plots
+
+    prediction = predicted(predicted_likeness, LIKENESS)
+    table = sinusoidal_encoding(64, 32, dtype=torch.float64)
+    alike = table @ table.T
+    spread = max(torch.diagonal(alike, k).std().item() for k in range(63))
+    falls = bool((alike[0].diff() < 0).all())
+    plots.use()
+    _, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.2), layout="constrained")
+    plots.heatmap(alike, ax=left, title="row i times row j")
+    right.plot(alike[0])
+    right.set(xlabel="distance", ylabel="dot product", title="against the distance")
+    compare(
+        prediction,
+        f"at one distance the numbers differ by {spread:.0e}; they "
+        f"{'fall' if falls else 'do not fall'} all the way; row i times row j is row j times row i",
+    )
+    plt.show()
+
+# %% [markdown]
+# <details><summary>What happened</summary>
 #
-# 1. Show in two or three lines that the output for $\Pi X$ is $\Pi$ times the output for $X$.
-# 2. A classifier takes the mean of the output rows. Can it tell *herbivores eat plants* from *plants
-#    eat herbivores*? Why?
-# 3. Name one thing other than a positional encoding that lets the layer notice the order, and say
-#    why it does.
+# A pair contributes $\sin a \sin b + \cos a \cos b = \cos(a - b)$: the angle between the two, and nothing else. So the sum
+# depends on the distance alone. Each pair goes up and down with its own wavelength; near 0 all are at their top, so
+# neighbours are most alike. A cosine has no sign for "before" and "after": it takes two different matrices for
+# queries and keys, or a rotation of one of the two, to tell them apart.
+#
+# </details>
+
+# %% [markdown]
+# ## 2.7 Look back by angles alone   (2 points, about 25 minutes, difficulty 5 of 5)
+#
+# **Objective.** Make every token look exactly $k$ places back, with one and the same query for all. (This one is a
+# bonus: nothing in the model needs it.)
+#
+# All tokens have the same query $q$ and the same key $\kappa$, vectors of $d$ numbers: words play no part. Before scores
+# are taken both are rotated as in 2.4, with base 10000, each at the position of its token: the score of the token at
+# $i$ for the one at $j$ is the dot product of $q$ turned to $i$ and $\kappa$ turned to $j$, divided by nothing. Token
+# $i$ may attend to $j \le i$.
+#
+# Return $q$ and $\kappa$, in float64, such that after the softmax every token $i \ge k$ puts at least 0.99 of its weight on
+# the token at $i - k$: for any $k$ from 0 to 20, any even $d$ from 16 to 128, and sequences of up to 64
+# tokens. No search and no training is needed.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# With $q = \kappa$, at which distance is the score largest? (2.6 shows a curve of it.)
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Turn one of the two by a fixed number of positions, once and for all: that moves the peak. To which side? Then
+# the peak has to stand out: multiply by what makes the scores' gap large.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - The peak is at $k$ places ahead, and so out of sight: the other sign.
+# - The right token wins, but with too little weight: the scores' gap is too small.
+# - A far token wins now and then: does every pair of columns take part?
+#
+# </details>
+
+
+# %% solution="look-back"
+def look_back(k: int, d: int) -> tuple[Float[Tensor, "d"], Float[Tensor, "d"]]:
+    """A query and a key which, rotated at their positions, meet best k places apart."""
+    ### BEGIN SOLUTION
+    angles = k * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)  # (d / 2,)
+    key = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(d // 2)
+    query = torch.stack([angles.cos(), -angles.sin()], dim=-1).flatten()  # turned back by k
+    return 100.0 * query, key
+    ### END SOLUTION
+
+
+# %% test="look-back-weights" points=2
+def looks(k: int, d: int, n: int) -> Float[Tensor, "n-k"]:
+    """What weight each token from k on puts on the one k places before it."""
+    query, key = look_back(k, d)
+    assert_shape(query, (d,), "the query should have d numbers")
+    assert_shape(key, (d,), "the key should have d numbers")
+    frequencies = 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    angles = torch.arange(n, dtype=torch.float64).unsqueeze(-1) * frequencies  # (n, d / 2)
+    q, other = (
+        torch.view_as_complex(one.double().reshape(-1, 2)) * torch.polar(angles * 0 + 1, angles)
+        for one in (query, key)
+    )
+    scores = (q @ other.mH).real  # (n, n)
+    later = torch.ones(n, n, dtype=torch.bool).triu(1)
+    return scores.masked_fill(later, -math.inf).softmax(-1).diagonal(-k)
+
+
+assert looks(2, 32, 20).min() >= 0.99, (
+    "k 2, d 32: each of 20 tokens should put at least 0.99 on the token two places before"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for k, d, n in ((0, 16, 64), (1, 16, 64), (20, 16, 64), (7, 128, 64), (20, 64, 40)):
+    assert looks(k, d, n).min() >= 0.99, (
+        f"k {k}, d {d}: each of {n} tokens should put at least 0.99 on the token {k} places before"
+    )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 2.8 What can be told without positions   (2 points, about 10 minutes, difficulty 3 of 5)
+#
+# **Objective.** Say what order means to attention without positions, by what it can and cannot do.
+#
+# Take two layers of self-attention with **no** positional encoding at all. The answer is read off the mean of the last
+# layer's outputs. In four to eight sentences:
+#
+# 1. No mask. Which of these three tasks can it learn, which not, and why: (a) does the word *plant* occur? (b)
+#    is it *herbivores eat plants* or *plants eat herbivores*? (c) do two words occur equally often?
+# 2. Now with a causal mask, and a first token that is always `<bos>`. What can the first layer compute at a token that
+#    depends on its place, although it sees no position? Which of the three tasks does that change?
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Exchange two tokens of the input. What happens to the outputs, and what to their mean?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# For 2: let all scores be equal. How much weight does `<bos>` get from the third token, how much from the
+# tenth?
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - All three tasks seem possible: try (b) with the words numbered and the sum written out.
+# - Unsure about (c): what does a head with equal scores return, if its values say which word it is?
+#
+# </details>
 
 # %% [markdown] manual="order-blind" points=2
 # ### BEGIN SOLUTION
-# 1. The projections act on each row alone, so Q, K and V become $\Pi Q$, $\Pi K$, $\Pi V$. The scores become $\Pi Q K^\top \Pi^\top$: the same numbers with rows and columns reordered. The softmax works row by row and does not care about the order of the columns, so the weights become $\Pi W \Pi^\top$, and the output is $\Pi W \Pi^\top \Pi V = \Pi (W V)$, because $\Pi^\top \Pi$ is the identity.
-# 2. No. The two sentences are the same tokens in another order, so by part 1 the output rows are the same vectors in another order, and their mean is the same. (The layer is equivariant; the mean of it is invariant.)
-# 3. A causal mask: the mask belongs to the places and does not move with the tokens, so the first token sees one key, the second two, and so on; the number of visible keys gives the place away. (A relative term that depends on j - i is right too, for the same reason.)
+# 1. Without a mask the outputs of a reordered input are the same vectors in the new order (projections act on rows,
+#    scores are reordered in rows and columns, each softmax sums over all keys in whatever order), layer after layer;
+#    their mean is the same. So (b) cannot be learned: both sentences hold the same words. (a) can: a head whose scores are large
+#    for *plant*, with a value that marks it. (c) can: with equal scores a head gives the mean of the values, so the share of
+#    each word; whether two shares are equal can be read from their difference.
 #
-# Grading: 1 point for part 1 with the weights (or scores) as $\Pi W \Pi^\top$ or the same in words; 1 point for parts 2 and 3 together.
+# 2. With a causal mask the mask stays with the places. With equal scores the token at place $i$ gives `<bos>` the weight $1 /
+#    (i + 1)$: a value that marks `<bos>` comes out as a number that falls with the place, which the second layer can use as
+#    a position. (Or: each token sees a different set, so *eat* sees *herbivores* in one sentence and *plants* in the other.) So (b)
+#    can be learned; (a) and (c) could be before.
+#
+# Marking: 1 point for 1 (half if one of the three is wrong or a reason is missing); 1 point for 2: what depends on the place
+# (half) and that it is (b) that changes (half).
 # ### END SOLUTION

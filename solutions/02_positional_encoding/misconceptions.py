@@ -522,151 +522,140 @@ def scaled_here(self, x, offset=0):
     return self.dropout(x * math.sqrt(x.shape[-1]) + self.encoding[offset:end])
 
 
-# 2.4 Learned positions
+# 2.4 Rotate queries and keys
 
 
 @misconception(
-    "learned-encoding",
-    id="PE27",
-    target="LearnedPositionalEncoding.__init__",
-    fails=["learned-encoding-values", "learned-encoding-gradients"],
-    read="02_positional_encoding#pe-learned",
+    "rotate",
+    id="PE60",
+    fails=["rotate-values"],
+    read="02_positional_encoding#pe-shift",
 )
-def learned_table_as_buffer(self, max_len, d_model):
-    """Your table is a buffer, so no optimiser will ever change it; a learned table is an
-    nn.Parameter.
+def turned_the_other_way(x, positions, base=10000.0):
+    """You turn to the other side: the even column is x_2i cos minus x_2i+1 sin."""
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d ({d}) must be even: columns turn in pairs")
+    frequencies = base ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)
+    angles = positions.to(x.dtype).unsqueeze(-1) * frequencies
+    even, odd = x[..., ::2], x[..., 1::2]
+    turned = even * angles.cos() + odd * angles.sin(), odd * angles.cos() - even * angles.sin()
+    return torch.stack(turned, dim=-1).flatten(-2)
+
+
+@misconception(
+    "rotate",
+    id="PE61",
+    fails=["rotate-values", "rotate-scores"],
+    read="02_positional_encoding#pe-shift",
+)
+def not_a_rotation(x, positions, base=10000.0):
+    """Your two columns do not turn: one sign is wrong, so lengths change. A rotation has one
+    minus, at a sine.
     """
-    nn.Module.__init__(self)
-    self.register_buffer("table", torch.zeros(max_len, d_model))
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d ({d}) must be even: columns turn in pairs")
+    frequencies = base ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)
+    angles = positions.to(x.dtype).unsqueeze(-1) * frequencies
+    even, odd = x[..., ::2], x[..., 1::2]
+    turned = even * angles.cos() + odd * angles.sin(), even * angles.sin() + odd * angles.cos()
+    return torch.stack(turned, dim=-1).flatten(-2)
 
 
 @misconception(
-    "learned-encoding",
-    id="PE28",
-    target="LearnedPositionalEncoding.__init__",
-    fails=["learned-encoding-values", "learned-encoding-gradients"],
-    read="02_positional_encoding#pe-learned",
+    "rotate",
+    id="PE62",
+    fails=["rotate-values"],
+    read="02_positional_encoding#pe-pairs",
 )
-def one_vector_for_all_positions(self, max_len, d_model):
-    """Your module learns one vector and adds it everywhere, which tells no position from
-    another; it should learn a row for each of max_len positions.
+def halves_turned(x, positions, base=10000.0):
+    """You pair the first half of the columns with the second. Here the pairs are neighbours, 2i and
+    2i + 1.
     """
-    nn.Module.__init__(self)
-    self.table = nn.Parameter(torch.zeros(1, d_model))
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d ({d}) must be even: columns turn in pairs")
+    frequencies = base ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)
+    angles = positions.to(x.dtype).unsqueeze(-1) * frequencies
+    even, odd = x[..., : d // 2], x[..., d // 2 :]
+    turned = even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()
+    return torch.cat(turned, dim=-1)
 
 
 @misconception(
-    "learned-encoding",
-    id="PE29",
-    target="LearnedPositionalEncoding.forward",
-    fails=["learned-encoding-gradients"],
-    read="02_positional_encoding#pe-learned",
+    "rotate",
+    id="PE63",
+    fails=["rotate-values"],
+    read="02_positional_encoding#pe-pairs",
 )
-def table_detached(self, x):
-    """Your forward uses a copy of the table without its history, so the table gets no
-    gradient and never learns.
-    """
-    return x + self.table.detach()[: x.shape[1]]
+def one_frequency_for_all(x, positions, base=10000.0):
+    """All your pairs turn equally fast; each has its own frequency."""
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d ({d}) must be even: columns turn in pairs")
+    frequencies = torch.ones(d // 2, dtype=x.dtype)
+    angles = positions.to(x.dtype).unsqueeze(-1) * frequencies
+    even, odd = x[..., ::2], x[..., 1::2]
+    turned = even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()
+    return torch.stack(turned, dim=-1).flatten(-2)
 
 
 @misconception(
-    "learned-encoding",
-    id="PE30",
-    target="LearnedPositionalEncoding.forward",
-    fails=["learned-encoding-values", "learned-encoding-gradients"],
-    read="02_positional_encoding#pe-add",
+    "rotate",
+    id="PE64",
+    fails=["rotate-values", "rotate-scores"],
+    read="02_positional_encoding#pe-offset",
 )
-def learned_rows_along_the_batch(self, x):
-    """Your rows of the table run along the batch axis; x is (batch, tokens, d_model), and
-    the position is the index on axis 1.
-    """
-    return x + self.table[: x.shape[0], None]
+def counted_from_the_first_row(x, positions, base=10000.0):
+    """You number the rows from 0. Where each stands is in positions."""
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d ({d}) must be even: columns turn in pairs")
+    frequencies = base ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)
+    angles = torch.arange(x.shape[-2]).to(x.dtype).unsqueeze(-1) * frequencies
+    even, odd = x[..., ::2], x[..., 1::2]
+    turned = even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()
+    return torch.stack(turned, dim=-1).flatten(-2)
 
 
 @misconception(
-    "learned-encoding",
-    id="PE31",
-    target="LearnedPositionalEncoding.forward",
-    fails=["learned-encoding-values", "learned-encoding-gradients"],
-    read="02_positional_encoding#pe-learned",
+    "rotate",
+    id="PE65",
+    fails=["rotate-values"],
+    read="02_positional_encoding#pe-wavelengths",
 )
-def last_rows_used(self, x):
-    """Your tokens get the last rows of the table; the token at position p should get row p."""
-    return x + self.table[-x.shape[1] :]
-
-
-# 2.5 Relative positions
+def frequency_by_the_pair(x, positions, base=10000.0):
+    """Your exponents are i / d; the frequency of pair i is base to the power of -2i / d."""
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d ({d}) must be even: columns turn in pairs")
+    frequencies = base ** (-torch.arange(d // 2, dtype=x.dtype) / d)
+    angles = positions.to(x.dtype).unsqueeze(-1) * frequencies
+    even, odd = x[..., ::2], x[..., 1::2]
+    turned = even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()
+    return torch.stack(turned, dim=-1).flatten(-2)
 
 
 @misconception(
-    "relative-positions",
-    id="PE32",
-    fails=["relative-positions-values"],
-    read="relative_positions#pe-relative",
+    "rotate",
+    id="PE66",
+    fails=["rotate-values", "rotate-scores"],
+    read="02_positional_encoding#pe-shift",
 )
-def query_minus_key(n, m, max_distance):
-    """Your indices are mirrored: you took i - j, and the position of key j seen from query i
-    is j - i.
-    """
-    distance = torch.arange(n)[:, None] - torch.arange(m)
-    return distance.clamp(-max_distance, max_distance) + max_distance
+def table_added(x, positions, base=10000.0):
+    """You add sines and cosines to x. Here nothing is added: x itself is turned."""
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d ({d}) must be even: columns turn in pairs")
+    frequencies = base ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)
+    angles = positions.to(x.dtype).unsqueeze(-1) * frequencies
+    even, odd = x[..., ::2], x[..., 1::2]
+    turned = even + angles.sin(), odd + angles.cos()
+    return torch.stack(turned, dim=-1).flatten(-2)
 
 
-@misconception(
-    "relative-positions",
-    id="PE33",
-    fails=["relative-positions-values"],
-    read="relative_positions#pe-relative",
-)
-def not_clipped(n, m, max_distance):
-    """Your indices leave the table: distances beyond max_distance should be clipped to it
-    before they are moved up.
-    """
-    return torch.arange(m) - torch.arange(n)[:, None] + max_distance
-
-
-@misconception(
-    "relative-positions",
-    id="PE34",
-    fails=["relative-positions-values"],
-    read="relative_positions#pe-relative",
-)
-def not_moved_up(n, m, max_distance):
-    """Your indices start at -max_distance, and negative indices count from the end of a
-    table without any error; add max_distance.
-    """
-    return (torch.arange(m) - torch.arange(n)[:, None]).clamp(-max_distance, max_distance)
-
-
-@misconception(
-    "relative-positions",
-    id="PE35",
-    fails=["relative-positions-values"],
-    read="relative_positions#pe-relative",
-)
-def direction_lost(n, m, max_distance):
-    """Your indices are equal on both sides: the absolute value makes "one before" and "one
-    after" the same row.
-    """
-    distance = (torch.arange(m) - torch.arange(n)[:, None]).abs()
-    return distance.clamp(0, max_distance) + max_distance
-
-
-@misconception(
-    "relative-positions",
-    id="PE36",
-    fails=["relative-positions-values"],
-    read="relative_positions#pe-relative",
-)
-def wrapped_around(n, m, max_distance):
-    """Your far distances wrap around to the other side of the table (%); they should all
-    share the last row of their side.
-    """
-    distance = torch.arange(m) - torch.arange(n)[:, None]
-    return (distance + max_distance) % (2 * max_distance + 1)
-
-
-# 2.6 Attention with relative positions
+# 2.5 Attention with relative positions
 
 
 @misconception(
@@ -888,3 +877,109 @@ def hidden_scores_are_minus_10000(q, k, v, key_table, value_table, mask=None):
         scores = scores.masked_fill(~mask, -1e4)
     weights = torch.softmax(scores, dim=-1)
     return weights @ v + torch.einsum("...ij,ijd->...id", weights, value_table[index])
+
+
+# 2.6 Your table, looked at
+
+
+@misconception(
+    "predicted-likeness",
+    id="PE67",
+    fails=["predicted-likeness-made"],
+    read="02_positional_encoding#pe-shift",
+)
+def likeness_not_predicted():
+    """You have not predicted anything: return one of the texts in LIKENESS."""
+    return
+
+
+@misconception(
+    "predicted-likeness",
+    id="PE68",
+    fails=["predicted-likeness-made"],
+    read="02_positional_encoding#pe-shift",
+)
+def likeness_by_number():
+    """Your prediction is a number; return one of the texts in LIKENESS itself."""
+    return 2
+
+
+@misconception(
+    "predicted-likeness",
+    id="PE69",
+    fails=["predicted-likeness-made"],
+    read="02_positional_encoding#pe-shift",
+)
+def likeness_in_own_words():
+    """Your prediction is none of the four; return one of the texts in LIKENESS as it stands
+    there.
+    """
+    return "it goes up and down"
+
+
+# 2.7 Look back by angles alone
+
+
+@misconception(
+    "look-back",
+    id="PE70",
+    fails=["look-back-weights"],
+    read="02_positional_encoding#pe-shift",
+)
+def looks_ahead(k, d):
+    """Your peak is k places ahead, where nothing may be seen. Turn the query the other way,
+    or the key in its place.
+    """
+    angles = k * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    key = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(d // 2)
+    query = torch.stack([angles.cos(), angles.sin()], dim=-1).flatten()
+    return 100.0 * query, key
+
+
+@misconception(
+    "look-back",
+    id="PE71",
+    fails=["look-back-weights"],
+    read="02_positional_encoding#pe-shift",
+)
+def gap_too_small(k, d):
+    """The right token wins with too little weight: your scores' gap is too small. Multiply
+    the query or the key by a large number.
+    """
+    angles = k * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    key = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(d // 2)
+    query = torch.stack([angles.cos(), -angles.sin()], dim=-1).flatten()
+    return 1.0 * query, key
+
+
+@misconception(
+    "look-back",
+    id="PE72",
+    fails=["look-back-weights"],
+    read="02_positional_encoding#pe-wavelengths",
+)
+def one_pair_only(k, d):
+    """Only one pair of columns takes part, and its cosine comes round again: far tokens win.
+    Use all pairs.
+    """
+    angles = k * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    key = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(d // 2)
+    query = torch.stack([angles.cos(), -angles.sin()], dim=-1).flatten()
+    query[2:] = 0.0
+    return 100.0 * query, key
+
+
+@misconception(
+    "look-back",
+    id="PE73",
+    fails=["look-back-weights"],
+    read="02_positional_encoding#pe-shift",
+)
+def looks_at_itself(k, d):
+    """Your query is not turned by k, so each token looks at itself. A fixed turn of one of the two
+    moves the peak.
+    """
+    angles = 0 * torch.arange(0, d, 2, dtype=torch.float64)
+    key = torch.tensor([1.0, 0.0], dtype=torch.float64).repeat(d // 2)
+    query = torch.stack([angles.cos(), -angles.sin()], dim=-1).flatten()
+    return 100.0 * query, key

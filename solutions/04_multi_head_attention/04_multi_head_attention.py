@@ -2,8 +2,8 @@
 # # 4 Multi-head attention
 #
 # In this notebook you build multi-head attention in PyTorch: several small attentions side by side,
-# each with its own projections. Then you take it apart again, into a sum over heads, and count what
-# it costs. What you write here carries over: the finished model uses your `MultiHeadAttention` in
+# each with its own projections. Then you take it apart again, into a sum over heads, measure which head
+# matters, set the weights of two layers by hand, and count what it all costs. What you write here carries over: the finished model uses your `MultiHeadAttention` in
 # its encoder and twice in each layer of its decoder.
 #
 # **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and its `raise` by
@@ -20,7 +20,10 @@
 # and **True means: may attend**. What comes out has the dtype of what goes in.
 
 # %% setup
+from collections.abc import Callable
+
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -38,6 +41,7 @@ from lab.check import (
     unchanged,
     visible_passed,
 )
+from lab.predict import compare, predicted, watched
 
 MATRICES = ("w_q", "w_k", "w_v", "w_o")
 
@@ -68,7 +72,98 @@ def torch_layer(layer: nn.Module, num_heads: int) -> nn.MultiheadAttention:
 
 
 # %% [markdown]
-# ## 4.1 Multi-head attention   (9 points, about 45 minutes, difficulty 4 of 5)
+# ## 4.1 Split and merge   (2 points, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** Cut the projected tokens into heads, and put heads side by side again.
+#
+# - `split_heads`: $(B, n, D)$ to $(B, H, n, d_k)$. Head 0 gets the first $d_k$ columns of each token,
+#   head 1 the next $d_k$, and so on. $D$ is divisible by $H$. The number of tokens may be any, and the
+#   memory of `x` may be laid out in any way.
+# - `merge_heads`: the way back, $(B, H, n, d_k)$ to $(B, n, D)$, heads **side by side**.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# `x.reshape(B, H, n, d_k)` has the right shape. Which token does its entry `[0, 0, 1]` come from,
+# for $H = 2$?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Split in two steps: first cut the last axis in two, heads before columns; then let heads and
+# tokens change places. Merge does the same two steps backwards.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - *view size is not compatible*: after axes have changed places, a view may be impossible;
+#   `reshape` copies where it must.
+# - Shapes fit, numbers do not: axes were reshaped that should have been exchanged.
+#
+# </details>
+
+
+# %% solution="split-heads"
+def split_heads(x: Float[Tensor, "B n d_model"], num_heads: int) -> Float[Tensor, "B H n d_k"]:
+    """Give head 0 the first d_k columns of every token, head 1 the next d_k, and so on."""
+    ### BEGIN SOLUTION
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)  # (B, n, H, d_k) on the way
+    ### END SOLUTION
+
+
+def merge_heads(x: Float[Tensor, "B H n d_k"]) -> Float[Tensor, "B n d_model"]:
+    """Put the heads side by side again."""
+    ### BEGIN SOLUTION
+    return x.transpose(1, 2).flatten(-2)  # (B, n, H, d_k) on the way
+    ### END SOLUTION
+
+
+# %% test="split-heads-split" points=1
+x = torch.arange(2 * 5 * 12, dtype=torch.float64).reshape(2, 5, 12)
+heads = split_heads(x, 3)
+assert_shape(heads, (2, 3, 5, 4), "split should give (batch, heads, tokens, d_k)")
+assert_close(heads[0, 0, 0], x[0, 0, :4], "head 0 should get the first 4 columns of token 0")
+assert_close(heads[0, 0, 1], x[0, 1, :4], "head 0 should get the first 4 columns of token 1")
+assert_close(heads[0, 2, 1], x[0, 1, 8:], "head 2 of 3 should get the last 4 columns of token 1")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for shape, num_heads in (((2, 3, 10), 5), ((3, 4, 8), 4), ((2, 7, 6), 1)):
+    x = draw(shape, seed=1)
+    before = x.clone()
+    heads = split_heads(x, num_heads)
+    d_k = shape[-1] // num_heads
+    assert_shape(heads, (shape[0], num_heads, shape[1], d_k), "split: (batch, heads, tokens, d_k)")
+    for h in range(num_heads):
+        assert_close(
+            heads[:, h],
+            x[:, :, h * d_k : (h + 1) * d_k],
+            "each head should get its own d_k neighbouring columns of every token",
+        )
+    assert torch.equal(x, before), "split should leave x unchanged"
+turned = draw((2, 12, 5), seed=2).transpose(1, 2)  # (2, 5, 12), not contiguous
+heads = split_heads(turned, 3)
+assert_close(heads[:, 1], turned[:, :, 4:8], "split should work whatever the memory layout of x")
+### END HIDDEN TESTS
+
+# %% test="split-heads-merge" points=1
+heads = draw((2, 3, 5, 4), seed=3)
+merged = merge_heads(heads)
+assert_shape(merged, (2, 5, 12), "merge should give (batch, tokens, d_model)")
+assert_close(merged[0, 1, :4], heads[0, 0, 1], "the first 4 columns of token 1 should be head 0's")
+assert_close(merged[0, 1, 8:], heads[0, 2, 1], "the last 4 columns of token 1 should be head 2's")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for shape in ((2, 5, 3, 2), (3, 4, 4, 2), (2, 1, 7, 6)):
+    heads = draw(shape, seed=4)
+    merged = merge_heads(heads)
+    wanted = torch.cat([heads[:, h] for h in range(shape[1])], dim=-1)
+    assert_close(merged, wanted, "merge should put the heads side by side, head 0 first")
+turned = draw((2, 5, 3, 4), seed=5).transpose(1, 2)  # (2, 3, 5, 4), not contiguous
+wanted = torch.cat([turned[:, h] for h in range(3)], dim=-1)
+assert_close(merge_heads(turned), wanted, "merge should work whatever the memory layout")
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 4.2 Multi-head attention   (6 points, about 35 minutes, difficulty 4 of 5)
 #
 # **Objective.** Let $H$ heads attend side by side, each in its own $d_k$ columns:
 #
@@ -85,10 +180,8 @@ def torch_layer(layer: nn.Module, num_heads: int) -> nn.MultiheadAttention:
 #   `d_model` without bias, as in the paper; and `num_heads`. If `d_model` cannot be shared out
 #   evenly, raise a `ValueError` whose message gives both numbers, such as
 #   `d_model (10) must be divisible by num_heads (4)`.
-# - `split`: $(B, n, D)$ to $(B, H, n, d_k)$. Head 0 gets the first $d_k$ columns of each token,
-#   head 1 the next $d_k$, and so on. The number of tokens may be any, and the memory of `x` may be
-#   laid out in any way.
-# - `merge`: the way back, $(B, H, n, d_k)$ to $(B, n, D)$, heads **side by side**.
+# - `split` and `merge`: what you have written in 4.1, called from here in a line each. (If you left that
+#   open, write it here.) Chapter 9 needs them as methods.
 # - `forward`: project, split, attend, merge, project. Return the output $(B, n, D)$ and the weights
 #   of every head, $(B, H, n, m)$; gradients flow through both. `mask` is None, or boolean, $(n, m)$, $(B, 1, m)$ or $(B, n, m)$,
 #   and holds for all heads alike.
@@ -101,24 +194,17 @@ def torch_layer(layer: nn.Module, num_heads: int) -> nn.MultiheadAttention:
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# `x.reshape(B, H, n, d_k)` has the right shape. Which token does its entry `[0, 0, 1]` come from,
-# for $H = 2$? And for the mask: next to scores of shape $(B, H, n, m)$, which axis would a mask of
-# shape $(B, n, m)$ line up with the heads?
+# Next to scores of shape $(B, H, n, m)$, which axis would a mask of shape $(B, n, m)$ line up with
+# the heads?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# Split in two steps: first cut the last axis in two, heads before columns; then let heads and
-# tokens change places. Merge does the same two steps backwards. In `forward`, the mask lacks one
-# axis, of length 1, just before its last two.
+# One line for each of the five steps. The mask lacks one axis, of length 1, just before its last two.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - *view size is not compatible*: after axes have changed places, a view may be impossible;
-#   `reshape` copies where it must.
-# - Shapes fit, numbers do not: axes were reshaped that should have been exchanged, in `split` or in
-#   `merge`.
 # - Right for one head, wrong for several: does the scale use the width of a head?
 # - Right without a mask, an error or mixed-up sentences with one: the axis for the heads.
 # - Right for self-attention only: which of the three inputs is each projection applied to?
@@ -219,56 +305,13 @@ assert_raises(
     "6 columns cannot be shared out over 9 heads: a ValueError that gives both numbers",
     mentions=("6", "9"),
 )
+x = draw((2, 3, 20), seed=5)
+wanted = torch.stack([x[:, :, 5 * h : 5 * h + 5] for h in range(4)], 1)
+assert_close(layer.split(x), wanted, "the method split should do what split_heads does")
+assert_close(layer.merge(wanted), x, "the method merge should undo split, heads side by side")
 ### END HIDDEN TESTS
 
-# %% test="multi-head-split" points=1
-layer = MultiHeadAttention(12, 3)
-x = torch.arange(2 * 5 * 12, dtype=torch.float64).reshape(2, 5, 12)
-heads = layer.split(x)
-assert_shape(heads, (2, 3, 5, 4), "split should give (batch, heads, tokens, d_k)")
-assert_close(heads[0, 0, 0], x[0, 0, :4], "head 0 should get the first 4 columns of token 0")
-assert_close(heads[0, 0, 1], x[0, 1, :4], "head 0 should get the first 4 columns of token 1")
-assert_close(heads[0, 2, 1], x[0, 1, 8:], "head 2 of 3 should get the last 4 columns of token 1")
-visible_passed()
-### BEGIN HIDDEN TESTS
-for shape, num_heads in (((2, 3, 10), 5), ((3, 4, 8), 4), ((2, 7, 6), 1)):
-    x = draw(shape, seed=1)
-    before = x.clone()
-    heads = MultiHeadAttention(shape[-1], num_heads).split(x)
-    d_k = shape[-1] // num_heads
-    assert_shape(heads, (shape[0], num_heads, shape[1], d_k), "split: (batch, heads, tokens, d_k)")
-    for h in range(num_heads):
-        assert_close(
-            heads[:, h],
-            x[:, :, h * d_k : (h + 1) * d_k],
-            "each head should get its own d_k neighbouring columns of every token",
-        )
-    assert torch.equal(x, before), "split should leave x unchanged"
-turned = draw((2, 12, 5), seed=2).transpose(1, 2)  # (2, 5, 12), not contiguous
-heads = layer.split(turned)
-assert_close(heads[:, 1], turned[:, :, 4:8], "split should work whatever the memory layout of x")
-### END HIDDEN TESTS
-
-# %% test="multi-head-merge" points=1
-layer = MultiHeadAttention(12, 3)
-heads = draw((2, 3, 5, 4), seed=3)
-merged = layer.merge(heads)
-assert_shape(merged, (2, 5, 12), "merge should give (batch, tokens, d_model)")
-assert_close(merged[0, 1, :4], heads[0, 0, 1], "the first 4 columns of token 1 should be head 0's")
-assert_close(merged[0, 1, 8:], heads[0, 2, 1], "the last 4 columns of token 1 should be head 2's")
-visible_passed()
-### BEGIN HIDDEN TESTS
-for shape in ((2, 5, 3, 2), (3, 4, 4, 2), (2, 1, 7, 6)):
-    heads = draw(shape, seed=4)
-    merged = MultiHeadAttention(shape[1] * shape[3], shape[1]).merge(heads)
-    wanted = torch.cat([heads[:, h] for h in range(shape[1])], dim=-1)
-    assert_close(merged, wanted, "merge should put the heads side by side, head 0 first")
-turned = draw((2, 5, 3, 4), seed=5).transpose(1, 2)  # (2, 3, 5, 4), not contiguous
-wanted = torch.cat([turned[:, h] for h in range(3)], dim=-1)
-assert_close(layer.merge(turned), wanted, "merge should work whatever the memory layout")
-### END HIDDEN TESTS
-
-# %% test="multi-head-self" points=3
+# %% test="multi-head-self" points=2
 layer = with_drawn_weights(MultiHeadAttention(12, 3), 12)
 x = draw((2, 5, 12), seed=6)
 wanted, wanted_weights = torch_layer(layer, 3)(x, x, x, average_attn_weights=False)
@@ -402,7 +445,7 @@ assert_close(output[2], short[0], "hidden keys of the other sequence should coun
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.2 A sum over heads   (4 points, about 25 minutes, difficulty 3 of 5)
+# ## 4.3 A sum over heads   (2 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Take the layer apart into one contribution per head.
 #
@@ -469,7 +512,7 @@ def head_contributions(
     ### END SOLUTION
 
 
-# %% test="heads-as-sum-maps" points=2
+# %% test="heads-as-sum-maps" points=1
 w_v, w_o = draw((6, 6), (6, 6), seed=19)
 wanted = w_v[:, :2] @ w_o[:2]
 maps = value_output_maps(w_v, w_o, 3)
@@ -510,7 +553,7 @@ for d_model, num_heads, dtype in ((12, 4, double), (10, 2, single), (5, 5, doubl
     )
 ### END HIDDEN TESTS
 
-# %% test="heads-as-sum-contributions" points=2
+# %% test="heads-as-sum-contributions" points=1
 x = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]], dtype=torch.float64)
 weights = torch.tensor([[[[0.5, 0.5]], [[0.0, 1.0]], [[1.0, 0.0]]]], dtype=torch.float64)
 maps = torch.tensor(
@@ -571,7 +614,380 @@ for seed, (batch, num_heads) in enumerate(((2, 3), (3, 3), (4, 1)), 21):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.3 What it costs   (3 points, about 15 minutes, difficulty 2 of 5)
+# ## 4.4 Which head matters?   (3 points, about 25 minutes, difficulty 3 of 5)
+#
+# **Objective.** Measure what each head is good for: switch it off, and see what is lost.
+#
+# The next cell makes a small layer of four heads, by hand instead of by training. A token asks *who acts?*
+# Each of 200 sentences has one right answer. `PARTS`, $(200, 4, D)$, holds what every head adds to the
+# output for the token that asks (the terms of 4.3), and `who_acts(output)` says for which share of the
+# sentences the answer that one reads off the output $(200, D)$ is right. `LOOKS` are the heads' mean
+# weights on the four tokens; the second one is who acts.
+#
+# - `predicted_cost()`: predict first. Two of the four heads cost about 0.05 of the right answers each, if that one alone is
+#   switched off. What do these two cost, off together? One of the texts in `PAIR_COSTS`; there is a point for having predicted, not
+#   for being right.
+# - `ablation_costs(parts, share_right)`: for `parts` $(B, H, D)$ return an $(H, H)$ tensor, float64. Entry
+#   $[i, j]$ is the share of right answers that is **lost**, against all heads, if heads $i$ and $j$ are
+#   switched off; $[i, i]$, if head $i$ alone is. A head that is off adds nothing. `share_right` takes an
+#   output $(B, D)$ and returns a float.
+# - `findings()`: what you have measured on `PARTS` with `who_acts`, as a dictionary:
+#   - `"costs"`: what each of the four heads costs alone, a list of four floats;
+#   - `"pair"`: the two heads, smaller number first, that **stand in** for each other: off together they
+#     cost more than what they cost one by one, added up, by the most;
+#   - `"pair_cost"`: what these two cost together;
+#   - `"idle"`: the head that looks at who acts and is good for nothing here.
+#
+#   Numbers to two decimals or more. You may write down numbers or compute them.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# The output is a sum over heads. What does it become without two of its terms?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# One call of `share_right` with all heads, one for each pair. Then print the table for `PARTS`,
+# and next to it what each pair's two single costs add up to.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - All entries are near 1 where they should be near 0: you return what is right, not what is lost.
+# - The diagonal is 0: head $i$ with itself is head $i$ alone, switched off.
+# - A pair costs exactly what its heads cost one by one: it was computed, not measured.
+#
+# </details>
+
+
+# %%
+WHERE = torch.tensor(  # what four heads look at: <bos>, who acts, the verb, to whom
+    [
+        [0.05, 0.90, 0.02, 0.03],
+        [0.1, 0.62, 0.06, 0.22],
+        [0.14, 0.05, 0.21, 0.6],
+        [0.05, 0.55, 0.2, 0.2],
+    ]
+).double()
+
+
+def four_heads():
+    """What four heads made by hand add to an output, and a function that scores the output."""
+    drawn, noise = draw((200, 4, 12), (200, 4, 4), seed=44)
+    persons = drawn[:, :, 0].argsort(0) % 5  # each token's person, of five
+    x = torch.cat([F.one_hot(persons, 5).double(), drawn[..., 5:]], -1)
+    x[:, [0, 2], :5] = 0.0  # <bos> and the verb are no persons
+    weights = (WHERE.log() + 0.3 * noise).softmax(-1)  # (200, H, 4)
+    maps = torch.zeros(4, 12, 12, dtype=torch.float64)
+    maps[:, :5, :5] = torch.tensor([0.0, 1.0, -0.5, 1.0])[:, None, None] * torch.eye(5)
+    maps[:, 5:, :5] = 0.07 * draw((4, 7, 5), seed=41)
+    maps[0] *= 0.1
+    parts = torch.einsum("bhm,bmd,hde->bhe", weights, x, maps)
+    return (
+        parts,
+        weights.mean(0),
+        lambda y: (y[:, :5].argmax(-1) == persons[:, 1]).double().mean().item(),
+    )
+
+
+PARTS, LOOKS, who_acts = four_heads()
+print(LOOKS)
+print("right, with all heads:", who_acts(PARTS.sum(1)))
+PAIR_COSTS = ("about 0.05", "about 0.1", "about 0.4", "about 0.9")
+
+
+# %% solution="predicted-cost"
+def predicted_cost() -> str:
+    """What you expect the two to cost together: one of PAIR_COSTS."""
+    ### BEGIN SOLUTION
+    return "about 0.1"
+    ### END SOLUTION
+
+
+# %% test="predicted-cost-made" points=1
+cost = predicted_cost()
+assert isinstance(cost, str), "a prediction is one of the texts in PAIR_COSTS"
+assert cost in PAIR_COSTS, f"a prediction is one of {', '.join(PAIR_COSTS)}\nYours is {cost!r}."
+visible_passed()
+
+
+# %% solution="ablation"
+def ablation_costs(
+    parts: Float[Tensor, "B H D"], share_right: Callable[[Tensor], float]
+) -> Float[Tensor, "H H"]:
+    """The share of right answers that is lost without heads i and j, for each pair of heads."""
+    ### BEGIN SOLUTION
+    total, heads = parts.sum(1), parts.unbind(1)
+    right = share_right(total)
+    costs = torch.zeros(len(heads), len(heads), dtype=torch.float64)
+    for i, one in enumerate(heads):
+        for j, other in enumerate(heads[: i + 1]):
+            left = total - one - other if i != j else total - one
+            costs[i, j] = costs[j, i] = right - share_right(left)
+    return costs
+    ### END SOLUTION
+
+
+def findings() -> dict[str, object]:
+    """What was measured on PARTS: "costs", "pair", "pair_cost" and "idle"."""
+    ### BEGIN SOLUTION
+    return {"costs": [0.0, 0.055, 0.01, 0.045], "pair": (1, 3), "pair_cost": 0.86, "idle": 0}
+    ### END SOLUTION
+
+
+# %% test="ablation-costs" points=1
+parts = torch.tensor([[[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0], [0.0, 4.0]]], dtype=torch.float64)
+costs = ablation_costs(parts, lambda y: y.sum().item() / 10)
+assert_shape(costs, (2, 2), "two heads: the costs should be (2, 2)")
+assert_dtype(costs, torch.float64, "the costs should be float64")
+wanted = torch.tensor([[0.4, 1.0], [1.0, 0.6]], dtype=torch.float64)
+assert_close(costs, wanted, "a score of 1.0, of which one head brings 0.4 and the other 0.6")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for batch, num_heads, seed in ((3, 4, 20), (4, 3, 21), (2, 1, 22)):
+    parts = draw((batch, num_heads, 5), seed=seed)
+    before = parts.clone()
+    right = lambda y: y.square().mean().item()  # noqa: E731  (a score that is no sum over heads)
+    costs = ablation_costs(parts, right)
+    assert_shape(costs, (num_heads, num_heads), "there should be one entry for each pair of heads")
+    for i in range(num_heads):
+        for j in range(num_heads):
+            left = [h for h in range(num_heads) if h not in (i, j)]
+            assert_close(
+                costs[i, j],
+                right(parts.sum(1)) - right(parts[:, left].sum(1)),
+                "each entry should be the score of all heads less that without heads i and j",
+            )
+    assert torch.equal(parts, before), "ablation_costs should leave parts unchanged"
+### END HIDDEN TESTS
+
+# %% test="ablation-findings" points=1
+found = findings()
+assert isinstance(found, dict) and sorted(found) == ["costs", "idle", "pair", "pair_cost"], (
+    'findings should return a dictionary with "costs", "pair", "pair_cost" and "idle"'
+)
+own = ablation_costs(PARTS, who_acts)
+single, pair = list(found["costs"]), tuple(found["pair"])
+assert len(single) == 4, "there should be one single cost for each of the four heads"
+assert len(pair) == 2 and 0 <= pair[0] < pair[1] < 4, (
+    f"the pair should be two of the heads 0 to 3, the smaller number first\nYours is {pair}."
+)
+for h in range(4):
+    assert abs(single[h] - own[h, h]) < 0.006, "costs should be those that your own table has"
+assert abs(found["pair_cost"] - own[pair]) < 0.006, "pair_cost should be what your own table has"
+visible_passed()
+### BEGIN HIDDEN TESTS
+for h, cost in enumerate((0.0, 0.055, 0.01, 0.045)):
+    assert abs(single[h] - cost) < 0.006, "what single heads cost was measured otherwise"
+assert pair == (1, 3), "these two do not stand in for each other the most"
+assert abs(found["pair_cost"] - 0.86) < 0.006, "what the pair costs was measured otherwise"
+assert found["idle"] == 0, "the idle head looks most at who acts and costs nothing"
+### END HIDDEN TESTS
+
+# %%
+if watched():  # not while the notebook is graded
+    prediction = predicted(predicted_cost, PAIR_COSTS)
+    compare(prediction, f"{findings()['pair_cost']:.2f}")
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# Both heads hand over the same thing. With one of them off, the other still brings it, and the output is hardly worse: each looks
+# as if it did not matter. With both off nobody brings it. Costs of single heads do not add up, and "each can be removed" does not mean "all can". In trained
+# models such spare heads are common, which is one reason why many heads can be removed one by one.
+#
+# </details>
+
+# %% [markdown]
+# **Your own heads.** So much for heads made by hand. The next cell trains one layer of yours for a few
+# seconds: `<bos>` asks *who*, *did what*, *to whom* about sentences such as the one below. Then it shows where your heads look, and
+# what is still right with each of them switched off. Which head is good for what, and does the picture tell? Change the seed and
+# run it again. (It is not graded, and runs in a notebook only.)
+
+# %%
+if watched():  # not while the notebook is graded
+    from lab import plots
+    from lab.own import Reader
+
+    torch.manual_seed(0)
+    reader = Reader(MultiHeadAttention(24, 3))
+    reader.learn()
+    read_words, looks = reader.looks("the old king helps this queen .")
+    plots.use()
+    plots.heatmap(looks.T, read_words, ["head 0", "head 1", "head 2"], "Your heads, asked by <bos>")
+    print("right on held-out sentences: who, did what, to whom")
+    print("  all heads     ", reader.right())
+    for head in range(3):
+        print(f"  without head {head}", reader.right(off=head))
+
+# %% [markdown]
+# ## 4.5 An induction head by hand   (3 points, about 40 minutes, difficulty 5 of 5)
+#
+# **Objective.** Set the weights of two layers so that they go on with what they have seen: after
+# *A B ... A* they answer *B*, for any words and at any distance. No training: you decide what every
+# column means. In large models such heads come about by themselves (Olsson et al. 2022).
+#
+# A sentence begins with `<bos>`, which is word 0 and stands nowhere else. The tokens have
+# $D = 3V + P$ columns, with $V$ words and $P$ places:
+#
+# | columns | at the start |
+# | --- | --- |
+# | `word`: the first $V$ | 1 in the column of the token's word, else 0 |
+# | `place`: the next $P$ | 1 in the column of its place, counted from 0 |
+# | `before`: the next $V$ | 0; your **first** layer writes here which word stands before the token |
+# | `answer`: the last $V$ | 0; your **second** layer writes here which word came after earlier ones like it |
+#
+# `two_layers` in the next cell runs them. Each layer has one head with causal mask, and adds its result to
+# what it was given: $x + \text{softmax}(xW^Q (xW^K)^\top / \sqrt d)\, x\, W^{VO}$, where $d$, the number of columns of
+# $W^Q$ and $W^K$, is yours to choose. $W^{VO}$ is $(D, D)$, one map as in 4.3.
+#
+# Return for each layer `(w_q, w_k, w_vo)`, float64. After the first one, `before` of each token but `<bos>` should be 1 in the
+# column of the word before it, else 0. After the second one, look at a token whose word has stood in the sentence
+# before: `answer` should be 1 in the column of the word that came next; if it has stood there several times, the mean over them all.
+# An error of 0.001 is allowed. What other tokens have in `answer` does not matter.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Layer 1: a token at place $p$ asks for place $p - 1$. Which matrix maps each place to the one before? Layer 2: a token
+# asks for its own word; in which columns of which tokens does it have to be found, if what counts is the token *after* the earlier one?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# All six matrices are 0 but for one block each, and that block is an identity, or one that is moved by one row. A softmax
+# looks at one key alone if that key's score is far above all others: multiply one of the two blocks by a large number.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - `before` holds a bit of everything: the scores are too close to each other; how large are they after the division by $\sqrt d$?
+# - `before` holds the token's own word: does it ask for the place after it, which the mask hides?
+# - `answer` holds the token's own word: layer 2 has found the earlier *A*, or the word before *B*; it should find *B*, and take its word.
+# - Right for few places only: a matrix was made for one size.
+#
+# </details>
+
+
+# %%
+def two_layers(ids, words, places, layers):
+    """Run two layers on one sentence; return the tokens and the weights after each of them."""
+    x = torch.zeros(len(ids), 3 * words + places, dtype=torch.float64)
+    for i, word in enumerate(ids):
+        x[i, word] = x[i, words + i] = 1.0
+    future = torch.ones(len(ids), len(ids), dtype=torch.bool).triu(1)
+    steps = []
+    for w_q, w_k, w_vo in layers:
+        scores = (x @ w_q) @ (x @ w_k).T / w_q.shape[1] ** 0.5
+        weights = scores.masked_fill(future, -torch.inf).softmax(-1)
+        x = x + weights @ x @ w_vo
+        steps.append((x, weights))
+    return steps
+
+
+# %% solution="induction"
+def induction_weights(words: int, places: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """For each of two layers w_q (D, d), w_k (D, d) and w_vo (D, D), with D = 3 words + places."""
+    ### BEGIN SOLUTION
+    width = 3 * words + places
+    word, place = slice(words), slice(words, words + places)
+    before, answer = slice(words + places, width - words), slice(width - words, width)
+    one = torch.eye(words, dtype=torch.float64)
+    sharp = 100.0
+
+    w_q, w_k, w_vo = (torch.zeros(width, n, dtype=torch.float64) for n in (places, places, width))
+    w_q[place] = sharp * torch.diag(torch.ones(places - 1), -1)  # from place p to place p - 1
+    w_k[place] = torch.eye(places)
+    w_vo[word, before] = one
+    first = (w_q, w_k, w_vo)
+
+    w_q, w_k, w_vo = (torch.zeros(width, n, dtype=torch.float64) for n in (words, words, width))
+    w_q[word] = sharp * one
+    w_k[before] = one
+    w_vo[word, answer] = one
+    return [first, (w_q, w_k, w_vo)]
+    ### END SOLUTION
+
+
+# %% test="induction-previous" points=1
+def ran(ids, words, places):
+    """The tokens after each layer of the student's, if its matrices have the right shapes."""
+    layers = induction_weights(words, places)
+    width = 3 * words + places
+    assert len(layers) == 2, "there should be two layers of three matrices"
+    for w_q, w_k, w_vo in layers:
+        assert_dtype(w_q, torch.float64, "w_q should be float64")
+        assert_shape(w_q, (width, w_q.shape[-1]), "w_q should have one row for each of D columns")
+        assert_shape(w_k, w_q.shape, "w_k should have the shape of w_q")
+        assert_shape(w_vo, (width, width), "w_vo should be (D, D)")
+    return [x for x, _ in two_layers(ids, words, places, layers)]
+
+
+PREVIOUS = "after layer 1, `before` should hold the word that stands before the token"
+ids = [0, 3, 1, 4, 3]
+first, _ = ran(ids, 5, 8)
+assert_close(first[1:, 13:18], torch.eye(5).double()[ids[:-1]], PREVIOUS, atol=1e-3)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for words, places, length in ((4, 6, 6), (7, 20, 20), (3, 9, 2), (12, 5, 5)):
+    ids = [
+        0,
+        *torch.randint(1, words, (length - 1,), generator=torch.Generator().manual_seed(length)),
+    ]
+    first, _ = ran(ids, words, places)
+    start = words + places
+    wanted = torch.eye(words, dtype=torch.float64)[torch.tensor(ids[:-1])]
+    assert_close(
+        first[1:, start : start + words],
+        wanted,
+        "with other words, places and lengths too, `before` should hold the word before the token",
+        atol=1e-3,
+    )
+### END HIDDEN TESTS
+
+# %% test="induction-answer" points=2
+ids = [0, 3, 1, 4, 3]
+_, second = ran(ids, 5, 8)
+claim = "A B C A: after layer 2 the `answer` of the second A should be B"
+assert_close(second[4, 18:], torch.eye(5).double()[1], claim, atol=1e-3)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for words, places, length, seed in ((4, 12, 12, 1), (6, 30, 25, 2), (3, 7, 7, 3), (20, 40, 40, 4)):
+    drawn = torch.randint(1, words, (length - 1,), generator=torch.Generator().manual_seed(seed))
+    ids = [0, *drawn.tolist()]
+    _, second = ran(ids, words, places)
+    for i, word in enumerate(ids):
+        followers = [ids[j + 1] for j in range(i) if ids[j] == word]
+        if followers:
+            assert_close(
+                second[i, -words:],
+                torch.eye(words, dtype=torch.float64)[followers].mean(0),
+                "`answer` should be the mean over the words that came after earlier ones like it",
+                atol=1e-3,
+            )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Your two layers at work.** Rows ask, columns are asked. (Not graded.)
+
+# %%
+if watched():  # not while the notebook is graded
+    from lab import plots
+
+    names = ["<bos>", "the", "old", "king", "helps", "queen"]
+    story = [0, 1, 2, 3, 4, 1, 2, 5, 1, 2]  # which word comes next?
+    ran_through = two_layers(story, 6, 12, induction_weights(6, 12))
+    plots.use()
+    for number, (_, looked_at) in enumerate(ran_through, start=1):
+        said = [names[word] for word in story]
+        plots.heatmap(looked_at, said, said, f"Layer {number}", annotate=False)
+    answers = ran_through[1][0][-1, -6:]
+    print(
+        "after the last word:",
+        {n: round(a, 2) for n, a in zip(names, answers.tolist(), strict=True)},
+    )
+
+# %% [markdown]
+# ## 4.6 What it costs   (2 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Count multiply-adds: an $(a, b)$ matrix times a $(b, c)$ matrix takes
 # $a \cdot b \cdot c$ of them. Softmax, scaling and masks are left out; there is no batch.
@@ -580,27 +996,27 @@ for seed, (batch, num_heads) in enumerate(((2, 3), (3, 3), (4, 1)), 21):
 #   head is $d_k = D / H$ wide. It returns three whole numbers: the cost of the four **projections**
 #   (how many rows does each of them handle?), of all heads' **scores** $QK^\top$,
 #   and of all heads' **mixing** of values.
-# - `even_length` returns the number $N$ of tokens for which, in self-attention ($n = m = N$),
-#   scores and mixing together cost exactly as much as the four projections.
+# - `writing_cost`: a model writes a text of $T$ tokens one after the other. Token $t$ attends to itself and to
+#   all before it, $t$ tokens in all ($t = 1, \dots, T$). Return what one layer costs in the whole, a whole number. With
+#   `kept=False` every step runs the layer anew, as self-attention of all $t$ tokens. With `kept=True` the keys and values of earlier tokens
+#   have been kept, and only what belongs to the new token is computed.
 #
 # <details><summary>Hint 1: a question</summary>
 #
 # Which of the four projections handle the $n$ rows of the queries, which the $m$ rows of keys and
-# values?
+# values? How many queries, and how many new keys, does a step have if keys and values are kept?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# Count one head's scores with its $d_k$, then all heads'. What becomes of $H$? For the even length,
-# write both costs with $N$ and $D$ and solve.
+# Count one head's scores with its $d_k$, then all heads'. What becomes of $H$? For the text, add up over $t$; a loop will do.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
 #
 # - Right for $n = m$ only: one of the projections counts the wrong rows.
 # - The cost grows with the number of heads: each head is narrower, the more of them there are.
-# - The even length is half of what it should be: scores **and** mixing, against **four**
-#   projections.
+# - With `kept=True` it is right for one token only: the new token's query meets all keys, the kept ones too.
 #
 # </details>
 
@@ -617,14 +1033,16 @@ def attention_cost(n: int, m: int, d_model: int, num_heads: int) -> tuple[int, i
     ### END SOLUTION
 
 
-def even_length(d_model: int) -> int:
-    """Length at which scores and mixing cost as much as the projections, in self-attention."""
+def writing_cost(length: int, d_model: int, kept: bool) -> int:
+    """Multiply-adds of one layer while a text is written token by token."""
     ### BEGIN SOLUTION
-    return 2 * d_model  # 2 N^2 D = 4 N D^2
+    queries = [1 if kept else t for t in range(1, length + 1)]  # rows that a step computes
+    products = sum(2 * n * t * d_model for t, n in enumerate(queries, start=1))
+    return 4 * sum(queries) * d_model**2 + products
     ### END SOLUTION
 
 
-# %% test="attention-cost-values" points=2
+# %% test="attention-cost-values" points=1
 cost = attention_cost(10, 10, 512, 8)
 assert cost[0] == 10 * 1048576, (
     f"10 tokens through four 512 x 512 projections: 10485760\nYours is {cost[0]}."
@@ -648,158 +1066,213 @@ for n, m, d_model, num_heads in ((3, 7, 12, 4), (20, 5, 8, 2), (1, 9, 6, 1), (1,
         assert_whole(yours, sum(a * b * c for a, b, c in products), claim)
 ### END HIDDEN TESTS
 
-# %% test="attention-cost-even-length" points=1
-for d_model in (4, 512):
-    length = even_length(d_model)
-    mixing, projections = 2 * length * length * d_model, 4 * length * d_model * d_model
-    assert type(length) is int, f"the even length is a whole number (int)\nYours is {length!r}."
-    assert length > 0, "the even length should be positive"
-    assert mixing == projections, (
-        f"d_model = {d_model}: at the even length both sides should cost the same\n"
-        f"At your {length} tokens: {mixing} and {projections}."
-    )
+# %% test="attention-cost-writing" points=1
+assert_whole(
+    writing_cost(1, 4, kept=True),
+    72,
+    "one token, d_model 4: four projections of 16, two products of 4",
+)
+assert_whole(
+    writing_cost(2, 4, kept=False),
+    72 + 160,
+    "two tokens, nothing kept: 72 for the first step; the second has two rows and costs 160",
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for d_model in (7, 96, 1024):
+for length, d_model in ((2, 4), (3, 5), (10, 64), (100, 7)):
+    steps = range(1, length + 1)
     assert_whole(
-        even_length(d_model), 2 * d_model, "the even length is where 2 N N D equals 4 N D D"
+        writing_cost(length, d_model, kept=False),
+        sum(4 * t * d_model**2 + 2 * t * t * d_model for t in steps),
+        "with nothing kept, each step costs what self-attention of all its tokens does",
+    )
+    assert_whole(
+        writing_cost(length, d_model, kept=True),
+        sum(4 * d_model**2 + 2 * t * d_model for t in steps),
+        "with keys and values kept, a step projects one token, and its query meets all keys",
     )
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.4 Four descriptions, four layers   (2 points, about 15 minutes, difficulty 2 of 5)
+# ## 4.7 Fewer keys than queries   (2 points, about 20 minutes, difficulty 4 of 5)
 #
-# **Objective.** Tell apart layers that are easily taken for one, by counting what they learn. There
-# are no biases, $d_k = D / H$ is a whole number, and all four take $(N, D)$ to $(N, D)$:
+# **Objective.** Let several query heads share one head of keys and values, as many of today's models do.
+# (This one is a bonus: nothing in the model needs it.)
 #
-# - `"paper"`: every head has its own $W^Q$, $W^K$, $W^V$ from $D$ to
-#   $d_k$. The heads stand side by side and go through $W^O$, $(D, D)$.
-# - `"slices"`: the **input** is cut into $H$ slices of $d_k$ columns. Head $h$ sees its slice only,
-#   and has its own three matrices $(d_k, d_k)$. Then as above.
-# - `"shared"`: first one $W^Q$, $W^K$, $W^V$ from $D$ to $d_k$ for all
-#   heads together; then every head has three matrices $(d_k, d_k)$ of its own behind them. Then as
-#   above.
-# - `"full"`: every head has $W^Q$, $W^K$ from $D$ to $d_k$ and **one** full value
-#   map $(D, D)$. The heads' outputs are added; there is no $W^O$.
-#
-# Return a dictionary with these four keys and the number of learned numbers of each layer.
+# - `grouped_attention`: queries $(B, H, n, d_k)$, keys and values $(B, G, m, d_k)$, where $G$ divides $H$. The first
+#   $H / G$ query heads share key head 0, the next $H / G$ key head 1, and so on. Return the heads' results $(B, H, n, d_k)$ and all weights
+#   $(B, H, n, m)$. The mask is one that `scaled_dot_product_attention` takes: None, or boolean and such that it
+#   lines up with $(B, H, n, m)$; it may have a heads' axis of length 1 or $H$.
+# - `pooled_heads`: turn a trained layer into a grouped one. From a matrix of keys or values $(D, D)$, which acts on rows
+#   ($x W^K$) and holds $H$ heads side by side, make one $(D, G d_k)$: each new head is the **mean** of the $H / G$
+#   heads that it takes the place of (Ainslie et al. 2023, section 2.1). Gradients flow back through both.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# How many matrices of which shape does each description name? Which of them exist once, which once
-# per head?
+# $H = 4$, $G = 2$: which key heads do query heads 0, 1, 2, 3 use? Does `repeat` put copies in that order, or `repeat_interleave`?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# One line per layer: once-only matrices plus $H$ times the matrices of one head.
+# Either give every query head its copy of keys and values, or cut the heads' axis of the queries in two, $(G, H / G)$. For the
+# pooling, cut the columns in three: groups, heads of a group, columns of a head. One of these goes away.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - `"paper"` changes with the number of heads: each head's matrices are $D$ by $d_k$.
-# - `"full"` does not change with the number of heads: its value maps are not split.
+# - Right for $G = 1$ and for $G = H$ only: heads and groups are paired in another order.
+# - The pooled matrix mixes columns of one head: the mean runs over the wrong axis.
 #
 # </details>
 
 
-# %% solution="parameter-counts"
-def parameter_counts(d_model: int, num_heads: int) -> dict[str, int]:
-    """How many numbers four layers learn: keys "paper", "slices", "shared", "full"."""
+# %% solution="grouped-attention"
+def grouped_attention(
+    q: Float[Tensor, "B H n d_k"],
+    k: Float[Tensor, "B G m d_k"],
+    v: Float[Tensor, "B G m d_k"],
+    mask: Bool[Tensor, "..."] | None = None,
+) -> tuple[Float[Tensor, "B H n d_k"], Float[Tensor, "B H n m"]]:
+    """Attend with H heads of queries and G of keys and values (Ainslie et al. 2023)."""
     ### BEGIN SOLUTION
-    d_k = d_model // num_heads
-    output = d_model * d_model
-    return {
-        "paper": num_heads * 3 * d_model * d_k + output,
-        "slices": num_heads * 3 * d_k * d_k + output,
-        "shared": 3 * d_model * d_k + num_heads * 3 * d_k * d_k + output,
-        "full": num_heads * (2 * d_model * d_k + d_model * d_model),
-    }
+    shared = q.shape[1] // k.shape[1]
+    k, v = (t.repeat_interleave(shared, dim=1) for t in (k, v))  # (B, H, m, d_k)
+    return scaled_dot_product_attention(q, k, v, mask)
     ### END SOLUTION
 
 
-# %% test="parameter-counts-values" points=2
-counts = parameter_counts(512, 8)
-assert sorted(counts) == ["full", "paper", "shared", "slices"], (
-    f"the keys should be paper, slices, shared and full\nYours are {sorted(counts)}."
-)
-for layer, wanted in {"paper": 1048576, "full": 2621440}.items():
-    assert counts[layer] == wanted, (
-        f"{layer!r} with d_model 512 and 8 heads should have {wanted} numbers to learn"
-        f"\nYours is {counts[layer]}."
+def pooled_heads(
+    matrix: Float[Tensor, "D D"], num_heads: int, groups: int
+) -> Float[Tensor, "D G_d_k"]:
+    """One matrix of G heads, each the mean of the heads that it stands for."""
+    ### BEGIN SOLUTION
+    cut = matrix.unflatten(1, (groups, num_heads // groups, -1))  # (D, G, H / G, d_k)
+    return cut.mean(2).flatten(1)
+    ### END SOLUTION
+
+
+# %% test="grouped-attention-values" points=1
+q, k, v = draw((2, 4, 3, 5), (2, 2, 6, 5), (2, 2, 6, 5), seed=50)
+heads, weights = grouped_attention(q, k, v)
+assert_shape(heads, (2, 4, 3, 5), "4 query heads: the results should be (batch, 4, queries, d_k)")
+assert_shape(weights, (2, 4, 3, 6), "the weights should be (batch, 4, queries, keys)")
+first, _ = scaled_dot_product_attention(q[:, 0], k[:, 0], v[:, 0])
+assert_close(heads[:, 0], first, "query head 0 should use key head 0")
+last, _ = scaled_dot_product_attention(q[:, 3], k[:, 1], v[:, 1])
+assert_close(heads[:, 3], last, "query head 3 of 4 should use key head 1 of 2")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for batch, num_heads, groups, dtype in (
+    (2, 6, 3, torch.float64),
+    (3, 6, 2, torch.float32),
+    (2, 4, 1, torch.float64),
+    (1, 3, 3, torch.float64),
+):
+    shapes = (batch, num_heads, 4, 5), (batch, groups, 7, 5), (batch, groups, 7, 5)
+    inputs = {
+        name: t.requires_grad_()
+        for name, t in zip("qkv", draw(*shapes, seed=51, dtype=dtype), strict=True)
+    }
+    before = [t.detach().clone() for t in inputs.values()]
+    generator = torch.Generator().manual_seed(52)
+    shown = torch.rand(batch, num_heads, 4, 7, generator=generator) < 0.7
+    shown[..., 0] = True
+    for mask in (None, shown, shown[:, :1]):
+        heads, weights = grouped_attention(*inputs.values(), mask)
+        each = [
+            scaled_dot_product_attention(
+                inputs["q"][:, h],
+                inputs["k"][:, h * groups // num_heads],
+                inputs["v"][:, h * groups // num_heads],
+                None if mask is None else mask[:, h % mask.shape[1]],
+            )
+            for h in range(num_heads)
+        ]
+        wanted = torch.stack([one for one, _ in each], 1)
+        assert_close(heads, wanted, "neighbouring query heads should share a key head")
+        claim = "each query head's weights should come from its own group's keys, under its mask"
+        assert_close(weights, torch.stack([table for _, table in each], 1), claim)
+    assert_gradients(
+        heads, wanted, inputs, "the gradients of q, k and v should be those of the heads"
     )
-assert all(type(count) is int for count in counts.values()), (
-    f"numbers to learn are whole numbers (int), not floats\nYours are {counts}."
+    assert all(torch.equal(t, b) for t, b in zip(inputs.values(), before, strict=True)), (
+        "grouped_attention should leave its inputs unchanged"
+    )
+### END HIDDEN TESTS
+
+# %% test="grouped-attention-pooled" points=1
+matrix = torch.arange(16, dtype=torch.float64).reshape(4, 4)
+pooled = pooled_heads(matrix, 4, 2)
+assert_shape(pooled, (4, 2), "4 heads of width 1 in 2 groups: the pooled matrix should be (4, 2)")
+assert_close(
+    pooled[0], torch.tensor([0.5, 2.5]).double(), "columns 0 and 1, and 2 and 3, are pooled"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for d_model, num_heads in ((512, 8), (512, 1), (12, 3), (10, 5)):
-    d_k = d_model // num_heads
-    narrow, small, square = (d_model, d_k), (d_k, d_k), (d_model, d_model)
-    counts = parameter_counts(d_model, num_heads)
-    for layer, matrices, claim in (
-        ("paper", [narrow] * 3 * num_heads + [square], "the count of 'paper' is wrong"),
-        ("slices", [small] * 3 * num_heads + [square], "the count of 'slices' is wrong"),
-        (
-            "shared",
-            [narrow] * 3 + [small] * 3 * num_heads + [square],
-            "the count of 'shared' is wrong: some of its matrices exist once, some once per head",
-        ),
-        (
-            "full",
-            [narrow] * 2 * num_heads + [square] * num_heads,
-            "the count of 'full' is wrong: it has no w_o, and its value maps are not split",
-        ),
-    ):
-        wanted = sum(rows * columns for rows, columns in matrices)
-        assert_whole(counts[layer], wanted, claim)
+for d_model, num_heads, groups in ((12, 6, 3), (12, 6, 2), (8, 4, 1), (6, 3, 3), (12, 4, 2)):
+    matrix = draw((d_model, d_model), seed=53).requires_grad_()
+    d_k, each = d_model // num_heads, num_heads // groups
+    blocks = matrix.split(d_k, dim=1)
+    wanted = torch.cat(
+        [sum(blocks[g * each : (g + 1) * each]) / each for g in range(groups)], dim=1
+    )
+    pooled = pooled_heads(matrix, num_heads, groups)
+    assert_close(pooled, wanted, "each new head should be the mean of the heads of its group")
+    assert_gradients(pooled, wanted, {"matrix": matrix}, "the gradient should be that of the mean")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.5 What does a head's table show?   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 4.8 What is not supported?   (2 points, about 15 minutes, difficulty 3 of 5)
 #
-# **Objective.** Read a picture of attention weights with care.
+# **Objective.** Read a table of weights and an ablation with care.
 #
-# Somebody trains a model, finds that in head 3 the verb puts weight 0.9 on its subject, and writes:
-# "Head 3 is the head that finds out *who*; the model uses it to know who acts." In four to seven
-# sentences: (a) Why does a weight of 0.9 alone not show that the subject reaches the output? Use
-# the sum of question 4.2. (b) Name one experiment that would tell. (c) They train again from other
-# random numbers. Why should nobody expect that it is head 3 again?
+# Somebody has trained one layer of three heads to answer *who?*, *did what?* and *to whom?* The table has
+# the heads' mean weights on each role in held-out sentences. Beside it stands what was right with this head switched off
+# (0.97, 0.99 and 0.96 with all heads).
+#
+# | head | weight on who | did what | to whom | others | right without it: who | did what | to whom |
+# | --- | --- | --- | --- | --- | --- | --- | --- |
+# | 0 | 0.88 | 0.04 | 0.03 | 0.05 | 0.95 | 0.99 | 0.95 |
+# | 1 | 0.07 | 0.71 | 0.12 | 0.10 | 0.93 | 0.31 | 0.94 |
+# | 2 | 0.41 | 0.02 | 0.52 | 0.05 | 0.28 | 0.98 | 0.22 |
+#
+# The abstract says: (1) *Head 1 attends mostly to the verb, and without it the model does not know the verb.* (2) *Head 0 attends to
+# the subject, and this is how the model knows who acts.* (3) *Head 2 serves two questions at once.* (4) *Removing heads 0 and 1 together
+# would cost the verb and nothing else.* (5) *Three heads of a layer like this specialise as Who, Did what and To whom.*
+#
+# In four to seven sentences: (a) Which of the five are **not** supported? For each of them, say which number contradicts it or which
+# experiment is missing. (b) What must be so in head 0's $A_h X W^{VO}_h$, if it looks at the subject and hardly matters? Give two possibilities that this
+# table cannot tell apart, and an experiment that can.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# Which matrices stand behind the weights in a head's term of the sum?
+# For each sentence: is it about weights, about one head off, about two, or about other models?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# (a) A large weight times something small. (b) Change one thing, look at the answers. (c) What
-# happens to a sum if its terms change places?
+# (a) Three of them go beyond what was measured. (b) A large weight times something small; or something
+# that comes by another way as well.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - Unsure about (a): what would the output be if this head's rows of $W^O$ were all 0?
-# - Unsure about (c): exchange two heads' columns in three matrices, and their rows in the fourth.
+# - Unsure about (4): think of your table in 4.4.
+# - Unsure about (5): what happens to a sum if its terms change places, and how many models were trained?
 #
 # </details>
 
 # %% [markdown] manual="head-tables" points=2
 # ### BEGIN SOLUTION
-# (a) The head adds $A_h X W^{VO}_h$ to the output. The weight 0.9 is an entry
-# of $A_h$ only. If $W^{VO}_h = W^V_h W^O_h$ maps the
-# subject's vector to almost nothing, or drops what tells one subject from another, the weight has
-# no effect. Other heads may carry the same information as well.
+# (a) Not supported are (2), (4) and (5). (2): without head 0 *who* is still right in 0.95 of the cases, against 0.97; without head 2
+# it falls to 0.28. So the model knows who acts by head 2. (4) was not measured: heads off one by one do not tell what two cost, since one
+# may stand in for the other. (5): there is no such split here (head 2 serves *who* and *to whom*, head 0 hardly anything), it is one trained model, and the order
+# of heads means nothing, since a sum has none.
 #
-# (b) Switch the head off, for instance by setting its rows of $W^O$ to 0 (or replace its
-# weights by even ones), and see whether answers about the subject get worse while others stay; or
-# change the subject and see whether the head's contribution changes the answer.
+# (b) Either $W^{VO}_0$ maps the subject's vector to nearly nothing, or drops what tells one subject from another: the weight has no
+# effect. Or head 0 carries the subject and the rest of the model has it from elsewhere, too (head 2): it is a spare. Switching heads 0 and 2 off together does not tell
+# more than 2 alone if 0 is idle; to tell, look at the size of head 0's contribution, or keep head 0 and switch off the others, or exchange the subject in head 0's input alone and
+# see whether its contribution changes.
 #
-# (c) The output is a sum over heads, and a sum does not care about order. Exchanging two heads'
-# columns in $W^Q$, $W^K$, $W^V$ and their rows in $W^O$ gives
-# the same function, so other random starting numbers may put the job into any head, or share it
-# among several.
-#
-# Marking: 1 point for (a) with the value and output maps; 1 point for (b) and (c) together (half of
-# each is enough for a sound experiment or for the symmetry alone).
+# Marking: 1 point for (a), with reasons for at least two of the three; 1 point for (b), two possibilities and one experiment.
 # ### END SOLUTION

@@ -34,13 +34,13 @@ from lab.check import (
     assert_gradients,
     assert_raises,
     assert_shape,
-    assert_whole,
     draw,
     expect_no_error,
     parameters_of,
     unchanged,
     visible_passed,
 )
+from lab.predict import compare, predicted, watched
 
 # %% [markdown]
 # ## 5.1 Layer normalisation   (5 points, about 25 minutes, difficulty 3 of 5)
@@ -286,11 +286,11 @@ assert_gradients(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.2 Whose mean?   (4 points, about 20 minutes, difficulty 3 of 5)
+# ## 5.2 Whose mean?   (4 points, about 25 minutes, difficulty 3 of 5)
 #
-# **Objective.** Tell three normalisations apart by what each of them averages over.
+# **Objective.** Tell normalisations apart by what each of them averages over, and by whether it subtracts a mean.
 #
-# All three subtract a mean and divide by $\sqrt{v + \varepsilon}$, where $v$ is the variance of
+# Three of them subtract a mean and divide by $\sqrt{v + \varepsilon}$, where $v$ is the variance of
 # the same group of numbers (divided by their count, and taken from the differences, as in 5.1). They
 # differ in the groups. For `x` of shape $(B, N, D)$, `kind` says:
 #
@@ -298,12 +298,15 @@ assert_gradients(
 # - `"batch"`: all values of one feature form a group, those of every token of every sentence.
 # - `"instance"`: the values of one feature within one sentence form a group.
 #
+# The fourth, `"rms"`, has the groups of `"layer"` and subtracts nothing: it divides by the root of the **mean square** plus
+# $\varepsilon$ (Zhang and Sennrich 2019).
+#
 # There is no gain and no bias here. The output has the shape of `x`, and gradients flow back to it. For any other `kind` raise a
 # `ValueError` whose message names it.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# How many groups are there in each of the three, for $B = 2$ sentences of $N = 3$ tokens with
+# How many groups are there in each kind, for $B = 2$ sentences of $N = 3$ tokens with
 # $D = 4$ features, and how many numbers are in each?
 #
 # </details>
@@ -327,23 +330,24 @@ assert_gradients(
 
 # %% solution="normalise"
 def normalise(x: Float[Tensor, "B N D"], kind: str, eps: float = 1e-5) -> Float[Tensor, "B N D"]:
-    """Normalise over the groups of LayerNorm, BatchNorm or InstanceNorm; no gain, no bias.
+    """Normalise as LayerNorm, BatchNorm, InstanceNorm or RMSNorm do; no gain, no bias.
 
     Args:
         x: the tokens.
-        kind: "layer", "batch" or "instance".
+        kind: "layer", "batch", "instance" or "rms".
         eps: added to the variance, inside the root.
 
     Raises:
-        ValueError: if kind is none of the three.
+        ValueError: if kind is none of the four.
 
-    Sources: Ba et al. (2016), section 3, for "layer"; Ioffe and Szegedy (2015) for "batch".
+    Sources: Ba et al. (2016), section 3, for "layer"; Ioffe and Szegedy (2015) for "batch";
+    Zhang and Sennrich (2019) for "rms".
     """
     ### BEGIN SOLUTION
-    axes = {"layer": (-1,), "batch": (0, 1), "instance": (1,)}
+    axes = {"layer": (-1,), "batch": (0, 1), "instance": (1,), "rms": (-1,)}
     if kind not in axes:
         raise ValueError(f"kind ({kind!r}) must be one of {', '.join(axes)}")
-    centred = x - x.mean(axes[kind], keepdim=True)  # (B, N, D)
+    centred = x if kind == "rms" else x - x.mean(axes[kind], keepdim=True)  # (B, N, D)
     variance = centred.square().mean(axes[kind], keepdim=True)
     return centred / torch.sqrt(variance + eps)
     ### END SOLUTION
@@ -429,15 +433,25 @@ for eps in (1e-5, 0.5):
     assert_gradients(output, wanted, {"x": x}, claim)
 ### END HIDDEN TESTS
 
-# %% test="normalise-unknown" points=1
+# %% test="normalise-rms" points=1
+x = torch.tensor([[[3.0, 4.0], [0.0, 1.0]]], dtype=torch.float64)
+wanted = torch.tensor([[[0.848528, 1.131371], [0.0, 1.414214]]], dtype=torch.float64)
+claim = '"rms": the token (3, 4) has the mean square 12.5, and nothing is subtracted'
+assert_close(normalise(x, "rms"), wanted, claim, atol=1e-4)
 assert_raises(
     ValueError,
-    lambda: normalise(draw((2, 3, 4)), "token"),
+    lambda: normalise(x, "token"),
     "an unknown kind should be refused with a ValueError that names it",
     mentions=("token",),
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
+x = (3.0 * draw((4, 3, 6), seed=11) + 2.0).requires_grad_()
+for eps in (1e-5, 0.5):
+    wanted = F.rms_norm(x, (6,), eps=eps)
+    output = normalise(x, "rms", eps=eps)
+    assert_close(output, wanted, '"rms" should divide each token by the root of its mean square')
+    assert_gradients(output, wanted, {"x": x}, '"rms": the gradient of x is not that of its norm')
 for kind in ("", "Layer", "layernorm", " layer "):
     assert_raises(
         ValueError,
@@ -445,7 +459,6 @@ for kind in ("", "Layer", "layernorm", " layer "):
         "every other kind should be refused with a ValueError that names it",
         mentions=(kind,),
     )
-assert_shape(normalise(draw((2, 3, 4)), "batch"), (2, 3, 4), "the three kinds are accepted")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -605,7 +618,7 @@ for norm_first, wanted in (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.4 The feed-forward network   (4 points, about 20 minutes, difficulty 2 of 5)
+# ## 5.4 The feed-forward network   (3 points, about 20 minutes, difficulty 2 of 5)
 #
 # **Objective.** Build the network that each token passes alone (Vaswani et al., section 3.3):
 #
@@ -681,7 +694,7 @@ assert isinstance(network.inner, nn.Linear) and isinstance(network.outer, nn.Lin
 )
 ### END HIDDEN TESTS
 
-# %% test="feed-forward-values" points=2
+# %% test="feed-forward-values" points=1
 network = FeedForward(2, 3).double()
 with torch.no_grad():
     network.inner.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
@@ -753,89 +766,481 @@ for i in range(5):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.5 What it costs   (2 points, about 10 minutes, difficulty 2 of 5)
+# ## 5.5 A gate, at the same size   (2 points, about 20 minutes, difficulty 3 of 5)
 #
-# **Objective.** Give the size and the work of a feed-forward network in closed form.
+# **Objective.** Build the feed-forward network of many of today's models (Shazeer 2020), just as large as the
+# one that it takes the place of:
 #
-# For a sentence of $n$ tokens return two whole numbers:
+# $$\text{SwiGLU}(x) = \big(\text{SiLU}(x W_1) \odot x W_3\big)\, W_2, \qquad \text{SiLU}(z) = \frac{z}{1 + e^{-z}}$$
 #
-# 1. the numbers to learn in `FeedForward(d_model, d_ff)`, biases included;
-# 2. the multiplications in its matrix products (adding, the biases and the ReLU do not count).
+# The modules are `gate` ($W_1$), `inner` ($W_3$) and `outer` ($W_2$), each an `nn.Linear` **without** bias.
 #
-# Make no module: the tests ask for sizes, too, of which none can be made. Both numbers are exact,
-# however large.
+# `GatedFeedForward(d_model, d_ff)` is told the hidden width of the *plain* network of 5.4. Its own hidden width is the
+# largest one with which it has **no more numbers to learn** than `FeedForward(d_model, d_ff)`, biases of that one included.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# Which of the two depends on $n$, and why only that one?
+# How many numbers does the plain network have? How many more does the gated one get if its hidden width grows by 1?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# A product of an $(a, b)$ matrix with a $(b, c)$ matrix takes $a\,b\,c$ multiplications.
+# A whole number of widths fits into the plain network's size: divide, and round down. Then it is one line: one map through the curve, times the
+# other, then back.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - Off by $d_\text{ff} + d_\text{model}$: the biases, in one of the two numbers.
-# - Off by a factor 2: there are two matrices.
-# - A float instead of a whole number: use `*` and `+` on whole numbers only.
+# - Nearly right, off by 1 in the width for some sizes: the biases count, too; or you have rounded 2/3 of `d_ff`.
+# - Shapes fit, values do not: which of the two maps goes through the curve?
 #
 # </details>
 
 
-# %% solution="feed-forward-cost"
-def feed_forward_cost(n: int, d_model: int, d_ff: int) -> tuple[int, int]:
-    """Count the parameters of a feed-forward network, and its multiplications for n tokens."""
-    ### BEGIN SOLUTION
-    matrices = 2 * d_model * d_ff
-    return matrices + d_ff + d_model, n * matrices
-    ### END SOLUTION
+# %% solution="gated-feed-forward"
+class GatedFeedForward(nn.Module):
+    """A feed-forward network with a gate (Shazeer 2020), no larger than the plain one.
+
+    Attributes:
+        gate: nn.Linear from d_model to the hidden width, without bias; it passes the curve.
+        inner: the same; what the gate lets through.
+        outer: nn.Linear from the hidden width to d_model, without bias.
+    """
+
+    def __init__(self, d_model: int, d_ff: int) -> None:
+        """Make the three maps; d_ff is the hidden width of the plain network."""
+        super().__init__()
+        ### BEGIN SOLUTION
+        plain = 2 * d_model * d_ff + d_ff + d_model
+        width = plain // (3 * d_model)
+        self.gate = nn.Linear(d_model, width, bias=False)
+        self.inner = nn.Linear(d_model, width, bias=False)
+        self.outer = nn.Linear(width, d_model, bias=False)
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        """Return the network's output for every token; the same shape."""
+        ### BEGIN SOLUTION
+        return self.outer(F.silu(self.gate(x)) * self.inner(x))
+        ### END SOLUTION
 
 
-# %% test="feed-forward-cost-parameters" points=1
-parameters, _ = feed_forward_cost(10, 512, 2048)
-assert_whole(
-    parameters,
-    2099712,
-    "the paper's base model (512, 2048) has 2 099 712 numbers in each feed-forward network",
+# %% test="gated-feed-forward-size" points=1
+network = GatedFeedForward(6, 9)  # the plain one has 123 numbers to learn
+assert_shape(network.gate.weight, (6, 6), "(6, 9): 123 numbers are enough for a hidden width of 6")
+assert_shape(network.inner.weight, (6, 6), "inner is as wide as the gate")
+assert_shape(network.outer.weight, (6, 6), "outer leads back from the hidden width")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for d_model, d_ff in ((4, 16), (3, 12), (8, 5), (16, 64), (2, 10), (5, 1)):
+    network = GatedFeedForward(d_model, d_ff)
+    plain = 2 * d_model * d_ff + d_ff + d_model
+    names = sorted(name for name, _ in parameters_of(network))
+    assert names == ["gate.weight", "inner.weight", "outer.weight"], (
+        f"there are three matrices, gate, inner and outer, and no bias\nYours has {names}."
+    )
+    count = sum(parameter.numel() for _, parameter in parameters_of(network))
+    assert count <= plain, "the gated network should have no more numbers than the plain one"
+    assert count + 3 * d_model > plain, "a wider gated network would still have been small enough"
+### END HIDDEN TESTS
+
+# %% test="gated-feed-forward-values" points=1
+network = GatedFeedForward(4, 7).double()  # hidden width 5
+drawn = draw(*[tuple(parameter.shape) for _, parameter in parameters_of(network)], seed=20)
+with torch.no_grad():
+    for (_, parameter), numbers in zip(parameters_of(network), drawn, strict=True):
+        parameter.copy_(numbers)
+x = draw((2, 3, 4), seed=21)
+gate, inner = (x @ linear.weight.T for linear in (network.gate, network.inner))
+wanted = gate / (1 + torch.exp(-gate)) * inner @ network.outer.weight.T
+assert_close(network(x), wanted, "the output should be (SiLU(x W1) * x W3) W2")
+assert_sound(
+    network,
+    [x],
+    says="the network gives the same in training and in evaluation, in the dtype of its maps; "
+    "gradients reach its input and all its numbers, and nothing is changed",
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for n, d_model, d_ff in ((1, 3, 5), (7, 6, 4), (50, 1024, 4096)):
-    with torch.device("meta"):  # sizes only, no memory
-        network = nn.Sequential(nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model))
-    count = sum(parameter.numel() for parameter in network.parameters())
-    parameters, _ = feed_forward_cost(n, d_model, d_ff)
-    claim = "the numbers to learn are those of two matrices and two biases, whatever n is"
-    assert_whole(parameters, count, claim)
-large = "the numbers should follow from the sizes, also from those of which no module can be made"
-with expect_no_error(large):
-    parameters, _ = feed_forward_cost(1, 8, 3 * 10**17 + 1)
-assert_whole(parameters, 51 * 10**17 + 25, large)
-### END HIDDEN TESTS
-
-# %% test="feed-forward-cost-multiplications" points=1
-_, multiplications = feed_forward_cost(10, 512, 2048)
-claim = "10 tokens through (512, 2048) take 20 971 520 multiplications"
-assert_whole(multiplications, 20971520, claim)
-visible_passed()
-### BEGIN HIDDEN TESTS
-for n, d_model, d_ff in ((1, 3, 5), (7, 6, 4), (50, 1024, 4096)):
-    _, multiplications = feed_forward_cost(n, d_model, d_ff)
-    assert_whole(
-        multiplications,
-        n * d_model * d_ff + n * d_ff * d_model,
-        "the multiplications are those of both matrix products, for every token",
-    )
-large = "the multiplications should be exact, also for sizes of which no module can be made"
-with expect_no_error(large):
-    _, multiplications = feed_forward_cost(1, 8, 3 * 10**17 + 1)
-assert_whole(multiplications, 48 * 10**17 + 16, large)
+x = draw((2, 4, 3), seed=22, dtype=torch.float32).transpose(1, 2)  # (2, 3, 4), not contiguous
+output = network.float()(x)
+gate, inner = (x @ linear.weight.T for linear in (network.gate, network.inner))
+wanted = gate * torch.sigmoid(gate) * inner @ network.outer.weight.T
+assert_dtype(output, torch.float32, "float32 in gives float32 out")
+assert_close(output, wanted, "the gated network should hold in float32 too", atol=1e-4)
+assert_close(network(x[0, 1]), wanted[0, 1], "a token alone should give the same output", atol=1e-4)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.6 The path past the sub-layers   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 5.6 What is broken?   (3 points, about 30 minutes, difficulty 4 of 5)
+#
+# **Objective.** Find out from outside what is wrong with a stack that runs without an error.
+#
+# A *stack* is a function. It takes the tokens of one sentence, $(N, D)$, of about unit size, and returns the tokens after
+# each of its layers (6 or more), a list of $(N, D)$; the last entry is its output. Inside are pre-norm layers with random weights: attention with causal mask, then a
+# feed-forward network, and at the end one more norm. At most one of three things is wrong:
+#
+# - `"no residual"`: what a sub-layer returns takes the place of its input;
+# - `"no last norm"`: the output is the sum as it stands;
+# - `"leaky norm"`: mean and variance are those of the whole sentence, future tokens included.
+#
+# Write two functions:
+#
+# - `curves(outputs)`: for each layer, the **size** of its tokens (the root of the mean square of all numbers) and how
+#   **alike** they are (the mean cosine of two *different* tokens). Two tensors of as many numbers as there are layers.
+# - `diagnose(stack, x)`: one of the three words above, or `"nothing"`. Call the stack as often as you need, up to ten times; you may hand it other tokens than `x`.
+#
+# The cell before your answer makes such stacks, so that you can look at the curves of each fault before you decide what to ask for. The tests use
+# other weights, depths and widths.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which fault shows in the size, which in alikeness, and at which layer? Which shows in neither, and what would you change in `x` to see it?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# The earlier tokens of a causal stack do not know the later ones. Ask the stack twice, with two different last tokens. For the other two faults, print
+# the curves of ten seeds and take thresholds from the middle of the gap.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Every stack leaks: you compare the token that you have changed; or you change one that others may see.
+# - `"no last norm"` for sound stacks: within a pre-norm stack the sum grows; only the output has been normalised.
+# - Tokens that are all equal come out less alike than 1: is each token compared with itself as well, or the length not divided out?
+#
+# </details>
+
+
+# %%
+def random_stack(fault, seed, depth=8, width=16):
+    """A stack of random pre-norm layers; fault is one of the three, or "nothing"."""
+    sizes = [(width, width)] * 3 + [(width, 4 * width), (4 * width, width)]
+    layers = [draw(*sizes, seed=100 * seed + i) for i in range(depth)]
+    scale = width**-0.5
+
+    def norm(x):
+        return F.layer_norm(x, x.shape if fault == "leaky norm" else x.shape[-1:])
+
+    def attention(x, w_q, w_k, w_v):
+        q, k, v = (x @ w * scale for w in (w_q, w_k, w_v))
+        return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+
+    def stack(x):
+        outputs = []
+        for *three, up, down in layers:
+            change = attention(norm(x), *three)
+            x = change if fault == "no residual" else x + change
+            change = torch.relu(norm(x) @ up * scale * 2**0.5) @ down * scale / 2
+            x = change if fault == "no residual" else x + change
+            outputs.append(x)
+        return [*outputs[:-1], x if fault == "no last norm" else norm(x)]
+
+    return stack
+
+
+# %% solution="diagnose"
+def curves(
+    outputs: list[Float[Tensor, "N D"]],
+) -> tuple[Float[Tensor, "layers"], Float[Tensor, "layers"]]:
+    """For each layer the size of its tokens, and the mean cosine of two different ones."""
+    ### BEGIN SOLUTION
+    tokens = torch.stack(list(outputs))  # (layers, N, D)
+    sizes = tokens.square().mean((1, 2)).sqrt()
+    rows, count = F.normalize(tokens, dim=-1), tokens.shape[1]
+    alike = ((rows @ rows.mT).sum((1, 2)) - count) / (count * (count - 1))
+    return sizes, alike
+    ### END SOLUTION
+
+
+def diagnose(
+    stack: Callable[[Float[Tensor, "N D"]], list[Float[Tensor, "N D"]]], x: Float[Tensor, "N D"]
+) -> str:
+    """Say what is wrong: "no residual", "no last norm", "leaky norm" or "nothing"."""
+    ### BEGIN SOLUTION
+    outputs = stack(x)
+    sizes, alike = curves(outputs)
+    other = x.clone()
+    other[-1] = -x[-1].roll(1)
+    if not torch.allclose(stack(other)[-1][:-1], outputs[-1][:-1], atol=1e-6):
+        return "leaky norm"
+    if alike[-1] > 0.97:
+        return "no residual"
+    return "no last norm" if sizes[-1] > 1.3 else "nothing"
+    ### END SOLUTION
+
+
+# %% test="diagnose-curves" points=1
+outputs = [
+    torch.tensor([[3.0, 0.0], [0.0, 3.0]]).double(),
+    torch.tensor([[1.0, 1.0], [2.0, 2.0]]).double(),
+]
+sizes, alike = curves(outputs)
+wanted = torch.tensor([4.5**0.5, 2.5**0.5], dtype=torch.float64)
+assert_close(sizes, wanted, "the size is the root of the mean square of all numbers of a layer")
+wanted = torch.tensor([0.0, 1.0], dtype=torch.float64)
+assert_close(alike, wanted, "tokens at a right angle are alike by 0, those in one direction by 1")
+visible_passed()
+### BEGIN HIDDEN TESTS
+outputs = [2.0 * draw((5, 3), seed=23) + 1.0, draw((5, 3), seed=24), 0.1 * draw((5, 3), seed=25)]
+before = [one.clone() for one in outputs]
+sizes, alike = curves(outputs)
+for layer, tokens in enumerate(before):
+    claim = "with other tokens too, the size is the root of the mean square"
+    assert_close(sizes[layer], (tokens**2).mean() ** 0.5, claim)
+    cosines = [
+        F.cosine_similarity(tokens[i], tokens[j], dim=0)
+        for i in range(5)
+        for j in range(5)
+        if i != j
+    ]
+    claim = "alike is the mean cosine of two different tokens, whatever their lengths"
+    assert_close(alike[layer], torch.stack(cosines).mean(), claim)
+assert all(torch.equal(one, other) for one, other in zip(outputs, before, strict=True)), (
+    "curves should leave the outputs unchanged"
+)
+### END HIDDEN TESTS
+
+# %% test="diagnose-stacks" points=2
+for fault in ("no last norm", "nothing"):
+    found = diagnose(random_stack(fault, seed=1), draw((6, 16), seed=26))
+    assert found == fault, (
+        f"the stack with {fault} wrong is diagnosed otherwise\nYours says {found!r}."
+    )
+visible_passed()
+### BEGIN HIDDEN TESTS
+for seed, (depth, width, count) in enumerate(((6, 16, 5), (8, 24, 7), (10, 12, 9)), start=2):
+    x = draw((count, width), seed=27 + seed)
+    for fault, claim in {
+        "nothing": "a sound stack is diagnosed as broken",
+        "no residual": "a stack without residual connections is not diagnosed",
+        "no last norm": "a stack without the last norm is not diagnosed",
+        "leaky norm": "a stack whose norms leak is not diagnosed",
+    }.items():
+        before = x.clone()
+        assert diagnose(random_stack(fault, seed, depth, width), x) == fault, claim
+        assert torch.equal(x, before), "diagnose should leave x unchanged"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **What you have measured.** Your `curves`, for stacks with each of the faults. (Not graded.)
+
+# %%
+if watched():  # not while the notebook is graded
+    import matplotlib.pyplot as plt
+
+    from lab import plots
+
+    plots.use()
+    profile_of = {
+        fault: curves(random_stack(fault, seed=3)(draw((6, 16), seed=4)))
+        for fault in ("nothing", "no residual", "no last norm", "leaky norm")
+    }
+    _, panels = plt.subplots(2, 1, figsize=(5.4, 6.4), layout="constrained")
+    for which, (panel, title) in enumerate(zip(panels, ("size", "alike"), strict=True)):
+        shown = {fault: both[which] for fault, both in profile_of.items()}
+        plots.lines(range(1, 9), shown, title, "layer", ax=panel)
+    panels[0].get_legend().remove()
+    plt.show()
+
+# %% [markdown]
+# ## 5.7 The way back through LayerNorm   (2 points, about 35 minutes, difficulty 5 of 5)
+#
+# **Objective.** Work out by hand what `backward` does with your LayerNorm. (This one is a bonus: nothing in the model
+# needs it.)
+#
+# For $y_j = g_j\, \hat x_j + b_j$ with $\hat x_j = (x_j - \mu) / s$ and $s = \sqrt{v + \varepsilon}$, you are given $x$, the gain and
+# $\partial L / \partial y$. Return $\partial L / \partial x$ (the shape of `x`), $\partial L / \partial g$ and $\partial L / \partial b$ ($d$ numbers each). `x` has any number of leading axes.
+#
+# Work it out on paper and write the formula. Automatic differentiation (`backward`, `torch.autograd.grad`) is not
+# allowed here, nor is a ready norm (`F.layer_norm`, `nn.LayerNorm`, `lab.blocks.LayerNorm`) or its gradient.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# By how many ways does $x_i$ reach $y_j$? Through which ones does $x_i$ reach the *other* features of its token?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Let $u_j = g_j\, \partial L / \partial y_j$, the gradient that arrives at $\hat x_j$. The direct way gives $u_i / s$. The way through $\mu$ takes the mean of all
+# $u$ away, the way through $s$ takes away what lies along $\hat x$. Gain and bias serve all tokens, so their gradients are sums over all of these.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - The entries of $\partial L / \partial x$ of a token do not sum to 0: the mean is missing. A level added to all features changes nothing.
+# - Right for a large $\varepsilon$ only, or for a small one only: $s$ contains it, wherever it stands.
+# - Gradients of gain or bias have too many axes: add up over all tokens.
+#
+# </details>
+
+
+# %% solution="norm-backward"
+def norm_backward(
+    x: Float[Tensor, "... d"],
+    gain: Float[Tensor, "d"],
+    upstream: Float[Tensor, "... d"],
+    eps: float = 1e-5,
+) -> tuple[Float[Tensor, "... d"], Float[Tensor, "d"], Float[Tensor, "d"]]:
+    """The gradients of x, gain and bias of a LayerNorm, from that of its output."""
+    ### BEGIN SOLUTION
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = centred / scale
+    arriving = upstream * gain
+    along = (arriving * normalised).mean(-1, keepdim=True) * normalised
+    for_x = (arriving - arriving.mean(-1, keepdim=True) - along) / scale
+    axes = tuple(range(x.ndim - 1))
+    if not axes:
+        return for_x, upstream * normalised, upstream.clone()
+    return for_x, (upstream * normalised).sum(axes), upstream.sum(axes)
+    ### END SOLUTION
+
+
+# %% test="norm-backward-input" points=1
+x = torch.tensor([[1.0, 2.0, 3.0, 4.0]], dtype=torch.float64)
+ones = torch.ones(4, dtype=torch.float64)
+for_x, for_gain, for_bias = norm_backward(x, ones, torch.tensor([[1.0, 0.0, 0.0, 0.0]]).double())
+assert_shape(for_x, (1, 4), "the gradient of x has the shape of x")
+wanted = torch.tensor([[0.268329, -0.357770, -0.089443, 0.178884]], dtype=torch.float64)
+assert_close(
+    for_x, wanted, "x = (1, 2, 3, 4), a gradient that arrives at feature 0 alone", atol=1e-4
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((2, 2, 3, 4), 2.0), ((7,), 0.1)):
+    x, upstream, gain = draw(shape, shape, shape[-1:], seed=28)
+    before = x.clone(), gain.clone(), upstream.clone()
+    handed = x.clone().requires_grad_()
+    output = F.layer_norm(handed, shape[-1:], gain, eps=eps)
+    (wanted,) = torch.autograd.grad(output, handed, upstream)
+    for_x, _, _ = norm_backward(x, gain, upstream, eps)
+    assert_close(for_x, wanted, "the gradient of x should be that of LayerNorm, whatever eps is")
+    assert all(torch.equal(t, b) for t, b in zip((x, gain, upstream), before, strict=True)), (
+        "norm_backward should leave its inputs unchanged"
+    )
+### END HIDDEN TESTS
+
+# %% test="norm-backward-parameters" points=1
+x, upstream, gain = draw((2, 3, 4), (2, 3, 4), (4,), seed=29)
+_, for_gain, for_bias = norm_backward(x, gain, upstream)
+assert_shape(for_gain, (4,), "gain has one gradient for each feature")
+assert_close(for_bias, upstream.sum((0, 1)), "the bias is added to every token alike")
+visible_passed()
+### BEGIN HIDDEN TESTS
+for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((7,), 0.1)):
+    x, upstream, gain = draw(shape, shape, shape[-1:], seed=30)
+    bias = torch.zeros_like(gain)
+    parameters = gain.clone().requires_grad_(), bias.requires_grad_()
+    output = F.layer_norm(x, shape[-1:], *parameters, eps=eps)
+    wanted_gain, wanted_bias = torch.autograd.grad(output, parameters, upstream)
+    _, for_gain, for_bias = norm_backward(x, gain, upstream, eps)
+    assert_close(
+        for_gain, wanted_gain, "the gradient of gain should be LayerNorm's, all tokens added up"
+    )
+    assert_close(
+        for_bias, wanted_bias, "the gradient of bias should be LayerNorm's, all tokens added up"
+    )
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 5.8 Twelve layers of yours   (1 point, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** Predict what a deep stack of your own parts can learn, then look.
+#
+# All your parts together: twelve layers learn which digit stood two places before each digit, with your norm, your network and
+# your connection in both orders, and once with the sub-layers alone, no sum and no norm. Guessing costs $\ln 10 = 2.3$. After 150 steps, which of the
+# three are **still guessing** (a loss above 2)? Let `predicted_loss` return one of the texts in `STUCK`: there is a point for having
+# predicted, not for being right. Then run the cell below (ten seconds or so).
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# What did your curves of 5.6 say about tokens in a stack without residual connections?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Whoever is to learn has to tell the tokens apart, and the gradient has to get down to the first layer.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - *predict first*: the run wants one of the texts in `STUCK`, word for word.
+#
+# </details>
+
+# %%
+STUCK = ("none of them", "sub-layers alone", "sub-layers alone and post-norm", "all three")
+
+
+# %% solution="predicted-loss"
+def predicted_loss() -> str:
+    """Which of the three stacks you expect to be still guessing: one of STUCK."""
+    ### BEGIN SOLUTION
+    return "sub-layers alone"
+    ### END SOLUTION
+
+
+# %% test="predicted-loss-made" points=1
+stuck = predicted_loss()
+assert isinstance(stuck, str), "a prediction is one of the texts in STUCK"
+assert stuck in STUCK, f"a prediction is one of {', '.join(STUCK)}\nYours is {stuck!r}."
+visible_passed()
+
+# %%
+if watched():  # not while the notebook is graded
+    from lab import plots
+    from lab.blocks import MultiHeadAttention
+    from lab.own import learning_curve
+
+    prediction = predicted(predicted_loss, STUCK)
+
+    def layer_of_mine():
+        """Attention, your network and two of your norms."""
+        attention, network = MultiHeadAttention(32, 4), FeedForward(32, 64)
+        return nn.ModuleList([attention, network, LayerNorm(32), LayerNorm(32)])
+
+    def stacked(wrap):
+        """A stack in which each sub-layer is wrapped in this way."""
+
+        def stack(x, layers):
+            for attention, network, first, second in layers:
+                x = wrap(x, lambda t, attend=attention: attend(t, t, t)[0], first)
+                x = wrap(x, network, second)
+            return x
+
+        return stack
+
+    ways = {
+        "sub-layers alone": lambda x, f, norm: f(x),
+        "post-norm": lambda x, f, norm: sublayer_connection(x, f, norm, norm_first=False),
+        "pre-norm": lambda x, f, norm: sublayer_connection(x, f, norm, norm_first=True),
+    }
+    falling = {}
+    for way, wrap in ways.items():
+        torch.manual_seed(0)
+        falling[way] = learning_curve(
+            stacked(wrap), nn.ModuleList(layer_of_mine() for _ in range(12))
+        )
+    for way, losses in falling.items():
+        print(f"{way:17} loss of the last ten steps: {sum(losses[-10:]) / 10:.2f}")
+    compare(prediction, [way for way, losses in falling.items() if losses[-1] > 2])
+    plots.use()
+    plots.lines(range(1, 151), falling, "Your twelve layers", "step", "loss")
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# The bare sub-layers make all tokens of a sentence one and the same within a few layers, so nobody behind them can tell which digit
+# stood where; and hardly any gradient gets through to the layers that could change that. The loss stays at $\ln 10$. Both orders of your connection learn. Pre-norm is
+# faster here: its gradient reaches every layer past all others, and at this depth and without a warm-up post-norm starts slowly. With
+# other seeds and rates the distance changes, the bare stack's failure does not.
+#
+# </details>
+
+# %% [markdown]
+# ## 5.9 The path past the sub-layers   (2 points, about 10 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what the place of the norm does to a deep stack.
 #

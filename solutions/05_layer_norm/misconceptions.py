@@ -386,6 +386,8 @@ def batch_position_by_position(x, kind, eps=1e-5):
     """Your "batch" averages over the sentences but keeps one mean for each position; a feature's
     group holds the tokens of all positions too.
     """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (0,), "instance": (1,)}
     if kind not in axes:
         raise ValueError(f"unknown kind {kind!r}")
@@ -404,6 +406,8 @@ def batch_over_features_too(x, kind, eps=1e-5):
     """Your "batch" averages over features and sentences together; BatchNorm never mixes two
     features, it keeps one mean for each.
     """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (0, 2), "instance": (1,)}
     if kind not in axes:
         raise ValueError(f"unknown kind {kind!r}")
@@ -422,6 +426,8 @@ def instance_over_features_too(x, kind, eps=1e-5):
     """Your "instance" takes one mean for a whole sentence; InstanceNorm keeps one for each feature
     of the sentence.
     """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (0, 1), "instance": (1, 2)}
     if kind not in axes:
         raise ValueError(f"unknown kind {kind!r}")
@@ -440,6 +446,8 @@ def layer_over_the_sentence(x, kind, eps=1e-5):
     """Your "layer" takes one mean for a whole sentence, as is done for images; in a Transformer
     each token has its own.
     """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (1, 2), "batch": (0, 1), "instance": (1,)}
     if kind not in axes:
         raise ValueError(f"unknown kind {kind!r}")
@@ -458,6 +466,8 @@ def batch_and_instance_swapped(x, kind, eps=1e-5):
     """Your "batch" stays within a sentence and your "instance" crosses them: the two are mixed up.
     The batch is what BatchNorm averages over.
     """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (1,), "instance": (0, 1)}
     if kind not in axes:
         raise ValueError(f"unknown kind {kind!r}")
@@ -476,6 +486,8 @@ def unbiased_in_every_kind(x, kind, eps=1e-5):
     """Your variance divides by the count less 1, which is what Tensor.var does unless told
     otherwise; all three normalisations divide by the count.
     """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
     if kind not in axes:
         raise ValueError(f"unknown kind {kind!r}")
@@ -493,6 +505,8 @@ def unbiased_put_right_in_every_kind(x, kind, eps=1e-5):
     """You take the variance with the count less 1 and multiply it right afterwards: for a group of
     one number that is 0 / 0, NaN. Divide by the count in the first place.
     """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
     if kind not in axes:
         raise ValueError(f"unknown kind {kind!r}")
@@ -505,13 +519,15 @@ def unbiased_put_right_in_every_kind(x, kind, eps=1e-5):
 @misconception(
     "normalise",
     id="NRM7",
-    fails=["normalise-unknown"],
+    fails=["normalise-rms"],
     read="05_layer_norm#whose-mean",
 )
 def unknown_kind_taken_for_layer(x, kind, eps=1e-5):
     """An unknown kind passes silently as "layer" in yours; a misspelt word should be refused with a
     ValueError that names it.
     """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"batch": (0, 1), "instance": (1,)}.get(kind, (2,))
     mean = x.mean(axes, keepdim=True)
     return (x - mean) / torch.sqrt(x.var(axes, keepdim=True, unbiased=False) + eps)
@@ -525,6 +541,8 @@ def unknown_kind_taken_for_layer(x, kind, eps=1e-5):
 )
 def epsilon_added_to_the_deviation(x, kind, eps=1e-5):
     """You add eps to the standard deviation; it belongs inside the root, added to the variance."""
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
     if kind not in axes:
         raise ValueError(f"unknown kind {kind!r}")
@@ -540,12 +558,90 @@ def difference_of_two_large_numbers(x, kind, eps=1e-5):
     are large and almost equal, and few digits of their difference are right. Square the differences
     to the mean.
     """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
     if kind not in axes:
         raise ValueError(f"unknown kind {kind!r}")
     mean = x.mean(axes[kind], keepdim=True)
     variance = x.square().mean(axes[kind], keepdim=True) - mean.square()
     return (x - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "normalise", id="RMS1", fails=["normalise-rms"], read="05_layer_norm#layer-norm-today"
+)
+def rms_with_its_mean_taken_off(x, kind, eps=1e-5):
+    """Your "rms" subtracts the mean, so it is LayerNorm again; the root mean square is taken of the
+    numbers as they are.
+    """
+    if kind == "rms":
+        kind = "layer"
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    centred = x - x.mean(axes[kind], keepdim=True)
+    return centred * torch.rsqrt(centred.square().mean(axes[kind], keepdim=True) + eps)
+
+
+@misconception(
+    "normalise", id="RMS2", fails=["normalise-rms"], read="05_layer_norm#layer-norm-today"
+)
+def rms_by_the_length(x, kind, eps=1e-5):
+    """Your "rms" divides by the length of the token, the root of the **sum** of squares; take their
+    mean, or outputs shrink with the number of features.
+    """
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + eps)
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    centred = x - x.mean(axes[kind], keepdim=True)
+    return centred * torch.rsqrt(centred.square().mean(axes[kind], keepdim=True) + eps)
+
+
+@misconception(
+    "normalise", id="RMS3", fails=["normalise-rms"], read="05_layer_norm#layer-norm-today"
+)
+def rms_of_the_sentence(x, kind, eps=1e-5):
+    """Your "rms" has one number for a whole sentence; each token has its own mean square."""
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean((1, 2), keepdim=True) + eps)
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    centred = x - x.mean(axes[kind], keepdim=True)
+    return centred * torch.rsqrt(centred.square().mean(axes[kind], keepdim=True) + eps)
+
+
+@misconception(
+    "normalise", id="RMS4", fails=["normalise-rms"], read="05_layer_norm#layer-norm-today"
+)
+def rms_with_epsilon_outside(x, kind, eps=1e-5):
+    """Your "rms" adds eps to the root; it belongs inside, added to the mean square."""
+    if kind == "rms":
+        return x / (x.square().mean(-1, keepdim=True).sqrt() + eps)
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    centred = x - x.mean(axes[kind], keepdim=True)
+    return centred * torch.rsqrt(centred.square().mean(axes[kind], keepdim=True) + eps)
+
+
+@misconception(
+    "normalise", id="RMS5", fails=["normalise-rms"], read="05_layer_norm#layer-norm-today"
+)
+def rms_divides_by_the_deviation(x, kind, eps=1e-5):
+    """Your "rms" divides by the standard deviation, which knows nothing of the mean; without
+    subtracting, divide by the root of the mean square.
+    """
+    if kind == "rms":
+        return x * torch.rsqrt(x.var(-1, keepdim=True, correction=0) + eps)
+    axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
+    if kind not in axes:
+        raise ValueError(f"unknown kind {kind!r}")
+    centred = x - x.mean(axes[kind], keepdim=True)
+    return centred * torch.rsqrt(centred.square().mean(axes[kind], keepdim=True) + eps)
 
 
 # 5.3 Around a sub-layer
@@ -848,114 +944,503 @@ def third_map_left_over(self, d_model, d_ff):
     self.outer = nn.Linear(d_ff, d_model)
 
 
-# 5.5 What it costs
+# 5.5 A gate, at the same size
 
 
 @misconception(
-    "feed-forward-cost",
-    id="COS8",
-    fails=["feed-forward-cost-parameters", "feed-forward-cost-multiplications"],
-    read="05_layer_norm#feed-forward-cost",
+    "gated-feed-forward",
+    target="GatedFeedForward.__init__",
+    id="SWI1",
+    fails=["gated-feed-forward-size"],
+    read="05_layer_norm#layer-norm-today",
 )
-def cost_as_floats(n, d_model, d_ff):
-    """Your counts are floats; computed by * and + from whole numbers they are whole numbers."""
-    matrices = 2.0 * d_model * d_ff
-    return matrices + d_ff + d_model, n * matrices
-
-
-@misconception(
-    "feed-forward-cost",
-    id="COS9",
-    fails=["feed-forward-cost-parameters", "feed-forward-cost-multiplications"],
-    read="05_layer_norm#feed-forward-cost",
-)
-def made_and_counted(n, d_model, d_ff):
-    """You make the module in order to count it; the counts follow from the sizes alone."""
-    with torch.device("meta"):
-        maps = [nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)]
-    parameters = sum(parameter.numel() for linear in maps for parameter in linear.parameters())
-    return parameters, sum(n * linear.weight.numel() for linear in maps)
-
-
-@misconception(
-    "feed-forward-cost",
-    id="COS1",
-    fails=["feed-forward-cost-parameters"],
-    read="05_layer_norm#feed-forward-cost",
-)
-def biases_forgotten(n, d_model, d_ff):
-    """You count the two matrices but not the two biases: d_ff + d_model more numbers to learn."""
-    return 2 * d_model * d_ff, 2 * n * d_model * d_ff
-
-
-@misconception(
-    "feed-forward-cost",
-    id="COS2",
-    fails=["feed-forward-cost-parameters", "feed-forward-cost-multiplications"],
-    read="05_layer_norm#feed-forward-cost",
-)
-def one_matrix_only(n, d_model, d_ff):
-    """You count one matrix; there are two, one to d_ff and one back."""
-    return d_model * d_ff + d_ff + d_model, n * d_model * d_ff
-
-
-@misconception(
-    "feed-forward-cost",
-    id="COS3",
-    fails=["feed-forward-cost-parameters"],
-    read="05_layer_norm#feed-forward-cost",
-)
-def weights_for_each_position(n, d_model, d_ff):
-    """You give each position weights of its own; all positions share one network, so its size does
-    not depend on n.
+def as_wide_as_the_plain_one(self, d_model, d_ff):
+    """Your gated network is as wide as the plain one and has three matrices in place of two: it is
+    half as large again, and no fair comparison.
     """
-    return n * (2 * d_model * d_ff + d_ff + d_model), 2 * n * d_model * d_ff
+    nn.Module.__init__(self)
+    width = d_ff
+    self.gate = nn.Linear(d_model, width, bias=False)
+    self.inner = nn.Linear(d_model, width, bias=False)
+    self.outer = nn.Linear(width, d_model, bias=False)
 
 
 @misconception(
-    "feed-forward-cost",
-    id="COS4",
-    fails=["feed-forward-cost-multiplications"],
-    read="05_layer_norm#feed-forward-cost",
+    "gated-feed-forward",
+    target="GatedFeedForward.__init__",
+    id="SWI2",
+    fails=["gated-feed-forward-size"],
+    read="05_layer_norm#layer-norm-today",
 )
-def quadratic_in_the_length(n, d_model, d_ff):
-    """Your work grows with the square of n, as that of attention does; here every token passes
-    alone, so the work is n times that of one token.
+def two_thirds_rounded_down(self, d_model, d_ff):
+    """Your width is two thirds of d_ff; that leaves out the biases of the plain network, which make
+    room for a little more where d_ff is small.
     """
-    return 2 * d_model * d_ff + d_ff + d_model, 2 * n * n * d_model * d_ff
+    nn.Module.__init__(self)
+    width = 2 * d_ff // 3
+    self.gate = nn.Linear(d_model, width, bias=False)
+    self.inner = nn.Linear(d_model, width, bias=False)
+    self.outer = nn.Linear(width, d_model, bias=False)
 
 
 @misconception(
-    "feed-forward-cost",
-    id="COS5",
-    fails=["feed-forward-cost-multiplications"],
-    read="05_layer_norm#feed-forward-cost",
+    "gated-feed-forward",
+    target="GatedFeedForward.__init__",
+    id="SWI3",
+    fails=["gated-feed-forward-size"],
+    read="05_layer_norm#layer-norm-today",
 )
-def square_of_the_width(n, d_model, d_ff):
-    """You count n times d_model squared, which leaves out the hidden width; each matrix has d_model
-    times d_ff entries.
+def rounded_up(self, d_model, d_ff):
+    """Your width is rounded to the nearest or up, so the gated network has more numbers than the
+    plain one; round down.
     """
-    return 2 * d_model * d_ff + d_ff + d_model, n * d_model * d_model
+    nn.Module.__init__(self)
+    width = -(-(2 * d_model * d_ff + d_ff + d_model) // (3 * d_model))
+    self.gate = nn.Linear(d_model, width, bias=False)
+    self.inner = nn.Linear(d_model, width, bias=False)
+    self.outer = nn.Linear(width, d_model, bias=False)
 
 
 @misconception(
-    "feed-forward-cost",
-    id="COS6",
-    fails=["feed-forward-cost-multiplications"],
-    read="05_layer_norm#feed-forward-cost",
+    "gated-feed-forward",
+    target="GatedFeedForward.forward",
+    id="SWI4",
+    fails=["gated-feed-forward-values"],
+    read="05_layer_norm#layer-norm-today",
 )
-def biases_multiplied(n, d_model, d_ff):
-    """You count one multiplication for every parameter; biases are added, not multiplied."""
-    parameters = 2 * d_model * d_ff + d_ff + d_model
-    return parameters, n * parameters
+def gate_and_inner_exchanged(self, x):
+    """You send `inner` through the curve and multiply by `gate` as it is; the gate is the one that
+    passes the curve.
+    """
+    return self.outer(self.gate(x) * nn.functional.silu(self.inner(x)))
 
 
 @misconception(
-    "feed-forward-cost",
-    id="COS7",
-    fails=["feed-forward-cost-multiplications"],
-    read="05_layer_norm#feed-forward-cost",
+    "gated-feed-forward",
+    target="GatedFeedForward.forward",
+    id="SWI5",
+    fails=["gated-feed-forward-values"],
+    read="05_layer_norm#layer-norm-today",
 )
-def work_of_one_token(n, d_model, d_ff):
-    """You give the multiplications of one token; n of them pass the network."""
-    return 2 * d_model * d_ff + d_ff + d_model, 2 * d_model * d_ff
+def both_through_the_curve(self, x):
+    """You send both maps through the curve; what the gate lets through stays as it is."""
+    return self.outer(nn.functional.silu(self.gate(x)) * nn.functional.silu(self.inner(x)))
+
+
+@misconception(
+    "gated-feed-forward",
+    target="GatedFeedForward.forward",
+    id="SWI6",
+    fails=["gated-feed-forward-values"],
+    read="05_layer_norm#layer-norm-today",
+)
+def sigmoid_for_silu(self, x):
+    """Your gate is a sigmoid, between 0 and 1; SiLU(z) is z times the sigmoid of z."""
+    return self.outer(torch.sigmoid(self.gate(x)) * self.inner(x))
+
+
+@misconception(
+    "gated-feed-forward",
+    target="GatedFeedForward.forward",
+    id="SWI7",
+    fails=["gated-feed-forward-values"],
+    read="05_layer_norm#layer-norm-today",
+)
+def added_not_multiplied(self, x):
+    """You add the two maps; a gate multiplies, feature by feature."""
+    return self.outer(nn.functional.silu(self.gate(x)) + self.inner(x))
+
+
+@misconception(
+    "gated-feed-forward",
+    target="GatedFeedForward.__init__",
+    id="SWI8",
+    fails=["gated-feed-forward-size", "gated-feed-forward-values"],
+    read="05_layer_norm#layer-norm-today",
+)
+def gated_with_biases(self, d_model, d_ff):
+    """Your maps have biases, which nn.Linear adds by default; the gated network has none."""
+    nn.Module.__init__(self)
+    width = (2 * d_model * d_ff + d_ff + d_model) // (3 * d_model)
+    self.gate, self.inner = nn.Linear(d_model, width), nn.Linear(d_model, width)
+    self.outer = nn.Linear(width, d_model)
+
+
+# 5.6 What is broken?
+
+
+@misconception(
+    "diagnose",
+    target="curves",
+    id="DIA1",
+    fails=["diagnose-curves"],
+    read="05_layer_norm#post-pre-norm",
+)
+def with_themselves(outputs):
+    """Your alikeness compares each token with itself as well, which is always 1; count pairs of
+    different tokens only.
+    """
+    tokens = torch.stack(list(outputs))
+    rows = nn.functional.normalize(tokens, dim=-1)
+    return tokens.square().mean((1, 2)).sqrt(), (rows @ rows.mT).mean((1, 2))
+
+
+@misconception(
+    "diagnose",
+    target="curves",
+    id="DIA2",
+    fails=["diagnose-curves", "diagnose-stacks"],
+    read="05_layer_norm#post-pre-norm",
+)
+def products_for_cosines(outputs):
+    """Your alikeness is a mean dot product, which grows with the tokens' length; divide each token
+    by its length first.
+    """
+    rows = torch.stack(list(outputs))
+    count = rows.shape[1]
+    others = 1 - torch.eye(count, dtype=rows.dtype)
+    alike = (rows @ rows.mT * others).sum((1, 2)) / (count * (count - 1))
+    return rows.square().mean((1, 2)).sqrt(), alike
+
+
+@misconception(
+    "diagnose",
+    target="curves",
+    id="DIA3",
+    fails=["diagnose-curves"],
+    read="05_layer_norm#post-pre-norm",
+)
+def mean_square_without_root(outputs):
+    """Your size is the mean square; the size is its root."""
+    tokens = torch.stack(list(outputs))
+    rows, count = nn.functional.normalize(tokens, dim=-1), tokens.shape[1]
+    alike = ((rows @ rows.mT).sum((1, 2)) - count) / (count * (count - 1))
+    return tokens.square().mean((1, 2)), alike
+
+
+@misconception(
+    "diagnose",
+    target="curves",
+    id="DIA4",
+    fails=["diagnose-curves"],
+    read="05_layer_norm#post-pre-norm",
+)
+def deviation_for_size(outputs):
+    """Your size is the standard deviation, which leaves out the mean of the numbers; take the root
+    of the mean square.
+    """
+    tokens = torch.stack(list(outputs))
+    rows, count = nn.functional.normalize(tokens, dim=-1), tokens.shape[1]
+    alike = ((rows @ rows.mT).sum((1, 2)) - count) / (count * (count - 1))
+    return tokens.std((1, 2), correction=0), alike
+
+
+@misconception(
+    "diagnose",
+    target="diagnose",
+    id="DIA5",
+    fails=["diagnose-stacks"],
+    read="05_layer_norm#norm-leaks",
+)
+def the_changed_token_compared(stack, x):
+    """In yours every stack leaks. You compare the changed token too, or change an early one, which
+    all later ones may see; change the last one and look at those before it.
+    """
+    outputs = stack(x)
+    other = x.clone()
+    other[-1] = -x[-1].roll(1)
+    if not torch.allclose(stack(other)[-1], outputs[-1], atol=1e-6):
+        return "leaky norm"
+    rows = nn.functional.normalize(outputs[-1], dim=-1)
+    alike = (rows @ rows.T).triu(1).sum() / (len(x) * (len(x) - 1) / 2)
+    if alike > 0.97:
+        return "no residual"
+    return "no last norm" if outputs[-1].std() > 1.3 else "nothing"
+
+
+@misconception(
+    "diagnose",
+    target="diagnose",
+    id="DIA6",
+    fails=["diagnose-stacks"],
+    read="05_layer_norm#post-pre-norm",
+)
+def sizes_within_the_stack(stack, x):
+    """You judge the last norm by the layers inside the stack. There the sum of a pre-norm stack
+    grows whether or not a norm comes at the end: look at the output.
+    """
+    outputs = stack(x)
+    other = x.clone()
+    other[-1] = -x[-1].roll(1)
+    if not torch.allclose(stack(other)[-1][:-1], outputs[-1][:-1], atol=1e-6):
+        return "leaky norm"
+    rows = nn.functional.normalize(outputs[-1], dim=-1)
+    alike = (rows @ rows.T).triu(1).sum() / (len(x) * (len(x) - 1) / 2)
+    if alike > 0.97:
+        return "no residual"
+    return "no last norm" if outputs[-2].std() > 1.3 else "nothing"
+
+
+@misconception(
+    "diagnose",
+    target="diagnose",
+    id="DIA7",
+    fails=["diagnose-stacks"],
+    read="05_layer_norm#norm-leaks",
+)
+def no_leak_looked_for(stack, x):
+    """You do not look for the leak: it shows in neither curve. Ask the stack twice, with two
+    different last tokens.
+    """
+    outputs = stack(x)
+    rows = nn.functional.normalize(outputs[-1], dim=-1)
+    alike = (rows @ rows.T).triu(1).sum() / (len(x) * (len(x) - 1) / 2)
+    if alike > 0.97:
+        return "no residual"
+    return "no last norm" if outputs[-1].std() > 1.3 else "nothing"
+
+
+@misconception(
+    "diagnose",
+    target="diagnose",
+    id="DIA8",
+    fails=["diagnose-stacks"],
+    read="05_layer_norm#residual-connections",
+)
+def alike_too_soon(stack, x):
+    """Your threshold for alikeness is too low: sound random stacks make tokens more alike, too, up
+    to 0.9. Without residual connections they become one and the same.
+    """
+    outputs = stack(x)
+    other = x.clone()
+    other[-1] = -x[-1].roll(1)
+    if not torch.allclose(stack(other)[-1][:-1], outputs[-1][:-1], atol=1e-6):
+        return "leaky norm"
+    rows = nn.functional.normalize(outputs[-1], dim=-1)
+    alike = (rows @ rows.T).triu(1).sum() / (len(x) * (len(x) - 1) / 2)
+    if alike > 0.3:
+        return "no residual"
+    return "no last norm" if outputs[-1].std() > 1.3 else "nothing"
+
+
+@misconception(
+    "diagnose",
+    target="diagnose",
+    id="DIA9",
+    fails=["diagnose-stacks"],
+    read="05_layer_norm#residual-connections",
+)
+def residual_by_the_size(stack, x):
+    """You look for a missing residual connection in the size of the output, which the last norm
+    sets to 1 in any case; look at how alike the tokens are.
+    """
+    outputs = stack(x)
+    other = x.clone()
+    other[-1] = -x[-1].roll(1)
+    if not torch.allclose(stack(other)[-1][:-1], outputs[-1][:-1], atol=1e-6):
+        return "leaky norm"
+    if outputs[-1].std() < 0.5:
+        return "no residual"
+    return "no last norm" if outputs[-1].std() > 1.3 else "nothing"
+
+
+# 5.7 The way back through LayerNorm
+
+
+@misconception(
+    "norm-backward",
+    id="LNB1",
+    fails=["norm-backward-input"],
+    read="05_layer_norm#layer-norm",
+)
+def scale_taken_for_a_constant(x, gain, upstream, eps=1e-5):
+    """You take mean and scale for constants. Both are made of x, so x reaches every feature of its
+    token through them.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = centred / scale
+    arriving = upstream * gain
+    axes = tuple(range(x.ndim - 1))
+    for_x = arriving / scale
+    if not axes:
+        return for_x, upstream * normalised, upstream.clone()
+    return for_x, (upstream * normalised).sum(axes), upstream.sum(axes)
+
+
+@misconception(
+    "norm-backward",
+    id="LNB2",
+    fails=["norm-backward-input"],
+    read="05_layer_norm#layer-norm",
+)
+def the_way_through_the_scale_forgotten(x, gain, upstream, eps=1e-5):
+    """You have the way through the mean but not the one through the scale: what lies along the
+    normalised token goes away, too.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = centred / scale
+    arriving = upstream * gain
+    axes = tuple(range(x.ndim - 1))
+    for_x = (arriving - arriving.mean(-1, keepdim=True)) / scale
+    if not axes:
+        return for_x, upstream * normalised, upstream.clone()
+    return for_x, (upstream * normalised).sum(axes), upstream.sum(axes)
+
+
+@misconception(
+    "norm-backward",
+    id="LNB3",
+    fails=["norm-backward-input"],
+    read="05_layer_norm#layer-norm",
+)
+def the_way_through_the_mean_forgotten(x, gain, upstream, eps=1e-5):
+    """You have the way through the scale but not the one through the mean: the gradients of a
+    token's features have to sum to 0.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = centred / scale
+    arriving = upstream * gain
+    axes = tuple(range(x.ndim - 1))
+    along = (arriving * normalised).mean(-1, keepdim=True) * normalised
+    for_x = (arriving - along) / scale
+    if not axes:
+        return for_x, upstream * normalised, upstream.clone()
+    return for_x, (upstream * normalised).sum(axes), upstream.sum(axes)
+
+
+@misconception(
+    "norm-backward",
+    id="LNB4",
+    fails=["norm-backward-input"],
+    read="05_layer_norm#layer-norm",
+)
+def gain_forgotten(x, gain, upstream, eps=1e-5):
+    """The gain stands between the normalised token and the output: multiply the arriving gradient
+    by it before you send it back.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = centred / scale
+    axes = tuple(range(x.ndim - 1))
+    along = (upstream * normalised).mean(-1, keepdim=True) * normalised
+    for_x = (upstream - upstream.mean(-1, keepdim=True) - along) / scale
+    if not axes:
+        return for_x, upstream * normalised, upstream.clone()
+    return for_x, (upstream * normalised).sum(axes), upstream.sum(axes)
+
+
+@misconception(
+    "norm-backward",
+    id="LNB5",
+    fails=["norm-backward-input"],
+    read="05_layer_norm#layer-norm",
+)
+def epsilon_forgotten_on_the_way_back(x, gain, upstream, eps=1e-5):
+    """On the way back you divide by the standard deviation without eps; the scale of the way there
+    contains it.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = centred / scale
+    arriving = upstream * gain
+    axes = tuple(range(x.ndim - 1))
+    along = (arriving * normalised).mean(-1, keepdim=True) * normalised
+    plain = centred.square().mean(-1, keepdim=True).sqrt()
+    for_x = (arriving - arriving.mean(-1, keepdim=True) - along) / plain
+    if not axes:
+        return for_x, upstream * normalised, upstream.clone()
+    return for_x, (upstream * normalised).sum(axes), upstream.sum(axes)
+
+
+@misconception(
+    "norm-backward",
+    id="LNB6",
+    fails=["norm-backward-parameters"],
+    read="05_layer_norm#layer-norm",
+)
+def averaged_over_tokens(x, gain, upstream, eps=1e-5):
+    """You average the gradients of gain and bias over the tokens; all tokens use the same ones, so
+    their gradients add up.
+    """
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = centred / scale
+    arriving = upstream * gain
+    axes = tuple(range(x.ndim - 1))
+    along = (arriving * normalised).mean(-1, keepdim=True) * normalised
+    for_x = (arriving - arriving.mean(-1, keepdim=True) - along) / scale
+    if not axes:
+        return for_x, upstream * normalised, upstream.clone()
+    return for_x, (upstream * normalised).mean(axes), upstream.mean(axes)
+
+
+@misconception(
+    "norm-backward",
+    id="LNB7",
+    fails=["norm-backward-parameters"],
+    read="05_layer_norm#layer-norm",
+)
+def gain_meets_the_input(x, gain, upstream, eps=1e-5):
+    """You multiply the gradient of the gain by x; what the gain multiplies is the normalised x."""
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = centred / scale
+    arriving = upstream * gain
+    axes = tuple(range(x.ndim - 1))
+    along = (arriving * normalised).mean(-1, keepdim=True) * normalised
+    for_x = (arriving - arriving.mean(-1, keepdim=True) - along) / scale
+    if not axes:
+        return for_x, upstream * normalised, upstream.clone()
+    return for_x, (upstream * x).sum(axes), upstream.sum(axes)
+
+
+@misconception(
+    "norm-backward",
+    id="LNB8",
+    fails=["norm-backward-parameters"],
+    read="05_layer_norm#layer-norm",
+)
+def bias_through_the_gain(x, gain, upstream, eps=1e-5):
+    """You send the bias's gradient through the gain; the bias is added after it."""
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normalised = centred / scale
+    arriving = upstream * gain
+    axes = tuple(range(x.ndim - 1))
+    along = (arriving * normalised).mean(-1, keepdim=True) * normalised
+    for_x = (arriving - arriving.mean(-1, keepdim=True) - along) / scale
+    if not axes:
+        return for_x, upstream * normalised, upstream.clone()
+    return for_x, (upstream * normalised).sum(axes), (upstream * gain).sum(axes)
+
+
+# 5.8 Twelve layers of yours
+
+
+@misconception(
+    "predicted-loss", id="PRE1", fails=["predicted-loss-made"], read="05_layer_norm#norm-gradients"
+)
+def one_of_the_ways():
+    """Your prediction is one of the three stacks, and not one of the texts in STUCK; copy one of
+    these.
+    """
+    return "pre-norm"
+
+
+@misconception(
+    "predicted-loss", id="PRE2", fails=["predicted-loss-made"], read="05_layer_norm#norm-gradients"
+)
+def a_list_of_stacks():
+    """Your prediction is a list; return one text of STUCK."""
+    return ["sub-layers alone"]
+
+
+@misconception(
+    "predicted-loss", id="PRE3", fails=["predicted-loss-made"], read="05_layer_norm#norm-gradients"
+)
+def a_loss():
+    """Your prediction is a loss; asked for is which stacks are stuck, one text of STUCK."""
+    return 2.3

@@ -1267,7 +1267,7 @@ assert_raises(
 # </details>
 
 
-# %% solution="bleu"
+# %% solution="bleu" export
 def bleu(
     hypotheses: Sequence[Sequence[str]],
     references: Sequence[Sequence[str]],

@@ -141,62 +141,49 @@ class FunctionalDropout(nn.Module):
         return nn.functional.dropout(x + rows, self.probability, self.training)
 
 
-# 2.4 Learned positions
+# 2.4 Rotate queries and keys
 
 
-@variant("learned-encoding")
-class EmbeddingLayer(nn.Module):
-    def __init__(self, max_len, d_model):
-        super().__init__()
-        self.positions = nn.Embedding(max_len, d_model)
-
-    def forward(self, x):
-        return x + self.positions(torch.arange(x.shape[1], device=x.device))
-
-
-@variant("learned-encoding")
-class ZerosToStartWith(nn.Module):
-    def __init__(self, max_len, d_model):
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(max_len, d_model))
-
-    def forward(self, x):
-        return x + self.weight.narrow(0, 0, x.size(1)).expand_as(x)
+@variant("rotate")
+def as_complex_numbers(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2 == 1:
+        raise ValueError(f"{d} is odd")
+    rates = base ** (-torch.arange(d // 2).to(x.dtype) * 2 / d)
+    angles = torch.outer(positions.to(x.dtype), rates)
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
 
-@variant("learned-encoding", target="LearnedPositionalEncoding.forward")
-def one_hot_product(self, x):
-    n = x.shape[1]
-    chosen = torch.eye(n, len(self.table), dtype=self.table.dtype, device=x.device)
-    return x + (chosen @ self.table)[None]
+@variant("rotate")
+def by_matrices(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"an even number of columns is needed, not {d}")
+    rows = []
+    for n, position in enumerate(positions.tolist()):
+        matrix = torch.zeros(d, d, dtype=x.dtype)
+        for i in range(0, d, 2):
+            angle = position * base ** (-i / d)
+            cos, sin = math.cos(angle), math.sin(angle)
+            matrix[i : i + 2, i : i + 2] = torch.tensor([[cos, sin], [-sin, cos]], dtype=x.dtype)
+        rows.append(x[..., n, :] @ matrix)
+    return torch.stack(rows, -2)
 
 
-# 2.5 Relative positions
+@variant("rotate")
+def with_a_swapped_copy(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2 != 0:
+        raise ValueError(f"d must be even, not {d}")
+    exponents = torch.arange(0, d, 2, dtype=x.dtype).repeat_interleave(2) / d
+    angles = positions[:, None].to(x.dtype) / base**exponents
+    swapped = torch.empty_like(x)
+    swapped[..., 0::2], swapped[..., 1::2] = -x[..., 1::2], x[..., 0::2]
+    return x * torch.cos(angles) + swapped * torch.sin(angles)
 
 
-@variant("relative-positions")
-def nested_lists(n, m, max_distance):
-    rows = [
-        [max(-max_distance, min(max_distance, j - i)) + max_distance for j in range(m)]
-        for i in range(n)
-    ]
-    return torch.tensor(rows)
-
-
-@variant("relative-positions")
-def moved_up_then_clipped(n, m, max_distance):
-    i, j = torch.meshgrid(torch.arange(n), torch.arange(m), indexing="ij")
-    return torch.clip(j - i + max_distance, min=0, max=2 * max_distance)
-
-
-@variant("relative-positions")
-def minimum_and_maximum(n, m, max_distance):
-    far = torch.tensor(max_distance)
-    distance = torch.arange(m).unsqueeze(0) - torch.arange(n).unsqueeze(1)
-    return far + torch.minimum(torch.maximum(distance, -far), far)
-
-
-# 2.6 Attention with relative positions
+# 2.5 Attention with relative positions
 
 
 @variant("relative-attention")
@@ -245,3 +232,51 @@ def products_first_then_gathered(q, k, v, key_table, value_table, mask=None):
     weights = nn.functional.softmax(scores, dim=-1)
     mass = torch.zeros_like(by_row).scatter_add(-1, index_all, weights)
     return weights @ v + mass @ value_table
+
+
+# 2.6 Your table, looked at
+
+
+@variant("predicted-likeness")
+def on_both():
+    return "it depends on i and j"
+
+
+@variant("predicted-likeness")
+def it_falls():
+    return "it depends on how far apart they are, and falls all the way"
+
+
+@variant("predicted-likeness")
+def it_tells():
+    return "it depends on how far apart they are, and tells which comes first"
+
+
+# 2.7 Look back by angles alone
+
+
+@variant("look-back")
+def key_turned_on(k, d):
+    angles = k * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    query = torch.tensor([0.0, 60.0], dtype=torch.float64).repeat(d // 2)
+    key = torch.stack([-angles.sin(), angles.cos()], dim=-1).flatten()
+    return query, key
+
+
+@variant("look-back")
+def all_numbers_alike(k, d):
+    query, key = [], []
+    for i in range(d // 2):
+        angle = k / 10000 ** (2 * i / d)
+        cos, sin = math.cos(angle), math.sin(angle)
+        query += [30 * (cos + sin), 30 * (cos - sin)]
+        key += [2.0, 2.0]
+    return torch.tensor(query, dtype=torch.float64), torch.tensor(key, dtype=torch.float64)
+
+
+@variant("look-back")
+def a_row_of_the_table(k, d):
+    rates = 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    place = torch.stack([(k * rates).sin(), (k * rates).cos()], -1).flatten()
+    origin = torch.stack([(0 * rates).sin(), (0 * rates).cos()], -1).flatten()
+    return 200 * place, origin

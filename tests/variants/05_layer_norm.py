@@ -83,6 +83,8 @@ class WithEmptyParametersFilled(nn.Module):
 
 @variant("normalise")
 def with_torchs_functions(x, kind, eps=1e-5):
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     if kind == "layer":
         return F.layer_norm(x, x.shape[-1:], eps=eps)
     if kind == "batch":
@@ -94,6 +96,8 @@ def with_torchs_functions(x, kind, eps=1e-5):
 
 @variant("normalise")
 def rearranged_into_rows(x, kind, eps=1e-5):
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     b, n, d = x.shape
     match kind:
         case "layer":
@@ -115,6 +119,8 @@ def rearranged_into_rows(x, kind, eps=1e-5):
 
 @variant("normalise")
 def group_by_group(x, kind, eps=1e-5):
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     if kind not in ("layer", "batch", "instance"):
         raise ValueError(f"{kind} is not a kind of normalisation")
     output = torch.empty_like(x)
@@ -129,6 +135,8 @@ def group_by_group(x, kind, eps=1e-5):
 
 @variant("normalise")
 def with_negative_axes(x, kind, eps=1e-5):
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     try:
         axes = {"layer": -1, "batch": (-3, -2), "instance": -2}[kind]
     except KeyError:
@@ -202,31 +210,171 @@ def as_two_convolutions(self, x):
     return output.transpose(1, 2).reshape(x.shape)
 
 
-# 5.5 What it costs
+# 5.5 A gate, at the same size
 
 
-@variant("feed-forward-cost")
-def step_by_step(n, d_model, d_ff):
-    first = d_model * d_ff + d_ff
-    second = d_ff * d_model + d_model
-    work = 0
-    for _ in range(n):
-        work += d_model * d_ff
-        work += d_ff * d_model
-    return first + second, work
+@variant("gated-feed-forward", target="GatedFeedForward.__init__")
+def width_by_trying(self, d_model, d_ff):
+    super(type(self), self).__init__()
+    plain = sum(p.numel() for p in (*nn.Linear(d_model, d_ff).parameters(),))
+    plain += d_model * d_ff + d_model
+    width = 0
+    while 3 * d_model * (width + 1) <= plain:
+        width += 1
+    self.gate, self.inner = (nn.Linear(d_model, width, bias=False) for _ in range(2))
+    self.outer = nn.Linear(width, d_model, bias=False)
 
 
-@variant("feed-forward-cost")
-def from_the_shapes(n, d_model, d_ff):
-    shapes = [(d_model, d_ff), (d_ff, d_model)]
-    parameters = sum((rows + 1) * columns for rows, columns in shapes)
-    return parameters, sum(n * rows * columns for rows, columns in shapes)
+@variant("gated-feed-forward", target="GatedFeedForward.forward")
+def gate_by_its_formula(self, x):
+    opened = self.gate(x)
+    return self.outer(opened / (1 + torch.exp(-opened)) * self.inner(x))
 
 
-@variant("feed-forward-cost")
-def map_by_map(n, d_model, d_ff):
-    def linear(inputs, outputs):
-        return outputs * (inputs + 1), n * inputs * outputs
+@variant("gated-feed-forward", target="GatedFeedForward.forward")
+def with_a_sigmoid_and_matrices(self, x):
+    opened = x @ self.gate.weight.T
+    opened = opened * opened.sigmoid()
+    return (opened * (x @ self.inner.weight.T)) @ self.outer.weight.T
 
-    (first, work), (second, more) = linear(d_model, d_ff), linear(d_ff, d_model)
-    return first + second, work + more
+
+@variant("gated-feed-forward")
+class GatedNetwork(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        width = int((2 * d_model * d_ff + d_model + d_ff) / (3 * d_model))
+        self.inner = nn.Linear(d_model, width, bias=False)
+        self.gate = nn.Linear(d_model, width, bias=False)
+        self.outer = nn.Linear(width, d_model, bias=False)
+        self.curve = nn.SiLU()
+
+    def forward(self, x):
+        return self.outer(self.inner(x).mul(self.curve(self.gate(x))))
+
+
+# 5.6 What is broken?
+
+
+@variant("diagnose", target="curves")
+def curves_pair_by_pair(outputs):
+    sizes, alike = [], []
+    for tokens in outputs:
+        sizes.append((tokens**2).mean() ** 0.5)
+        cosines = [
+            tokens[i] @ tokens[j] / (tokens[i].norm() * tokens[j].norm())
+            for i in range(len(tokens))
+            for j in range(i)
+        ]
+        alike.append(sum(cosines) / len(cosines))
+    return torch.stack(sizes), torch.stack(alike)
+
+
+@variant("diagnose", target="curves")
+def curves_by_lengths(outputs):
+    sizes = torch.tensor([one.norm() / one.numel() ** 0.5 for one in outputs]).double()
+    alike = []
+    for tokens in outputs:
+        rows = tokens / tokens.norm(dim=1, keepdim=True)
+        table = rows @ rows.T
+        alike.append(table[~torch.eye(len(rows), dtype=torch.bool)].mean())
+    return sizes.to(outputs[0].dtype), torch.stack(alike)
+
+
+@variant("diagnose", target="diagnose")
+def leak_asked_for_last(stack, x):
+    output = stack(x)[-1]
+    rows = output / output.norm(dim=1, keepdim=True)
+    if (rows @ rows.T).min() > 0.97:
+        return "no residual"
+    if output.square().mean() > 2:
+        return "no last norm"
+    moved = stack(torch.cat([x[:-1], torch.flip(x[-1:], (1,))]))[-1] - stack(x)[-1]
+    return "leaky norm" if moved[:-1].abs().max() > 1e-4 else "nothing"
+
+
+@variant("diagnose", target="diagnose")
+def leak_by_leaving_the_last_out(stack, x):
+    out, shorter = stack(x)[-1], stack(x[:-1])[-1]
+    if (out[:-1] - shorter).abs().max() > 1e-5:
+        return "leaky norm"
+    if torch.linalg.svdvals(out / out.norm(dim=1, keepdim=True))[1] < 0.2:
+        return "no residual"
+    return "nothing" if abs(out.std(correction=0) - 1) < 0.2 else "no last norm"
+
+
+@variant("diagnose", target="diagnose")
+def by_three_questions(stack, x):
+    first = stack(x)
+    changed = x.clone()
+    changed[-1] += torch.arange(x.shape[1])
+    second = stack(changed)
+    faults = {
+        "leaky norm": any(
+            (a - b)[:-1].abs().max() > 1e-6 for a, b in zip(first, second, strict=True)
+        ),
+        "no residual": torch.cosine_similarity(first[-1][1:], first[-1][:-1]).min() > 0.98,
+        "no last norm": first[-1].var() > 2,
+    }
+    return next((name for name, there in faults.items() if there), "nothing")
+
+
+# 5.7 The way back through LayerNorm
+
+
+@variant("norm-backward")
+def by_the_matrix_of_derivatives(x, gain, upstream, eps=1e-5):
+    d = x.shape[-1]
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.pow(2).mean(-1, keepdim=True) + eps) ** 0.5
+    y = centred / scale
+    jacobian = torch.eye(d).to(x) - 1 / d - y[..., :, None] * y[..., None, :] / d
+    for_x = (jacobian @ (upstream * gain)[..., None])[..., 0] / scale
+    rows = (upstream * y).reshape(-1, d)
+    return for_x, rows.sum(0), upstream.reshape(-1, d).sum(0)
+
+
+@variant("norm-backward")
+def step_by_step(x, gain, upstream, eps=1e-5):
+    d = x.shape[-1]
+    centred = x - x.mean(-1, keepdim=True)
+    variance = (centred * centred).sum(-1, keepdim=True) / d
+    inverse = (variance + eps).pow(-0.5)
+    back = upstream * gain
+    for_variance = (back * centred).sum(-1, keepdim=True) * -0.5 * inverse**3
+    for_centred = back * inverse + for_variance * 2 * centred / d
+    for_x = for_centred - for_centred.sum(-1, keepdim=True) / d
+    for_gain = (upstream * centred * inverse).flatten(end_dim=-2) if x.ndim > 1 else None
+    if for_gain is None:
+        return for_x, upstream * centred * inverse, upstream
+    return for_x, for_gain.sum(0), upstream.flatten(end_dim=-2).sum(0)
+
+
+@variant("norm-backward")
+def one_token_at_a_time(x, gain, upstream, eps=1e-5):
+    d = x.shape[-1]
+    for_x, for_gain, for_bias = [], torch.zeros(d).to(x), torch.zeros(d).to(x)
+    for row, signal in zip(x.reshape(-1, d), upstream.reshape(-1, d), strict=True):
+        scale = torch.sqrt(row.var(correction=0) + eps)
+        y, u = (row - row.mean()) / scale, signal * gain
+        for_x.append((u - u.mean() - y * (u @ y) / d) / scale)
+        for_gain = for_gain + signal * y
+        for_bias = for_bias + signal
+    return torch.stack(for_x).reshape(x.shape), for_gain, for_bias
+
+
+# 5.8 Twelve layers of yours
+
+
+@variant("predicted-loss")
+def all_learn():
+    return "none of them"
+
+
+@variant("predicted-loss")
+def none_learns():
+    return "all three"
+
+
+@variant("predicted-loss")
+def pre_norm_alone_learns():
+    return "sub-layers alone and post-norm"

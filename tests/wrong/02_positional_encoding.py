@@ -49,12 +49,6 @@ def whole_tokens_dropped(self, encoding, dropout=0.0):
     self.dropout = nn.Dropout1d(dropout)
 
 
-@variant("relative-positions")
-def axes_of_length_1_vanish(n, m, max_distance):
-    distance = (torch.arange(m) - torch.arange(n)[:, None]).squeeze()
-    return distance.clamp(-max_distance, max_distance) + max_distance
-
-
 @variant("relative-attention")
 def weights_detached_in_the_second_sum(q, k, v, key_table, value_table, mask=None):
     n, m, furthest = q.shape[-2], k.shape[-2], len(key_table) // 2

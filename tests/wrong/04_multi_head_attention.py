@@ -6,37 +6,53 @@ from lab.blocks import scaled_dot_product_attention
 
 @variant("multi-head", target="MultiHeadAttention.forward")
 def weights_cut_off(self, query, key, value, mask=None):
-    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    q, k, v = (
+        self.w_q(query).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_k(key).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_v(value).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+    )
     mask = None if mask is None else mask.unsqueeze(-3)
     heads, weights = scaled_dot_product_attention(q, k, v, mask)
-    return self.w_o(self.merge(heads)), weights.detach()
+    return self.w_o(heads.transpose(1, 2).flatten(2)), weights.detach()
 
 
 @variant("multi-head", target="MultiHeadAttention.forward")
 def axis_of_the_heads_always_second(self, query, key, value, mask=None):
-    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    q, k, v = (
+        self.w_q(query).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_k(key).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_v(value).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+    )
     mask = None if mask is None else mask.unsqueeze(1)
     heads, weights = scaled_dot_product_attention(q, k, v, mask)
-    return self.w_o(self.merge(heads)), weights
+    return self.w_o(heads.transpose(1, 2).flatten(2)), weights
 
 
 @variant("multi-head", target="MultiHeadAttention.forward")
 def axis_of_the_heads_by_the_masks_length(self, query, key, value, mask=None):
-    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    q, k, v = (
+        self.w_q(query).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_k(key).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_v(value).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+    )
     if mask is not None and len(mask) == len(query):
         mask = mask.unsqueeze(1)
     heads, weights = scaled_dot_product_attention(q, k, v, mask)
-    return self.w_o(self.merge(heads)), weights
+    return self.w_o(heads.transpose(1, 2).flatten(2)), weights
 
 
 @variant("multi-head", target="MultiHeadAttention.forward")
 def hidden_scores_are_minus_10000(self, query, key, value, mask=None):
-    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    q, k, v = (
+        self.w_q(query).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_k(key).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_v(value).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+    )
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
     if mask is not None:
         scores = scores.masked_fill(~mask.unsqueeze(-3), -1e4)
     weights = scores.softmax(-1)
-    return self.w_o(self.merge(weights @ v)), weights
+    return self.w_o((weights @ v).transpose(1, 2).flatten(2)), weights
 
 
 @variant("heads-as-sum", target="head_contributions")
@@ -45,19 +61,13 @@ def normalised_once_more(x, weights, maps):
     return weights @ x.unsqueeze(1) @ maps
 
 
-@variant("attention-cost", target="even_length")
-def half_of_four_times(d_model):
-    return 4 * d_model / 2
-
-
-@variant("attention-cost", target="even_length")
-def wrong_for_an_odd_width(d_model):
-    return d_model // 2 * 4
-
-
 @variant("multi-head", target="MultiHeadAttention.forward")
 def weights_cut_off_under_a_mask(self, query, key, value, mask=None):
-    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    q, k, v = (
+        self.w_q(query).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_k(key).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+        self.w_v(value).unflatten(-1, (self.num_heads, -1)).transpose(1, 2),
+    )
     seen = None if mask is None else mask.unsqueeze(-3)
     heads, weights = scaled_dot_product_attention(q, k, v, seen)
-    return self.w_o(self.merge(heads)), weights if mask is None else weights.detach()
+    return self.w_o(heads.transpose(1, 2).flatten(2)), weights if mask is None else weights.detach()

@@ -35,6 +35,8 @@ def gain_and_bias_with_an_axis_too_many(self, d_model, eps=1e-5):
 
 @variant("normalise")
 def another_eps_unless_told(x, kind, eps=1e-6):
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (-1,), "batch": (0, 1), "instance": (1,)}
     if kind not in axes:
         raise ValueError(f"kind ({kind!r}) must be one of {', '.join(axes)}")
@@ -75,6 +77,8 @@ def all_numbers_start_at_zero(self, d_model, d_ff):
 
 @variant("normalise")
 def kind_begins_with_its_name(x, kind, eps=1e-5):
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
     found = [one for one in axes if kind.startswith(one)]
     if not found:
@@ -85,20 +89,11 @@ def kind_begins_with_its_name(x, kind, eps=1e-5):
 
 @variant("normalise")
 def kind_without_its_blanks(x, kind, eps=1e-5):
+    if kind == "rms":
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
     axes = {"layer": (2,), "batch": (0, 1), "instance": (1,)}
     if kind.strip() not in axes:
         raise ValueError(f"unknown kind {kind!r}")
     group = axes[kind.strip()]
     centred = x - x.mean(group, keepdim=True)
     return centred / torch.sqrt(centred.square().mean(group, keepdim=True) + eps)
-
-
-@variant("feed-forward-cost")
-def rounded_beyond_two_to_the_53(n, d_model, d_ff):
-    matrices = 2.0 * d_model * d_ff
-    return int(matrices + d_ff + d_model), n * 2 * d_model * d_ff
-
-
-@variant("feed-forward-cost")
-def rounded_multiplications(n, d_model, d_ff):
-    return 2 * d_model * d_ff + d_ff + d_model, int(2.0 * n * d_model * d_ff)
