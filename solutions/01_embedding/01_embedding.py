@@ -3,8 +3,8 @@
 #
 # A Transformer computes with matrices of numbers. Here you build the way from sentences to such
 # matrices: a **vocabulary**, the **ids** of a sentence, a **padded batch** with its **valid
-# lengths**, the pieces of words that leave none unknown, and the **embedding** that turns each id into
-# a vector. You go back from ids to words, and see what training makes of the vectors.
+# lengths** and **mask**, **merges** that cut words into pieces, and the **embedding** that turns each
+# id into a vector. At the end you go back from ids to words, and look at a table that has learned.
 #
 # **How to work.** Run the cells from top to bottom (Shift + Enter). Write your answer where a
 # cell says `# YOUR CODE HERE`, in place of the `raise`, then run the test cell below it. A test that fails says
@@ -24,13 +24,13 @@
 # | $d_{model}$, `d_model` | numbers in the vector of one token |
 
 # %% setup
-import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lab.battery import assert_sound
@@ -216,7 +216,7 @@ assert set(rare) == {"<unk>", "<pad>", "a", "b", "d"}, (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 1.2 From words to ids   (3 points, about 10 minutes, difficulty 2 of 5)
+# ## 1.2 From words to ids   (2 points, about 10 minutes, difficulty 2 of 5)
 #
 # **Objective.** Turn any sentence into a list of ids that the model can use, also a sentence with
 # words that nobody has seen before, also one that is too long.
@@ -283,7 +283,7 @@ def encode(sentence: str, vocabulary: dict[str, int], max_len: int | None = None
     ### END SOLUTION
 
 
-# %% test="encode-words" points=2
+# %% test="encode-words" points=1
 vocabulary = {"the": 0, "<eos>": 1, "cat": 2, "<pad>": 3, "<unk>": 4, "sleeps": 5, "<bos>": 6}
 ids = encode("the cat sleeps", vocabulary)
 assert ids is not None, "encode returns a list of ids\nYours is None: is a return missing?"
@@ -366,13 +366,13 @@ assert_raises(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 1.3 A padded batch   (4 points, about 15 minutes, difficulty 2 of 5)
+# ## 1.3 A padded batch and its mask   (4 points, about 20 minutes, difficulty 2 of 5)
 #
 # **Objective.** Put lists of different lengths into one rectangular tensor, and remember which
 # entries are real.
 #
-# Write `pad_batch(sequences, pad_id, max_len)`. It returns `ids` of shape $(B, N)$ and `lengths` of
-# shape $(B,)$, both `torch.int64`.
+# First write `pad_batch(sequences, pad_id, max_len)`. It returns `ids` of shape $(B, N)$ and `lengths`
+# of shape $(B,)$, both `torch.int64`.
 #
 # * Without `max_len`, $N$ is the length of the longest sequence. With `max_len`, $N$ = `max_len`
 #   exactly, even if all sequences are shorter, and even if it is 0.
@@ -380,6 +380,10 @@ assert_raises(
 # * `lengths` holds the **valid length** of each row: how many of its entries are real,
 #   $\min(\text{length of the sequence}, N)$, whatever these ids are.
 # * The caller's lists stay as they are.
+#
+# Then write `valid_mask(lengths, N)`, which says of every entry whether it is real: booleans of shape
+# $(B, N)$, `True` where a real token stands, `False` where there is padding. All masks of this course
+# mean the same: `True` may be looked at.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -390,7 +394,8 @@ assert_raises(
 # <details><summary>Hint 2: a sketch</summary>
 #
 # Decide on $N$ first. For each sequence build a new list: the first $N$ ids, then as many pads as
-# are missing. Then make tensors of the lists and of the valid lengths.
+# are missing. Then make tensors of the lists and of the valid lengths. For the mask, ask the same of
+# all positions of all rows at once: broadcasting makes $(B, N)$ of a row and a column.
 #
 # </details>
 #
@@ -401,6 +406,8 @@ assert_raises(
 # * Zeros where `pad_id` should be: the tensor was made of zeros.
 # * `float32`: say which `dtype` you want.
 # * `too many values to unpack`: two tensors are wanted, ids and lengths.
+# * `The size of tensor a ... must match`: positions or lengths need another axis.
+# * One `True` too many in each row of the mask: positions start at 0.
 #
 # </details>
 
@@ -464,7 +471,7 @@ expected = torch.tensor([[70000, 40000], [70000, 300]])
 assert_close(ids, expected, "ids may be as large as a vocabulary needs them")
 ### END HIDDEN TESTS
 
-# %% test="pad-batch-lengths" points=2
+# %% test="pad-batch-lengths" points=1
 _, lengths = pad_batch([[6, 1, 4, 2], [6, 2], [6, 5, 2]], pad_id=3)
 assert_shape(lengths, (3,), "there is one valid length for each sequence")
 assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64)")
@@ -492,154 +499,286 @@ assert_close(
 assert_dtype(lengths, torch.int64, "valid lengths are integers (torch.int64), with max_len too")
 ### END HIDDEN TESTS
 
+
+# %% solution="valid-mask"
+def valid_mask(lengths: Int[Tensor, "B"], N: int) -> Bool[Tensor, "B N"]:
+    """Mark the real tokens of a padded batch.
+
+    Args:
+        lengths: (B,) valid lengths, each from 0 to N.
+        N: number of columns of the batch.
+
+    Returns:
+        (B, N) booleans, True = real token, False = padding.
+    """
+    ### BEGIN SOLUTION
+    positions = torch.arange(N)  # (N,)
+    return positions[None, :] < lengths[:, None]  # (B, N)
+    ### END SOLUTION
+
+
+# %% test="valid-mask-values" points=1
+mask = valid_mask(torch.tensor([3, 1, 4]), 5)
+assert_shape(mask, (3, 5), "the mask is (sequences, positions)")
+assert_dtype(mask, torch.bool, "the mask is boolean (torch.bool)")
+assert_close(
+    mask.sum(1), torch.tensor([3, 1, 4]), "each row has as many True as its valid length says"
+)
+expected = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)
+assert_close(mask, expected, "True stands at the first positions of each row, for real tokens")
+visible_passed()
+### BEGIN HIDDEN TESTS
+lengths = torch.tensor([1, 9, 0, 9, 1, 9])[::2]
+mask = valid_mask(lengths, 1)
+assert_shape(mask, (3, 1), "the mask has as many columns as N says, a single one too")
+expected = torch.tensor([[True], [False], [True]])
+assert_close(mask, expected, "a row of length 0 is all False, a row of length N is all True")
+assert_dtype(mask, torch.bool, "the mask is boolean (torch.bool) for every batch")
+assert_close(lengths, torch.tensor([1, 0, 1]), "valid_mask leaves the lengths as they were")
+expected = torch.tensor([[True, True, False]])
+single = "the mask of a single sequence is (1, N)"
+assert_close(valid_mask(torch.tensor([2]), 3), expected, single)
+### END HIDDEN TESTS
+
 # %% [markdown]
-# ## 1.4 Merges   (4 points, about 25 minutes, difficulty 3 of 5)
+# ## 1.4 Words in pieces   (4 points, about 30 minutes, difficulty 3 of 5)
 #
-# **Objective.** Learn pieces of words from words, so that none is unknown.
+# **Objective.** Learn from words how to cut them, so that a word that nobody has seen is no
+# unknown one: byte-pair encoding, here with letters in place of bytes.
 #
-# A vocabulary of whole words meets words that it does not know. Most models cut words into pieces that were learned by
-# **byte pair encoding**: begin with single characters, and merge the pair of neighbours that is most frequent, again and
-# again.
+# A word is cut into **pieces**, at first into its letters. A **merge** is a pair of pieces that are to
+# be joined wherever they are neighbours. Write three functions; the second and the third may call the
+# first.
 #
-# `learn_merges(words, count)` gets a list of words (one that occurs often stands in it often) and returns the merges in the
-# order in which they were made, at most `count` of them, each a pair of pieces:
-#
-# 1. Each word is a list of pieces; in the beginning, of its characters.
-# 2. Count all pairs of neighbouring pieces in all words. Take the most frequent; of several that are equally frequent
-#    the one that comes first in the order of Python's tuples of texts, such as `("a", "b")` before `("a", "c")`.
-# 3. In every word, from left to right, replace this pair by the one piece that both make together. (`"aaa"` with the pair
-#    `("a", "a")` becomes `"aa"`, `"a"`.) Go on with 2.
-#
-# Stop early when there is no pair any more. `split(word, merges)` cuts a word, known or not, by the same merges in the same
-# order, and returns its pieces. Put together they are the word.
+# * `join(pieces, pair)` returns a new list in which each such pair is one piece. It goes from left to
+#   right, and what has been joined is not joined again: `a a a` with the pair `(a, a)` becomes `aa a`.
+# * `learn_merges(counts, n)` returns up to `n` merges, in the order in which they are found. `counts` says
+#   how often each word occurs. One step: count every place at which two pieces are neighbours, as
+#   often as its word occurs (`a a a` holds two such places); take the pair that is counted most often;
+#   join it in all words. **Ties**: of pairs that are counted equally often, the first in Python's
+#   order of tuples is taken. A pair that is counted once may be taken too. Where no word has two
+#   pieces any more, there are fewer than `n` merges. `counts` stays as it is.
+# * `split_word(word, merges)` cuts a word, known or not: from its letters on, it joins each of the
+#   merges, in their order. The pieces of a word, put together, are the word.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# Both functions have to replace a pair in a list of pieces. What would a function for that get and return?
+# After the first merge, which pairs of neighbours have disappeared, and which are new?
 #
 # </details>
+#
 # <details><summary>Hint 2: a sketch</summary>
 #
-# A walk through the pieces with an index: at a pair, append the merged piece and go on by two; else append one piece
-# and go on by one. For the choice: the largest count first, then the smallest pair, in one `min` with a key.
+# Keep for each word the list of its pieces. Each step counts afresh over all these lists, chooses,
+# and replaces every list by its joined one. What a tie should do can be said by what you sort or
+# maximise by.
 #
 # </details>
+#
 # <details><summary>Help by symptom</summary>
 #
-# * The second merge differs: are pairs counted anew after each merge, on the merged pieces?
-# * Right but for ties: the count has to be largest and the pair smallest, so one of the two needs a minus.
-# * `"aaaa"` comes out as `"a", "aa", "a"`: go from left to right, and past what was merged.
-# * Known words come out in other pieces than while learning: use the merges in their order.
+# * A rare word decides: was each place counted once, and not as often as its word?
+# * The first merges are right, later ones are not: are the lists of pieces those after the last merge?
+# * The pair is right unless there is a tie: `max` takes the first it meets; which is the first then?
+# * An unseen word falls into too many pieces: is every merge tried, in the order of learning?
+# * `max() ... empty`: all words are one piece.
 #
 # </details>
 
 
 # %% solution="merges"
-def learn_merges(words: Sequence[str], count: int) -> list[tuple[str, str]]:
-    """The pairs that byte pair encoding merges, in order, at most `count`.
+def join(pieces: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """Join two pieces wherever they are neighbours, from left to right."""
+    ### BEGIN SOLUTION
+    joined: list[str] = []
+    i = 0
+    while i < len(pieces):
+        step = 2 if tuple(pieces[i : i + 2]) == tuple(pair) else 1
+        joined.append("".join(pieces[i : i + step]))
+        i += step
+    return joined
+    ### END SOLUTION
 
-    Source: Sennrich et al. (2016), section 3.2, without their mark for the end of a word.
+
+def learn_merges(counts: dict[str, int], n: int) -> list[tuple[str, str]]:
+    """Find up to n pairs of pieces to join, the most frequent first.
+
+    Args:
+        counts: word to number of times it occurs.
+        n: most merges in the result.
+
+    Returns:
+        Pairs in the order in which they were found; of pairs that were counted equally often, the
+        first in Python's order of tuples.
     """
     ### BEGIN SOLUTION
-    split_words = [list(word) for word in words]
+    words = {word: list(word) for word in counts}
     merges: list[tuple[str, str]] = []
-    while len(merges) < count:
-        pairs = Counter(pair for pieces in split_words for pair in itertools.pairwise(pieces))
-        if not pairs:
+    for _ in range(n):
+        places: Counter[tuple[str, str]] = Counter()
+        for word, pieces in words.items():
+            for pair in pairwise(pieces):
+                places[pair] += counts[word]
+        if not places:
             break
-        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        merges.append(best)
-        split_words = [merged(pieces, best) for pieces in split_words]
+        merges.append(min(places, key=lambda pair: (-places[pair], pair)))
+        words = {word: join(pieces, merges[-1]) for word, pieces in words.items()}
     return merges
     ### END SOLUTION
 
 
-def split(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
-    """The pieces of a word after these merges, in their order."""
+def split_word(word: str, merges: Sequence[tuple[str, str]]) -> list[str]:
+    """Cut a word into pieces: its letters, then all merges in their order."""
     ### BEGIN SOLUTION
     pieces = list(word)
     for pair in merges:
-        pieces = merged(pieces, pair)
+        pieces = join(pieces, pair)
     return pieces
-
-
-def merged(pieces: list[str], pair: tuple[str, str]) -> list[str]:
-    """The pieces with this pair made one wherever it stands, from left to right."""
-    found, i = [], 0
-    while i < len(pieces):
-        if tuple(pieces[i : i + 2]) == pair:
-            found.append(pieces[i] + pieces[i + 1])
-            i += 2
-        else:
-            found.append(pieces[i])
-            i += 1
-    return found
     ### END SOLUTION
 
 
-# %% test="merges-learned" points=2
-words = ["low"] * 8 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
-found = [tuple(pair) for pair in learn_merges(words, 4)]
-assert found[:1] == [("l", "o")], (
-    "l+o and o+w are the most frequent pairs, ten times each, and l+o comes first in order\n"
-    f"Yours begins with {found[:1]}."
+# %% test="merges-join" points=1
+pieces = list("banana")
+joined = join(pieces, ("a", "n"))
+assert isinstance(joined, list), f"join returns a list\nYours is a {type(joined).__name__}."
+assert joined == ["b", "an", "an", "a"], (
+    "every such pair is joined: 'b a n a n a' with the pair (a, n) becomes 'b an an a'\n"
+    f"Yours is {joined}."
 )
-assert found == [("l", "o"), ("lo", "w"), ("e", "s"), ("es", "t")], (
-    f"four merges should be l+o, lo+w, e+s, es+t\nYours are {found}."
+assert pieces == list("banana"), "join returns a new list and leaves the pieces as they were"
+joined = join(list("aaa"), ("a", "a"))
+assert joined == ["aa", "a"], (
+    "joining goes from left to right, and what has been joined is not joined again: 'a a a' with the "
+    f"pair (a, a) becomes 'aa a'\nYours is {joined}."
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-words = ["banana", "bandana", "band", "ananas", "aaaa", "b"]
-before = list(words)
-found = [tuple(pair) for pair in learn_merges(words, 50)]
-wanted = [
-    ("a", "n"),
-    ("a", "a"),
-    ("an", "a"),
-    ("b", "an"),
-    ("ban", "d"),
-    ("aa", "aa"),
-    ("an", "ana"),
-    ("anana", "s"),
-    ("ban", "ana"),
-    ("band", "ana"),
-]
-assert found == wanted, (
-    "merges go on until every word is one piece; after each, pairs are counted anew, and of equally "
-    f"frequent ones the first in order is taken\nYours are {found}."
+joined = join(["th", "e", "the", "t", "he"], ("th", "e"))
+assert joined == ["the", "the", "t", "he"], (
+    "pieces are compared, not letters: 't he' is not the pair (th, e)\n"
+    f"For 'th e the t he' and the pair (th, e) yours is {joined}."
 )
-assert words == before, "the words should stay as they were"
-assert learn_merges(["a", "b"], 3) == [], "words of one character have no pairs, so no merges"
-assert learn_merges(words, 0) == [], "no merges were asked for"
+joined = join(list("aaaab"), ("a", "a"))
+assert joined == ["aa", "aa", "b"], (
+    f"four in a row make two pairs: 'a a a a b' becomes 'aa aa b'\nYours is {joined}."
+)
+for few in ([], ["a"], ["b", "a"]):
+    assert join(few, ("a", "b")) == few, (
+        f"where the pair does not stand, nothing is joined\nFor {few} and the pair (a, b) yours is "
+        f"{join(few, ('a', 'b'))}."
+    )
 ### END HIDDEN TESTS
 
-# %% test="merges-split" points=2
-merges = [("e", "s"), ("es", "t"), ("l", "o"), ("lo", "w")]
-assert list(split("lowest", merges)) == ["low", "est"], "lowest should be low and est"
-assert list(split("slow", merges)) == ["s", "low"], "slow should be s and low"
+# %% test="merges-learn" points=2
+counts = {"low": 5, "lower": 2, "newest": 6, "widest": 3}
+merges = learn_merges(counts, 4)
+assert merges is not None, (
+    "learn_merges returns a list of pairs\nYours is None: a return is missing"
+)
+merges = [tuple(pair) for pair in merges]
+assert merges[:1] == [("e", "s")], (
+    "(e, s) and (s, t) are neighbours nine times each, in 'newest' and 'widest'; the first in order is "
+    f"(e, s)\nYour first merge is {merges[:1]}."
+)
+assert merges[1:2] == [("es", "t")], (
+    "after the first merge 'es' and 't' are neighbours nine times\n"
+    f"Your second merge is {merges[1:2]}."
+)
+assert merges == [("e", "s"), ("es", "t"), ("l", "o"), ("lo", "w")], (
+    "four merges from 'low' (5), 'lower' (2), 'newest' (6) and 'widest' (3): e s, es t, l o, lo w\n"
+    f"Yours are {merges}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for word, wanted in (
-    ("aaaaa", ["aaaa", "a"]),
-    ("banana", ["banana"]),
-    ("anna", ["an", "n", "a"]),
-    ("x", ["x"]),
-    ("", []),
-):
-    table = [("a", "n"), ("a", "a"), ("aa", "aa"), ("b", "an"), ("an", "a"), ("ban", "ana")]
-    pieces = list(split(word, table))
-    assert "".join(pieces) == word, "the pieces of a word, put together, should be the word"
-    assert pieces == wanted, (
-        "merges should be made in their order, each from left to right all over the word\n"
-        f"{word!r}: yours is {pieces}, expected {wanted}."
-    )
-pieces = list(split("abc", [("a", "b"), ("b", "c"), ("a", "bc")]))
-assert pieces == ["ab", "c"], (
-    "with a+b, b+c and a+bc, in this order, abc should be ab and c: the first merge takes the b\n"
-    f"Yours is {pieces}."
+assert counts == {"low": 5, "lower": 2, "newest": 6, "widest": 3}, (
+    "learn_merges leaves the counts as they were"
 )
-assert table[0] == ("a", "n") and len(table) == 6, "the merges should stay as they were"
+
+
+def assert_learns(counts: dict[str, int], n: int, wanted: list[str], says: str) -> None:
+    """Fail unless these merges are learned, each written 'left right'."""
+    found = [" ".join(pair) for pair in learn_merges(counts, n)]
+    assert found == wanted, f"{says}\nFor {counts} and n = {n} expected {wanted}, yours {found}."
+
+
+assert_learns(
+    {"zy": 1, "xy": 1, "ab": 1}, 3, ["a b", "x y", "z y"], "ties go by the order of tuples"
+)
+assert_learns({"zo": 2, "ab": 10}, 2, ["a b", "z o"], "a pair counts as often as its words occur")
+assert_learns(
+    {"pq": 2, "xq": 1, "xr": 1, "xs": 1, "x": 9}, 1, ["p q"], "pairs are counted, not pieces"
+)
+assert_learns(
+    {"aaa": 2, "bc": 3},
+    1,
+    ["a a"],
+    "every place is counted: 'aaa', twice, has four places of (a, a)",
+)
+assert_learns(
+    {"abab": 3}, 5, ["a b", "ab ab"], "where all words are one piece, there are no further merges"
+)
+assert_learns({"ab": 1, "cd": 1}, 1, ["a b"], "no more than n merges are learned")
+assert_learns({"ba": 4, "ab": 4, "b": 3}, 2, ["a b", "b a"], "(a, b) and (b, a) are two pairs")
+assert_learns(
+    {"abc": 3, "bc": 2, "abd": 4}, 2, ["a b", "ab d"], "counts are those after each merge"
+)
+assert_learns({"": 4, "x": 2}, 3, [], "words of one letter or none have no pairs")
+assert_learns({"ab": 2}, 0, [], "with n = 0 nothing is learned")
 ### END HIDDEN TESTS
+
+# %% test="merges-split" points=1
+merges = [("e", "s"), ("es", "t"), ("l", "o"), ("lo", "w")]
+pieces = split_word("lowest", merges)
+assert pieces is not None, "split_word returns a list of pieces\nYours is None: a return is missing"
+pieces = list(pieces)
+assert "".join(pieces) == "lowest", (
+    f"the pieces of a word, put together, are the word\nThose of 'lowest' are {pieces}."
+)
+assert pieces == ["low", "est"], (
+    f"'lowest' is in no word of the four, and is cut into 'low' and 'est'\nYours is {pieces}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+
+
+def assert_splits(word: str, merges: list[tuple[str, str]], wanted: list[str], says: str) -> None:
+    """Fail unless the word is cut so."""
+    found = list(split_word(word, merges))
+    assert found == wanted, (
+        f"{says}\nFor {word!r} and {merges} yours is {found}, expected {wanted}."
+    )
+
+
+assert_splits("xyz", [], ["x", "y", "z"], "without merges a word falls into its letters")
+assert_splits("", [("a", "b")], [], "a word without letters has no pieces")
+assert_splits(
+    "abc", [("b", "c"), ("a", "b")], ["a", "bc"], "the merge that was learned first is joined first"
+)
+assert_splits(
+    "abcd",
+    [("b", "c"), ("a", "b"), ("ab", "c")],
+    ["a", "bc", "d"],
+    "merges decide, not the longest piece that fits",
+)
+assert_splits(
+    "ababcab", [("a", "b"), ("ab", "c")], ["ab", "abc", "ab"], "a merge is made at all its places"
+)
+assert_splits(
+    "été!", [("t", "é")], ["é", "té", "!"], "letters that nobody has seen stay themselves"
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# **Look at yours.** The cell learns merges from the words of the training sentences, with your
+# functions, and cuts sentences with them. Write one of your own, with words that do not exist.
+
+# %%
+if watched():  # not while the notebook is graded
+    counts = dict(Counter(word for english, _ in training for word in english.split()))
+    learned = learn_merges(counts, 120)
+    print("first merges:", *["".join(pair) for pair in learned[:12]])
+    for sentence in ("the teacher sees the dog .", "the teaching of unseen doglets"):
+        print(" | ".join("·".join(split_word(word, learned)) for word in sentence.split()))
 
 # %% [markdown]
 # ## 1.5 The embedding   (4 points, about 15 minutes, difficulty 3 of 5)
@@ -947,20 +1086,22 @@ assert ids == [6, 2, 6, 5, 1], "decode leaves the ids as they were"
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 1.7 What becomes of the numbers   (1 point, about 10 minutes, difficulty 1 of 5)
+# ## 1.7 What is near in a table   (1 point, about 10 minutes, difficulty 2 of 5)
 #
-# **Objective.** Predict which words end up with similar vectors, then train some.
+# **Objective.** Predict what the rows of a table have learned; then train yours and look.
 #
-# The cell below takes **your** vocabulary, ids and `TokenEmbedding`, and trains the vectors for some seconds on a plain task:
-# from one word, guess the words to its left and right. Then it compares words by the cosine of their vectors. Which word will be
-# most like a given one? Predict, then run.
+# The cell below trains **your** `TokenEmbedding` for some seconds on one task: from the two words at the
+# sides of a word, guess the word. Nobody says what a word means or to what kind it belongs. Then it asks which row
+# points most nearly in the direction of that of `cat` (by the cosine of the angle between them).
+# Which one will it be? Let `predicted_neighbour` return one of `NEIGHBOURS`; there is a point for
+# having predicted, not for being right. Then run.
 
 # %%
 NEIGHBOURS = (
-    "one that often stands right beside it",
-    "one that stands in the same places",
-    "one that is spelled like it",
-    "any: there is no order in it",
+    "a word that often stands beside it, such as 'the'",
+    "a word that can stand in its place, such as 'dog'",
+    "a word that begins like it, such as 'can'",
+    "none: all angles stay about as they were drawn",
 )
 
 
@@ -968,7 +1109,7 @@ NEIGHBOURS = (
 def predicted_neighbour() -> str:
     """What you expect: one of NEIGHBOURS."""
     ### BEGIN SOLUTION
-    return "one that stands in the same places"
+    return "a word that can stand in its place, such as 'dog'"
     ### END SOLUTION
 
 
@@ -985,182 +1126,224 @@ if watched():  # not while the notebook is graded
     from lab import plots
 
     prediction = predicted(predicted_neighbour, NEIGHBOURS)
-    english = [one for one, _ in sentence_pairs(4000)]
-    vocabulary = build_vocabulary(english, SPECIALS, min_freq=20)
-    pairs = [
-        (ids[i], ids[j])
-        for ids in (encode(sentence, vocabulary) for sentence in english)
-        for i in range(1, len(ids) - 1)
-        for j in (i - 1, i + 1)
-    ]
-    words, beside = torch.tensor(pairs).T
+    texts = [english.split() for english, _ in sentence_pairs(2000)]
+    known = sorted({word for text in texts for word in text})
+    number = {word: i for i, word in enumerate(known)}
+    threes = [text[i : i + 3] for text in texts for i in range(len(text) - 2)]
+    ids = torch.tensor([[number[word] for word in three] for three in threes])
     torch.manual_seed(0)
-    embedding, guess = TokenEmbedding(len(vocabulary), 24), nn.Linear(24, len(vocabulary))
-    optimizer = torch.optim.Adam([*embedding.parameters(), *guess.parameters()], lr=0.02)
-    for step in range(1, 301):
-        batch = torch.randint(len(words), (1024,))
-        loss = nn.functional.cross_entropy(guess(embedding(words[batch])), beside[batch])
+    table, output = TokenEmbedding(len(known), 16), nn.Linear(16, len(known))
+    optimizer = torch.optim.Adam([*table.parameters(), *output.parameters()], lr=0.01)
+    for step in range(1, 401):
+        batch = ids[torch.randint(len(ids), (256,))]
+        logits = output(table(batch[:, [0, 2]]).mean(1))
+        loss = nn.functional.cross_entropy(logits, batch[:, 1])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         if step % 100 == 0:
             print(f"step {step}: loss {loss.item():.2f}")
-    vectors = nn.functional.normalize(embedding.weight.detach(), dim=1)
-    tokens = list(vocabulary)
-    chosen = ["the", "this", "my", "cat", "dog", "book", "sees", "reads", "loves", "old", "tired"]
-    shown = [word for word in chosen if word in vocabulary]
-    alike = vectors @ vectors.T
-    for word in shown:
-        best = alike[vocabulary[word]].topk(4).indices[1:].tolist()
-        print(f"{word:6} is most like {', '.join(tokens[i] for i in best)}")
-    rows = torch.tensor([vocabulary[word] for word in shown])
+    rows = nn.functional.normalize(table(torch.arange(len(known))).detach(), dim=-1)
+    nearest = (rows @ rows[number["cat"]]).topk(4).indices.tolist()[1:]
+    compare(prediction, ", ".join(known[i] for i in nearest))
+    # These may be any words of the corpus: choose your own.
+    shown = ["cat", "dog", "horse", "girl", "sees", "loves", "the", "my", "big", "black", "in"]
+    chosen = rows[[number[word] for word in shown]]
     plots.use()
-    plots.heatmap(alike[rows][:, rows], rows=shown, columns=shown, title="cosine of your vectors")
-    compare(prediction, "look at the lists: words of one kind, which stand in the same places")
+    plots.heatmap(chosen @ chosen.T, shown, shown, "cosines of your rows", signed=True)
     plt.show()
 
 # %% [markdown]
 # <details><summary>What happened</summary>
 #
-# Two words get the same guesses if their vectors are alike, and they need the same guesses if the same words stand beside them.
-# So what comes close together is what can stand in the same place: verbs with verbs, nouns with nouns. Words that stand side by
-# side are not alike at all: what follows "the" is hardly what follows "cat". And the spelling never came in: to the model a word is a
-# number.
+# The nearest rows are those of words that can stand in the same place. Two words with the same
+# neighbours are asked to do the same work, so gradients move their rows the same way. *the* and
+# *cat* stand side by side all the time, but do different work. Spelling plays no part: an id does not
+# know its letters. The picture shows kinds of words as blocks, and nobody has named a kind.
 #
 # </details>
 
 # %% [markdown]
-# ## 1.8 How much will be unknown?   (2 points, about 25 minutes, difficulty 5 of 5)
+# ## 1.8 Which sentences?   (2 points, about 15 minutes, difficulty 3 of 5)
 #
-# **Objective.** Estimate from the training text alone what share of new text it does not cover. (This one is a
-# bonus: nothing in the model needs it.)
+# **Objective.** Judge what leaks when a tokenizer has seen the held-out sentences.
 #
-# Think of a text as $n$ independent draws from a distribution over words that you do not know. Some words
-# were never drawn. What is their **share**: the probability that the next draw is a word that is not in the text?
-#
-# Return an estimate, made of nothing but the text, with this property: its mean over all texts of $n$ draws is exactly the mean, over all
-# texts of $n - 1$ draws, of the share that is not in them. (One draw more or less makes little difference.) `tokens` is a list
-# of at least one word.
-#
-# <details><summary>Hint 1: a question</summary>
-#
-# Take one token out of the text. When is it unknown to the rest?
-#
-# </details>
-# <details><summary>Hint 2: a sketch</summary>
-#
-# A text of $n$ tokens is $n$ experiments at once: each time one token is the new draw and the $n - 1$ others are the text.
-# How many of these experiments meet an unknown word?
-#
-# </details>
-# <details><summary>Help by symptom</summary>
-#
-# * The share comes out above 1: what do you divide by?
-# * A text in which all words differ: how many of the experiments meet an unknown word?
-#
-# </details>
-
-
-# %% solution="unseen-share"
-def unseen_share(tokens: Sequence[str]) -> float:
-    """Estimate the probability that the next token is a word that is not among these.
-
-    Source: Good (1953), section 3, who gives the credit to Turing.
-    """
-    ### BEGIN SOLUTION
-    return sum(count == 1 for count in Counter(tokens).values()) / len(tokens)
-    ### END SOLUTION
-
-
-# %% test="unseen-share-values" points=1
-share = unseen_share(["the", "cat", "sees", "the", "dog"])
-assert isinstance(share, float), "the share should be a Python float"
-assert 0 <= share <= 1, f"a share lies between 0 and 1\nYours is {share}."
-assert unseen_share(["a", "a", "a", "a"]) == 0, (
-    "no experiment with a, a, a, a meets an unknown word"
-)
-visible_passed()
-### BEGIN HIDDEN TESTS
-for text, wanted in (("a b c d", 1.0), ("a a b b c", 0.2), ("a", 1.0), ("a b a b", 0.0)):
-    share = unseen_share(text.split())
-    assert abs(share - wanted) < 1e-9, (
-        f"{text!r}: of all experiments that leave one token out, the share that meets an unknown word "
-        f"is {wanted}\nYours is {share}."
-    )
-### END HIDDEN TESTS
-
-
-# %% test="unseen-share-mean" points=1
-def means(chances: dict[str, float], n: int) -> tuple[float, float]:
-    """The mean estimate over all texts of n draws; the mean unseen share over all of n - 1."""
-    estimate = missing = 0.0
-    for text in itertools.product(chances, repeat=n):
-        estimate += math.prod(chances[word] for word in text) * unseen_share(list(text))
-    for text in itertools.product(chances, repeat=n - 1):
-        unseen = sum(chance for word, chance in chances.items() if word not in text)
-        missing += math.prod(chances[word] for word in text) * unseen
-    return estimate, missing
-
-
-estimate, missing = means({"a": 0.5, "b": 0.3, "c": 0.2}, 2)
-assert abs(estimate - missing) < 1e-9, (
-    "over all 9 texts of two draws, the mean estimate should be the mean share that texts of one "
-    f"draw do not cover, {missing:.3f}\nYours is {estimate:.3f}."
-)
-visible_passed()
-### BEGIN HIDDEN TESTS
-for chances, n in (({"a": 0.7, "b": 0.2, "c": 0.1}, 3), ({"a": 0.6, "b": 0.4}, 3)):
-    estimate, missing = means(chances, n)
-    assert abs(estimate - missing) < 1e-9, (
-        "with other words and lengths, too, the mean estimate should be the mean unseen share\n"
-        f"Yours is {estimate:.4f}, it should be {missing:.4f}."
-    )
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## 1.9 Which sentences?   (2 points, about 5 minutes, difficulty 2 of 5)
-#
-# **Objective.** Say why the vocabulary is built from the training sentences alone.
-#
-# A colleague builds the vocabulary from all sentences, the held-out ones too, "so that the model
-# never meets `<unk>`". In three to five sentences: what would the rows of `weight` for words that
-# occur only in held-out sentences look like after training, and what would go wrong with the result
-# measured on the held-out sentences? Would either be different if the words were cut into pieces, as in 1.4, with
-# merges learned from all sentences?
+# Two colleagues have seen all sentences, the held-out ones too. The first builds the vocabulary of 1.1 from
+# all of them, the second learns the merges of 1.4 from all of them; both train on the training sentences
+# alone. In four to eight sentences: (a) which words' or pieces' rows stay untrained in each case, and
+# how could you find them from `weight` at the start and at the end of training, without any sentence?
+# (b) Compare the results that the two measure on the held-out sentences with what they would find on new
+# ones. Which of the two misleads in what way, and how would an honest colleague do it?
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# Which rows get a gradient in 1.5?
+# Which rows does a gradient reach (1.5)? In how many words does a piece occur, and in how many a word?
 #
 # </details>
 #
 # <details><summary>Hint 2: a sketch</summary>
 #
-# What do the held-out sentences stand for? For the pieces: which of them would never be looked up in training?
+# Take one word that occurs only in a held-out sentence. Follow it through both systems: its ids, their
+# rows, what the model can do with them. Then follow a word that occurs in no sentence at all.
 #
 # </details>
 #
 # <details><summary>Help by symptom</summary>
 #
-# * Unsure about the measurement: how many unknown words are there on paper, and how many in a really new text?
+# * Both seem equally bad: is a word that nobody has seen `<unk>` in both?
+# * Nothing seems to leak: which number of the report is better than it would be on new sentences, such as the
+#   share of unknown words or the number of pieces in a sentence?
 #
 # </details>
 
 # %% [markdown] manual="why-training-only" points=2
 # ### BEGIN SOLUTION
-# Gradients reach only the rows that are looked up. A word that occurs in no training sentence is
-# never looked up in training, so after training its row is still the random one it started with
-# (if the table is not shared with the output layer). The model gets a vector that means nothing to
-# it. Without these words in the vocabulary it gets the vector of `<unk>` instead. That one is trained
-# if rare training words are left out as well (`min_freq` of 2 or more); if none is, it is random too.
+# (a) Gradients reach only the rows that are looked up. A word of held-out sentences alone is never
+# looked up in training: its row stays as it was drawn (if the table is not shared with the output, and
+# nothing else such as weight decay moves it). One finds it by comparing `weight` before and after: the
+# difference is exactly 0. A piece occurs in many words, so nearly all pieces are looked up in training words, at
+# least single letters; untrained are only pieces of which the words are all held out (or that inside training
+# words are always part of a larger piece).
 #
-# The held-out sentences stand for sentences that nobody has seen. If their words were used to build
-# the vocabulary, the measurement is made on data that were known in advance: the share of unknown
-# words is zero on paper, and on really new sentences it is not.
+# (b) The first reports no unknown word, though on new sentences there are some; and the model reads random
+# rows in place of `<unk>`'s (which is trained only if rare training words are `<unk>` as well), so the
+# quality can even be worse than with the honest vocabulary. The report's share of unknown words is what misleads.
+# The second has no unknown words on new sentences either (if all letters are known); but held-out words
+# are cut into fewer, longer pieces than new ones will be, so lengths look a little too good. The honest
+# way is to learn both from the training sentences alone and to measure once.
 #
-# With pieces it is milder and the same in kind: nearly all pieces occur in training words too, so few rows stay
-# random; but merges made for held-out words (a whole name as one piece) are known in advance, and such a piece is never
-# looked up in training.
-#
-# One point for the rows, one for the measurement; half of either for a sentence on pieces that says the same.
+# One point for the rows and how to find them, one for a comparison that says of each what misleads.
 # ### END SOLUTION
+
+# %% [markdown]
+# ## 1.9 Bonus: the likeliest pieces   (2 points, about 30 minutes, difficulty 5 of 5)
+#
+# **Objective.** Cut a word in the best of all ways, out of more ways than anybody can list.
+#
+# Some tokenizers have no merges: each piece has a probability $p$, and a word is cut so that the product
+# of its pieces' probabilities is as large as it can be. Nothing in the model needs this question.
+#
+# Write `likeliest(word, log_p)`. `log_p` is a dictionary from piece to $\log p$ (below 0, not always
+# adding up to 1). Return a pair:
+#
+# * the pieces of the best cut, a list of strings (in the tests no two cuts are equally good);
+# * the logarithm of the sum, **over all cuts**, of the product of probabilities: how likely the word is,
+#   however it is cut.
+#
+# If there is no cut, return `(None, -math.inf)`. The word without letters has one cut, `[]`, of probability 1.
+# Words of 2000 letters should take well under a second, and their probability is far smaller than
+# any number that a computer holds, so work with logarithms throughout.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Suppose you know the best cut and the sum for each shorter beginning of the word. What can the last piece be?
+#
+# </details>
+#
+# <details><summary>Hint 2: a sketch</summary>
+#
+# One table over the ends $0, 1, ..., $ of the beginnings: the best score, where its last piece starts, and the logarithm
+# of the sum. Pieces are at most as long as the longest in `log_p`. Follow the starts back from the end.
+#
+# </details>
+#
+# <details><summary>Help by symptom</summary>
+#
+# * A longer piece than the best cut has: the longest piece was taken at each place.
+# * `math domain error`, or the logarithm is `-inf` for a long word: probabilities were multiplied.
+# * The sum equals the best score: was the largest taken, where all should be added?
+# * It never ends: each beginning is cut again and again.
+#
+# </details>
+
+
+# %% solution="likeliest"
+def likeliest(word: str, log_p: dict[str, float]) -> tuple[list[str] | None, float]:
+    """Return the likeliest cut of a word, and the log-probability of the word over all cuts."""
+    ### BEGIN SOLUTION
+    longest = max(map(len, log_p), default=0)
+    best, start, total = [0.0], [0], [0.0]
+    for end in range(1, len(word) + 1):
+        ways = [i for i in range(max(0, end - longest), end) if word[i:end] in log_p]
+        ways = [i for i in ways if total[i] > -math.inf]
+        scores = [best[i] + log_p[word[i:end]] for i in ways]
+        terms = [total[i] + log_p[word[i:end]] for i in ways]
+        best.append(max(scores, default=-math.inf))
+        start.append(ways[scores.index(best[-1])] if ways else -1)
+        top = max(terms, default=0.0)
+        mass = sum(math.exp(term - top) for term in terms)
+        total.append(top + math.log(mass) if ways else -math.inf)
+    if total[-1] == -math.inf:
+        return None, -math.inf
+    pieces, end = [], len(word)
+    while end > 0:
+        pieces.append(word[start[end] : end])
+        end = start[end]
+    return pieces[::-1], total[-1]
+    ### END SOLUTION
+
+
+# %% test="likeliest-cut" points=1
+log_p = {piece: math.log(0.1) for piece in ("ab", "abc", "cde", "d", "e")}
+pieces, _ = likeliest("abcde", log_p)
+assert pieces is not None, "'abcde' can be cut\nYou say that there is no cut."
+assert list(pieces) == ["ab", "cde"], (
+    "of 'abc d e' (0.001) and 'ab cde' (0.01) the second is the likeliest cut of 'abcde'\n"
+    f"Yours is {list(pieces)}."
+)
+log_p = {piece: math.log(p) for piece, p in {"a": 0.1, "b": 0.2, "ab": 0.1, "abb": 0.01}.items()}
+pieces, _ = likeliest("abb", log_p)
+assert pieces is not None, "'abb' can be cut\nYou say that there is no cut."
+assert list(pieces) == ["ab", "b"], (
+    "of 'abb' (0.01), 'a b b' (0.004) and 'ab b' (0.02) the last is the likeliest cut\n"
+    f"Yours is {list(pieces)}."
+)
+pieces, total = likeliest("abc", log_p)
+assert pieces is None and total == -math.inf, (
+    f"no piece holds a 'c', so 'abc' has no cut: (None, -inf)\nYours is ({pieces}, {total})."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+log_p = {"a": -1.0, "b": -1.0, "c": -1.0, "abc": -4.0, "ab": -1.5, "bcd": -0.5, "d": -3.0}
+cuts = {"abcd": ["a", "bcd"], "abc": ["ab", "c"], "bcdabc": ["bcd", "ab", "c"], "": []}
+for word, wanted in cuts.items():
+    pieces, _ = likeliest(word, log_p)
+    assert pieces is not None and list(pieces) == wanted, (
+        f"the cut with the largest product is wanted, neither the longest piece nor the fewest pieces\n"
+        f"For {word!r} expected {wanted}, yours is {pieces}."
+    )
+pieces, _ = likeliest("xyxyz", {"xy": -1.0, "xyx": -0.5, "yz": -2.0, "xyz": -3.0})
+assert pieces == ["xyx", "yz"], f"'xyxyz' is cut into 'xyx yz' (-2.5)\nYours is {pieces}."
+pieces, _ = likeliest("xyxyz", {"xy": -1.0, "xyx": -0.5, "z": -2.0})
+assert pieces == ["xy", "xy", "z"], (
+    "a good beginning that leads nowhere is given up: 'xyx' cannot be continued\n"
+    f"For 'xyxyz' yours is {pieces}."
+)
+pieces, _ = likeliest("ab" * 1000, {"a": -2.0, "b": -3.0, "ab": -4.0, "ba": -9.0})
+assert pieces == ["ab"] * 1000, "a word of 2000 letters is cut into its 1000 best pieces"
+### END HIDDEN TESTS
+
+# %% test="likeliest-sum" points=1
+log_p = {piece: math.log(p) for piece, p in {"a": 0.1, "b": 0.2, "ab": 0.1, "abb": 0.01}.items()}
+_, total = likeliest("abb", log_p)
+assert_close(
+    math.exp(total), 0.034, "the three cuts of 'abb' have 0.01, 0.004 and 0.02, together 0.034"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+_, total = likeliest("", {"a": -1.0})
+assert_close(
+    float(total), 0.0, "the word without letters has one cut, of probability 1: logarithm 0"
+)
+_, total = likeliest("aaa", {"a": -1.0, "aa": -1.0, "aaa": -2.0})
+wanted = math.log(math.exp(-3.0) + 3 * math.exp(-2.0))
+assert_close(float(total), wanted, "all cuts of 'aaa' are added: a a a, a aa, aa a and aaa")
+_, total = likeliest("ab" * 1000, {"a": -2.0, "b": -3.0, "ab": -4.0})
+wanted = 1000 * math.log(math.exp(-5.0) + math.exp(-4.0))
+assert_close(
+    float(total),
+    wanted,
+    "a word of 2000 letters has a finite logarithm: 1000 times that of 'ab'",
+    atol=1e-6,
+)
+### END HIDDEN TESTS

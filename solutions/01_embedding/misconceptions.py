@@ -3,10 +3,10 @@
 Each docstring is the message the student gets; each mark says which tests must fail.
 """
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -403,6 +403,39 @@ def longest_length_for_max_len_0(sequences, pad_id, max_len=None):
 
 
 @misconception(
+    "valid-mask", id="TOK28", fails=["valid-mask-values"], read="01_embedding#valid-lengths"
+)
+def true_means_padding(lengths, N):
+    """Your mask is the wrong way round: True marks the padding; it should mark the real tokens."""
+    return torch.arange(N)[None, :] >= lengths[:, None]
+
+
+@misconception(
+    "valid-mask", id="TOK29", fails=["valid-mask-values"], read="01_embedding#valid-lengths"
+)
+def one_position_too_many(lengths, N):
+    """Each row has one True too many: positions start at 0, so the real ones are those below the
+    length."""
+    return torch.arange(N)[None, :] <= lengths[:, None]
+
+
+@misconception(
+    "valid-mask", id="TOK30", fails=["valid-mask-values"], read="01_embedding#valid-lengths"
+)
+def mask_of_numbers(lengths, N):
+    """Your mask holds numbers; it should hold booleans (torch.bool)."""
+    return (torch.arange(N)[None, :] < lengths[:, None]).float()
+
+
+@misconception(
+    "valid-mask", id="TOK31", fails=["valid-mask-values"], read="01_embedding#valid-lengths"
+)
+def positions_in_rows(lengths, N):
+    """Your mask is (positions, sequences); each row should belong to one sequence."""
+    return torch.arange(N)[:, None] < lengths[None, :]
+
+
+@misconception(
     "token-embedding",
     id="TOK1",
     target="TokenEmbedding.forward",
@@ -653,240 +686,296 @@ def every_word_in_angle_brackets_left_out(ids, vocabulary):
 @misconception(
     "merges",
     id="TOK60",
-    fails=["merges-learned"],
-    read="01_embedding#tokens",
-    target="learn_merges",
+    target="join",
+    fails=["merges-join"],
+    read="01_embedding#embedding-today",
 )
-def words_counted_once(words, count):
-    """You count each different word once. A word that occurs often counts as often as it occurs."""
-
-    def merged(pieces, pair):
-        found, i = [], 0
-        while i < len(pieces):
-            if tuple(pieces[i : i + 2]) == pair:
-                found.append(pieces[i] + pieces[i + 1])
-                i += 2
-            else:
-                found.append(pieces[i])
-                i += 1
-        return found
-
-    texts = [list(word) for word in dict.fromkeys(words)]
-    merges = []
-    while len(merges) < count:
-        pairs = Counter(pair for pieces in texts for pair in itertools.pairwise(pieces))
-        if not pairs:
-            break
-        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        merges.append(best)
-        texts = [merged(pieces, best) for pieces in texts]
-    return merges
+def joins_what_was_joined(pieces, pair):
+    """You join a piece that has just been joined once more; go on behind it, so that `a a a`
+    becomes `aa a`."""
+    joined = []
+    for piece in pieces:
+        if joined and joined[-1].endswith(pair[0]) and piece == pair[1]:
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined
 
 
 @misconception(
     "merges",
     id="TOK61",
-    fails=["merges-learned"],
-    read="01_embedding#tokens",
-    target="learn_merges",
+    target="join",
+    fails=["merges-join", "merges-learn", "merges-split"],
+    read="01_embedding#embedding-today",
 )
-def ties_by_first_seen(words, count):
-    """Of equally frequent pairs you take the one that you met first, or the last in order;
-    take the one that comes first in the order of texts.
-    """
-
-    def merged(pieces, pair):
-        found, i = [], 0
-        while i < len(pieces):
-            if tuple(pieces[i : i + 2]) == pair:
-                found.append(pieces[i] + pieces[i + 1])
-                i += 2
-            else:
-                found.append(pieces[i])
-                i += 1
-        return found
-
-    texts = [list(word) for word in words]
-    merges = []
-    while len(merges) < count:
-        pairs = Counter(pair for pieces in texts for pair in itertools.pairwise(pieces))
-        if not pairs:
-            break
-        best = min(pairs, key=lambda pair: -pairs[pair])
-        merges.append(best)
-        texts = [merged(pieces, best) for pieces in texts]
-    return merges
+def joins_the_first_place_only(pieces, pair):
+    """You join the pair at its first place only; it is joined wherever it stands."""
+    for i in range(len(pieces) - 1):
+        if (pieces[i], pieces[i + 1]) == pair:
+            return [*pieces[:i], pair[0] + pair[1], *pieces[i + 2 :]]
+    return list(pieces)
 
 
 @misconception(
     "merges",
     id="TOK62",
-    fails=["merges-learned"],
-    read="01_embedding#tokens",
-    target="learn_merges",
+    target="join",
+    fails=["merges-join"],
+    read="01_embedding#embedding-today",
 )
-def counted_once_at_the_start(words, count):
-    """You count the pairs of characters once and merge down the list. After each merge the
-    pairs are others: count anew.
-    """
-    pairs = Counter(pair for word in words for pair in itertools.pairwise(word))
-    return sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:count]
+def joins_in_place(pieces, pair):
+    """You change the list that you are given; return a new one."""
+    i = 0
+    while i < len(pieces) - 1:
+        if (pieces[i], pieces[i + 1]) == pair:
+            pieces[i : i + 2] = [pair[0] + pair[1]]
+        i += 1
+    return pieces
 
 
 @misconception(
     "merges",
     id="TOK63",
-    fails=["merges-learned"],
-    read="01_embedding#tokens",
     target="learn_merges",
+    fails=["merges-learn"],
+    read="01_embedding#embedding-today",
 )
-def rare_pairs_left(words, count):
-    """You stop when no pair occurs twice. Go on until there is no pair any more, or enough
-    merges.
-    """
-
-    def merged(pieces, pair):
-        found, i = [], 0
-        while i < len(pieces):
-            if tuple(pieces[i : i + 2]) == pair:
-                found.append(pieces[i] + pieces[i + 1])
-                i += 2
-            else:
-                found.append(pieces[i])
-                i += 1
-        return found
-
-    texts = [list(word) for word in words]
-    merges = []
-    while len(merges) < count:
-        pairs = Counter(pair for pieces in texts for pair in itertools.pairwise(pieces))
-        if not pairs or max(pairs.values()) < 2:
+def each_word_counts_once(counts, n):
+    """You count each word once; a place counts as often as its word occurs."""
+    words, merges = {word: list(word) for word in counts}, []
+    for _ in range(n):
+        places = Counter(p for pieces in words.values() for p in pairwise(pieces))
+        if not places:
             break
-        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
-        merges.append(best)
-        texts = [merged(pieces, best) for pieces in texts]
+        merges.append(min(places, key=lambda pair: (-places[pair], pair)))
+        words = {word: join(pieces, merges[-1]) for word, pieces in words.items()}
     return merges
 
 
 @misconception(
     "merges",
     id="TOK64",
-    fails=["merges-split"],
-    read="01_embedding#tokens",
-    target="split",
+    target="learn_merges",
+    fails=["merges-learn"],
+    read="01_embedding#embedding-today",
 )
-def longest_piece_first(word, merges):
-    """You take the longest known piece from the left. Pieces are made by the merges in their order,
-    and a word may come out in others.
-    """
-    known = {first + second for first, second in merges}
-    pieces = []
-    while word:
-        size = next((n for n in range(len(word), 1, -1) if word[:n] in known), 1)
-        pieces.append(word[:size])
-        word = word[size:]
-    return pieces
+def counts_once_for_all(counts, n):
+    """You count the pairs once, on letters, and take the n most frequent; after each merge the
+    neighbours are others, so count again."""
+    places = Counter()
+    for word in counts:
+        for pair in pairwise(word):
+            places[pair] += counts[word]
+    return sorted(places, key=lambda pair: (-places[pair], pair))[:n]
 
 
 @misconception(
     "merges",
     id="TOK65",
-    fails=["merges-split"],
-    read="01_embedding#tokens",
-    target="split",
+    target="learn_merges",
+    fails=["merges-learn"],
+    read="01_embedding#embedding-today",
 )
-def first_place_only(word, merges):
-    """You merge a pair where it first stands; it is merged wherever it stands in the word."""
+def ties_by_the_first_met(counts, n):
+    """Of pairs that are counted equally often you take the one that you met first; take the first
+    in the order of tuples."""
+    words, merges = {word: list(word) for word in counts}, []
+    for _ in range(n):
+        places = Counter()
+        for word, pieces in words.items():
+            for pair in pairwise(pieces):
+                places[pair] += counts[word]
+        if not places:
+            break
+        merges.append(max(places, key=places.get))
+        words = {word: join(pieces, merges[-1]) for word, pieces in words.items()}
+    return merges
+
+
+@misconception(
+    "merges",
+    id="TOK66",
+    target="learn_merges",
+    fails=["merges-learn"],
+    read="01_embedding#embedding-today",
+)
+def ties_by_the_last_in_order(counts, n):
+    """Of pairs that are counted equally often you take the last in the order of tuples; take the
+    first."""
+    words, merges = {word: list(word) for word in counts}, []
+    for _ in range(n):
+        places = Counter()
+        for word, pieces in words.items():
+            for pair in pairwise(pieces):
+                places[pair] += counts[word]
+        if not places:
+            break
+        merges.append(max(places, key=lambda pair: (places[pair], pair)))
+        words = {word: join(pieces, merges[-1]) for word, pieces in words.items()}
+    return merges
+
+
+@misconception(
+    "merges",
+    id="TOK67",
+    target="split_word",
+    fails=["merges-split"],
+    read="01_embedding#embedding-today",
+)
+def longest_piece_first(word, merges):
+    """You take the longest known piece at each place; join the merges instead, in the order in
+    which they were learned."""
+    known, pieces = {left + right for left, right in merges}, []
+    while word:
+        end = max([1, *(len(piece) for piece in known if word.startswith(piece))])
+        pieces.append(word[:end])
+        word = word[end:]
+    return pieces
+
+
+@misconception(
+    "merges",
+    id="TOK68",
+    target="split_word",
+    fails=["merges-split"],
+    read="01_embedding#embedding-today",
+)
+def last_merge_first(word, merges):
+    """You join the merges in reverse order; the one that was learned first comes first."""
     pieces = list(word)
-    for first, second in merges:
-        for i in range(len(pieces) - 1):
-            if (pieces[i], pieces[i + 1]) == (first, second):
-                pieces[i : i + 2] = [first + second]
-                break
+    for pair in reversed(merges):
+        pieces = join(pieces, pair)
     return pieces
 
 
 @misconception(
     "predicted-neighbour",
-    id="TOK66",
+    id="TOK69",
     fails=["predicted-neighbour-made"],
     read="01_embedding#learned-rows",
 )
-def neighbour_not_predicted():
+def no_prediction():
     """You have not predicted anything: return one of the texts in NEIGHBOURS."""
     return
 
 
 @misconception(
     "predicted-neighbour",
-    id="TOK67",
+    id="TOK70",
     fails=["predicted-neighbour-made"],
     read="01_embedding#learned-rows",
 )
-def neighbour_by_number():
-    """Your prediction is a number; return one of the texts in NEIGHBOURS itself."""
+def the_number_of_a_choice():
+    """Your prediction is a number; return one of the texts in NEIGHBOURS."""
     return 1
 
 
 @misconception(
     "predicted-neighbour",
-    id="TOK68",
+    id="TOK71",
     fails=["predicted-neighbour-made"],
     read="01_embedding#learned-rows",
 )
-def neighbour_in_own_words():
-    """Your prediction is none of the four; return one of the texts in NEIGHBOURS as it
-    stands there.
-    """
-    return "a similar word"
+def a_word_of_ones_own():
+    """Your prediction is none of the four; return one of the texts in NEIGHBOURS as it stands
+    there."""
+    return "dog"
 
 
 @misconception(
-    "unseen-share",
-    id="TOK69",
-    fails=["unseen-share-values", "unseen-share-mean"],
-    read="01_embedding#building-the-vocabulary",
-)
-def share_of_words(tokens):
-    """You divide by the number of different words. The experiments are as many as there are
-    tokens.
-    """
-    counts = Counter(tokens)
-    return sum(count == 1 for count in counts.values()) / len(counts)
-
-
-@misconception(
-    "unseen-share",
-    id="TOK70",
-    fails=["unseen-share-values", "unseen-share-mean"],
-    read="01_embedding#building-the-vocabulary",
-)
-def different_words_by_tokens(tokens):
-    """You give the share of different words among the tokens. Only words that occur once are
-    unknown to the rest.
-    """
-    return len(set(tokens)) / len(tokens)
-
-
-@misconception(
-    "unseen-share",
-    id="TOK71",
-    fails=["unseen-share-values", "unseen-share-mean"],
-    read="01_embedding#building-the-vocabulary",
-)
-def one_added(tokens):
-    """You reserve one more count for unknown words. The estimate follows from experiments
-    that leave one token out, without anything added.
-    """
-    return 1 / (len(tokens) + 1)
-
-
-@misconception(
-    "unseen-share",
+    "likeliest",
     id="TOK72",
-    fails=["unseen-share-values", "unseen-share-mean"],
-    read="01_embedding#building-the-vocabulary",
+    fails=["likeliest-cut"],
+    read="01_embedding#embedding-today",
 )
-def nothing_unknown(tokens):
-    """You say that nothing is unknown: the text covers itself, but not what comes."""
-    return 0.0
+def longest_piece_at_each_place(word, log_p):
+    """You take the longest piece at each place; the cut with the largest product may begin with a
+    shorter one."""
+    total = [0.0]
+    for end in range(1, len(word) + 1):
+        ways = [i for i in range(max(0, end - 8), end) if word[i:end] in log_p]
+        terms = [total[i] + log_p[word[i:end]] for i in ways]
+        top = max(terms, default=-math.inf)
+        mass = sum(math.exp(term - top) for term in terms if top > -math.inf)
+        total.append(top + math.log(mass) if mass else -math.inf)
+    pieces, start = [], 0
+    while start < len(word):
+        fits = [piece for piece in log_p if word.startswith(piece, start)]
+        if not fits:
+            return None, -math.inf
+        pieces.append(max(fits, key=len))
+        start += len(pieces[-1])
+    return pieces, total[-1]
+
+
+@misconception(
+    "likeliest",
+    id="TOK73",
+    fails=["likeliest-cut"],
+    read="01_embedding#embedding-today",
+)
+def fewest_pieces(word, log_p):
+    """You take the cut with the fewest pieces; take that with the largest product of
+    probabilities."""
+    cuts, total = [[]], [0.0]
+    for end in range(1, len(word) + 1):
+        ways = [i for i in range(max(0, end - 8), end) if word[i:end] in log_p]
+        ways = [i for i in ways if cuts[i] is not None]
+        terms = [total[i] + log_p[word[i:end]] for i in ways]
+        top = max(terms, default=0.0)
+        mass = sum(math.exp(term - top) for term in terms)
+        total.append(top + math.log(mass) if ways else -math.inf)
+        found = [[*cuts[i], word[i:end]] for i in ways]
+        cuts.append(min(found, key=len, default=None))
+    return cuts[-1], total[-1]
+
+
+@misconception(
+    "likeliest",
+    id="TOK74",
+    fails=["likeliest-sum"],
+    read="01_embedding#embedding-today",
+)
+def best_in_place_of_all(word, log_p):
+    """Your second number is the logarithm of the best cut's probability; add the probabilities of
+    all cuts."""
+    best = [(0.0, [])]
+    for end in range(1, len(word) + 1):
+        ways = [
+            i
+            for i in range(max(0, end - 8), end)
+            if word[i:end] in log_p and best[i][1] is not None
+        ]
+        scored = [(best[i][0] + log_p[word[i:end]], i) for i in ways]
+        if scored:
+            score, i = max(scored)
+            best.append((score, [*best[i][1], word[i:end]]))
+        else:
+            best.append((-math.inf, None))
+    return best[-1][1], best[-1][0]
+
+
+@misconception(
+    "likeliest",
+    id="TOK75",
+    fails=["likeliest-sum"],
+    read="01_embedding#embedding-today",
+)
+def probabilities_that_vanish(word, log_p):
+    """You add probabilities as they are, and those of a long word are too small for a float; add
+    them as logarithms, the largest taken out."""
+    best, total = [(0.0, [])], [1.0]
+    for end in range(1, len(word) + 1):
+        ways = [
+            i
+            for i in range(max(0, end - 8), end)
+            if word[i:end] in log_p and best[i][1] is not None
+        ]
+        total.append(sum(total[i] * math.exp(log_p[word[i:end]]) for i in ways))
+        if ways:
+            score, i = max((best[i][0] + log_p[word[i:end]], i) for i in ways)
+            best.append((score, [*best[i][1], word[i:end]]))
+        else:
+            best.append((-math.inf, None))
+    return best[-1][1], math.log(total[-1]) if total[-1] > 0 else -math.inf

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -120,6 +121,30 @@ def torchs_own_padding(sequences, pad_id, max_len=None):
     return ids, lengths
 
 
+@variant("valid-mask")
+def broadcast_by_unsqueeze(lengths, N):
+    return lengths.unsqueeze(1).gt(torch.arange(N, device=lengths.device))
+
+
+@variant("valid-mask")
+def row_by_row(lengths, N):
+    mask = torch.zeros(len(lengths), N, dtype=torch.bool)
+    for row, length in zip(mask, lengths, strict=True):
+        row[:length] = True
+    return mask
+
+
+@variant("valid-mask")
+def list_of_comparisons(lengths, N):
+    return torch.tensor([[n < length for n in range(N)] for length in lengths.tolist()])
+
+
+@variant("valid-mask")
+def counting_down(lengths, N):
+    left = lengths[:, None] - torch.ones(len(lengths), N, dtype=lengths.dtype).cumsum(1)
+    return ~(left < 0)
+
+
 @variant("token-embedding", target="TokenEmbedding")
 class InitialisedInPlace(nn.Module):
     def __init__(self, vocab_size: int, d_model: int) -> None:
@@ -199,91 +224,143 @@ def table_as_a_list(ids: Sequence[int], vocabulary: dict[str, int]) -> str:
     return " ".join(w for w in iter(lambda: next(words), "<eos>") if w not in ("<bos>", "<pad>"))
 
 
+@variant("merges", target="join")
+def looks_back_at_letters(pieces, pair):
+    joined, fresh = [], False
+    for piece in pieces:
+        if joined and not fresh and (joined[-1], piece) == tuple(pair):
+            joined[-1] += piece
+            fresh = True
+        else:
+            joined.append(piece)
+            fresh = False
+    return joined
+
+
+@variant("merges", target="join")
+def by_a_recursion(pieces, pair):
+    if len(pieces) < 2:
+        return list(pieces)
+    if (pieces[0], pieces[1]) == tuple(pair):
+        return [pieces[0] + pieces[1], *by_a_recursion(pieces[2:], pair)]
+    return [pieces[0], *by_a_recursion(pieces[1:], pair)]
+
+
 @variant("merges", target="learn_merges")
-def on_counted_words(words, count):
-    table = Counter(words)
-    pieces = {word: tuple(word) for word in table}
+def sorted_pairs_of_tuples_of_pieces(counts, n):
+    words = [(list(word), times) for word, times in counts.items()]
     merges = []
-    for _ in range(count):
-        pairs = Counter()
-        for word, times in table.items():
-            for pair in zip(pieces[word], pieces[word][1:], strict=False):
-                pairs[pair] += times
-        if not pairs:
+    while len(merges) < n:
+        places = {}
+        for pieces, times in words:
+            for i in range(len(pieces) - 1):
+                pair = pieces[i], pieces[i + 1]
+                places[pair] = places.get(pair, 0) + times
+        if not places:
             return merges
-        most = max(pairs.values())
-        best = sorted(pair for pair in pairs if pairs[pair] == most)[0]
+        most = max(places.values())
+        best = sorted(pair for pair in places if places[pair] == most)[0]
         merges.append(best)
-        for word, parts in pieces.items():
-            pieces[word] = tuple(split(word, [*merges])) if len(parts) > 1 else parts
+        words = [(join(pieces, best), times) for pieces, times in words]
     return merges
 
 
-@variant("merges", target="learn_merges")
-def by_index(words, count):
-    texts, merges = [list(word) for word in words], []
-    while len(merges) < count:
-        pairs = {}
-        for text in texts:
-            for i in range(len(text) - 1):
-                pairs[text[i], text[i + 1]] = pairs.get((text[i], text[i + 1]), 0) + 1
-        if len(pairs) == 0:
-            break
-        (first, second), _ = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[0]
-        merges += [(first, second)]
-        for text in texts:
-            i = 0
-            while i < len(text) - 1:
-                if text[i] == first and text[i + 1] == second:
-                    text[i : i + 2] = [first + second]
-                i += 1
-    return merges
-
-
-@variant("merges", target="split")
-def in_place(word, merges):
+@variant("merges", target="split_word")
+def earliest_merge_that_is_there(word, merges):
+    rank = {tuple(pair): i for i, pair in enumerate(merges)}
     pieces = list(word)
-    for first, second in merges:
-        i = 0
-        while i + 1 < len(pieces):
-            if pieces[i] == first and pieces[i + 1] == second:
-                pieces[i] = first + second
-                del pieces[i + 1]
-            i += 1
-    return pieces
+    while True:
+        pairs = [pair for pair in pairwise(pieces) if pair in rank]
+        if not pairs:
+            return pieces
+        pieces = join(pieces, min(pairs, key=rank.get))
 
 
 @variant("predicted-neighbour")
-def the_one_beside():
-    return "one that often stands right beside it"
+def beside_it():
+    return "a word that often stands beside it, such as 'the'"
 
 
 @variant("predicted-neighbour")
-def by_letters():
-    return "one that is spelled like it"
+def by_its_letters():
+    return NEIGHBOURS[2]
 
 
 @variant("predicted-neighbour")
-def no_order():
-    return "any: there is no order in it"
+def as_drawn():
+    return NEIGHBOURS[-1]
 
 
-@variant("unseen-share")
-def one_left_out(tokens):
-    tokens = list(tokens)
-    return sum(tokens[i] not in tokens[:i] + tokens[i + 1 :] for i in range(len(tokens))) / len(
-        tokens
-    )
+@variant("likeliest")
+def forwards_from_each_start(word, log_p):
+    end = len(word)
+    best = [-math.inf] * (end + 1)
+    best[0] = 0.0
+    back = [None] * (end + 1)
+    terms = [[] for _ in range(end + 1)]
+    terms[0] = [0.0]
+    total = [-math.inf] * (end + 1)
+    for i in range(end + 1):
+        if terms[i]:
+            total[i] = torch.tensor(terms[i], dtype=torch.float64).logsumexp(0).item()
+            for piece, score in log_p.items():
+                j = i + len(piece)
+                if word.startswith(piece, i):
+                    terms[j].append(total[i] + score)
+                    if best[i] + score > best[j]:
+                        best[j], back[j] = best[i] + score, piece
+    if not terms[end]:
+        return None, -math.inf
+    pieces = []
+    while end:
+        pieces.append(back[end])
+        end -= len(back[end])
+    return pieces[::-1], total[-1]
 
 
-@variant("unseen-share")
-def by_counting(tokens):
-    return len([token for token in tokens if list(tokens).count(token) == 1]) / len(tokens)
+@variant("likeliest")
+def from_the_end_backwards(word, log_p):
+    longest = max(map(len, log_p), default=1)
+    best, total = {len(word): (0.0, None)}, {len(word): 0.0}
+    for i in reversed(range(len(word))):
+        for j in range(i + 1, min(len(word), i + longest) + 1):
+            score = log_p.get(word[i:j])
+            if score is None or j not in best:
+                continue
+            term, old = score + total[j], total.get(i, -math.inf)
+            top = max(term, old)
+            total[i] = top + math.log(math.exp(term - top) + math.exp(old - top))
+            if i not in best or score + best[j][0] > best[i][0]:
+                best[i] = score + best[j][0], j
+    if 0 not in best:
+        return None, -math.inf
+    pieces, i = [], 0
+    while i < len(word):
+        pieces.append(word[i : best[i][1]])
+        i = best[i][1]
+    return pieces, total[0]
 
 
-@variant("unseen-share")
-def in_two_sets(tokens):
-    once, more = set(), set()
-    for token in tokens:
-        (more if token in once or token in more else once).add(token)
-    return len(once - more) / len(tokens)
+@variant("likeliest")
+def by_log1p(word, log_p):
+    table = [([], 0.0, 0.0)]
+    for end in range(1, len(word) + 1):
+        found, best, total = None, -math.inf, -math.inf
+        for piece, score in log_p.items():
+            if not word.endswith(piece, 0, end):
+                continue
+            before, points, mass = table[end - len(piece)]
+            if before is None:
+                continue
+            if points + score > best:
+                found, best = (before, piece), points + score
+            high, low = max(total, mass + score), min(total, mass + score)
+            total = high + math.log1p(math.exp(low - high))
+        table.append((found, best, total))
+    pieces, cell = [], table[-1][0]
+    if cell is None:
+        return None, -math.inf
+    while cell:
+        cell, piece = cell
+        pieces.append(piece)
+    return pieces[::-1], table[-1][2]

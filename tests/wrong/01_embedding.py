@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -90,6 +91,26 @@ def one_length_without_its_axis(sequences, pad_id, max_len=None):
     return torch.tensor(rows), torch.tensor([min(len(s), N) for s in sequences]).squeeze()
 
 
+@variant("valid-mask")
+def axes_of_length_1_vanish(lengths, N):
+    return (torch.arange(N)[None, :] < lengths[:, None]).squeeze()
+
+
+@variant("valid-mask")
+def one_sequence_without_its_axis(lengths, N):
+    return (torch.arange(N)[None, :] < lengths[:, None]).squeeze(0)
+
+
+@variant("valid-mask")
+def always_five_columns(lengths, N):
+    return torch.arange(5)[None, :] < lengths[:, None]
+
+
+@variant("valid-mask")
+def lengths_get_another_axis(lengths, N):
+    return torch.arange(N)[None, :] < lengths.unsqueeze_(1)
+
+
 @variant("token-embedding", target="TokenEmbedding.forward")
 def gradients_divided_by_the_count(self, ids):
     found = nn.functional.embedding(ids, self.weight, scale_grad_by_freq=True)
@@ -144,3 +165,46 @@ def a_word_twice_is_read_once(ids, vocabulary):
         ):
             words.append(tokens[i])
     return " ".join(words)
+
+
+@variant("merges", target="learn_merges")
+def stops_at_pairs_counted_once(counts, n):
+    words, merges = {word: list(word) for word in counts}, []
+    for _ in range(n):
+        places = Counter()
+        for word, pieces in words.items():
+            for pair in pairwise(pieces):
+                places[pair] += counts[word]
+        if not places or max(places.values()) < 2:
+            break
+        merges.append(min(places, key=lambda pair: (-places[pair], pair)))
+        words = {word: join(pieces, merges[-1]) for word, pieces in words.items()}
+    return merges
+
+
+@variant("merges", target="learn_merges")
+def joins_words_in_the_counts(counts, n):
+    words, merges = {word: list(word) for word in counts}, []
+    for _ in range(n):
+        places = Counter()
+        for word in list(counts):
+            for pair in pairwise(words[word]):
+                places[pair] += counts[word]
+        if not places:
+            break
+        merges.append(min(places, key=lambda pair: (-places[pair], pair)))
+        words = {word: join(pieces, merges[-1]) for word, pieces in words.items()}
+    counts.clear()
+    return merges
+
+
+@variant("likeliest")
+def a_start_that_leads_nowhere(word, log_p):
+    pieces, total = [], 0.0
+    while word:
+        fits = [piece for piece in log_p if word.startswith(piece)]
+        if not fits:
+            return None, -math.inf
+        pieces.append(max(fits, key=log_p.get))
+        word, total = word[len(pieces[-1]) :], total + log_p[pieces[-1]]
+    return pieces, total
