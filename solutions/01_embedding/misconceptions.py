@@ -3,10 +3,14 @@
 Each docstring is the message the student gets; each mark says which tests must fail.
 """
 
+# pyright: reportUndefinedVariable=false
+# Answers use names that other cells of their notebook define.
+
 import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -788,7 +792,7 @@ def ties_by_the_first_met(counts, n):
                 places[pair] += counts[word]
         if not places:
             break
-        merges.append(max(places, key=places.get))
+        merges.append(max(places, key=lambda pair: places[pair]))
         words = {word: join(pieces, merges[-1]) for word, pieces in words.items()}
     return merges
 
@@ -918,7 +922,8 @@ def longest_piece_at_each_place(word, log_p):
 def fewest_pieces(word, log_p):
     """You take the cut with the fewest pieces; take that with the largest product of
     probabilities."""
-    cuts, total = [[]], [0.0]
+    cuts: list[Any] = [[]]
+    total = [0.0]
     for end in range(1, len(word) + 1):
         ways = [i for i in range(max(0, end - 8), end) if word[i:end] in log_p]
         ways = [i for i in ways if cuts[i] is not None]
@@ -940,7 +945,7 @@ def fewest_pieces(word, log_p):
 def best_in_place_of_all(word, log_p):
     """Your second number is the logarithm of the best cut's probability; add the probabilities of
     all cuts."""
-    best = [(0.0, [])]
+    best: list[Any] = [(0.0, [])]
     for end in range(1, len(word) + 1):
         ways = [
             i
@@ -965,7 +970,8 @@ def best_in_place_of_all(word, log_p):
 def probabilities_that_vanish(word, log_p):
     """You add probabilities as they are, and those of a long word are too small for a float; add
     them as logarithms, the largest taken out."""
-    best, total = [(0.0, [])], [1.0]
+    best: list[Any] = [(0.0, [])]
+    total = [1.0]
     for end in range(1, len(word) + 1):
         ways = [
             i

@@ -957,7 +957,7 @@ def smallest_leak(attend: Callable[[Tensor], Tensor]) -> tuple[int, int] | None:
 
 
 # %% test="smallest-leak-one-ahead" points=1
-def causal(seed: int, ahead: int = 0, first: int = 0) -> Callable[[Tensor], Tensor]:
+def looking(seed: int, ahead: int = 0, first: int = 0) -> Callable[[Tensor], Tensor]:
     """An attention in which tokens from `first` on see so many tokens ahead."""
     w_q, w_k, w_v = draw((4, 4), (4, 4), (4, 4), seed=seed)
 
@@ -981,16 +981,16 @@ def found(attend: Callable[[Tensor], Tensor]) -> tuple[int, int] | None:
 
     answer = smallest_leak(counted)
     assert len(asked) <= 60, f"attend may be called 60 times; yours did {len(asked)} times"
-    return None if answer is None else tuple(answer)
+    return None if answer is None else (answer[0], answer[1])
 
 
-assert found(causal(1)) is None, "nothing leaks here; None should be returned"
-assert found(causal(2, ahead=1)) == (2, 0), (
+assert found(looking(1)) is None, "nothing leaks here; None should be returned"
+assert found(looking(2, ahead=1)) == (2, 0), (
     "here each token sees the next: with two tokens, row 0 depends on token 1: (2, 0)"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-assert found(causal(3, ahead=1, first=2)) == (4, 2), (
+assert found(looking(3, ahead=1, first=2)) == (4, 2), (
     "here only tokens from 2 on see the next: the smallest example has 4 tokens, and row 2 leaks"
 )
 ### END HIDDEN TESTS
@@ -999,7 +999,7 @@ assert found(causal(3, ahead=1, first=2)) == (4, 2), (
 # %% test="smallest-leak-others" points=2
 def centred(seed: int) -> Callable[[Tensor], Tensor]:
     """A right attention, but of tokens from which their mean was taken."""
-    right = causal(seed)
+    right = looking(seed)
     return lambda x: right(x - x.mean(0))
 
 
@@ -1037,7 +1037,7 @@ def skipping(seed: int) -> Callable[[Tensor], Tensor]:
 
 def from_the_end(seed: int) -> Callable[[Tensor], Tensor]:
     """With five tokens or more, the token before the last is seen by the first."""
-    right = causal(seed)
+    right = looking(seed)
 
     def attend(x: Tensor) -> Tensor:
         y = right(x).clone()
@@ -1052,8 +1052,8 @@ for attend, wanted, words in (
     (masked_too_late(5), (2, 0), "the mask comes after the softmax"),
     (skipping(6), (4, 0), "each token sees the one three ahead"),
     (from_the_end(7), (5, 0), "with five tokens, row 0 depends on token 3, not on the last"),
-    (causal(8), None, "nothing leaks"),
-    (causal(9, ahead=2, first=1), (3, 1), "tokens from 1 on see two ahead"),
+    (looking(8), None, "nothing leaks"),
+    (looking(9, ahead=2, first=1), (3, 1), "tokens from 1 on see two ahead"),
 ):
     answer = found(attend)
     assert answer == wanted, f"here {words}: expected {wanted}\nYours is {answer}."
