@@ -689,6 +689,8 @@ if watched():
 # 6. `"length"`: another number of words.
 # 7. `"word"`: all the rest.
 #
+# `lab.phenomena`, which sorts translations in a way of its own, is not allowed here.
+#
 # <details><summary>Hint 1: a question</summary>
 #
 # Which two of the seven need no place by place at all, and what do you compare in place of lists?
