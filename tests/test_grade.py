@@ -1,5 +1,6 @@
 """Grading a class: what is done again and what is not, how it stops, and what it refuses."""
 
+import importlib.abc
 import os
 import shutil
 import sys
@@ -319,3 +320,25 @@ def test_an_answer_on_which_a_test_works_without_end_costs_that_test(taught: Cla
     assert Flag("timeout", "numbers/square-seen", "it took too long") in result.flags
     [lost] = [one for one in result.notebooks[0].verdicts if one.status != "passed"]
     assert lost.told == "Your code did not finish in time: it took too long"
+
+
+GRADE_ONE = warm.grade_one
+
+
+class _Refuses(importlib.abc.MetaPathFinder):
+    """Lets no module of the grader's be imported."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        assert not name.startswith("autograder."), f"{name} was not imported before the fork"
+
+
+def _grade_and_import_nothing(state: Any, *task: Any, **named: Any) -> bytes:
+    sys.meta_path.insert(0, _Refuses())
+    return GRADE_ONE(state, *task, **named)
+
+
+@linux
+def test_a_worker_finds_all_that_grades_imported(taught: Class, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(warm, "grade_one", _grade_and_import_nothing)
+    assert grade(taught, [NAME], students=["ada"], progress=False).graded == 1
+    assert scores(taught) == {"ada": 6}
