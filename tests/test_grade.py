@@ -1,5 +1,6 @@
 """Grading a class: what is done again and what is not, how it stops, and what it refuses."""
 
+import importlib.abc
 import os
 import shutil
 import sys
@@ -337,3 +338,25 @@ def test_what_a_person_graded_waits_again_if_a_file_that_is_asked_for_changed(
     with Gradebook(taught.database) as book:
         row: Any = book.find_grade("why", "numbers", NAME, "ada")
         assert (row.manual_score, row.needs_manual_grade) == (1.5, name == "table.csv")
+
+
+GRADE_ONE = warm.grade_one
+
+
+class _Refuses(importlib.abc.MetaPathFinder):
+    """Lets no module of the grader's be imported."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        assert not name.startswith("autograder."), f"{name} was not imported before the fork"
+
+
+def _grade_and_import_nothing(state: Any, *task: Any, **named: Any) -> bytes:
+    sys.meta_path.insert(0, _Refuses())
+    return GRADE_ONE(state, *task, **named)
+
+
+@linux
+def test_a_worker_finds_all_that_grades_imported(taught: Class, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(warm, "grade_one", _grade_and_import_nothing)
+    assert grade(taught, [NAME], students=["ada"], progress=False).graded == 1
+    assert scores(taught) == {"ada": 6}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
+GRADES = ("autograder.judge.grading", "autograder.judge.intake")  # imported once, not in each fork
 REHEARSAL = 1800  # seconds for all tests of a chapter, with the answers of the course's own
 
 
@@ -96,6 +97,8 @@ def start_warm(fork_server: Any, root: str, prints: Mapping[str, str], diagnose:
     from autograder.judge.assignment import read_assignment
 
     import_quickly()
+    for name in GRADES:
+        importlib.import_module(name)
     course = Course(Path(root))
     assignments = {name: read_assignment(source_folder(course, name)) for name in prints}
     warm_up(assignments.values())
