@@ -116,23 +116,28 @@ def learning_curve(
     parts: nn.ModuleList,
     steps: int = 150,
     width: int = 32,
+    back: int = 2,
+    length: int = 12,
 ) -> list[float]:
-    """Losses of a stack that learns which digit stood two places before each digit.
+    """Losses of a stack that learns which digit stood so many places before each digit.
 
     Args:
         stack: takes tokens (B, N, width) and `parts`, gives tokens of the same shape.
         parts: the modules of the stack, whose numbers learn.
         steps: updates of 32 sentences each.
         width: of the tokens.
+        back: how many places; the first digits of a sentence have nothing to answer.
+        length: digits of a sentence.
     """
-    embedding, place, last = nn.Embedding(10, width), nn.Embedding(12, width), nn.Linear(width, 10)
+    embedding, place = nn.Embedding(10, width), nn.Embedding(length, width)
+    last = nn.Linear(width, 10)
     learned = nn.ModuleList([embedding, place, last, parts])
     optimizer = torch.optim.Adam(learned.parameters(), lr=1e-3)
     losses = []
     for _ in range(steps):
-        digits = torch.randint(10, (32, 12))
-        logits = last(stack(embedding(digits) + place.weight, parts))[:, 2:]
-        loss = cross_entropy(logits.flatten(0, 1), digits[:, :-2].flatten())
+        digits = torch.randint(10, (32, length))
+        logits = last(stack(embedding(digits) + place.weight, parts))[:, back:]
+        loss = cross_entropy(logits.flatten(0, 1), digits[:, : length - back].flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
