@@ -116,25 +116,73 @@ def learning_curve(
     parts: nn.ModuleList,
     steps: int = 150,
     width: int = 32,
+    back: int = 2,
+    length: int = 12,
 ) -> list[float]:
-    """Losses of a stack that learns which digit stood two places before each digit.
+    """Losses of a stack that learns which digit stood so many places before each digit.
 
     Args:
         stack: takes tokens (B, N, width) and `parts`, gives tokens of the same shape.
         parts: the modules of the stack, whose numbers learn.
         steps: updates of 32 sentences each.
         width: of the tokens.
+        back: how many places; the first digits of a sentence have nothing to answer.
+        length: digits of a sentence.
     """
-    embedding, place, last = nn.Embedding(10, width), nn.Embedding(12, width), nn.Linear(width, 10)
+    embedding, place = nn.Embedding(10, width), nn.Embedding(length, width)
+    last = nn.Linear(width, 10)
     learned = nn.ModuleList([embedding, place, last, parts])
     optimizer = torch.optim.Adam(learned.parameters(), lr=1e-3)
     losses = []
     for _ in range(steps):
-        digits = torch.randint(10, (32, 12))
-        logits = last(stack(embedding(digits) + place.weight, parts))[:, 2:]
-        loss = cross_entropy(logits.flatten(0, 1), digits[:, :-2].flatten())
+        digits = torch.randint(10, (32, length))
+        logits = last(stack(embedding(digits) + place.weight, parts))[:, back:]
+        loss = cross_entropy(logits.flatten(0, 1), digits[:, : length - back].flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
     return losses
+
+
+@one_thread()
+def reversing_map(decoder: Any, steps: int = 250, width: int = 32) -> tuple[float, Tensor]:
+    """Let a decoder learn to write six digits backwards; the share it gets right, and its map.
+
+    Args:
+        decoder: called as decoder(x, memory, target_mask, memory_mask); the first of its `layers`
+            has a `cross_attention` that gives output and weights.
+        steps: updates of 64 sentences each.
+        width: of the tokens.
+
+    Returns:
+        The share of right digits in the last update, and the weights (H, 6, 6) of the first
+        layer's cross-attention for the digits 0 to 5.
+    """
+    source_table, target_table = nn.Embedding(10, width), nn.Embedding(11, width)  # 10: <bos>
+    place, last = nn.Embedding(6, width), nn.Linear(width, 10)
+    learned = nn.ModuleList([source_table, target_table, place, last, decoder])
+    optimizer = torch.optim.Adam(learned.parameters(), lr=3e-3)
+    seen = torch.ones(6, 6, dtype=torch.bool).tril()
+    maps: list[Tensor] = []
+    hook = decoder.layers[0].cross_attention.register_forward_hook(
+        lambda _module, _given, found: maps.append(found[1].detach())
+    )
+
+    def logits(digits: Tensor) -> Tensor:
+        written = nn.functional.pad(digits.flip(1)[:, :-1], (1, 0), value=10)
+        memory = source_table(digits) + place.weight
+        return last(decoder(target_table(written) + place.weight, memory, seen, None))
+
+    right = 0.0
+    for _ in range(steps):
+        digits = torch.randint(10, (64, 6))
+        found = logits(digits)
+        right = (found.argmax(-1) == digits.flip(1)).double().mean().item()
+        loss = cross_entropy(found.flatten(0, 1), digits.flip(1).flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    logits(torch.arange(6)[None])
+    hook.remove()
+    return right, maps[-1][0]

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from lab.blocks import MultiHeadAttention
-from lab.own import HELD_OUT, Reader, learning_curve, role_sentences
+from lab.own import HELD_OUT, Reader, learning_curve, reversing_map, role_sentences
 
 
 def test_the_roles_stand_where_they_are_said_to():
@@ -42,3 +42,26 @@ def test_a_stack_that_looks_back_learns_what_one_without_cannot():
         torch.manual_seed(0)
         found[stack] = learning_curve(stack, nn.ModuleList([nn.Linear(8, 8)]), steps=200, width=8)
     assert found[looks_back][-1] < found[alone][-1] - 0.5
+
+
+class OneLayer(nn.Module):
+    """A decoder of one cross-attention, and of a vector for each place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Module()])
+        self.layers[0].cross_attention = MultiHeadAttention(16, 2)
+
+    def forward(self, x: torch.Tensor, memory: torch.Tensor, *_: object) -> torch.Tensor:
+        attend = self.layers[0].cross_attention
+        return attend(x, memory, memory)[0]
+
+
+def test_the_map_of_a_decoder_is_that_of_its_cross_attention():
+    torch.manual_seed(0)
+    decoder = OneLayer()
+    right, found = reversing_map(decoder, steps=3, width=16)
+    assert 0 <= right <= 1 and found.shape == (2, 6, 6)
+    assert torch.allclose(found.sum(-1), torch.ones(2, 6))
+    hooks = decoder.layers[0].cross_attention._forward_hooks
+    assert not hooks, "the hook is taken away again"

@@ -2,8 +2,8 @@
 # # 6 Encoder
 #
 # In this notebook you build the half of the Transformer that reads: one encoder layer, and a stack
-# of them. Then you count what the stack holds, pool what it returns into one vector per sentence,
-# and write the test that finds an encoder which looks at padding. What you write here carries
+# of them. Then you proofread a published one, pool what it returns into one vector per sentence,
+# write the test that finds an encoder which looks at padding, and see how far a word sees. What you write here carries
 # over: the finished model is put together from your `EncoderLayer` and `Encoder`.
 #
 # **How to work.** Run the cells from top to bottom. Replace each `# YOUR CODE HERE` and its `raise` by
@@ -36,10 +36,10 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
-    expect_no_error,
     unchanged,
     visible_passed,
 )
+from lab.predict import compare, predicted, watched
 
 
 def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.TransformerEncoderLayer:
@@ -471,103 +471,147 @@ assert_sound(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 6.3 How many numbers does it learn?   (3 points, about 15 minutes, difficulty 2 of 5)
+# ## 6.3 Proofread an encoder   (3 points, about 25 minutes, difficulty 4 of 5)
 #
-# **Objective.** Count the parameters of an encoder without building it: the tests ask for sizes, too,
-# of which nothing can be built.
+# **Objective.** Find slips in a published algorithm that runs, and trains, and is wrong.
 #
-# The stack has `num_layers` layers as in 6.1, no final norm and no embedding. The attention has
-# four matrices without biases; both linear maps of the feed-forward network have biases; a layer
-# norm has a gain and a bias. Return a whole number. Where `d_model` cannot be shared out among the
-# heads there is no such encoder: raise a `ValueError` that names both numbers, such as
-# `d_model (10) must be divisible by num_heads (4)`.
+# The cell below is an encoder layer with one head, post-norm, without dropout, after an algorithm of a chapter on the web (its gains and
+# biases of the norms are left out). Every shape is as it should be. Somebody has noticed:
 #
-# For the paper's base model, with $d_\text{model} = 512$, 8 heads, $d_\text{ff} = 2048$ and 6
-# layers, the answer is 18,902,016.
+# - `"queries"`: real tokens change when what stands in the padding changes, even with line 4 as it should be;
+# - `"hidden"`: even with line 1 as it should be, a key that is hidden gets a weight that is not 0;
+# - `"spread"`: after line 7 the variance of a token is not 1, though nothing but $\varepsilon$ is in the way;
+# - `"lost"`: if the network returns zeros, the output is the input, normalised; what attention brought is gone.
+#
+# Which line is behind each of them? Then write the layer as it should be. A padding key gets weight 0, whatever its score is; outputs at the padding do not matter.
 #
 # <details><summary>Hint 1: a question</summary>
 #
-# With more heads, each head gets narrower. What becomes of the number of rows and columns of the
-# four matrices of the attention?
+# The mask is $(B, N, N)$ next to the scores, queries before keys. Along which axis does line 1 say *may not*? And what is $e^0$?
 #
 # </details>
 # <details><summary>Hint 2: a sketch</summary>
 #
-# One layer: attention, plus two matrices with their biases, plus two norms. Then times the layers.
-# Write down each shape before you multiply.
+# For each symptom, say what the layer should do there (6.1 has the formulas), and follow the variable from the line where it is made to the one where it is used.
+# Variables with nearly the same name are a good place to look.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
 #
-# - Off by $4\,d_\text{model}$ per layer: biases in the attention, or the norms left out.
-# - Off by a few thousand per layer: which length does the bias of the inner map have?
-# - The count changes with the heads: it should not.
-# - Too many by a factor: the loop over the layers also multiplied something that is not per layer.
+# - NaN at the padding only: that is allowed, nobody reads it; NaN at real tokens is not.
+# - Right without padding, wrong with it: lines 1 and 4.
 #
 # </details>
 
 
-# %% solution="encoder-parameters"
-def encoder_parameters(d_model: int, num_heads: int, d_ff: int, num_layers: int) -> int:
-    """How many numbers an encoder learns, without embedding and final norm.
+# %%
+def web_layer(x, lengths, p, eps=1e-5):
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, :, None]  # line 1
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]  # line 2
+    scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5  # line 3
+    weights = torch.softmax(scores * real, -1)  # line 4
+    z = x + weights @ v @ p["w_o"]  # line 5
+    mean, variance = z.mean(-1, keepdim=True), x.var(-1, correction=0, keepdim=True)  # line 6
+    y = (z - mean) / torch.sqrt(variance + eps)  # line 7
+    hidden = torch.relu(y @ p["w_1"] + p["b_1"])  # line 8
+    z = x + hidden @ p["w_2"] + p["b_2"]  # line 9
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)  # line 10
+    return (z - mean) / torch.sqrt(variance + eps)  # line 11
 
-    Source: Vaswani et al. (2017), sections 3.1 to 3.3.
 
-    Raises:
-        ValueError: if `d_model` is not divisible by `num_heads`.
-    """
+# %% solution="slip-lines"
+def slip_lines() -> dict[str, int]:
+    """By symptom ("queries", "hidden", "spread", "lost"), the line that is behind it."""
     ### BEGIN SOLUTION
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    attention = 4 * d_model * d_model  # w_q, w_k, w_v, w_o
-    feed_forward = (d_model * d_ff + d_ff) + (d_ff * d_model + d_model)
-    norms = 2 * (d_model + d_model)  # gain and bias, after each of two sub-layers
-    return num_layers * (attention + feed_forward + norms)
+    return {"queries": 1, "hidden": 4, "spread": 6, "lost": 9}
     ### END SOLUTION
 
 
-# %% test="encoder-parameters-count" points=2
-count = encoder_parameters(512, 8, 2048, 6)
-assert isinstance(count, int), "a count should be a whole number (int)"
-assert count == 18_902_016, (
-    f"the base model's encoder should have 18,902,016 numbers to learn\nYours has {count:,}."
+# %% test="slip-lines-found" points=1
+lines = slip_lines()
+assert isinstance(lines, dict), "slip_lines should return a dict, from symptoms to lines"
+assert sorted(lines) == ["hidden", "lost", "queries", "spread"], (
+    "the four symptoms are 'queries', 'hidden', 'spread' and 'lost'"
 )
-one = encoder_parameters(4, 2, 6, 1)
-assert one == 138, f"one layer with widths 4 and 6 should have 138\nYours has {one}."
+assert all(line in range(1, 12) for line in lines.values()), "lines have the numbers 1 to 11"
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for d_model, num_heads, d_ff, num_layers in ((24, 3, 10, 2), (24, 1, 10, 2), (8, 4, 5, 3)):
-    layer = nn.TransformerEncoderLayer(d_model, num_heads, d_ff)
-    in_torch = sum(parameter.numel() for parameter in layer.parameters()) - 4 * d_model
-    count = encoder_parameters(d_model, num_heads, d_ff, num_layers)
-    assert count == num_layers * in_torch, (
-        f"an encoder with d_model={d_model}, num_heads={num_heads}, d_ff={d_ff}, "
-        f"num_layers={num_layers} is counted wrongly; the number of heads changes nothing"
-        f"\nYours has {count:,}."
-    )
-large = "an encoder should be counted without building it, so also one that is far too large"
-with expect_no_error(large):
-    count = encoder_parameters(8, 2, 3 * 10**17, 1)
-assert count == 51 * 10**17 + 296, f"{large}, to the last digit\nYours has {count:,}."
+assert lines["queries"] == 1, "the line behind 'queries' is another one"
+assert lines["hidden"] == 4, "the line behind 'hidden' is another one"
+assert lines["spread"] == 6, "the line behind 'spread' is another one"
+assert lines["lost"] == 9, "the line behind 'lost' is another one"
 ### END HIDDEN TESTS
 
-# %% test="encoder-parameters-refused" points=1
-assert_raises(
-    ValueError,
-    lambda: encoder_parameters(10, 4, 20, 2),
-    "d_model 10 cannot be shared out among 4 heads: a ValueError that names both",
-    mentions=("10", "4"),
-)
+
+# %% solution="mended-layer"
+def mended_layer(
+    x: Float[Tensor, "B N D"], lengths: Int[Tensor, "B"], p: dict[str, Tensor], eps: float = 1e-5
+) -> Float[Tensor, "B N D"]:
+    """The layer as it should be: one head, post-norm, padding keys hidden."""
+    ### BEGIN SOLUTION
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, None, :]  # (B, 1, N): keys
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]
+    scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~real, -torch.inf), -1)
+    z = x + weights @ v @ p["w_o"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    y = (z - mean) / torch.sqrt(variance + eps)
+    z = y + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    return (z - mean) / torch.sqrt(variance + eps)
+    ### END SOLUTION
+
+
+# %% test="mended-layer-sentence" points=1
+def numbers(width: int, hidden: int, seed: int) -> dict[str, Tensor]:
+    """Drawn numbers for the layer; all scores are of unit size."""
+    sizes = dict.fromkeys(("w_q", "w_k", "w_v", "w_o"), (width, width))
+    sizes |= {"w_1": (width, hidden), "b_1": (hidden,), "w_2": (hidden, width), "b_2": (width,)}
+    drawn = draw(*sizes.values(), seed=seed)
+    return {name: one / one.shape[0] ** 0.5 for name, one in zip(sizes, drawn, strict=True)}
+
+
+def right_layer(x: Tensor, p: dict[str, Tensor], eps: float = 1e-5) -> Tensor:
+    """The layer on one sentence without padding, by PyTorch's parts."""
+    attended = nn.functional.scaled_dot_product_attention(x @ p["w_q"], x @ p["w_k"], x @ p["w_v"])
+    y = nn.functional.layer_norm(x + attended @ p["w_o"], x.shape[-1:], eps=eps)
+    change = torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    return nn.functional.layer_norm(y + change, x.shape[-1:], eps=eps)
+
+
+p, x = numbers(4, 6, seed=30), draw((2, 5, 4), seed=31)
+output = mended_layer(x, torch.tensor([5, 5]), p)
+assert_shape(output, (2, 5, 4), "the output has the shape of the input")
+assert_close(output, right_layer(x, p), "without padding, the output should be the right layer's")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for d_model, num_heads in ((9, 18), (512, 7)):
-    assert_raises(
-        ValueError,
-        lambda d_model=d_model, num_heads=num_heads: encoder_parameters(d_model, num_heads, 20, 2),
-        "every d_model that num_heads does not divide should be refused with both numbers",
-        mentions=(str(d_model), str(num_heads)),
+for width, hidden, eps in ((6, 10, 1e-5), (8, 5, 0.5)):
+    p, x = numbers(width, hidden, seed=32), 3.0 * draw((3, 4, width), seed=33) + 1.0
+    before = x.clone()
+    output = mended_layer(x, torch.tensor([4, 4, 4]), p, eps)
+    claim = "with other sizes and another eps, the output should be the right layer's too"
+    assert_close(output, right_layer(x, p, eps), claim)
+    assert torch.equal(x, before), "mended_layer should leave x unchanged"
+### END HIDDEN TESTS
+
+# %% test="mended-layer-padding" points=1
+p, x = numbers(4, 6, seed=34), draw((2, 5, 4), seed=35)
+output = mended_layer(x, torch.tensor([3, 5]), p)
+claim = "hiding the padding of a sentence should equal leaving it out"
+assert_close(output[0, :3], right_layer(x[:1, :3], p)[0], claim)
+visible_passed()
+### BEGIN HIDDEN TESTS
+p, x = numbers(6, 9, seed=36), draw((4, 7, 6), seed=37)
+x[0, 3:] *= 1000.0
+lengths = [3, 7, 1, 5]
+output = mended_layer(x, torch.tensor(lengths), p)
+for b, length in enumerate(lengths):
+    assert_close(
+        output[b, :length],
+        right_layer(x[b : b + 1, :length], p)[0],
+        "each sentence of a batch, however long its padding and large what stands there, should "
+        "come out as it does alone",
     )
-assert encoder_parameters(9, 9, 2, 1) > 0, "as many heads as features are allowed"
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -780,7 +824,7 @@ for handed, mask in calls:
 outputs, masks = [], []
 
 
-def watched(encode: Callable[[Tensor, Any], Tensor]) -> Callable[..., Tensor]:
+def recorded(encode: Callable[[Tensor, Any], Tensor]) -> Callable[..., Tensor]:
     """The encoder, whose outputs are kept in `outputs`, and the masks that it gets in `masks`."""
     outputs.clear()
 
@@ -802,7 +846,7 @@ encoder = shaken(blocks.Encoder(lambda: blocks.EncoderLayer(8, 2, 12, dropout=0.
 encoder.requires_grad_(False)
 x = draw((3, 5, 8), seed=2)
 lengths = torch.tensor([3, 5, 2])
-leak = padding_leak(watched(lambda x, mask: encoder(x)), x, lengths)
+leak = padding_leak(recorded(lambda x, mask: encoder(x)), x, lengths)
 assert all(mask is not None for mask in masks), "the encoder should be called as encode(x, mask)"
 assert leak > 1e-3, f"an encoder that ignores the mask leaks\nYours finds {leak}."
 assert is_the_largest(leak), (
@@ -833,7 +877,7 @@ def one_place(sign: int) -> Callable[[Tensor, Tensor], Tensor]:
         moved[-1, 0] += 0.5 * sign * x[-1, 3].abs()
         return moved
 
-    return watched(encode)
+    return recorded(encode)
 
 
 for sign in (1, -1):
@@ -852,7 +896,159 @@ assert spoilt < 1e-5, f"outputs at the padding should not count, even if NaN\nYo
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 6.6 Herbivores eat plants   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 6.6 How far does a word see?   (3 points, about 30 minutes, difficulty 3 of 5)
+#
+# **Objective.** Say after how many layers one token can know of another one, if a layer's mask does not let it look
+# everywhere. (Long texts are often read so: each token looks at its neighbours and a few others.)
+#
+# `rounds(mask)` gets a mask $(N, N)$, True where token $i$ (row) may attend to token $j$ (column); all layers use the same. Return a tensor of whole numbers
+# $(N, N)$: in $[i, j]$ the **fewest layers** after which the output of token $i$ can depend on the input of token $j$. Each layer has residual connections, so a token
+# always knows itself: 0 on the diagonal, and what has once been known stays. Where no number of layers is enough, write −1.
+#
+# Then predict. Encoders of 1, 2 and 3 of your layers learn which digit stood **two** places before each digit, but each token may attend only to itself and
+# its **direct** neighbours. Which of them can learn it? Let `predicted_depths` return one of the texts in `DEPTHS`: there is a point for having
+# predicted, not for being right. The run below takes about ten seconds, and uses **your** encoder.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# If token $i$ may look at token $k$, and $k$ knew $j$ after two layers, when does $i$ know $j$?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Keep a matrix of who knows whom; at the start each token knows itself. One layer adds to what $i$ knows all that those know whom $i$ may look at: a matrix product, and
+# what is above 0. Note the number of the layer where an entry becomes True for the first time; stop when nothing changes.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Rows and columns exchanged: row $i$ asks; knowledge flows from $j$ to $i$, not back.
+# - The loop does not end: some entries never become True.
+# - A token that may not look at itself forgets: think of the residual connection.
+#
+# </details>
+
+
+# %% solution="rounds"
+def rounds(mask: Bool[Tensor, "N N"]) -> Int[Tensor, "N N"]:
+    """The fewest layers after which token i can depend on token j; -1 where it never does."""
+    ### BEGIN SOLUTION
+    sees = mask.double()
+    known = torch.eye(len(mask), dtype=torch.bool)
+    found = torch.where(known, 0, -1)
+    for layer in range(1, len(mask)):
+        known = known | (sees @ known.double() > 0)
+        found[known & (found < 0)] = layer
+    return found
+    ### END SOLUTION
+
+
+# %% test="rounds-few" points=1
+chain = torch.tensor([[True, False, False], [True, True, False], [False, True, True]])
+found = rounds(chain)
+assert_shape(found, (3, 3), "there is one number for each pair of tokens")
+assert found.tolist()[2] == [2, 1, 0], (
+    f"token 2 looks at 1, and 1 at 0: it knows 0 after two layers\nYours says {found.tolist()[2]}."
+)
+assert found.tolist()[0] == [0, -1, -1], (
+    f"token 0 looks at itself only and never knows the others\nYours says {found.tolist()[0]}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+alone = torch.zeros(4, 4, dtype=torch.bool)
+wanted = torch.where(torch.eye(4, dtype=torch.bool), 0, -1)
+assert torch.equal(rounds(alone).long(), wanted), "who may look at nobody still knows itself"
+whole = torch.ones(4, 4, dtype=torch.bool)
+wanted = 1 - torch.eye(4, dtype=torch.int64)
+assert torch.equal(rounds(whole).long(), wanted), "who may look at all knows all after one layer"
+assert not torch.is_floating_point(rounds(whole)), "the numbers of layers are whole numbers"
+### END HIDDEN TESTS
+
+# %% test="rounds-any" points=1
+near = (torch.arange(7)[:, None] - torch.arange(7)).abs() <= 2
+before = near.clone()
+found = rounds(near)
+assert found[6].tolist() == [3, 3, 2, 2, 1, 1, 0], (
+    f"with two neighbours on either side, token 6 of 0 to 6 needs 3 layers to know token 0"
+    f"\nYours says {found[6].tolist()}."
+)
+assert torch.equal(near, before), "rounds should leave the mask unchanged"
+visible_passed()
+### BEGIN HIDDEN TESTS
+
+
+def paths(mask: Tensor) -> list[list[int]]:
+    """By search from each token, breadth first."""
+    table = []
+    for start in range(len(mask)):
+        steps, border = {start: 0}, [start]
+        while border:
+            here = border.pop(0)
+            for other in mask[here].nonzero().flatten().tolist():
+                if other not in steps:
+                    steps[other] = steps[here] + 1
+                    border.append(other)
+        table.append([steps.get(j, -1) for j in range(len(mask))])
+    return table
+
+
+for count, share, seed in ((6, 0.2, 1), (9, 0.15, 2), (12, 0.1, 3), (12, 0.3, 4), (1, 0.0, 5)):
+    mask = torch.rand(count, count, generator=torch.Generator().manual_seed(seed)) < share
+    assert rounds(mask).tolist() == paths(mask), (
+        "for any mask, each entry should be the fewest layers by which what j knows gets to i"
+    )
+ring = torch.eye(30, dtype=torch.bool).roll(1, dims=1)
+assert rounds(ring).max() == 29, "in a ring of 30 tokens one has to wait for 29 layers"
+### END HIDDEN TESTS
+
+# %%
+DEPTHS = ("all three", "2 and 3 layers", "3 layers only", "none of them")
+
+
+# %% solution="predicted-depths"
+def predicted_depths() -> str:
+    """Which encoders you expect to learn it: one of DEPTHS."""
+    ### BEGIN SOLUTION
+    return "2 and 3 layers"
+    ### END SOLUTION
+
+
+# %% test="predicted-depths-made" points=1
+depths = predicted_depths()
+assert isinstance(depths, str), "a prediction is one of the texts in DEPTHS"
+assert depths in DEPTHS, f"a prediction is one of {', '.join(DEPTHS)}\nYours is {depths!r}."
+visible_passed()
+
+# %%
+if watched():  # not while the notebook is graded
+    from lab import plots
+    from lab.own import learning_curve
+
+    prediction = predicted(predicted_depths, DEPTHS)
+    neighbours = (torch.arange(12)[:, None] - torch.arange(12)).abs() <= 1
+    learned = {}
+    for depth in (1, 2, 3):
+        torch.manual_seed(0)
+        my_encoder = Encoder(lambda: EncoderLayer(32, 4, 64, dropout=0.0, norm_first=True), depth)
+        learned[f"{depth} of your layers"] = learning_curve(
+            lambda x, parts: parts[0](x, neighbours), nn.ModuleList([my_encoder]), steps=300
+        )
+    compare(prediction, [name for name, losses in learned.items() if losses[-1] < 1])
+    plots.use()
+    plots.lines(range(1, 301), learned, "Two places back, by neighbours", "step", "loss")
+    plots.heatmap(rounds(neighbours), title="Layers until i (row) knows j", xlabel="j", ylabel="i")
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# One layer cannot, however long it learns: two places back is out of its sight, and the loss stays at $\ln 10 = 2.3$. Two layers are just enough: the first tells
+# each token its neighbour's digit, the second reads it there. That two layers *can* does not mean that they find it soon: at the beginning neither layer knows what the other is for, and
+# for a hundred steps or more nothing seems to happen. A third layer, of which the task has no need, makes it faster.
+#
+# </details>
+
+# %% [markdown]
+# ## 6.7 Herbivores eat plants   (2 points, about 10 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what a stack of encoder layers can know about order.
 #

@@ -761,159 +761,202 @@ def from_the_top_down(self, x, mask=None):
     return x if self.norm is None else self.norm(x)
 
 
-# 6.3 How many numbers does it learn?
+# 6.3 Proofread an encoder
 
 
 @misconception(
-    "encoder-parameters",
-    id="ENP1",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
+    "slip-lines",
+    id="SLP1",
+    fails=["slip-lines-found"],
+    read="06_encoder#encoder-padding",
 )
-def biases_in_attention(d_model, num_heads, d_ff, num_layers):
-    """You count biases in the attention; the paper's four projections have none."""
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    attention = 4 * (d_model * d_model + d_model)
-    feed_forward = 2 * d_model * d_ff + d_ff + d_model
-    return num_layers * (attention + feed_forward + 4 * d_model)
-
-
-@misconception(
-    "encoder-parameters",
-    id="ENP2",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
-)
-def no_norms(d_model, num_heads, d_ff, num_layers):
-    """You leave out the layer norms: two per layer, each with a gain and a bias."""
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + d_ff + d_model)
-
-
-@misconception(
-    "encoder-parameters",
-    id="ENP3",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
-)
-def one_norm_per_layer(d_model, num_heads, d_ff, num_layers):
-    """You count one layer norm per layer; there is one after each of the two sub-layers."""
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + d_ff + d_model + 2 * d_model)
-
-
-@misconception(
-    "encoder-parameters",
-    id="ENP4",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
-)
-def three_matrices(d_model, num_heads, d_ff, num_layers):
-    """You count three matrices in the attention and forget the fourth, which joins the heads."""
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    return num_layers * (3 * d_model**2 + 2 * d_model * d_ff + d_ff + 5 * d_model)
-
-
-@misconception(
-    "encoder-parameters",
-    id="ENP5",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
-)
-def heads_multiply(d_model, num_heads, d_ff, num_layers):
-    """You multiply the attention by the number of heads; more heads are narrower heads, and the
-    matrices stay d_model x d_model.
+def the_product_suspected():
+    """You blame the line of the scores for hidden keys. It is right; the mask is applied a line
+    later, as a factor, and the exponential of 0 is 1.
     """
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    attention = num_heads * 4 * d_model**2
-    return num_layers * (attention + 2 * d_model * d_ff + d_ff + 5 * d_model)
+    return {"queries": 1, "hidden": 3, "spread": 6, "lost": 9}
 
 
 @misconception(
-    "encoder-parameters",
-    id="ENP6",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
+    "slip-lines",
+    id="SLP2",
+    fails=["slip-lines-found"],
+    read="06_encoder#encoder-padding",
 )
-def no_biases_in_the_network(d_model, num_heads, d_ff, num_layers):
-    """You leave out the biases of the feed-forward network: d_ff inside and d_model outside."""
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + 4 * d_model)
+def the_softmax_for_both():
+    """You blame the softmax for the padding too. With the mask applied rightly there, real tokens
+    still change: the mask itself hides queries, not keys.
+    """
+    return {"queries": 4, "hidden": 4, "spread": 6, "lost": 9}
 
 
 @misconception(
-    "encoder-parameters",
-    id="ENP7",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
+    "slip-lines",
+    id="SLP3",
+    fails=["slip-lines-found"],
+    read="06_encoder#encoder-layer",
 )
-def one_layer_only(d_model, num_heads, d_ff, num_layers):
-    """You count one layer; every layer of the stack has its own weights."""
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    return 4 * d_model**2 + 2 * d_model * d_ff + d_ff + 5 * d_model
+def the_division_suspected():
+    """You blame the line that divides for the spread. It uses what it is given; the variance was
+    taken of another tensor, a line before.
+    """
+    return {"queries": 1, "hidden": 4, "spread": 7, "lost": 9}
 
 
 @misconception(
-    "encoder-parameters",
-    id="ENP8",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
+    "slip-lines",
+    id="SLP4",
+    fails=["slip-lines-found"],
+    read="06_encoder#encoder-layer",
 )
-def a_fraction(d_model, num_heads, d_ff, num_layers):
-    """You divide with /, so your count is a float; numbers of parameters are whole."""
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    d_k = d_model / num_heads
-    attention = num_heads * 4 * d_model * d_k
-    return num_layers * (attention + 2 * d_model * d_ff + d_ff + 5 * d_model)
+def the_first_sum_suspected():
+    """You blame the first sum for what is lost. It adds what attention brought; the second one
+    starts from the input once more.
+    """
+    return {"queries": 1, "hidden": 4, "spread": 6, "lost": 5}
 
 
 @misconception(
-    "encoder-parameters",
-    id="ENP9",
-    fails=["encoder-parameters-refused"],
-    read="06_encoder#encoder-parameters",
+    "slip-lines",
+    id="SLP5",
+    fails=["slip-lines-found"],
+    read="06_encoder#encoder-layer",
 )
-def heads_never_checked(d_model, num_heads, d_ff, num_layers):
-    """You count an encoder that cannot be built: num_heads must divide d_model."""
-    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + d_ff + 5 * d_model)
+def the_network_suspected():
+    """You blame the network. It reads the right tokens; what its result is added to is another
+    matter.
+    """
+    return {"queries": 1, "hidden": 4, "spread": 6, "lost": 8}
 
 
 @misconception(
-    "encoder-parameters",
-    id="ENP10",
-    fails=["encoder-parameters-count", "encoder-parameters-refused"],
-    read="06_encoder#encoder-parameters",
+    "mended-layer",
+    id="SLP6",
+    fails=["mended-layer-padding"],
+    read="06_encoder#encoder-padding",
 )
-def divides_the_wrong_way(d_model, num_heads, d_ff, num_layers):
-    """You ask whether d_model divides num_heads; it is the heads that share out the features."""
-    if num_heads % d_model:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + d_ff + 5 * d_model)
+def queries_still_hidden(x, lengths, p, eps=1e-5):
+    """Your mask still hides the queries of the padding; real tokens go on looking at padded keys.
+    Its True and False have to run along the keys.
+    """
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, :, None]
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]
+    scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~real, -1e9), -1)
+    z = x + weights @ v @ p["w_o"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    y = (z - mean) / torch.sqrt(variance + eps)
+    z = y + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    return (z - mean) / torch.sqrt(variance + eps)
 
 
 @misconception(
-    "encoder-parameters",
-    id="ENP11",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
+    "mended-layer",
+    id="SLP7",
+    fails=["mended-layer-padding"],
+    read="06_encoder#encoder-padding",
 )
-def built_and_counted(d_model, num_heads, d_ff, num_layers):
-    """You make the encoder in order to count it; the count follows from the sizes alone."""
-    if d_model % num_heads:
-        raise ValueError(f"d_model={d_model} is not divisible by num_heads={num_heads}")
-    with torch.device("meta"):
-        parts = [nn.Linear(d_model, d_model, bias=False) for _ in range(4)]
-        parts += [nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)]
-        parts += [nn.LayerNorm(d_model), nn.LayerNorm(d_model)]
-    return num_layers * sum(p.numel() for part in parts for p in part.parameters())
+def still_a_factor(x, lengths, p, eps=1e-5):
+    """You still multiply scores by the mask: a hidden score becomes 0, and its weight is as large
+    as that of any key with score 0. Set it to minus infinity.
+    """
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, None, :]
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]
+    scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
+    weights = torch.softmax(scores * real, -1)
+    z = x + weights @ v @ p["w_o"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    y = (z - mean) / torch.sqrt(variance + eps)
+    z = y + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    return (z - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "mended-layer",
+    id="SLP8",
+    fails=["mended-layer-padding"],
+    read="06_encoder#encoder-padding",
+)
+def zeroed_after_the_softmax(x, lengths, p, eps=1e-5):
+    """You set weights to 0 after the softmax; those that are left no longer sum to 1."""
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, None, :]
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]
+    scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
+    weights = torch.softmax(scores, -1) * real
+    z = x + weights @ v @ p["w_o"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    y = (z - mean) / torch.sqrt(variance + eps)
+    z = y + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    return (z - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "mended-layer",
+    id="SLP9",
+    fails=["mended-layer-sentence", "mended-layer-padding"],
+    read="06_encoder#encoder-layer",
+)
+def spread_of_the_input(x, lengths, p, eps=1e-5):
+    """Your first norm still divides by the spread of the input; mean and variance belong to one and
+    the same tensor, the sum.
+    """
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, None, :]
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]
+    scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~real, -torch.inf), -1)
+    z = x + weights @ v @ p["w_o"]
+    mean, variance = z.mean(-1, keepdim=True), x.var(-1, correction=0, keepdim=True)
+    y = (z - mean) / torch.sqrt(variance + eps)
+    z = y + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    return (z - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "mended-layer",
+    id="SLP10",
+    fails=["mended-layer-sentence", "mended-layer-padding"],
+    read="06_encoder#encoder-layer",
+)
+def the_first_input_added_again(x, lengths, p, eps=1e-5):
+    """Your second sum still starts from the layer's input, so what attention brought is lost; it
+    starts from what the first norm gave.
+    """
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, None, :]
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]
+    scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~real, -torch.inf), -1)
+    z = x + weights @ v @ p["w_o"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    y = (z - mean) / torch.sqrt(variance + eps)
+    z = x + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    return (z - mean) / torch.sqrt(variance + eps)
+
+
+@misconception(
+    "mended-layer",
+    id="SLP11",
+    fails=["mended-layer-sentence", "mended-layer-padding"],
+    read="06_encoder#encoder-layer",
+)
+def sum_before_the_norm(x, lengths, p, eps=1e-5):
+    """Your second sum starts from the first sum before its norm; in post-norm the second
+    sub-layer's input is what is added, and that is normalised.
+    """
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, None, :]
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]
+    scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~real, -torch.inf), -1)
+    z = x + weights @ v @ p["w_o"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    y = (z - mean) / torch.sqrt(variance + eps)
+    z = z + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    return (z - mean) / torch.sqrt(variance + eps)
 
 
 # 6.4 One vector per sentence
@@ -1299,17 +1342,125 @@ def last_column_only(encode, x, lengths):
     return difference[real].abs().max().item()
 
 
+# 6.6 How far does a word see?
+
+
 @misconception(
-    "encoder-parameters",
-    id="ENP12",
-    fails=["encoder-parameters-count"],
-    read="06_encoder#encoder-parameters",
+    "rounds",
+    id="RND1",
+    fails=["rounds-few", "rounds-any"],
+    read="06_encoder#encoder-rounds",
 )
-def rounded_to_a_whole_number(d_model, num_heads, d_ff, num_layers):
-    """You count in floats and make a whole number of them at the end: a float keeps 16 digits, so a
-    large count loses its last ones. Use // or no division at all.
+def the_other_way(mask):
+    """In yours knowledge flows from the one who asks to the one who is asked. Row i asks: what j
+    knows comes to i.
     """
-    if d_model % num_heads:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    attention = num_heads * 4 * d_model * (d_model / num_heads)
-    return int(num_layers * (attention + 2 * d_model * d_ff + d_ff + 5 * d_model))
+    known = torch.eye(len(mask), dtype=torch.bool)
+    found = torch.where(known, 0, -1)
+    for layer in range(1, len(mask)):
+        known = known | (mask.T.double() @ known.double() > 0)
+        found[known & (found < 0)] = layer
+    return found
+
+
+@misconception(
+    "rounds",
+    id="RND2",
+    fails=["rounds-few", "rounds-any"],
+    read="06_encoder#encoder-rounds",
+)
+def one_layer_for_all(mask):
+    """You count one layer for everything that can be reached at all. Each layer carries knowledge
+    one look further.
+    """
+    known = torch.eye(len(mask), dtype=torch.bool)
+    for _ in range(len(mask)):
+        known = known | (mask.double() @ known.double() > 0)
+    return torch.where(torch.eye(len(mask), dtype=torch.bool), 0, torch.where(known, 1, -1))
+
+
+@misconception(
+    "rounds",
+    id="RND3",
+    fails=["rounds-few", "rounds-any"],
+    read="06_encoder#encoder-rounds",
+)
+def zero_for_never(mask):
+    """Yours says 0 where a token never knows another, as if it had known it from the start; write
+    -1.
+    """
+    known = torch.eye(len(mask), dtype=torch.bool)
+    found = torch.zeros(len(mask), len(mask), dtype=torch.int64)
+    for layer in range(1, len(mask)):
+        more = known | (mask.double() @ known.double() > 0)
+        found[more & ~known] = layer
+        known = more
+    return found
+
+
+@misconception(
+    "rounds",
+    id="RND4",
+    fails=["rounds-any"],
+    read="06_encoder#encoder-rounds",
+)
+def stops_too_soon(mask):
+    """You stop after a fixed number of layers. A chain of N tokens takes N - 1 of them."""
+    known = torch.eye(len(mask), dtype=torch.bool)
+    found = torch.where(known, 0, -1)
+    for layer in range(1, 4):
+        known = known | (mask.double() @ known.double() > 0)
+        found[known & (found < 0)] = layer
+    return found
+
+
+@misconception(
+    "rounds",
+    id="RND5",
+    fails=["rounds-any"],
+    read="06_encoder#encoder-rounds",
+)
+def doubled_in_each_layer(mask):
+    """You join what all know with what all know, which doubles the reach: that is as if a layer
+    could look as far as all layers before it. One layer is one look by the mask.
+    """
+    known = torch.eye(len(mask), dtype=torch.bool)
+    known = known | mask
+    found = torch.where(torch.eye(len(mask), dtype=torch.bool), 0, torch.where(known, 1, -1))
+    for layer in range(2, len(mask)):
+        known = known.double() @ known.double() > 0
+        found[known & (found < 0)] = layer
+    return found
+
+
+@misconception(
+    "predicted-depths",
+    id="RND6",
+    fails=["predicted-depths-made"],
+    read="06_encoder#encoder-rounds",
+)
+def depths_as_numbers():
+    """Your prediction is a list of depths; return one of the texts in DEPTHS."""
+    return [2, 3]
+
+
+@misconception(
+    "predicted-depths",
+    id="RND7",
+    fails=["predicted-depths-made"],
+    read="06_encoder#encoder-rounds",
+)
+def one_depth():
+    """Your prediction is one number of layers; return one of the texts in DEPTHS."""
+    return 2
+
+
+@misconception(
+    "predicted-depths",
+    id="RND8",
+    fails=["predicted-depths-made"],
+    read="06_encoder#encoder-rounds",
+)
+def depths_in_own_words():
+    """Your prediction is in words of your own; copy one of the texts in DEPTHS."""
+    return "two layers and more"

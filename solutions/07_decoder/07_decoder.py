@@ -42,6 +42,7 @@ from lab.check import (
     unchanged,
     visible_passed,
 )
+from lab.predict import watched
 
 
 def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.TransformerDecoderLayer:
@@ -484,7 +485,7 @@ for part, norm_first in itertools.product(range(3), (True, False)):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 7.3 The stack   (3 points, about 15 minutes, difficulty 2 of 5)
+# ## 7.3 The stack   (2 points, about 15 minutes, difficulty 2 of 5)
 #
 # **Objective.** Put layers on top of each other, all reading the same encoder output.
 #
@@ -588,7 +589,7 @@ assert count == 2 * 20 + 8, (
 )
 ### END HIDDEN TESTS
 
-# %% test="decoder-forward" points=2
+# %% test="decoder-forward" points=1
 
 
 class SmallLayer(nn.Module):
@@ -646,7 +647,137 @@ assert_sound(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 7.4 From vectors to words   (4 points, about 20 minutes, difficulty 2 of 5)
+# ## 7.4 A layer that learns, and is wrong   (3 points, about 20 minutes, difficulty 3 of 5)
+#
+# **Objective.** Find mistakes that a falling loss does not show.
+#
+# A friend's decoder layer, post-norm and without dropout, is in the next cell. `parts` holds its parts as functions: `"self_attention"` and `"cross_attention"`, called
+# as `f(query, key, value, mask)`, which return the output alone; `"feed_forward"`; and `"norm1"`, `"norm2"`, `"norm3"`. The model trains, and its loss is
+# even lower than expected. But:
+#
+# - `"future"`: an early output changes when a later token of the target changes;
+# - `"padding"`: outputs change when what stands in the source's padding changes;
+# - `"forgets"`: if the cross-attention returns zeros, all tokens come out the same;
+# - `"idle"`: one norm's gain never gets a gradient.
+#
+# Say which line is behind each symptom. Then write the layer as it should be.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Which rows and columns does each mask have, and which of the two attentions needs which?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Write the three sub-layers as three lines, each `norm(x + sublayer)`, and lay the friend's code beside them.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Values differ at one place only: every sub-layer has its own norm.
+# - Right without masks, wrong with them: the one is for the target's tokens, the other for the source's.
+#
+# </details>
+
+
+# %%
+def friends_layer(x, memory, target_mask, memory_mask, parts):
+    y = parts["self_attention"](x, x, x, target_mask.transpose(-2, -1))  # line 1
+    x = parts["norm1"](x + y)  # line 2
+    y = parts["cross_attention"](x, memory, memory, None)  # line 3
+    x = parts["norm2"](y)  # line 4
+    y = parts["feed_forward"](x)  # line 5
+    return parts["norm2"](x + y)  # line 6
+
+
+# %% solution="layer-causes"
+def layer_causes() -> dict[str, int]:
+    """By symptom ("future", "padding", "forgets", "idle"), the line that is behind it."""
+    ### BEGIN SOLUTION
+    return {"future": 1, "padding": 3, "forgets": 4, "idle": 6}
+    ### END SOLUTION
+
+
+# %% test="layer-causes-lines" points=1
+causes = layer_causes()
+assert isinstance(causes, dict), "layer_causes should return a dict, from symptoms to lines"
+assert sorted(causes) == ["forgets", "future", "idle", "padding"], (
+    "the four symptoms are 'future', 'padding', 'forgets' and 'idle'"
+)
+assert all(line in range(1, 7) for line in causes.values()), "lines have the numbers 1 to 6"
+visible_passed()
+### BEGIN HIDDEN TESTS
+assert causes["future"] == 1, "the line behind 'future' is another one"
+assert causes["padding"] == 3, "the line behind 'padding' is another one"
+assert causes["forgets"] == 4, "the line behind 'forgets' is another one"
+assert causes["idle"] == 6, "the line behind 'idle' is another one"
+### END HIDDEN TESTS
+
+
+# %% solution="layer-mended"
+def layer_mended(
+    x: Float[Tensor, "B N D"],
+    memory: Float[Tensor, "B M D"],
+    target_mask: Bool[Tensor, "... #N N"],
+    memory_mask: Bool[Tensor, "... #N M"],
+    parts: dict[str, Callable[..., Tensor]],
+) -> Float[Tensor, "B N D"]:
+    """The decoder layer as it should be, post-norm."""
+    ### BEGIN SOLUTION
+    x = parts["norm1"](x + parts["self_attention"](x, x, x, target_mask))
+    x = parts["norm2"](x + parts["cross_attention"](x, memory, memory, memory_mask))
+    return parts["norm3"](x + parts["feed_forward"](x))
+    ### END SOLUTION
+
+
+# %% test="layer-mended-values" points=2
+def made_parts(width: int, seed: int) -> tuple[nn.ModuleDict, dict[str, Callable[..., Tensor]]]:
+    """Modules with drawn numbers, and the functions that a layer is made of."""
+    names = ("self_attention", "cross_attention", "feed_forward", "norm1", "norm2", "norm3")
+    modules = [MultiHeadAttention(width, 2), MultiHeadAttention(width, 2)]
+    modules += [FeedForward(width, 7), LayerNorm(width), LayerNorm(width), LayerNorm(width)]
+    held = shaken(nn.ModuleDict(dict(zip(names, modules, strict=True))), seed)
+    held.requires_grad_(False)
+    parts: dict[str, Callable[..., Tensor]] = {name: held[name] for name in names[2:]}
+    for name in names[:2]:
+        parts[name] = lambda *given, attend=held[name]: attend(*given)[0]
+    return held, parts
+
+
+def as_it_should_be(x: Tensor, memory: Tensor, seen: Tensor, shown: Tensor, held: Any) -> Tensor:
+    """The same by another road: one sub-layer's sum after the other."""
+    total = x + held["self_attention"](x, x, x, seen)[0]
+    x = held["norm1"](total)
+    total = x + held["cross_attention"](x, memory, memory, shown)[0]
+    x = held["norm2"](total)
+    return held["norm3"](x + held["feed_forward"](x))
+
+
+held, parts = made_parts(4, seed=1)
+x, memory = draw((2, 5, 4), (2, 7, 4), seed=40)
+seen = torch.ones(5, 5, dtype=torch.bool).tril()
+shown = (torch.arange(7) < torch.tensor([[4], [7]]))[:, None]
+output = layer_mended(x, memory, seen, shown, parts)
+assert_shape(output, (2, 5, 4), "the output has the shape of the target")
+claim = "the output should be that of three sub-layers, each with sum and norm of its own"
+assert_close(output, as_it_should_be(x, memory, seen, shown, held), claim)
+visible_passed()
+### BEGIN HIDDEN TESTS
+held, parts = made_parts(6, seed=2)
+x, memory = draw((3, 4, 6), (3, 2, 6), seed=41)
+seen = torch.ones(4, 4, dtype=torch.bool).tril()
+shown = (torch.arange(2) < torch.tensor([[1], [2], [1]]))[:, None]
+before = x.clone()
+assert_close(
+    layer_mended(x, memory, seen, shown, parts),
+    as_it_should_be(x, memory, seen, shown, held),
+    "with other sizes and masks, the output should be the right layer's too",
+)
+assert torch.equal(x, before), "layer_mended should leave x unchanged"
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 7.5 From vectors to words   (4 points, about 20 minutes, difficulty 2 of 5)
 #
 # **Objective.** Turn each output vector into one score for each token of the vocabulary, and let
 # the output layer share its matrix with an embedding.
@@ -815,7 +946,7 @@ assert_shape(other.weight, (9, 4), "after tie has refused a weight, the generato
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 7.5 The test that finds a leak   (3 points, about 15 minutes, difficulty 3 of 5)
+# ## 7.6 The test that finds a leak   (3 points, about 15 minutes, difficulty 3 of 5)
 #
 # **Objective.** Measure whether a model keeps its old outputs when a token is added.
 #
@@ -960,7 +1091,25 @@ assert_close(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 7.6 Reading a map of cross-attention   (2 points, about 10 minutes, difficulty 3 of 5)
+# **Your decoder's map.** The next cell trains one of your layers in your stack for a few seconds: it reads six digits
+# and writes them backwards. Then it shows where one head of the cross-attention looks while it writes 5 4 3 2 1 0. Rows are the decoder's **inputs**, columns the
+# source. Before you run it: at which digit will the row of the input 5 look? (Not graded, but the next question is about it.)
+
+# %%
+if watched():  # not while the notebook is graded
+    from lab import plots
+    from lab.own import reversing_map
+
+    torch.manual_seed(0)
+    mine = Decoder(lambda: DecoderLayer(32, 2, 64, dropout=0.0), 1)
+    share_right, head_maps = reversing_map(mine)
+    print(f"right digits at the end: {share_right:.2f}")
+    plots.use()
+    inputs = ["<bos>", "5", "4", "3", "2", "1"]
+    plots.heatmap(head_maps[0], inputs, list("012345"), "Head 0", xlabel="source", ylabel="input")
+
+# %% [markdown]
+# ## 7.7 Reading a map of cross-attention   (2 points, about 10 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what the axes of an attention map are, and what may be hidden in it.
 #

@@ -1011,7 +1011,126 @@ def masks_in_the_wrong_order(self, x, memory, target_mask=None, memory_mask=None
     return x if self.norm is None else self.norm(x)
 
 
-# 7.4 From vectors to words
+# 7.4 A layer that learns, and is wrong
+
+
+@misconception(
+    "layer-causes",
+    id="DBG1",
+    fails=["layer-causes-lines"],
+    read="07_decoder#decoder-mask",
+)
+def cross_attention_for_the_future():
+    """You blame the cross-attention for the future. It reads the source, which is known in full;
+    the later tokens of the target come through a mask that is turned over.
+    """
+    return {"future": 3, "padding": 3, "forgets": 4, "idle": 6}
+
+
+@misconception(
+    "layer-causes",
+    id="DBG2",
+    fails=["layer-causes-lines"],
+    read="07_decoder#whole-source",
+)
+def self_attention_for_the_padding():
+    """You blame the self-attention for the source's padding. It never sees the source; look where
+    the memory comes in, and with which mask.
+    """
+    return {"future": 1, "padding": 1, "forgets": 4, "idle": 6}
+
+
+@misconception(
+    "layer-causes",
+    id="DBG3",
+    fails=["layer-causes-lines"],
+    read="07_decoder#three-sub-layers",
+)
+def the_attention_forgets():
+    """You blame the call of the cross-attention for what is forgotten. Its result is all that is
+    kept, a line later, where x should be added.
+    """
+    return {"future": 1, "padding": 3, "forgets": 3, "idle": 6}
+
+
+@misconception(
+    "layer-causes",
+    id="DBG4",
+    fails=["layer-causes-lines"],
+    read="07_decoder#three-sub-layers",
+)
+def the_second_norm_idle():
+    """You name the line of the norm that works twice. The idle one is the third, and the line that
+    should call it is the last.
+    """
+    return {"future": 1, "padding": 3, "forgets": 4, "idle": 4}
+
+
+@misconception(
+    "layer-mended",
+    id="DBG5",
+    fails=["layer-mended-values"],
+    read="07_decoder#decoder-mask",
+)
+def mask_still_turned(x, memory, target_mask, memory_mask, parts):
+    """Your self-attention still gets the mask turned over, so each token sees itself and the
+    future.
+    """
+    y = parts["self_attention"](x, x, x, target_mask.transpose(-2, -1))
+    x = parts["norm1"](x + y)
+    y = parts["cross_attention"](x, memory, memory, memory_mask)
+    x = parts["norm2"](x + y)
+    return parts["norm3"](x + parts["feed_forward"](x))
+
+
+@misconception(
+    "layer-mended",
+    id="DBG6",
+    fails=["layer-mended-values"],
+    read="07_decoder#whole-source",
+)
+def source_still_unmasked(x, memory, target_mask, memory_mask, parts):
+    """Your cross-attention still gets no mask and reads the source's padding."""
+    y = parts["self_attention"](x, x, x, target_mask)
+    x = parts["norm1"](x + y)
+    y = parts["cross_attention"](x, memory, memory, None)
+    x = parts["norm2"](x + y)
+    return parts["norm3"](x + parts["feed_forward"](x))
+
+
+@misconception(
+    "layer-mended",
+    id="DBG7",
+    fails=["layer-mended-values"],
+    read="07_decoder#three-sub-layers",
+)
+def second_sum_still_missing(x, memory, target_mask, memory_mask, parts):
+    """Your second sub-layer still has no sum: what the tokens were is lost, and only what was read
+    from the source goes on.
+    """
+    y = parts["self_attention"](x, x, x, target_mask)
+    x = parts["norm1"](x + y)
+    y = parts["cross_attention"](x, memory, memory, memory_mask)
+    x = parts["norm2"](y)
+    return parts["norm3"](x + parts["feed_forward"](x))
+
+
+@misconception(
+    "layer-mended",
+    id="DBG8",
+    fails=["layer-mended-values"],
+    read="07_decoder#three-sub-layers",
+)
+def norm_still_used_twice(x, memory, target_mask, memory_mask, parts):
+    """Your layer still uses its second norm twice and the third one never."""
+    y = parts["self_attention"](x, x, x, target_mask)
+    x = parts["norm1"](x + y)
+    y = parts["cross_attention"](x, memory, memory, memory_mask)
+    x = parts["norm2"](x + y)
+    return parts["norm2"](x + parts["feed_forward"](x))
+
+
+# 7.5 From vectors to words
 
 
 @misconception(
@@ -1229,7 +1348,7 @@ class OnItsSide(nn.Module):
         self.weight = nn.Parameter(weight.T)
 
 
-# 7.5 The test that finds a leak
+# 7.6 The test that finds a leak
 
 
 @misconception(

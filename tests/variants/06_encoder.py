@@ -95,35 +95,61 @@ def by_recursion(self, x, mask=None):
     return (self.norm or nn.Identity())(from_layer(0, x))
 
 
-# 6.3 How many numbers does it learn?
+# 6.3 Proofread an encoder
 
 
-@variant("encoder-parameters")
-def one_polynomial(d_model, num_heads, d_ff, num_layers):
-    if d_model % num_heads != 0:
-        raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
-    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + d_ff + 5 * d_model)
+@variant("slip-lines")
+def lines_in_another_order():
+    return {"lost": 9, "spread": 6, "hidden": 4, "queries": 1}
 
 
-@variant("encoder-parameters")
-def head_by_head(d_model, num_heads, d_ff, num_layers):
-    d_k, rest = divmod(d_model, num_heads)
-    if rest:
-        raise ValueError(f"{num_heads} heads cannot share out {d_model} features")
-    heads = sum(3 * d_model * d_k for _ in range(num_heads))
-    layer = heads + num_heads * d_k * d_model
-    layer += (d_model + 1) * d_ff + (d_ff + 1) * d_model
-    layer += 2 * 2 * d_model
-    return layer * num_layers
+@variant("slip-lines")
+def lines_one_by_one():
+    lines = {"queries": 1}
+    lines["hidden"] = 4
+    lines["spread"], lines["lost"] = 6, 9
+    return lines
 
 
-@variant("encoder-parameters")
-def from_a_list_of_shapes(d_model, num_heads, d_ff, num_layers):
-    if (d_model // num_heads) * num_heads != d_model:
-        raise ValueError(f"num_heads ({num_heads}) must divide d_model ({d_model})")
-    square, vector = (d_model, d_model), (d_model, 1)
-    shapes = [square] * 4 + [vector] * 5 + [(d_model, d_ff)] * 2 + [(d_ff, 1)]
-    return sum(rows * columns for rows, columns in shapes for _ in range(num_layers))
+@variant("slip-lines")
+def lines_from_pairs():
+    return dict(zip(("queries", "hidden", "spread", "lost"), (1, 4, 6, 9), strict=True))
+
+
+@variant("mended-layer")
+def mended_by_torchs_parts(x, lengths, p, eps=1e-5):
+    keys = torch.arange(x.shape[1])[None] < lengths[:, None]
+    q, k, v = (x @ p[name] for name in ("w_q", "w_k", "w_v"))
+    attended = nn.functional.scaled_dot_product_attention(q, k, v, keys[:, None])
+    y = nn.functional.layer_norm(x + attended @ p["w_o"], x.shape[-1:], eps=eps)
+    change = torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    return nn.functional.layer_norm(y + change, x.shape[-1:], eps=eps)
+
+
+@variant("mended-layer")
+def mended_sentence_by_sentence(x, lengths, p, eps=1e-5):
+    def norm(z):
+        centred = z - z.mean(-1, keepdim=True)
+        return centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+
+    output = torch.zeros_like(x)
+    for b, length in enumerate(lengths.tolist()):
+        t = x[b, :length]
+        scores = (t @ p["w_q"]) @ (t @ p["w_k"]).T / x.shape[-1] ** 0.5
+        y = norm(t + scores.softmax(-1) @ (t @ p["w_v"]) @ p["w_o"])
+        output[b, :length] = norm(y + (y @ p["w_1"] + p["b_1"]).clamp(min=0) @ p["w_2"] + p["b_2"])
+    return output
+
+
+@variant("mended-layer")
+def mended_with_a_large_number(x, lengths, p, eps=1e-5):
+    real = (torch.arange(x.shape[1]) < lengths[:, None]).unsqueeze(1)
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]
+    scores = torch.where(real, torch.einsum("bid,bjd->bij", q, k) / k.shape[-1] ** 0.5, -1e12)
+    z = x + torch.softmax(scores, -1) @ v @ p["w_o"]
+    y = (z - z.mean(-1, keepdim=True)) * torch.rsqrt(z.var(-1, correction=0, keepdim=True) + eps)
+    z = y + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    return (z - z.mean(-1, keepdim=True)) * torch.rsqrt(z.var(-1, correction=0, keepdim=True) + eps)
 
 
 # 6.4 One vector per sentence
@@ -199,3 +225,64 @@ def without_gradients(encode, x, lengths):
         changed = x.masked_scatter(~real[..., None], torch.randn_like(x))
         runs = [encode(batch, real.reshape(len(x), 1, -1)) for batch in (x, changed)]
         return torch.dist(runs[0][real], runs[1][real], p=float("inf")).item()
+
+
+# 6.6 How far does a word see?
+
+
+@variant("rounds")
+def rounds_by_search(mask):
+    count = len(mask)
+    found = torch.full((count, count), -1)
+    for i in range(count):
+        border, layer = {i}, 0
+        while border:
+            for j in border:
+                found[i, j] = layer
+            border = {k for j in border for k in range(count) if mask[j, k] and found[i, k] < 0}
+            layer += 1
+    return found
+
+
+@variant("rounds")
+def rounds_by_shortest_paths(mask):
+    far = len(mask) + 1
+    steps = torch.where(mask, 1, far).fill_diagonal_(0)
+    for k in range(len(mask)):
+        steps = torch.minimum(steps, steps[:, k : k + 1] + steps[k : k + 1])
+    return torch.where(steps < far, steps, -1)
+
+
+@variant("rounds")
+def rounds_by_powers(mask):
+    step = mask.float() + torch.eye(len(mask))
+    power, found = torch.eye(len(mask)), torch.full(mask.shape, -1, dtype=torch.int32)
+    for layer in range(len(mask)):
+        found = torch.where((found == -1) & (power > 0), layer, found)
+        power = ((step @ power) > 0).float()
+    return found
+
+
+@variant("rounds")
+def rounds_without_what_was_known(mask):
+    found = torch.where(torch.eye(len(mask), dtype=torch.bool), 0, -1)
+    reached = torch.eye(len(mask))
+    for layer in range(1, len(mask)):
+        reached = (mask.float() @ reached).clamp(max=1)  # by walks of exactly so many steps
+        found[(reached > 0) & (found < 0)] = layer
+    return found
+
+
+@variant("predicted-depths")
+def all_depths():
+    return "all three"
+
+
+@variant("predicted-depths")
+def deepest_only():
+    return "3 layers only"
+
+
+@variant("predicted-depths")
+def no_depth():
+    return "none of them"

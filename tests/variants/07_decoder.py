@@ -167,7 +167,60 @@ def with_reduce(self, x, memory, target_mask=None, memory_mask=None):
     return self.norm(x) if self.norm is not None else x
 
 
-# 7.4 From vectors to words
+# 7.4 A layer that learns, and is wrong
+
+
+@variant("layer-causes")
+def causes_in_another_order():
+    return {"idle": 6, "forgets": 4, "padding": 3, "future": 1}
+
+
+@variant("layer-causes")
+def causes_one_by_one():
+    causes = {"future": 1}
+    causes["padding"], causes["forgets"], causes["idle"] = 3, 4, 6
+    return causes
+
+
+@variant("layer-causes")
+def causes_from_lines():
+    return {
+        word: line for line, word in ((1, "future"), (3, "padding"), (4, "forgets"), (6, "idle"))
+    }
+
+
+@variant("layer-mended")
+def mended_step_by_step(x, memory, target_mask, memory_mask, parts):
+    x = parts["norm1"](x + parts["self_attention"](x, x, x, target_mask))
+    y = parts["cross_attention"](x, memory, memory, memory_mask)
+    x = parts["norm2"](y + x)
+    y = parts["feed_forward"](x)
+    return parts["norm3"](y + x)
+
+
+@variant("layer-mended")
+def mended_in_a_loop(x, memory, target_mask, memory_mask, parts):
+    steps = (
+        ("norm1", lambda t: parts["self_attention"](t, t, t, target_mask)),
+        ("norm2", lambda t: parts["cross_attention"](t, memory, memory, memory_mask)),
+        ("norm3", parts["feed_forward"]),
+    )
+    for norm, change in steps:
+        x = parts[norm](x + change(x))
+    return x
+
+
+@variant("layer-mended")
+def mended_with_a_helper(x, memory, target_mask, memory_mask, parts):
+    def after(number, before, change):
+        return parts[f"norm{number}"](torch.add(before, change))
+
+    first = after(1, x, parts["self_attention"](x, x, x, target_mask))
+    second = after(2, first, parts["cross_attention"](first, memory, memory, memory_mask))
+    return after(3, second, parts["feed_forward"](second))
+
+
+# 7.5 From vectors to words
 
 
 @variant("generator", target="Generator")
@@ -220,7 +273,7 @@ class SizesRemembered(nn.Module):
         setattr(self, "weight", weight)  # noqa: B010
 
 
-# 7.5 The test that finds a leak
+# 7.6 The test that finds a leak
 
 
 @variant("incremental-error")
