@@ -52,7 +52,8 @@ from lab.predict import compare, predicted, watched
 #
 # Here $b$ is `base`, which is 10000 in the paper. Return a tensor of shape (num_positions, d_model)
 # and of type `dtype`; compute in that type from the start. Pairs need an even number of columns:
-# for an odd `d_model` raise a `ValueError` that names the number.
+# for an odd `d_model` raise a `ValueError` that names the number. `lab.translator`, which has such a
+# table, is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -181,7 +181,7 @@ class TinyModel(nn.Module):
 # - The model is in evaluation mode while you use it, and afterwards in the mode in which you found
 #   it (`model.training` tells). No gradients are recorded.
 #
-# `trainer.decoding`, which has a ready search, is not allowed here.
+# `trainer.decoding` and `lab.translator`, which have ready searches, are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -350,7 +350,7 @@ assert not model.notes.recorded, "no gradients should be recorded while the mode
 # Here $n$ counts the tokens after `bos_id`, **with** `eos_id`, and $\alpha$ is `length_penalty`. Return the
 # winner's ids, without `bos_id` and `eos_id`, and its score, a Python float. Encode once, treat modes
 # and gradients as in 9.1, and write the function so that it stands alone. There are no ties in the tests.
-# `trainer.decoding` is not allowed here.
+# `trainer.decoding` and `lab.translator` are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

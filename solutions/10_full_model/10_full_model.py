@@ -110,6 +110,7 @@ def settled(model: Any) -> Any:
 #
 # Both languages use `pad_id` for padding. The masks are `padding_mask(ids, pad_id)` and
 # `causal_mask(n)` of notebook 3; the latter knows no device, so bring it to that of the ids.
+# `lab.translator`, which has a whole model, is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
