@@ -21,6 +21,7 @@
 
 # %% setup
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -728,7 +729,7 @@ def ablation_costs(
     ### END SOLUTION
 
 
-def findings() -> dict[str, object]:
+def findings() -> dict[str, Any]:
     """What was measured on PARTS: "costs", "pair", "pair_cost" and "idle"."""
     ### BEGIN SOLUTION
     return {"costs": [0.0, 0.055, 0.01, 0.045], "pair": (1, 3), "pair_cost": 0.86, "idle": 0}
@@ -1178,7 +1179,7 @@ for batch, num_heads, groups, dtype in (
     shown = torch.rand(batch, num_heads, 4, 7, generator=generator) < 0.7
     shown[..., 0] = True
     for mask in (None, shown, shown[:, :1]):
-        heads, weights = grouped_attention(*inputs.values(), mask)
+        heads, weights = grouped_attention(inputs["q"], inputs["k"], inputs["v"], mask)
         each = [
             scaled_dot_product_attention(
                 inputs["q"][:, h],
@@ -1214,7 +1215,7 @@ for d_model, num_heads, groups in ((12, 6, 3), (12, 6, 2), (8, 4, 1), (6, 3, 3),
     d_k, each = d_model // num_heads, num_heads // groups
     blocks = matrix.split(d_k, dim=1)
     wanted = torch.cat(
-        [sum(blocks[g * each : (g + 1) * each]) / each for g in range(groups)], dim=1
+        [torch.stack(blocks[g * each : (g + 1) * each]).mean(0) for g in range(groups)], dim=1
     )
     pooled = pooled_heads(matrix, num_heads, groups)
     assert_close(pooled, wanted, "each new head should be the mean of the heads of its group")

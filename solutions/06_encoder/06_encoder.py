@@ -603,9 +603,9 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 p, x = numbers(6, 9, seed=36), draw((4, 7, 6), seed=37)
 x[0, 3:] *= 1000.0
-lengths = [3, 7, 1, 5]
-output = mended_layer(x, torch.tensor(lengths), p)
-for b, length in enumerate(lengths):
+real_lengths = [3, 7, 1, 5]
+output = mended_layer(x, torch.tensor(real_lengths), p)
+for b, length in enumerate(real_lengths):
     assert_close(
         output[b, :length],
         right_layer(x[b : b + 1, :length], p)[0],
