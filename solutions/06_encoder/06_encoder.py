@@ -1030,7 +1030,7 @@ if watched():  # not while the notebook is graded
     for depth in (1, 2, 3):
         torch.manual_seed(0)
         my_encoder = Encoder(lambda: EncoderLayer(32, 4, 64, dropout=0.0, norm_first=True), depth)
-        learned[f"{depth} of your layers"] = learning_curve(
+        learned[f"{depth} deep"] = learning_curve(
             lambda x, parts: parts[0](x, neighbours), nn.ModuleList([my_encoder]), steps=300
         )
     compare(prediction, [name for name, losses in learned.items() if losses[-1] < 1])
