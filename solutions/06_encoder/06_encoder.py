@@ -603,9 +603,9 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 p, x = numbers(6, 9, seed=36), draw((4, 7, 6), seed=37)
 x[0, 3:] *= 1000.0
-lengths = [3, 7, 1, 5]
-output = mended_layer(x, torch.tensor(lengths), p)
-for b, length in enumerate(lengths):
+real_lengths = [3, 7, 1, 5]
+output = mended_layer(x, torch.tensor(real_lengths), p)
+for b, length in enumerate(real_lengths):
     assert_close(
         output[b, :length],
         right_layer(x[b : b + 1, :length], p)[0],
@@ -1030,7 +1030,7 @@ if watched():  # not while the notebook is graded
     for depth in (1, 2, 3):
         torch.manual_seed(0)
         my_encoder = Encoder(lambda: EncoderLayer(32, 4, 64, dropout=0.0, norm_first=True), depth)
-        learned[f"{depth} of your layers"] = learning_curve(
+        learned[f"{depth} deep"] = learning_curve(
             lambda x, parts: parts[0](x, neighbours), nn.ModuleList([my_encoder]), steps=300
         )
     compare(prediction, [name for name, losses in learned.items() if losses[-1] < 1])
