@@ -89,7 +89,7 @@ def test_a_recipe_has_no_room_for_weights_that_were_trained_before(tmp_path: Pat
     folder = laid_out(tmp_path, found, texts)
     with pytest.raises(ValueError, match="of more than 100,000 bytes has room for weights"):
         contest.enter(folder, seconds=2)
-    with pytest.raises(ValueError, match="alone; take tokenizer.json out"):
+    with pytest.raises(ValueError, match=r"alone; take tokenizer\.json out"):
         found.kind([contest.OWN, contest.RECIPE, "tokenizer.json"])
 
 
