@@ -122,6 +122,34 @@ def test_no_entry_stops_the_others(course: Course, tmp_path: Path):
     assert "\x1b" not in (tmp_path / contest.PAGE).read_text()
 
 
+BURNS = "import time\nwhile time.process_time() < 0.5: pass\n"
+SAYS = f"""
+    import os, struct
+    body = b"{SECRET}\\nno"
+    os.write(3, struct.pack("!cI", b"L", len(body)) + body)
+"""
+BUSY = {  # half a second of a processor, and how it might go unseen
+    "itself": BURNS + HALF,
+    "ends_at_once": BURNS + textwrap.dedent(SAYS) + "os._exit(0)",
+    "has_it_done": "import os, time\n"
+    "if os.fork():\n    while True: time.sleep(0.01)\n" + BURNS + textwrap.dedent(SAYS),
+    "had_it_done": "import os\nif os.fork() == 0:\n    if os.fork():\n        os._exit(0)\n"
+    + textwrap.indent(BURNS + textwrap.dedent(SAYS), "    ")
+    + "    os._exit(0)\nos.wait()\nimport time\nwhile True: time.sleep(0.01)",
+}
+
+
+@pytest.mark.parametrize("how", BUSY)
+def test_the_table_has_all_the_time_that_an_entry_took(
+    course: Course, tmp_path: Path, monkeypatch, how: str
+):
+    monkeypatch.setattr(Budget, "seconds", 600.0)  # on a busy machine it sleeps for long
+    hand_in(tmp_path, "ada", BUSY[how])
+    (place,) = contest.run(course, tmp_path)
+    assert place.outcome.scores == {"right": 50.0}, place.outcome.failed
+    assert place.outcome.seconds >= 0.4
+
+
 def test_an_answer_that_takes_scoring_without_end_fails_alone(
     course: Course, tmp_path: Path, monkeypatch
 ):

@@ -82,6 +82,17 @@ def test_a_recipe_without_a_module_asks_for_one(tmp_path: Path):
         contest.enter(folder, seconds=2)
 
 
+@pytest.mark.parametrize("name", [contest.RECIPE, contest.OWN, contest.MODULE])
+def test_a_recipe_has_no_room_for_weights_that_were_trained_before(tmp_path: Path, name: str):
+    found = contest.begin(SMALL, tmp_path)
+    texts = {contest.RECIPE: RECIPE, contest.OWN: "1 / 0", name: f"# {'0' * 100_000}"}
+    folder = laid_out(tmp_path, found, texts)
+    with pytest.raises(ValueError, match="of more than 100,000 bytes has room for weights"):
+        contest.enter(folder, seconds=2)
+    with pytest.raises(ValueError, match=r"alone; take tokenizer\.json out"):
+        found.kind([contest.OWN, contest.RECIPE, "tokenizer.json"])
+
+
 def test_weights_of_a_run_translate(tmp_path: Path):
     run = small_training.five_minute_run(tmp_path / "run")
     found = contest.begin(SMALL, tmp_path)

@@ -47,6 +47,8 @@ RECIPE, WEIGHTS, OWN, MODULE = "recipe.toml", "model.safetensors", "my_transform
 OF_RUNS = ("run.json", "source.json", "target.json", "config.json", "tokenizer.json")
 FILES = (RECIPE, WEIGHTS, OWN, MODULE, *OF_RUNS)
 DATA = "data.json"
+WRITTEN = (RECIPE, OWN, MODULE)  # all that a recipe is made of
+MOST_WRITTEN = 100_000  # bytes, together; the course's module has 35,000
 KINDS = {"recipe": "recipe, trained here", "weights": "weights, trained before"}
 OF_CORPUS = ("data", "data_dir", "source", "target", "raw", "pairs", "seed")
 OF_CONTEST = ("test", "sentences", "decides", "accepts", "module")
@@ -100,6 +102,9 @@ class Contest:
             )
         if found[0] not in self.accepts:
             raise ValueError(f"this contest takes {' and '.join(self.accepts)} only")
+        odd = [name for name in names if name not in WRITTEN]
+        if found[0] == "recipe" and odd:
+            raise ValueError(f"a recipe is {RECIPE} and {OWN} alone; take {odd[0]} out")
         return KINDS[found[0]]
 
     def score(self, said: Sequence[str]) -> dict[str, float]:
@@ -224,6 +229,10 @@ def _trained(
     entry: Path, given: Path, corpus: Corpus, sources: Sequence[str], until: float
 ) -> list[str]:
     """Train by the recipe that was handed in, until this time of the processor, and translate."""
+    if sum(path.stat().st_size for path in entry.iterdir()) > MOST_WRITTEN:
+        raise ValueError(
+            f"a recipe of more than {MOST_WRITTEN:,} bytes has room for weights; write less"
+        )
     config = read_recipe(_text_of(entry / RECIPE))
     found = [path for path in (entry / OWN, entry / MODULE, given / MODULE) if path.is_file()]
     if not found:

@@ -35,6 +35,7 @@ class Spawned:
 
     def __init__(self, sock: socket.socket, leash: socket.socket) -> None:
         self.sock = sock  # the student's end runs `serve`
+        self.seconds: float | None = None  # of processors, of all in it, once it has ended
         self._leash = leash
         self._heard = b""
         self._how: str | None = None
@@ -98,7 +99,7 @@ class Spawned:
                 "grade again, and if it happens again look at the machine's limits."
             )
         if "ended" in report:
-            self._how = report["ended"]
+            self._how, self.seconds = report["ended"], report["seconds"]
 
 
 class ForkServer:

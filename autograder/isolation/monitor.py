@@ -38,6 +38,7 @@ class Monitor:
         self.status_fd = -1
         self.heard = b""
         self.used: resources.Watch | None = None  # without a sandbox nobody looks
+        self.seconds: float | None = None  # of processors, once all has ended
 
     def start(self, request: bytes, sock_fd: int) -> None:
         """Have made what is to be kept."""
@@ -67,6 +68,7 @@ class Monitor:
         poll.register(self.leash, select.POLLIN)
         poll.register(self.status_fd, select.POLLIN)
         told = ""
+        besides: float | None = None
         report: dict[str, Any] | None = None
         while report is None:
             ready = dict(poll.poll(self.used.pause * 1000 if self.used else None))
@@ -78,7 +80,11 @@ class Monitor:
             elif self.used and not told:
                 told = self.used.look()
             if told or report is not None:
+                if besides is None:
+                    besides = self.used.besides() if self.used else 0.0
                 self._kill()
+        if "seconds" in report:
+            self.seconds = report["seconds"] + (besides or 0.0)
         if self.order.found:
             os.waitpid(self.process, 0)  # process 1 ends after all the others
         if self.folder:

@@ -1,11 +1,12 @@
 """The filter of system calls (seccomp): what a process in a sandbox may ask the kernel.
 
 Made by libseccomp where it is installed. It refuses what leads out of a sandbox, to another one, or
-to memory that nobody counts; all else is allowed.
+to memory or time that nobody counts; all else is allowed.
 """
 
 import ctypes
 import os
+import signal
 from collections.abc import Iterator, Sequence
 
 from autograder.isolation import kernel
@@ -53,7 +54,7 @@ class _Program(ctypes.Structure):
 _ALLOW, _PRETEND = 0x7FFF_0000, 0x0005_0000  # the second: do nothing, say that it is done
 _REFUSE, _NO_SUCH_CALL = _PRETEND | 1, _PRETEND | 38  # EPERM, ENOSYS
 _NOT, _MASKED = 1, 7  # comparisons: not equal; equal under a mask
-_CGROUP = 0x0200_0000  # a flag of clone
+_CGROUP, _PARENT = 0x0200_0000, 0x8000  # flags of clone; the second makes a child of one's parent
 _AF_UNIX = 1
 _Test = tuple[int, int, int, int]  # number of the argument, comparison, mask, value; or value, 0
 
@@ -89,8 +90,10 @@ def _rules() -> Iterator[tuple[int, str, Sequence[_Test]]]:
     yield _PRETEND, "setsid", []  # where the kernel shares the processors among sessions
     yield _REFUSE, "mmap", [(3, _MASKED, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)]
     spaces = kernel.NEWNS, kernel.NEWUTS, kernel.NEWIPC, kernel.NEWUSER, kernel.NEWPID
-    for flag in (*spaces, kernel.NEWNET, _CGROUP):
+    for flag in (*spaces, kernel.NEWNET, _CGROUP, _PARENT):
         yield _REFUSE, "clone", [(0, _MASKED, flag, flag)]
+    # Who ignores its children's end has the kernel reap them, and nobody counts their time.
+    yield _REFUSE, "rt_sigaction", [(0, _MASKED, _INT, signal.SIGCHLD), (1, _NOT, 0, 0)]
     for name in ("socket", "socketpair"):
         yield _REFUSE, name, [(0, _NOT, _AF_UNIX, 0)]
     for buffer in _BUFFERS:

@@ -80,7 +80,7 @@ class Supervisor:
         monitor = Monitor(self.order, slot, leash, self.asks[request == BEGUN])
         try:
             monitor.start(TEST if request == TEST else SPAWN, sock_fd)
-            report = {"ended": monitor.watch()}
+            report = {"ended": monitor.watch(), "seconds": monitor.seconds}
         except OSError as error:
             report = {"failed": str(error)}
         with suppress(OSError):

@@ -178,6 +178,39 @@ TOO_MUCH_TOGETHER = {
             os.close(ours)
         time.sleep(1000)
     """,
+    "time of those whom the kernel would reap itself": """
+        import os, signal, time
+        from contextlib import suppress
+        with suppress(OSError):
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        for _ in range(10):
+            if os.fork() == 0:
+                while time.process_time() < 0.6:
+                    pass
+                os._exit(0)
+            with suppress(ChildProcessError):
+                os.wait()
+        time.sleep(1000)
+    """,
+    "time of brothers": """
+        import ctypes, os, signal, time
+        def brother():
+            clone = {"x86_64": 56}.get(os.uname().machine, 220)
+            return ctypes.CDLL(None).syscall(clone, 0x8000 | signal.SIGCHLD, 0, 0, 0, 0)
+        for _ in range(10):
+            ours, theirs = os.pipe()
+            made = brother()
+            while made < 0:  # refused
+                pass
+            if made == 0:
+                while time.process_time() < 0.6:
+                    pass
+                os._exit(0)
+            os.close(theirs)
+            os.read(ours, 1)
+            os.close(ours)
+        time.sleep(1000)
+    """,
 }
 
 
