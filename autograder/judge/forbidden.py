@@ -27,10 +27,23 @@ BY_TEXT_MODULES = (
     "_interpreters",
     "numba", "jax", "tensorflow", *WAYS_ROUND,
 )
+LIBRARIES = (  # Python's and others: parts that call, import or evaluate what a text says
+    "optparse", "cgitb", "turtle", "tkinter", "dbm", "distutils", "lib2to3", "modulefinder",
+    "urllib.request", "xml.sax", "xml.dom.domreg", "gettext.c2py", "unittest.TestCase",
+    "unittest.case", "pstats", "site", "sysconfig", "ast.iter_fields", "mako", "tornado", "yaml",
+    "fsspec", "lark", "traitlets", "typing_extensions.get_type_hints", "attr.resolve_types",
+    "typing_extensions.evaluate_forward_ref", "typing_extensions.ForwardRef", "attrs.resolve_types",
+    "pygments", "pkg_resources", "setuptools", "sqlalchemy", "alembic", "nbconvert", "nbformat",
+    "nbgrader", "jupyter_client", "debugpy", "executing", "stack_data", "jedi", "pluggy",
+    "networkx.utils.decorators", "networkx.utils.argmap", "torch._utils",
+)
 PROGRAMS = (  # another process, which nothing watches
     "subprocess", "_posixsubprocess", "multiprocessing", "concurrent.futures.process",
     "concurrent.futures.ProcessPoolExecutor", "pty", "posix", "asyncio.subprocess",
     "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell", "webbrowser", "pexpect",
+    "asyncio.unix_events", "asyncio.base_subprocess", "pipes", "mailcap", "imaplib", "venv",
+    "ensurepip", "http.server", "psutil", "ptyprocess", "platform._syscmd_ver",
+    "platform._syscmd_file", "uuid._get_command_stdout", "torch.utils.collect_env",
     *(f"os.{name}" for name in (
         "fork", "forkpty", "system", "popen", "posix_spawn", "posix_spawnp",
         "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp", "execvpe",
@@ -39,6 +52,10 @@ PROGRAMS = (  # another process, which nothing watches
 )
 LOADERS = (  # which may read objects from a file, if they are asked to
     "numpy.load", "numpy.lib.format.read_array", "numpy.lib.npyio.load",
+)
+ASKED = (  # which get parts by names that they are given, or start processes, if asked to
+    "functools.update_wrapper", "functools.wraps", "dataclasses.dataclass",
+    "dataclasses.make_dataclass", "torch.utils.data.DataLoader", "torch.utils.data.dataloader",
 )
 BY_TEXT_FUNCTIONS = (
     "operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe",
@@ -50,11 +67,14 @@ BY_TEXT_FUNCTIONS = (
     "pandas.eval", "pandas.read_pickle", *LOADERS, "numpy.f2py", "dataclasses._create_fn",
     "dataclasses._FuncBuilder", "numpy.testing.runstring", "numpy.testing.rundocs",
     "numpy.testing.measure", "numpy.testing._private", "numpy.ma.core._frommethod",
+    "numpy.ma.core._arraymethod", "numpy.ma.core._convert2ma", "numpy.ma.extras",
     "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server",
     "pytest.importorskip", "pytest.MonkeyPatch", "_pytest", "matplotlib.backends", *PROGRAMS,
+    *LIBRARIES, *ASKED,
 )
 BY_NAME = frozenset({"operator.attrgetter", "operator.methodcaller"})
-PLAIN = frozenset({"gc.collect", "gc.enable", "gc.disable"})  # of such modules, and harmless
+# of such modules, and harmless
+PLAIN = frozenset({"gc.collect", "gc.enable", "gc.disable", "yaml.safe_load"})
 IN_TERMS_OF = {  # parts of Python's library that call C functions, which are not seen to run
     "heapq": ("queue.PriorityQueue", "asyncio.PriorityQueue", "sched.scheduler"),
     "sorted": ("heapq.nlargest", "heapq.nsmallest", ".most_common"),
@@ -68,9 +88,11 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "__getattr__", "decompose", "_op_dk", "py_impl", "redispatch",  # operators by their text
     "builtins", "bltns", "sys", "_sys",  # as other modules hold them
     "_ip", "user_ns", "user_global_ns",
+    "_convert_", "_convert", "__match_args__",
     "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
 })
 SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
+SET_BY_TEXT |= {"num_workers", "multiprocessing_context"}  # of a loader
 # fmt: on
 WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
 WORDS = frozenset({*BY_TEXT, *BY_TEXT_ATTRIBUTES, "getattr"})

@@ -18,6 +18,7 @@ from autograder.judge.search import NOTHING, Mine, Own, Search
 
 # as the base of a class: nobody forbids their methods
 HARMLESS = ("object", "Module", "ABC", "NamedTuple", "Protocol")
+OPEN = ("ABC", "Protocol")  # of which others' objects may pass for instances
 MOST_ABOVE = 10  # classes of which one is made, one by another
 
 
@@ -45,7 +46,7 @@ class Read:
         given = frozenset(name for one in self.given for name, _ in one.imports)
         inner = [bindings for part in parts for bindings in _inside(part)]
         held = expressions.aliases(inner)
-        own = Own(names, given, members, fields, self._classes, self._givens, held)
+        own = Own(names, given, members, fields, self._classes, self._givens, self._closed, held)
         aliases = _aliases(self.given, parts)
         for origins in aliases.values():  # imported from where it was imported
             lasts = {origin.rpartition(".")[2] for origin in origins}
@@ -114,6 +115,18 @@ class Read:
             if len(found) == before:
                 break
         return found
+
+    @cached_property
+    def _closed(self) -> frozenset[str]:
+        """The student's own classes of which only what they have made is an instance."""
+        found = set(self._classes)
+        nodes = [n for p in self.everything if (n := p.holds.plain_class) and n.name in found]
+        for _ in range(MOST_ABOVE):
+            for node in nodes:
+                lasts = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+                if lasts & {*OPEN} or lasts & (self._classes.keys() - found):
+                    found.discard(node.name)
+        return frozenset(found)
 
     @cached_property
     def _givens(self) -> dict[str, list[ast.expr | None]]:

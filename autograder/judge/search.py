@@ -22,10 +22,22 @@ from autograder.judge.forbidden import (
 )
 from autograder.judge.statement import Statement
 
+TYPED = (ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# with so many arguments, and none of these, such a function does what it is there for
+PLAIN_CALLS: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "functools.wraps": (1, ("assigned", "updated")),
+    "functools.update_wrapper": (2, ("assigned", "updated")),
+    "dataclasses.make_dataclass": (2, ("bases", "namespace")),
+    "torch.utils.data.DataLoader": (5, ("num_workers", "multiprocessing_context")),
+}
 SHAPE = re.compile(r"(?:\.\.\.|[\w\s*#?+/=-])*")  # of an array, in which no code is hidden
 # A module's name, as some loaders take it.
 MODULE = re.compile(r"(?:\w+://)?([^\W\d]\w*(?:\.\w+)*)")
 COMPUTED = "getattr with a computed name"
+COMPUTED_TYPE = "a type that is a computed text"
+BY_PLACE = "a pattern of a class whose parts do not show"
+MATCHED = {"str", "bytes", "bytearray", "int", "float", "bool"}  # as a whole, by Python itself
+MATCHED |= {"list", "tuple", "dict", "set", "frozenset"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,7 @@ class Own:
     fields: frozenset[str]  # these, and other names under which objects hold something
     classes: Mapping[str, frozenset[str]]  # classes that are only that, and their members
     givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
+    closed: frozenset[str]  # of these classes, those whose only objects are what they have made
     held: Mapping[str, set[str]]  # what classes and modules import, by the names that it has there
 
 
@@ -77,7 +90,7 @@ class Search:
         for node in holds.nodes:
             chain = isinstance(node, ast.Attribute)
             done = id(node) in judged or (chain and self._allowed(node))
-            names = [] if done else list(self._mentions(node, holds, taken))
+            names = [] if done else [*self._mentions(node, holds, taken), *self._asides(node)]
             if chain and (done or names) and isinstance(node.value, ast.Attribute | ast.Name):
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]
@@ -95,6 +108,8 @@ class Search:
             or any(next(self._modules_in(call), None) for call in holds.of_kind(ast.Call))
             or any(map(self._star_hit, holds.read) if "*" in self.aliases else ())
             or not holds.attributes.isdisjoint(self.own.held)
+            or any(node.patterns for node in holds.of_kind(ast.MatchClass))
+            or any(next(self._asides(node), None) for node in holds.of_kind(*TYPED))
         )
 
     @cached_property
@@ -144,9 +159,59 @@ class Search:
         elif isinstance(node, ast.Subscript):
             yield from self._item(node)
         elif isinstance(node, ast.MatchClass):
-            names = [name for name in node.kwd_attrs if name not in self.allow]
-            yield from (name for name in names if name in BY_TEXT_ATTRIBUTES)
-            yield from (f".{name}" for name in names if self.rule.forbids_method(name))
+            yield from self._pattern(node)
+
+    def _pattern(self, node: ast.MatchClass) -> Iterator[str]:
+        """What a pattern takes from an object, by its name or by its place."""
+        if node.patterns and not self._shows_parts(node.cls):
+            yield BY_PLACE
+        names = [name for name in node.kwd_attrs if name not in self.allow]
+        yield from (name for name in names if name in BY_TEXT_ATTRIBUTES)
+        yield from (f".{name}" for name in names if self.rule.forbids_method(name))
+
+    def _asides(self, node: ast.AST) -> Iterator[str]:
+        """What types lead to, though they run nothing by themselves."""
+        if isinstance(node, ast.ClassDef):
+            yield from self._defaults(node)
+        given = [getattr(node, name, None) for name in ("annotation", "returns")]
+        if any(one is not None and self._is_made_text(one) for one in given):
+            yield COMPUTED_TYPE
+
+    def _defaults(self, node: ast.ClassDef) -> Iterator[str]:
+        """What a class may inherit under a name with a type alone, as a field's default."""
+        if node.name in self.own.classes:
+            return
+        types = (one for one in node.body if isinstance(one, ast.AnnAssign) and not one.value)
+        names = (getattr(one.target, "id", "") for one in types)
+        yield from (name for name in names if self.rule.forbids_word(name))
+
+    def _is_made_text(self, given: ast.expr) -> bool:
+        """Whether an expression, or what its names are set to, makes a text."""
+        parts = [part for part in ast.walk(given) if isinstance(part, ast.expr)]
+        named = (self.own.givens.get(one.id, ()) for one in parts if isinstance(one, ast.Name))
+        values = [value for values in named for value in values if value is not None]
+        called = any("(" in (expressions.text(value) or "") for value in values)
+        return called or any(map(self._makes_text, (*parts, *values)))
+
+    def _makes_text(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Call):  # not TypeVar("T"), nor what a library makes
+            if isinstance(node.func, ast.Attribute):
+                return not origins_of(node.func, self.aliases)
+            return getattr(node.func, "id", "") in ("str", "chr", "format", "repr")
+        if isinstance(node, ast.Subscript):
+            return expressions.text(node.value) is not None
+        if isinstance(node, ast.BinOp):
+            return isinstance(node.op, ast.Add | ast.Mod | ast.Mult)
+        return isinstance(node, ast.JoinedStr)
+
+    def _shows_parts(self, kind: ast.expr) -> bool:
+        """Whether a pattern's class says by its text what is taken from an object, and of whom."""
+        if not isinstance(kind, ast.Name) or kind.id in self.aliases:
+            origins = origins_of(kind, self.aliases)
+            return bool(origins) and all(origin.startswith("ast.") for origin in origins)
+        if kind.id in self.own.names:
+            return kind.id in self.own.closed
+        return kind.id in MATCHED or not hasattr(builtins, kind.id)
 
     def _is_taken(
         self, node: ast.AST, holds: Statement, taken: Mapping[bool, Collection[str]]
@@ -303,8 +368,21 @@ class Search:
         shown = not any(isinstance(one, ast.Starred) for one in node.args)
         return bool(origins) and origins <= {*LOADERS} and is_off and shown and len(node.args) < 3
 
+    def _asked_nothing(self, holds: Statement) -> Iterator[int]:
+        """Uses of `ASKED` that get nothing by a name, and start no process."""
+        decorators = [one for node in holds.of_kind(ast.ClassDef) for one in node.decorator_list]
+        for one in decorators:
+            called = one.func if isinstance(one, ast.Call) and not one.args else one
+            if origins_of(called, self.aliases) == {"dataclasses.dataclass"}:
+                yield id(called)
+        for call in holds.of_kind(ast.Call):
+            origins = origins_of(call.func, self.aliases)
+            if origins and all(_is_plain(call, origin) for origin in origins):
+                yield id(call.func)
+
     def _plain_calls(self, holds: Statement) -> Iterator[int]:
         """Nodes that lead to names by their text, where they are used and do no harm."""
+        yield from self._asked_nothing(holds)
         for part in holds.of_kind(ast.Subscript):  # a type with a shape that is written out
             shape = expressions.text(getattr(part.slice, "elts", [part.slice])[-1])
             if shape is not None and SHAPE.fullmatch(shape):
@@ -326,6 +404,17 @@ class Search:
         holder = node.value.id if isinstance(node.value, ast.Name) else ""
         if holder == "__builtins__" and (text is None or text in BY_TEXT or text in self.forbid):
             yield text or holder
+
+
+def _is_plain(call: ast.Call, origin: str) -> bool:
+    """Whether a call of one of `ASKED` leaves out what it could be asked."""
+    if origin not in PLAIN_CALLS:
+        return False
+    most, out = PLAIN_CALLS[origin]
+    off = {word.arg for word in call.keywords if getattr(word.value, "value", word) == 0}
+    given = {word.arg for word in call.keywords} - (off & {"num_workers"})
+    starred = any(isinstance(one, ast.Starred) for one in call.args)
+    return not starred and len(call.args) <= most and not given & {*out, None}
 
 
 def _named(node: ast.Call) -> list[str] | None:

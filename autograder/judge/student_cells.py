@@ -24,6 +24,7 @@ WRITES = re.compile(r"%%(?:writefile|file)\b")
 ENCODINGS = ("utf-8", "utf-8-sig", "ascii", "iso8859-1", "iso8859-15", "cp1252")
 MOST_KEPT = 500_000  # characters of texts whose statements are kept: a notebook that is read
 EACH = 50  # characters that a text counts for, however short it is
+EVALUATE_TYPES = ("register", "singledispatch", "beartype")
 T = TypeVar("T")
 
 
@@ -109,17 +110,44 @@ def module_text(content: bytes) -> str | None:
 
 
 def _with_types(tree: ast.Module, source: str) -> ast.Module:
-    """Types that are given as texts are read like the rest where something may evaluate them."""
-    if "register" not in source and "singledispatch" not in source:
-        return tree
+    """Types that are given as texts are read like the rest where something may evaluate them.
+
+    What calls something is read wherever it stands: another cell may hand it to who evaluates it.
+    """
+    everything = any(word in source for word in EVALUATE_TYPES)
     for node in ast.walk(tree):
         for name in ("annotation", "returns"):
             given = getattr(node, name, None)
-            spelt = text(given) if isinstance(given, ast.expr) else None
-            body = (parse(spelt) or ast.Module([], [])).body if spelt else []
-            if body and isinstance(body[0], ast.Expr):
-                setattr(node, name, ast.copy_location(body[0].value, given))  # type: ignore
+            if isinstance(given, ast.expr):
+                setattr(node, name, _read_texts(given, everything))
     return tree
+
+
+def _read_texts(given: ast.expr, everything: bool) -> ast.expr:
+    """A type in which what a text says stands in the place of the text."""
+    whole = ast.Expr(given)
+    for node in ast.walk(whole):
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, ast.expr):
+                setattr(node, name, _read_text(value, everything))
+            elif isinstance(value, list):
+                value[:] = [
+                    _read_text(part, everything) if isinstance(part, ast.expr) else part
+                    for part in value
+                ]
+    return whole.value
+
+
+def _read_text(given: ast.expr, everything: bool) -> ast.expr:
+    spelt = text(given)
+    if spelt is None or not (everything or "(" in spelt):
+        return given
+    body = (parse(spelt) or ast.Module([], [])).body
+    if not body or not isinstance(body[0], ast.Expr):
+        return given
+    for part in ast.walk(body[0]):  # so that its lines are those of the cell
+        ast.copy_location(part, given)
+    return body[0].value
 
 
 def _statements(tree: ast.Module) -> tuple[Statement, ...]:

@@ -1,0 +1,156 @@
+"""Ways to a forbidden thing that no dotted name, call or import of it shows."""
+
+from typing import Any
+
+import pytest
+
+from autograder.judge.broken_rules import broken_rules, unread
+from autograder.judge.rules import QuestionRules
+from tests.rule_breaks import SETUP
+
+RULES = QuestionRules(forbid=("sorted", ".sort", "torch.softmax"))
+ANY = "class Any(type):\n    def __instancecheck__(cls, one): return True\n"
+TYPE = "''.join(['KEEP.append(', 'sor', 'ted', ') or int'])"
+
+
+def found(answer: str) -> list[str]:
+    """What a question that asks for `f` finds in an answer."""
+    return [hit.name for hit in broken_rules(answer, RULES, (), (SETUP,), ("f",))]
+
+
+def left_out(answer: str, *others: str) -> str:
+    """What the answer should do without, in words."""
+    return unread(answer, RULES, others, (SETUP,), ("f",)).words
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ANY + "class P(metaclass=Any):\n    __match_args__ = ('so' 'rt',)",
+        "class P(list):\n    __match_args__ = ('so' 'rt',)",
+        "from abc import ABC\nclass P(ABC): pass\nP.register(list)\n"
+        "setattr(P, '_'.join(['_', 'match', 'args', '_', '']), (''.join(['so', 'rt']),))",
+        "class A(__import__('abc').ABC): pass\nclass P(A): pass\nA.register(list)",
+        "P = type('P', (list,), {'_'.join(['_', 'match', 'args', '_', '']): ('so' 'rt',)})",
+    ],
+)
+def test_a_pattern_takes_nothing_by_its_place_from_objects_of_others(classes: str):
+    use = "def f(x):\n    match x:\n        case P(act): act()\n    return x"
+    assert "a pattern of a class whose parts do not show" in found(f"{classes}\n{use}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "import functools as t\ndef f(x): t.update_wrapper(Catch(), x, (name,), ())",
+        "import functools as t\ndef f(x): t.update_wrapper(Catch(), x, assigned=(name,))",
+        "from functools import partial, wraps as w\ndef f(x): return partial(w, assigned=name)(x)",
+        "from functools import wraps\ndef f(x): return wraps(*[x, (name,)])(Catch())",
+        "from dataclasses import *\ndef f(x): return make_dataclass('D', [name], bases=(list,))",
+        "import dataclasses\ndef f(x): return dataclasses.dataclass(type('D', (list,), parts))",
+        "from dataclasses import dataclass\n@dataclass\nclass D(list):\n    sort: object\n"
+        "def f(x): return fields(D)",
+        "import typing_extensions as t\ndef f(x): return t.get_type_hints(A)",
+        "import optparse\ndef f(x): return optparse.Values.ensure_value(x, name, 1)()",
+        "import ast\ndef f(x): return dict(ast.iter_fields(x))",
+        "import urllib.request as u\ndef f(x): u.OpenerDirector._call_chain(0, {1: [x]}, 1, name)",
+        "import xml.sax\nDO = xml.sax.make_parser([name])\ndef f(x): return DO(x)",
+        "import dbm\nDO = dbm.open(name, 'n')\ndef f(x): return DO(x)",
+        "import unittest\ndef f(x): return unittest.TestCase(name).debug()",
+        "import numpy.ma.core as m\ndef f(x): return m._arraymethod(name)(x)",
+        "import torch\ndef f(x): return torch._utils._import_dotted_name(name)(x)",
+        "import yaml\ndef f(x): return yaml.unsafe_load(name)(x)",
+        "from mako.template import Template\ndef f(x): return Template(name).render(x=x)",
+        "from tornado.util import import_object\ndef f(x): return import_object(name)(x)",
+        "from pygments.lexers import load_lexer_from_file as r\ndef f(x): return r(name).go(x)",
+        "import imaplib\nclass S(imaplib.IMAP4_stream): pass\ndef f(x): return S(x)",
+        "import pipes\ndef f(x): return pipes.Template().open(name, 'w')",
+        "import uuid\ndef f(x): return uuid._get_command_stdout(name)",
+        "import psutil\ndef f(x): return psutil.Popen([name])",
+        "from torch.utils.collect_env import run\ndef f(x): return run([name])",
+        "from torch.utils.data import DataLoader\n"
+        "def f(x): return next(iter(DataLoader([x], num_workers=1, multiprocessing_context=name)))",
+        "from torch.utils.data import DataLoader\n"
+        "def f(x):\n    d = DataLoader([x])\n    d.num_workers = 1\n    return next(iter(d))",
+    ],
+)
+def test_what_gets_a_part_or_starts_a_program_by_a_text_is_found(answer: str):
+    assert found(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"from functools import singledispatch as d\nT = {TYPE}\nKEEP = []\n@d\ndef g(x): pass\n"
+        "@g.register\ndef _(x: T): pass",
+        f"from beartype import beartype\nT = {TYPE}\nKEEP = []\n@beartype\ndef g(x: T): pass",
+        "KEEP = []\ndef g(x: f'KEEP.append({NAME}) or int'): pass",
+        "KEEP = []\ndef g(x: 'KEEP.append(' + NAME + ') or int'): pass",
+        "KEEP = []\ndef g(x: list['KEEP.append(sorted) or int']): pass",
+        "KEEP = []\ndef g() -> 'KEEP.append(sorted) or int': pass",
+        "import attr\n@attr.s\nclass A: pass\nattr.resolve_types(A)",
+    ],
+)
+def test_a_type_in_which_code_is_computed_is_left_out_of_the_answer(answer: str):
+    use = "def f(x): return KEEP[0](x)"
+    assert left_out(use, answer)
+    assert left_out(f"{answer}\n{use}") or found(f"{answer}\n{use}")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "import functools\ndef loud(g):\n    @functools.wraps(g)\n    def h(*a): return g(*a)\n"
+        "    return h\n@loud\ndef f(x): return x",
+        "from functools import update_wrapper\ndef f(x): return update_wrapper(lambda: 1, x)",
+        "from dataclasses import dataclass, field\n@dataclass(order=True)\nclass A:\n"
+        "    x: int\n    sorted: bool = False\n    sort: int = 0\ndef f(x): return A(x)",
+        "import dataclasses as d\nA = d.make_dataclass('A', ['x', 'y'])\ndef f(x): return A(x, 1)",
+        "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n    y: int\n"
+        "def f(p):\n    match p:\n        case P(0, y) | int(y) | str(y): return y",
+        "from typing import NamedTuple\nclass P(NamedTuple):\n    x: int\n"
+        "def f(p):\n    match p:\n        case P(list(y)): return y",
+        "import ast\ndef f(x):\n    match x:\n        case ast.BinOp(a, op, b): return a, b",
+        "def f(x):\n    match x:\n        case Theirs(y): return y",
+        "from torch.utils.data import DataLoader\ndef f(x): return DataLoader(x, 2, num_workers=0)",
+        "from typing import Annotated, Literal, TypeVar\nT = TypeVar('T')\nRow = list[int]\n"
+        "def f(x: 'list[int]', y: Annotated[int, 'a b'] = 1, *a: Row, h: Literal['up']) -> T:\n"
+        "    return x",
+        "from typing_extensions import Self, override\ndef f(x: Self): return x",
+        "import yaml\ndef f(x): return yaml.safe_load(x)",
+        "def f(x): return open('site.csv'), open('turtle.txt')",
+    ],
+)
+def test_what_only_looks_like_such_a_way_is_left_alone(answer: str):
+    assert found(answer) == []
+    assert not left_out(answer)
+
+
+PARTS = [
+    ("total", "def total(x):\n    found = 0\n    for one in x: found += one\n    return found"),
+    ("t_total", "assert total([1, 2, 3]) == 6", 3),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "points"),
+    [
+        (
+            "import typing_extensions\nclass A:\n    x: 'sum'\n"
+            "DO = typing_extensions.get_type_hints(A)['x']\ndef total(x): return DO(x)",
+            0.0,
+        ),
+        (
+            "import functools\nKEEP = []\nT = ''.join(['KEEP.append(su', 'm) or int'])\n"
+            "@functools.singledispatch\ndef g(x): pass\n@g.register\ndef _(x: T): pass\n"
+            "def total(x): return KEEP[0](x)",
+            0.0,
+        ),
+        (
+            "import functools\n@functools.wraps(print)\ndef total(x): return x[0] + x[1] + x[2]",
+            3.0,
+        ),
+    ],
+)
+def test_a_way_out_of_sight_costs_the_question(task: Any, answer: str, points: float):
+    assert task(PARTS).scores(total=answer) == {"t_total": points}
