@@ -23,13 +23,6 @@ class {name}({name}):
 """
 CHEATS = (  # chapter, question, class, method, the tests that compare numbers
     ("01_embedding", "token-embedding", "TokenEmbedding", "forward", "values"),
-    (
-        "02_positional_encoding",
-        "learned-encoding",
-        "LearnedPositionalEncoding",
-        "forward",
-        "values",
-    ),
     ("04_multi_head_attention", "multi-head", "MultiHeadAttention", "forward", "self mask cross"),
     ("05_layer_norm", "layer-norm", "LayerNorm", "forward", "values epsilon own-token gradients"),
     ("05_layer_norm", "feed-forward", "FeedForward", "forward", "values own-token"),
