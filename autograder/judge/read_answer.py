@@ -18,7 +18,8 @@ from autograder.judge.search import NOTHING, Mine, Own, Search
 
 # as the base of a class: nobody forbids their methods
 HARMLESS = ("object", "Module", "ABC", "NamedTuple", "Protocol")
-OPEN = ("ABC", "Protocol")  # of which others' objects may pass for instances
+CLOSED = ("object", "Module", "NamedTuple", "Generic")  # that let nobody else's objects pass
+HOMES = ("typing", "torch.nn", "typing_extensions")
 MOST_ABOVE = 10  # classes of which one is made, one by another
 
 
@@ -119,13 +120,43 @@ class Read:
     @cached_property
     def _closed(self) -> frozenset[str]:
         """The student's own classes of which only what they have made is an instance."""
-        found = set(self._classes)
-        nodes = [n for p in self.everything if (n := p.holds.plain_class) and n.name in found]
+        count = Counter(name for part in self.everything for name in part.holds.names)
+        once = [
+            part.holds for part in self.everything if all(count[n] == 1 for n in part.holds.binds)
+        ]
+        found = {name for one in once if one.tuple_class for name in one.binds}
         for _ in range(MOST_ABOVE):
-            for node in nodes:
-                lasts = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
-                if lasts & {*OPEN} or lasts & (self._classes.keys() - found):
-                    found.discard(node.name)
+            before = len(found)
+            nodes = [node for one in once if (node := one.plain_class) is not None]
+            known = {
+                node.name for node in nodes if all(self._is_closed(b, found) for b in node.bases)
+            }
+            found |= known
+            if len(found) == before:
+                break
+        return frozenset(found)
+
+    def _is_closed(self, base: ast.expr, found: Collection[str]) -> bool:
+        """Whether nobody else's objects pass for instances of what is made of this class."""
+        name = ast.unparse(base).partition("[")[0].rpartition(".")[2]
+        if name in found or (name in CLOSED and name not in self._bound):
+            return True
+        if hasattr(builtins, name):
+            kind = getattr(builtins, name)
+            return isinstance(kind, type) and issubclass(kind, BaseException)
+        imported = {alias for one in self.given for alias, _ in one.imports}
+        return isinstance(base, ast.Name) and name not in self._bound | imported  # the instructor's
+
+    @cached_property
+    def _bound(self) -> frozenset[str]:
+        """Names that the student's statements bind, but for `CLOSED` where these come from."""
+        found = set[str]()
+        for part in self.everything:
+            imports = part.holds.bindings.imports
+            same = {
+                name for name in CLOSED for home in HOMES if (name, f"{home}.{name}") in imports
+            }
+            found |= part.holds.top_level - same
         return frozenset(found)
 
     @cached_property

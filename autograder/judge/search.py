@@ -188,10 +188,18 @@ class Search:
     def _is_made_text(self, given: ast.expr) -> bool:
         """Whether an expression, or what its names are set to, makes a text."""
         parts = [part for part in ast.walk(given) if isinstance(part, ast.expr)]
-        named = (self.own.givens.get(one.id, ()) for one in parts if isinstance(one, ast.Name))
-        values = [value for values in named for value in values if value is not None]
-        called = any("(" in (expressions.text(value) or "") for value in values)
-        return called or any(map(self._makes_text, (*parts, *values)))
+        named = (part.id for part in parts if isinstance(part, ast.Name))
+        return not self._made_texts.isdisjoint(named) or any(map(self._makes_text, parts))
+
+    @cached_property
+    def _made_texts(self) -> frozenset[str]:
+        """Names that are set to a text which is computed, or which calls something."""
+        shown = ((name, one) for name, values in self.own.givens.items() for one in values if one)
+        return frozenset(
+            name
+            for name, one in shown
+            if self._makes_text(one) or "(" in (expressions.text(one) or "")
+        )
 
     def _makes_text(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call):  # not TypeVar("T"), nor what a library makes

@@ -31,6 +31,8 @@ def left_out(answer: str, *others: str) -> str:
         "from abc import ABC\nclass P(ABC): pass\nP.register(list)\n"
         "setattr(P, '_'.join(['_', 'match', 'args', '_', '']), (''.join(['so', 'rt']),))",
         "class A(__import__('abc').ABC): pass\nclass P(A): pass\nA.register(list)",
+        "from collections import UserList as NamedTuple\nclass P(NamedTuple):\n"
+        "    __match_args__ = ('so' 'rt',)",
         "P = type('P', (list,), {'_'.join(['_', 'match', 'args', '_', '']): ('so' 'rt',)})",
     ],
 )
@@ -110,6 +112,9 @@ def test_a_type_in_which_code_is_computed_is_left_out_of_the_answer(answer: str)
         "def f(p):\n    match p:\n        case P(0, y) | int(y) | str(y): return y",
         "from typing import NamedTuple\nclass P(NamedTuple):\n    x: int\n"
         "def f(p):\n    match p:\n        case P(list(y)): return y",
+        "class Bad(ValueError):\n    __match_args__ = ('why',)\nclass Worse(Bad): pass\n"
+        "class Own(Theirs): pass\n"
+        "def f(x):\n    match x:\n        case Worse(y) | Own(y): return y",
         "import ast\ndef f(x):\n    match x:\n        case ast.BinOp(a, op, b): return a, b",
         "def f(x):\n    match x:\n        case Theirs(y): return y",
         "from torch.utils.data import DataLoader\ndef f(x): return DataLoader(x, 2, num_workers=0)",
