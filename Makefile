@@ -20,6 +20,7 @@ HTML     := book/_build/html/index.html
 ROOMS    := autograder lab trainer benchmarks
 
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR: # a book that was built with errors is not built
 .PHONY: help course test quick book release demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
 
 help: ## list these tasks

@@ -714,6 +714,28 @@ for b in range(2):
 # head like this one; with a second one above it, a model finishes sentences by looking up how they went the
 # last time.
 
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# The score of query $i$ with key $j$ is a dot product. Which vectors for "I am at position 5 and look for 4" and
+# "I am at position 4" have a large one, while those of all other pairs have none?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# `w_q` and `w_k` only read the columns of positions, `w_v` only those of words. Let a key be the one-hot vector of
+# its own position, and a query that of the position before.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - The right token gets the largest weight, but not nearly 1: scores of 1 are no match for many of 0.
+#   How large must the gap be, after the division by the root of $d_k$?
+# - Each token finds itself, or the one after it: which of the two matrices did you shift, and to which side?
+# - Right for short sequences only: is each position up to `max_len` covered?
+#
+# </details>
+
 
 # %%
 def tokens(words: list[int], vocab: int, max_len: int) -> Float[Tensor, "N vocab+max_len"]:
@@ -736,29 +758,6 @@ def self_attention(
     scores = (q @ k.T / math.sqrt(q.shape[-1])).masked_fill(later, -math.inf)
     weights = scores.softmax(-1)
     return weights @ v, weights
-
-
-# %% [markdown]
-# <details><summary>Hint 1: a question</summary>
-#
-# The score of query $i$ with key $j$ is a dot product. Which vectors for "I am at position 5 and look for 4" and
-# "I am at position 4" have a large one, while those of all other pairs have none?
-#
-# </details>
-# <details><summary>Hint 2: a sketch</summary>
-#
-# `w_q` and `w_k` only read the columns of positions, `w_v` only those of words. Let a key be the one-hot vector of
-# its own position, and a query that of the position before.
-#
-# </details>
-# <details><summary>Help by symptom</summary>
-#
-# - The right token gets the largest weight, but not nearly 1: scores of 1 are no match for many of 0.
-#   How large must the gap be, after the division by the root of $d_k$?
-# - Each token finds itself, or the one after it: which of the two matrices did you shift, and to which side?
-# - Right for short sequences only: is each position up to `max_len` covered?
-#
-# </details>
 
 
 # %% solution="previous-token-head"
@@ -1075,21 +1074,7 @@ for attend, wanted, words in (
 # block may be **empty**: `top` is then $-\infty$, `total` and `summed` are 0; both may be. What is returned
 # holds no NaN, and what is handed in stays unchanged.
 
-
-# %%
-def block(
-    scores: Float[Tensor, "n m"], v: Float[Tensor, "m d_v"]
-) -> tuple[Float[Tensor, "n"], Float[Tensor, "n"], Float[Tensor, "n d_v"]]:
-    """What is kept of a block of m keys, which may be none."""
-    if scores.shape[1] == 0:
-        nothing = scores.new_zeros(len(scores), v.shape[1])
-        return scores.new_full((len(scores),), -math.inf), nothing.sum(1), nothing
-    top = scores.amax(-1)
-    parts = torch.exp(scores - top.unsqueeze(-1))
-    return top, parts.sum(-1), parts @ v
-
-
-# %% [markdown]
+#
 # <details><summary>Hint 1: a question</summary>
 #
 # A sum of $e^{s - 3}$ is there, and a sum of $e^{s - 5}$ is wanted. By what do you multiply?
@@ -1108,6 +1093,19 @@ def block(
 # - Right for one query only: factors of shape $(n)$ meet `summed` of shape $(n, d_v)$.
 #
 # </details>
+
+
+# %%
+def block(
+    scores: Float[Tensor, "n m"], v: Float[Tensor, "m d_v"]
+) -> tuple[Float[Tensor, "n"], Float[Tensor, "n"], Float[Tensor, "n d_v"]]:
+    """What is kept of a block of m keys, which may be none."""
+    if scores.shape[1] == 0:
+        nothing = scores.new_zeros(len(scores), v.shape[1])
+        return scores.new_full((len(scores),), -math.inf), nothing.sum(1), nothing
+    top = scores.amax(-1)
+    parts = torch.exp(scores - top.unsqueeze(-1))
+    return top, parts.sum(-1), parts @ v
 
 
 # %% solution="merge"

@@ -135,7 +135,7 @@ def train(
     every: int,
     pad_id: int,
 ) -> list[dict[str, float]]:
-    """Take a step for each batch; return records of step, loss of a label, and held-out loss."""
+    """Take a step for each batch; give back records of step, loss of a label, and held-out loss."""
     ### BEGIN SOLUTION
     records: list[dict[str, float]] = []
     total, labels, done = 0.0, 0, 0
