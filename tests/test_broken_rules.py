@@ -463,7 +463,7 @@ def test_code_that_is_too_long_to_search_is_not_allowed():
 )
 def test_a_layer_that_normalizes_within_is_no_layer_norm(answer: str):
     path = Path(__file__).parents[1] / "solutions/05_layer_norm/rules.toml"
-    rules = read_rules(path, "05_layer_norm", ["layer-norm", "feed-forward"])
+    rules = read_rules(path, "05_layer_norm", ["layer-norm", "feed-forward", "norm-backward"])
     assert broken(answer, rules.for_question("layer-norm"))
 
 

@@ -1182,12 +1182,12 @@ for batch, num_heads, groups, dtype in (
         heads, weights = grouped_attention(inputs["q"], inputs["k"], inputs["v"], mask)
         each = [
             scaled_dot_product_attention(
-                inputs["q"][:, h],
-                inputs["k"][:, h * groups // num_heads],
-                inputs["v"][:, h * groups // num_heads],
-                None if mask is None else mask[:, h % mask.shape[1]],
+                inputs["q"][:, own],
+                inputs["k"][:, own * groups // num_heads],
+                inputs["v"][:, own * groups // num_heads],
+                None if mask is None else mask[:, own % mask.shape[1]],
             )
-            for h in range(num_heads)
+            for own in range(num_heads)
         ]
         wanted = torch.stack([one for one, _ in each], 1)
         assert_close(heads, wanted, "neighbouring query heads should share a key head")

@@ -247,7 +247,7 @@ assert [record["held_out"] for record in records] == [2.0, 4.0, 6.0], (
 )
 model = Toy().eval()
 modes.clear()
-train(model, [batch_of([1, 3, 2])] * 2, careless_step, look, every=5, pad_id=0)
+train(model, [batch_of([1, 3, 2])] * 2, careless_step, look, every=5, pad_id=9)
 assert modes == ["step", "step", False], (
     "a model that comes in evaluation mode should be in training mode for its steps, and be "
     "evaluated for the record after the last one"
