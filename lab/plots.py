@@ -60,9 +60,12 @@ STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so figures are the same everywhere
     "font.size": 12,
     "grid.color": "#e3e6ea",
+    "image.interpolation": "none",  # a cell is a cell
     "legend.fontsize": 11.5,
     "legend.frameon": False,
     "lines.linewidth": 2.2,
+    "svg.fonttype": "none",  # letters stay letters, in the page's typeface
+    "svg.hashsalt": "lab",  # the same picture has the same bytes
     "text.color": INK,
     "xtick.color": INK,
     "xtick.labelsize": 11.5,

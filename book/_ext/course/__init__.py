@@ -14,9 +14,9 @@ Directives, each documented in its module:
 And eight services: cells run with the book's settings, not with somebody's own (kernel.py), a page
 that is read is named on stderr (progress.py), a link to the glossary says on hover what its word
 means (glossary.py), pictures without alternative text fail the build (polish.py), finished pages
-are made lighter and more accessible (polish.py), pictures are made lighter (pictures.py), icons
-that no page shows are left out (icons.py), and a page runs again when a module has changed that its
-cells import (fresh.py).
+are made lighter and more accessible (polish.py), what cells draw becomes a part of the page
+(drawn.py), icons that no page shows are left out (icons.py), and a page runs again when a module
+has changed that its cells import (fresh.py).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from . import (
     cards,
     coverage,
     departures,
+    drawn,
     fresh,
     glossary,
     icons,
     kernel,
     lines,
     mutants,
-    pictures,
     polish,
     progress,
 )
@@ -69,7 +69,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-get-outdated", fresh.pages_to_read_again)
     app.connect("doctree-resolved", glossary.say_on_hover)
     app.connect("doctree-resolved", polish.require_alternative_text)
+    app.connect("doctree-resolved", drawn.write_into_page)
     app.connect("build-finished", polish.polish_pages)
     app.connect("build-finished", icons.cut_icons)
-    app.connect("build-finished", pictures.lighten_pictures)
     return {"env_version": fresh.version(), "parallel_read_safe": True}

@@ -13,6 +13,9 @@ c.IPKernelApp.log_level = 40
 c.IPKernelApp.exec_lines = [
     "import sys; sys.stdout.flush_interval = sys.stderr.flush_interval = 86_400; del sys"
 ]
+# Pictures become parts of the page (drawn.py); the same cell gives the same bytes.
+c.InlineBackend.figure_formats = {"svg"}
+c.InlineBackend.print_figure_kwargs = {"bbox_inches": "tight", "metadata": {"Date": None}}
 """
 
 

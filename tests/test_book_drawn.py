@@ -1,0 +1,143 @@
+"""Pictures that become a part of their page: both themes, the page's letters, no names twice."""
+
+import io
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from lab import plots
+from tests.book_code import drawn
+from tests.conftest import ROOT
+from tests.test_lab_plots import COLOR_BLIND, contrast, lab, linear
+
+STYLE = (ROOT / "book" / "_static" / "course.css").read_text(encoding="utf-8")
+NIGHT = re.search(r'data-theme="dark".*?--pst-color-background: (#\w{6})', STYLE, re.DOTALL)
+ALTERNATIVE = 'Two lines, "train" & "test", fall'
+
+
+@pytest.fixture(autouse=True)
+def style() -> Iterator[None]:
+    with mpl.rc_context():
+        plots.use()
+        yield
+    plt.close("all")
+
+
+def picture() -> str:
+    """A matrix and lines, as a cell's picture is written."""
+    figure, (left, right) = plt.subplots(1, 2)
+    plots.heatmap([[0.25, 0.75], [1, 0]], ["the", "cat"], title="weights", ax=left)
+    plots.lines([0, 1, 2], {"train": [3, 2, 1], "test": [3, 3, 2]}, ax=right)
+    written = io.StringIO()
+    figure.savefig(written, format="svg", metadata={"Date": None})
+    return written.getvalue()
+
+
+def names(text: str) -> list[str]:
+    return [name for one in ET.fromstring(text).iter() if (name := one.get("id"))]
+
+
+def test_the_same_picture_has_the_same_bytes():
+    assert picture() == picture()
+
+
+def test_letters_stay_letters_without_a_typeface_of_their_own():
+    text = drawn.inline(picture(), ALTERNATIVE, "p1-")
+    assert ">weights</text>" in text
+    assert ">0.75</text>" in text
+    assert "font-family" not in text
+
+
+def test_a_picture_says_what_it_shows_and_takes_its_width():
+    root = ET.fromstring(drawn.inline(picture(), ALTERNATIVE, "p1-"))
+    assert (root.get("role"), root.get("aria-label")) == ("img", ALTERNATIVE)
+    assert root.get("width") is None
+    width = float(root.get("viewBox", "").split()[2])
+    assert root.get("style") == f"width: {width * 100 / 72:.0f}px"
+
+
+def test_names_in_two_pictures_of_a_page_differ_and_lead_where_they_did():
+    one, two = (drawn.inline(picture(), ALTERNATIVE, f"p{n}-") for n in (1, 2))
+    assert names(one)
+    assert {*names(one)}.isdisjoint(names(two))
+    asked = {*re.findall(r"url\(#(.*?)\)", one), *re.findall(r'href="#(.*?)"', one)}
+    assert asked == {*names(one)}
+
+
+def test_nothing_in_a_picture_holds_for_the_rest_of_the_page():
+    text = drawn.inline(picture(), ALTERNATIVE, "p1-")
+    assert "<style" not in text
+    assert "<metadata" not in text
+
+
+def test_every_colour_has_one_for_each_theme():
+    text = drawn.inline(picture(), ALTERNATIVE, "p1-")
+    colors = re.findall(r"(?:fill|stroke):(#\w+|light-dark\((#\w+), [^)]+\)?\))", text)
+    assert colors
+    assert all(whole.startswith("light-dark") for whole, _ in colors)
+    assert {light for _, light in colors} >= {plots.INK, *plots.COLORS[:2]}
+
+
+def test_a_matrix_is_there_for_each_theme():
+    root = ET.fromstring(drawn.inline(picture(), ALTERNATIVE, "p1-"))
+    images = [one for one in root.iter() if one.tag.endswith("image")]
+    assert [one.get("class") for one in images] == ["day", "night"]
+    assert images[0].get("href") != images[1].get("href")
+    assert images[0].get("transform") == images[1].get("transform")
+    for name in ("day", "night"):
+        assert f"svg.drawn .{name}" in STYLE
+
+
+def test_the_colours_of_lines_can_be_told_from_the_dark_page():
+    assert NIGHT
+    assert {*plots.COLORS, plots.INK, plots.PAPER, plots.BLANK} <= {*drawn.DARK}
+    for color in plots.COLORS:
+        assert contrast(drawn.dark(color), NIGHT[1]) >= 3
+    assert contrast(drawn.dark(plots.INK), NIGHT[1]) >= 4.5
+
+
+@pytest.mark.parametrize("kind", COLOR_BLIND)
+def test_the_colours_of_lines_stay_apart_on_the_dark_page(kind: str):
+    colors = [drawn.dark(color) for color in plots.COLORS]
+    seen = [lab(np.array(COLOR_BLIND[kind]) @ linear(color)) for color in colors]
+    distances = [np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)]
+    assert min(distances) >= 20
+
+
+@pytest.mark.parametrize("colors", [plots.SEQUENTIAL, plots.DIVERGING], ids=["one", "two"])
+def test_numbers_in_cells_can_be_read_on_a_dark_page(colors):
+    other = {"#ffffff": "#000000", "#000000": "#ffffff"}
+    for value in np.linspace(0, 1, 65):
+        ink = other[plots.ink_on(colors(value))]
+        assert contrast(ink, drawn.dark(to_hex(colors(value)))) >= 4.4
+
+
+def test_white_letters_turn_black_and_white_paper_turns_into_the_page():
+    figure = plt.figure()
+    figure.text(0.5, 0.5, "letters", color="white", backgroundcolor=plots.COLORS[0])
+    written = io.StringIO()
+    figure.savefig(written, format="svg")
+    text = drawn.inline(written.getvalue(), ALTERNATIVE, "p1-")
+    assert "fill:light-dark(#ffffff, #000000)" in text
+    assert drawn.DARK[plots.PAPER] == "var(--pst-color-background)"
+
+
+def test_no_picture_of_a_cell_is_left_apart_from_its_page(book_html: Path):
+    pages = {path: path.read_text(encoding="utf-8") for path in book_html.glob("*.html")}
+    assert sum(text.count('class="drawn"') for text in pages.values()) >= 40
+    files = [path for path in (book_html / "_images").iterdir() if re.match(r"\w{64}\.", path.name)]
+    assert files == []
+    for path, text in pages.items():
+        ids = re.findall(r'\sid="(p\d+-[^"]+)"', text)
+        assert len(ids) == len({*ids}), path
