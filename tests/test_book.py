@@ -195,3 +195,27 @@ def test_no_markup_is_left_in_sight(pages: dict[Path, BeautifulSoup]):
         path.name: found for path, page in pages.items() if (found := left.findall(page.get_text()))
     }
     assert not seen
+
+
+def test_every_page_says_what_it_is_about(pages: dict[Path, BeautifulSoup]):
+    for path, page in pages.items():
+        if path.name in ("search.html", "genindex.html"):
+            continue
+        told = page.select_one('meta[name="description"]')
+        assert told is not None, path.name
+        assert 40 <= len(str(told["content"])) <= 210, path.name
+
+
+def test_a_page_has_its_theme_before_it_is_painted(pages: dict[Path, BeautifulSoup]):
+    for path, page in pages.items():
+        root = page.html
+        assert root is not None and root["data-theme"] == "light", path.name  # without any script
+        first = page.select("head script, head link[rel=stylesheet]")[0]
+        assert "prefers-color-scheme" in first.text, path.name
+
+
+def test_folded_code_stands_below_what_it_shows(pages: dict[Path, BeautifulSoup]):
+    folds = [fold for page in pages.values() for fold in page.select("div.cell > details.hide")]
+    assert len(folds) >= 40
+    for fold in folds:
+        assert fold.find_next_sibling("div", class_="cell_output") is None

@@ -11,12 +11,13 @@ Directives, each documented in its module:
     departures       where the code departs from the paper             (departures.py)
     mutants          known mistakes, what catches and what names them  (mutants.py)
 
-And eight services: cells run with the book's settings, not with somebody's own (kernel.py), a page
+And ten services: cells run with the book's settings, not with somebody's own (kernel.py), a page
 that is read is named on stderr (progress.py), a link to the glossary says on hover what its word
 means (glossary.py), pictures without alternative text fail the build (polish.py), finished pages
 are made lighter and more accessible (polish.py), what cells draw becomes a part of the page
-(drawn.py), icons that no page shows are left out (icons.py), and a page runs again when a module
-has changed that its cells import (fresh.py).
+(drawn.py), folded code stands below what it shows (hidden.py), a page says what it is about to
+search engines (described.py), icons that no page shows are left out (icons.py), and a page runs
+again when a module has changed that its cells import (fresh.py).
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ from . import (
     cards,
     coverage,
     departures,
+    described,
     drawn,
     fresh,
     glossary,
+    hidden,
     icons,
     kernel,
     lines,
@@ -70,6 +73,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", glossary.say_on_hover)
     app.connect("doctree-resolved", polish.require_alternative_text)
     app.connect("doctree-resolved", drawn.write_into_page)
+    app.connect("doctree-resolved", hidden.put_below)
+    app.connect("html-page-context", described.describe)
     app.connect("build-finished", polish.polish_pages)
     app.connect("build-finished", icons.cut_icons)
     return {"env_version": fresh.version(), "parallel_read_safe": True}

@@ -18,7 +18,22 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
+THEME = """ {
+    const asked = (name) => { try { return localStorage.getItem(name); } catch { return null; } };
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    const { dataset } = document.documentElement;
+    dataset.mode = asked("mode") || "auto";
+    dataset.theme = dataset.mode === "auto" ? dark : dataset.mode;
+  } """
+
 REPAIRS = (
+    # without a script there is the light theme, and with one the right theme from the first paint
+    (r'(<html [^>]*data-theme=")auto"', r'\1light"'),
+    (
+        r'(<script data-cfasync="false">)\s*document\.documentElement\.dataset\.mode = [^<]*'
+        r"dataset\.theme = [^<]*(</script>)",
+        rf"\1{THEME}\2",
+    ),
     # 1.5 MB that draw the icons a second time; the icon font of the style sheet draws them already
     (
         r"\s*<!-- So that users can add custom icons -->"

@@ -1,0 +1,18 @@
+"""Folded code stands below what it shows: one reads the picture, and may ask how it was made."""
+
+from __future__ import annotations
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.application import Sphinx
+
+
+def put_below(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
+    """Put the folded code of a page's cells behind their output."""
+    for fold in list(doctree.findall(HideCodeCellNode)):
+        shown = fold.next_node(siblings=True, descend=False)
+        if shown is not None and shown.get("nb_element") == "cell_code_output":
+            cell = fold.parent
+            cell.remove(fold)
+            cell.insert(cell.index(shown) + 1, fold)
+            fold["classes"] = ["below-output"]
