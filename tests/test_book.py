@@ -74,6 +74,8 @@ def test_every_picture_says_what_it_shows(pages: dict[Path, BeautifulSoup]):
         for picture in page.select("article img"):
             assert len(name(picture, "alt").split()) >= 3, f"{path.name}: {picture}"
             assert "_images" not in name(picture, "alt"), f"{path.name}: {picture}"
+        for drawing in page.select("svg.drawn"):
+            assert len(name(drawing, "aria-label").split()) >= 3, path.name
 
 
 def test_nothing_is_loaded_from_another_host(pages: dict[Path, BeautifulSoup]):

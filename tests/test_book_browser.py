@@ -168,3 +168,23 @@ def test_a_page_fits_its_window(page: str, width: int, book_html: Path, window: 
     assert outside <= 0, "the page is wider than its window"
     assert forsaken == [], "a line begins with what follows a formula"
     assert width < 1280 or cut == [], "a table hides a column"
+
+
+def test_a_picture_follows_the_theme(book_html: Path, window: Page):
+    """Its letters are dark on a light page and light on a dark one; so is the page behind it."""
+    colors = """
+        (() => {
+            const { dataset } = document.documentElement;
+            const ink = getComputedStyle(document.querySelector("svg.drawn text"));
+            const paper = getComputedStyle(document.body);
+            return JSON.stringify(["light", "dark"].map((theme) => {
+                dataset.theme = theme;
+                return [ink.fill, paper.backgroundColor];
+            }));
+        })()
+    """
+    address = (book_html / "03_attention.html").as_uri()
+    shown = window.show(address, "document.querySelector('svg.drawn')", colors)
+    light, dark = json.loads(shown)
+    assert light == ["rgb(28, 33, 38)", "rgb(255, 255, 255)"]
+    assert dark == ["rgb(230, 232, 238)", "rgb(20, 22, 29)"]
