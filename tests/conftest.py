@@ -79,7 +79,6 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_nbgrader.py",
     "test_nbgrader_page.py",
     "test_nbgraders_own.py",
-    "test_old.py",
     "test_own_chapter.py",
     "test_own_weights.py",
     "test_pool.py",
