@@ -1,4 +1,4 @@
-"""What the tests share: the course, its chapters, the built book and the graded demo class."""
+"""What the tests share: the course, its chapters and the built book."""
 
 import fcntl
 import gc
@@ -188,13 +188,6 @@ def book_html() -> Path:
     """The built book's folder; built if it is stale."""
     make("book")
     return ROOT / "book" / "_build" / "html"
-
-
-@pytest.fixture(scope="session")
-def demo() -> Path:
-    """The demo class's folder, made and graded if that is not done yet."""
-    make("demo")
-    return ROOT / "build" / "demo"
 
 
 @pytest.fixture(scope="session")
