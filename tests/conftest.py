@@ -22,10 +22,11 @@ ROOT = Path(__file__).parents[1]
 COURSE = Course.find(ROOT)
 CHAPTERS = COURSE.chapters()
 
-LONG_WORK = (  # files with minutes of work in one piece
+LONG_WORK = (  # files with minutes of work in one piece, then those with more than 15 seconds
     *("hostile/test_hostile.py", "hostile/test_awkward.py", "hostile/test_leaks.py"),
-    *("test_demo_class.py", "test_book.py", "test_fixtures.py", "test_wrong_answers.py"),
-    *("test_slips.py", "judge/test_worth.py"),
+    *("test_book.py", "test_demo_class.py", "test_grade.py", "test_nbgrader.py"),
+    *("test_benchmarks.py", "test_counted.py", "test_fingerprint.py", "test_quickstart.py"),
+    *("test_trainer_command.py", "test_check_command.py", "test_keeper.py", "judge/test_worth.py"),
 )
 
 SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
