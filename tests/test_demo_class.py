@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -57,22 +58,24 @@ def expected(course: Course) -> Expected:
     """What each should score; the work lies where `taught` finds it."""
     shutil.rmtree(FOLDER / "submitted", ignore_errors=True)
     (FOLDER / "submitted" / EMPTY).mkdir(parents=True)
-    return {
-        student: {
-            chapter: hand_in(course, FOLDER, student, chapter).expected()
-            for chapter in CHAPTERS
-            if student in students(chapter)
-        }
-        for student in STUDENTS
-    }
+    found: Expected = {student: {} for student in STUDENTS}
+    for chapter in CHAPTERS:
+        for student, points in hand_in(course, FOLDER, students(chapter), chapter).items():
+            found[student][chapter] = points
+    return found
 
 
-def hand_in(course: Course, folder: Path, student: str, chapter: str) -> demo_class.Work:
-    """Put a student's work for a chapter where a class in this folder has it."""
-    number = demo_class.STUDENTS.index(student) + CHAPTERS.index(chapter)
-    work = demo_class.make_work(course, chapter, maker_of(student, chapter), number)
-    demo_class.hand_in(work, folder / "submitted" / student / chapter / f"{chapter}.ipynb")
-    return work
+def hand_in(
+    course: Course, folder: Path, students: Sequence[str], chapter: str
+) -> dict[str, dict[str, int]]:
+    """Put work for a chapter where a class in this folder has it; what it should score."""
+    given, expected = demo_class.Chapter(course, chapter), {}
+    for student in students:
+        number = demo_class.STUDENTS.index(student) + CHAPTERS.index(chapter)
+        work = given.work(maker_of(student, chapter), number)
+        demo_class.hand_in(work, folder / "submitted" / student / chapter / f"{chapter}.ipynb")
+        expected[student] = work.expected()
+    return expected
 
 
 @pytest.fixture(scope="module")
@@ -215,8 +218,7 @@ def test_one_students_broken_work_changes_nobody_elses_grade(course: Course, tmp
     chapter = CHAPTERS[0]
     build_instructor(course, chapter)
     taught = Class(course, tmp_path)
-    for student in ("ada", "tomas", "fatima"):
-        hand_in(course, tmp_path, student, chapter)
+    hand_in(course, tmp_path, ["ada", "tomas", "fatima"], chapter)
     grade(taught, [chapter], progress=False)
     results = {student: result for (student, _), result in read_journal(taught).items()}
     assert results["tomas"].reason
