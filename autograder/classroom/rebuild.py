@@ -56,8 +56,7 @@ def rebuild(notebook: Notebook, result: NotebookResult) -> str:
     language = {"name": "python", **notebook.metadata.get("language_info", {})}
     content = {
         "cells": cells,
-        "metadata": notebook.metadata
-        | {"language_info": language | {"pygments_lexer": "text"}},
+        "metadata": notebook.metadata | {"language_info": language | {"pygments_lexer": "text"}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
