@@ -290,8 +290,8 @@ def test_nothing_that_a_student_wrote_runs_or_is_fetched_in_formgrader(
 
 
 SLOW = {  # in colours, or as Markdown
-    "lines": "x" + "\n\t" * 3000 + "x",
-    "dots": "a." * 20_000,
+    "lines": "x" + "\n\t" * 90_000 + "x",
+    "dots": "a." * 90_000,
     "blanks": "x" + " " * 190_000 + "x",
     "brackets": "[" * 190_000,
     "slashes": "\\\\(" * 60_000,
