@@ -141,8 +141,15 @@ def _hits_unread(
     for part in read.everything:
         if id(part) not in own:
             found = (strict if id(part) in before else search).of(part.holds, read.mine(part))
+            if id(part) not in before:
+                found = [hit for hit in found if not _is_torchs(hit[0])]
             hits += [(part, found[0])] if found else []
     return hits
+
+
+def _is_torchs(name: str) -> bool:
+    """Whether a bare name was found as torch's own, whose operators are stopped."""
+    return name.startswith("torch.") and not is_way_round(name)
 
 
 def statements(source: str) -> Iterator[tuple[int, str]]:
