@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from autograder.bridge.watch import is_seen
 from autograder.common.syntax import read
+from autograder.common.written import written
 from autograder.judge import student_cells
 from autograder.judge.forbidden import BY_TEXT, covers, is_way_round
 from autograder.judge.made_of import UNKNOWN, Part, Place
@@ -155,7 +156,7 @@ def _is_torchs(name: str) -> bool:
 def statements(source: str) -> Iterator[tuple[int, str]]:
     """A cell's statements one by one, each with its number."""
     tree = read(source, aside=True)[0] or ast.Module([], [])
-    yield from ((number, ast.unparse(node)) for number, node in enumerate(tree.body))
+    yield from ((number, written(node)) for number, node in enumerate(tree.body))
 
 
 def module_cell(name: str, content: bytes) -> str:
