@@ -186,9 +186,7 @@ def test_a_helper_written_into_a_marked_test_runs_and_nothing_else_of_that_cell(
     assignment, content = small(tmp_path)
     helper = "def keep(x):\n    return '{}'.format('a\\xa0b')"
     old = "def mean(x):\n    return 0"
-    typed = helper.replace(
-        "'{}'.format('a\\xa0b')", "f\"{'a\u00a0b'}\""
-    )
+    typed = helper.replace("'{}'.format('a\\xa0b')", "f\"{'a\u00a0b'}\"")
     content["cells"][2]["source"] = f"import os\n{typed}\n\n{old}\nmath = None\nprint(mean(1))"
     found = script(box, assignment, content)
     assert [c.source for c in found.cells if c.kind == "extra"] == [f"import os\n{helper}"]
