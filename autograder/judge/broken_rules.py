@@ -97,8 +97,9 @@ def unread(
     """What an answer in which `broken_rules` finds nothing should do without.
 
     That is what can give a name a meaning out of sight, take a stop away or ask another process,
-    uses of what no stop is known for, and what a name stood for before it was given to something
-    else; arguments as for `broken_rules`. To have it in a notebook breaks no rule: only running the
+    uses of what no stop is known for, or that run before anything is stopped and may leave in a
+    file what they have got, and what a name stood for before it was given to something else;
+    arguments as for `broken_rules`. To have it in a notebook breaks no rule: only running the
     answer without it shows whether the answer needs it.
     """
     forbid = rules.forbidden
@@ -137,15 +138,35 @@ def _hits_unread(
     before = {id(part) for part in read.before}
     unstopped = tuple(name for name in forbid if not is_seen(name))
     search = read.search(unstopped, allow, read.everything)
-    strict = read.search(forbid, allow, read.everything) if before else search
-    hits = []
-    for part in read.everything:
-        if id(part) not in own:
-            found = (strict if id(part) in before else search).of(part.holds, read.mine(part))
-            if id(part) not in before:
-                found = [hit for hit in found if not _is_torchs(hit[0])]
-            hits += [(part, found[0])] if found else []
-    return hits
+    strict = read.search(forbid, allow, read.everything)
+    hits: dict[int, tuple[str, int]] = {}
+    users: dict[str, tuple[str, int]] = {}  # names of functions that use what will be stopped
+    others = [part for part in read.everything if id(part) not in own]
+    for part in others:
+        found = strict.of(part.holds, read.mine(part))
+        if id(part) not in before and part.holds.waits:
+            users |= dict.fromkeys(part.holds.binds, found[0]) if found else {}
+            found = search.of(part.holds, read.mine(part))
+            found = [hit for hit in found if not _is_torchs(hit[0])]
+        if found:
+            hits[id(part)] = found[0]
+    _add_callers(others, hits, users)
+    return [(part, hits[id(part)]) for part in others if id(part) in hits]
+
+
+def _add_callers(
+    parts: Sequence[Part], hits: dict[int, tuple[str, int]], users: dict[str, tuple[str, int]]
+) -> None:
+    """Add the statements that use such a function before anything is stopped, however deep."""
+    size = -1
+    while users and size < len(users):
+        size = len(users)
+        for part in parts:
+            named = sorted(part.holds.uses.keys() & users.keys())
+            if named and part.holds.waits:
+                users |= dict.fromkeys(part.holds.binds - users.keys(), users[named[0]])
+            elif named:
+                hits.setdefault(id(part), users[named[0]])
 
 
 def _is_torchs(name: str) -> bool:
