@@ -184,6 +184,8 @@ def test_the_words_say_what_where_and_what_to_do():
     )
     (hit,) = broken_rules("import torch\nfast = torch.compile(mine)", RULES)
     assert hit.words.endswith("since what it runs or reaches cannot be seen; do without it")
+    (hit,) = broken_rules("def f(error): return error.obj", RULES, (), (SETUP,))
+    assert hit.words.endswith("since what it runs or reaches cannot be seen; do without it")
 
 
 PICKS = """\

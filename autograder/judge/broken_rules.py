@@ -9,7 +9,13 @@ from autograder.bridge.watch import is_seen
 from autograder.common.syntax import read
 from autograder.common.written import written
 from autograder.judge import student_cells
-from autograder.judge.forbidden import BY_TEXT, covers, is_way_round
+from autograder.judge.forbidden import (
+    BY_TEXT,
+    BY_TEXT_ATTRIBUTES,
+    SET_BY_TEXT,
+    covers,
+    is_way_round,
+)
 from autograder.judge.made_of import UNKNOWN, Part, Place
 from autograder.judge.read_answer import Read, modules_unread, read_answer
 from autograder.judge.rules import QuestionRules
@@ -191,9 +197,10 @@ def module_cell(name: str, content: bytes) -> str:
 
 def _broken(name: str, line: int, where: str, rules: QuestionRules) -> Broken:
     ready = any(covers(entry, name) for entry in rules.forbidden)
+    is_way = is_way_round(name) or name in BY_TEXT_ATTRIBUTES | SET_BY_TEXT
     ending = (
         ", since what it runs or reaches cannot be seen; do without it"
-        if is_way_round(name) and not ready
+        if is_way and not ready
         else "; write it yourself"
     )
     called = f"your answer calls {name} (line {line}{where}), which this question does not allow"
