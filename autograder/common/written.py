@@ -2,6 +2,7 @@
 
 import ast
 import copy
+from typing import Any
 
 
 def written(node: ast.AST) -> str:
@@ -13,26 +14,30 @@ def written(node: ast.AST) -> str:
     try:
         return ast.unparse(node)
     except ValueError:
-        plain = _WithoutFStrings().visit(copy.deepcopy(node))
-        return ast.unparse(ast.fix_missing_locations(plain))
+        return ast.unparse(ast.fix_missing_locations(_without_f_strings(copy.deepcopy(node))))
 
 
-class _WithoutFStrings(ast.NodeTransformer):
-    """Has `str.format` make what f-strings make."""
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        """The same as a call of `format`."""
+def _without_f_strings(node: Any) -> Any:
+    """The same tree, in which `str.format` makes what f-strings make."""
+    if isinstance(node, ast.JoinedStr):
         values: list[ast.expr] = []
-        pattern = ast.Constant("".join(self._field(part, values) for part in node.values))
+        pattern = ast.Constant("".join(_field(part, values) for part in node.values))
         return ast.Call(ast.Attribute(pattern, "format", ast.Load()), values, [])
+    if isinstance(node, list):
+        return [_without_f_strings(part) for part in node]
+    if isinstance(node, ast.AST):
+        for name, part in ast.iter_fields(node):
+            setattr(node, name, _without_f_strings(part))
+    return node
 
-    def _field(self, part: ast.expr, values: list[ast.expr]) -> str:
-        """What stands for a part of an f-string; the values in it are added to the others."""
-        if isinstance(part, ast.Constant):
-            return str(part.value).replace("{", "{{").replace("}", "}}")
-        assert isinstance(part, ast.FormattedValue)
-        values.append(self.visit(part.value))
-        converted = "" if part.conversion < 0 else f"!{chr(part.conversion)}"
-        spec = part.format_spec.values if isinstance(part.format_spec, ast.JoinedStr) else ()
-        told = "".join(self._field(one, values) for one in spec)
-        return f"{{{converted}{':' if told else ''}{told}}}"
+
+def _field(part: ast.expr, values: list[ast.expr]) -> str:
+    """What stands for a part of an f-string; the values in it are added to the others."""
+    if isinstance(part, ast.Constant):
+        return str(part.value).replace("{", "{{").replace("}", "}}")
+    assert isinstance(part, ast.FormattedValue)
+    values.append(_without_f_strings(part.value))
+    converted = "" if part.conversion < 0 else f"!{chr(part.conversion)}"
+    spec = part.format_spec.values if isinstance(part.format_spec, ast.JoinedStr) else ()
+    told = "".join(_field(one, values) for one in spec)
+    return f"{{{converted}{':' if told else ''}{told}}}"
