@@ -2,7 +2,7 @@
 
 import ast
 import copy
-from typing import Any
+from typing import Any, cast
 
 
 def written(node: ast.AST) -> str:
@@ -24,7 +24,7 @@ def _without_f_strings(node: Any) -> Any:
         pattern = ast.Constant("".join(_field(part, values) for part in node.values))
         return ast.Call(ast.Attribute(pattern, "format", ast.Load()), values, [])
     if isinstance(node, list):
-        return [_without_f_strings(part) for part in node]
+        return [_without_f_strings(part) for part in cast("list[Any]", node)]
     if isinstance(node, ast.AST):
         for name, part in ast.iter_fields(node):
             setattr(node, name, _without_f_strings(part))
