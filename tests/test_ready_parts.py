@@ -18,6 +18,7 @@ def is_broken(chapter: str, question: str, answer: str) -> bool:
 
 
 QUESTIONS = {
+    "02_positional_encoding": ["sinusoidal-encoding", "shift-matrix", "positional-encoding"],
     "05_layer_norm": ["layer-norm", "feed-forward", "norm-backward"],
     "08_teacher_forcing": ["label-smoothed-loss", "clip-gradients", "train-step"],
 }
@@ -54,3 +55,16 @@ def test_a_gradient_that_torch_works_out_is_none_worked_out_by_hand(answer: str)
 @pytest.mark.parametrize("answer", ["F.nll_loss(x, y)", "torch.nn.NLLLoss()(x, y)"])
 def test_a_loss_that_chooses_and_averages_is_no_loss_of_ones_own(answer: str):
     assert is_broken("08_teacher_forcing", "label-smoothed-loss", answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "torch.linalg.inv(a.T @ a) @ (a.T @ b)",
+        "u, s, v = torch.linalg.svd(a)",
+        "a.inverse()",
+        "import numpy as np\nnp.polynomial.polyutils._fit(v, x, y, 3)",
+    ],
+)
+def test_a_matrix_that_is_fitted_to_a_table_is_not_written_down(answer: str):
+    assert is_broken("02_positional_encoding", "shift-matrix", answer)
