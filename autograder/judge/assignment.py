@@ -20,6 +20,7 @@ from autograder.common.course import CourseError, is_course
 from autograder.common.imports import only_tries_imports
 from autograder.common.scopes import facts
 from autograder.common.syntax import IMPORTS, parse, top_level_names
+from autograder.common.written import written
 from autograder.judge.markers import Markers, read_markers
 from autograder.judge.released import versions
 from autograder.judge.rules import Rules, read_rules
@@ -194,7 +195,7 @@ def _importing(tree: ast.Module) -> tuple[str, str]:
             (stars if is_star else plain).append(node)
         elif isinstance(node, ast.Try) and only_tries_imports(node):
             plain.append(node)
-    return ast.unparse(ast.Module(plain, [])), ast.unparse(ast.Module(stars, []))
+    return written(ast.Module(plain, [])), written(ast.Module(stars, []))
 
 
 def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
