@@ -172,7 +172,7 @@ def test_a_sentence_that_is_too_long_is_refused(run: Path, capsys):
 
 def test_models_that_are_not_the_courses_are_refused():
     sizes = plain.Sizes(8, 1, 2, 12, False, 1e-5, 0)
-    with pytest.raises(ValueError, match="this one has weight"):
+    with pytest.raises(ValueError, match="this one lacks decoder"):
         numbers.course_tensors(torch.nn.Linear(1, 1, bias=False), sizes, (3, 3))
 
 

@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ class Torchs:
     """The book's model in torch, with the numbers that the page computes with."""
 
     model: nn.Module
-    module: object
+    module: Any
     data: GrammarData
     content: dict
 
@@ -68,7 +68,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, str]]
         yield window, (folder / "page.html").as_uri()
 
 
-def ask(page: tuple[Page, str], code: str, *given: object) -> object:
+def ask(page: tuple[Page, str], code: str, *given: object) -> Any:
     """What a function of the translator, its model and more gives in the browser."""
     window, address = page
     arguments = ", ".join(json.dumps(one) for one in given)
@@ -109,7 +109,10 @@ def test_logits_are_torchs(page: tuple[Page, str], torchs: Torchs):
     code = """
       return given[0].map(([source, target]) => {
         let state = model.begin(model.encode(source));
-        const rows = target.slice(0, -1).flatMap((id) => [...(state = model.step(state, id)).logits]);
+        const rows = target.slice(0, -1).flatMap((id) => {
+          state = model.step(state, id);
+          return [...state.logits];
+        });
         const bytes = new Uint8Array(new Float32Array(rows).buffer);
         return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
       });"""
@@ -160,7 +163,8 @@ def without(torchs: Torchs, part: str, monkeypatch: pytest.MonkeyPatch) -> nn.Mo
     data, content = torchs.data, torchs.content
     sizes = little.little_recipe().sizes()
     vocabularies = len(data.source), len(data.target)
-    model = build(torchs.module, vocabularies, data.max_len, data.target.pad_id, sizes, 1).eval()
+    places = data.max_len, data.target.pad_id
+    model: Any = build(torchs.module, vocabularies, *places, sizes, 1).eval()
     model.load_state_dict(numbers.unpacked(content)[0])
     if part == "causal":
         everything = lambda n: torch.ones(n, n, dtype=torch.bool)  # noqa: E731
@@ -189,9 +193,8 @@ def test_a_switch_does_what_it_says(
             (torchs.data.source, torchs.data.target), torchs.data.held_out[0], strict=True
         )
     )
-    switches = f"{{ ...{{ causal: true, positions: true, heads: new Set(), norms: new Set() }}, {SWITCHED[part]} }}"
     code = f"""
-      model.switches = {switches};
+      model.switches = {{ ...t.WHOLE, {SWITCHED[part]} }};
       let state = model.begin(model.encode(given[0]));
       for (const id of given[1].slice(0, -1)) state = model.step(state, id);
       return [...state.logits];"""

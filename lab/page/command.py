@@ -69,6 +69,7 @@ def content_of(path: Path, sentences: list[str]) -> dict[str, Any]:
     from lab.five_minutes import grammar_data
     from lab.kept import read_kept
     from lab.page.numbers import course_tensors, held_against, packed, sizes_of, unpacked
+    from lab.page.opening import opening
 
     kept = read_kept(path)
     stages = kept.stages()
@@ -85,10 +86,12 @@ def content_of(path: Path, sentences: list[str]) -> dict[str, Any]:
     ]
     held_against(model, tensors, sizes, positions, tried)
     more = {"examples": _examples(kept, data, sentences), "steps": stages[-1].steps}
-    content = packed(kept, tensors, sizes, positions, measured={}, **more)
+    content = packed(kept, tensors, sizes, positions, measured={}, openings=[], **more)
     rounded, _ = unpacked(content)
     model.load_state_dict(rounded)
-    return content | {"measured": _measured(kept, model, data)}
+    words = kept.source, kept.target
+    openings = [opening(one, words, rounded, sizes, positions) for one in more["examples"]]
+    return content | {"measured": _measured(kept, model, data), "openings": openings}
 
 
 def _examples(kept: "Kept", data: "GrammarData", sentences: list[str]) -> list[str]:

@@ -55,20 +55,28 @@ def shapes(sizes: Sizes, vocabularies: tuple[int, int]) -> dict[str, tuple[int, 
 
 
 def logits(
-    tensors: Tensors, sizes: Sizes, positions: Tensor, source: Tensor, target: Tensor
+    tensors: Tensors,
+    sizes: Sizes,
+    positions: Tensor,
+    source: Tensor,
+    target: Tensor,
+    maps: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """Logits (B, N, V) of the whole model; `target` is the decoder's input as it is."""
+    """Logits (B, N, V) of the whole model; `target` is the decoder's input as it is.
+
+    Each attention's weights (B, H, n, m) go into `maps`, if there is one, under its name.
+    """
     seen = (source != sizes.pad_id)[:, None, None]  # (B, 1, 1, M)
     memory = _placed(tensors["source_embedding.weight"], positions, source)
     for number in range(sizes.num_layers):
-        memory = _Layer(tensors, sizes, f"encoder.layers.{number}").encode(memory, seen)
+        memory = _Layer(tensors, sizes, maps, f"encoder.layers.{number}").encode(memory, seen)
     n = target.shape[1]
     own = (target != sizes.pad_id)[:, None, None] & torch.ones(n, n, dtype=torch.bool).tril()
     x = _placed(tensors["target_embedding.weight"], positions, target)
     if sizes.norm_first:
         memory = _normed(tensors, "encoder.norm", memory, sizes.eps)
     for number in range(sizes.num_layers):
-        x = _Layer(tensors, sizes, f"decoder.layers.{number}").decode(x, memory, own, seen)
+        x = _Layer(tensors, sizes, maps, f"decoder.layers.{number}").decode(x, memory, own, seen)
     if sizes.norm_first:
         x = _normed(tensors, "decoder.norm", x, sizes.eps)
     return x @ tensors["generator.weight"].T
@@ -80,6 +88,7 @@ class _Layer:
 
     tensors: Tensors
     sizes: Sizes
+    maps: dict[str, Tensor] | None
     name: str
 
     def encode(self, x: Tensor, seen: Tensor) -> Tensor:
@@ -107,6 +116,8 @@ class _Layer:
         )
         scores = q @ k.mT / q.shape[-1] ** 0.5
         weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1)
+        if self.maps is not None:
+            self.maps[f"{self.name}.{name}"] = weights * mask
         heads = (weights * mask) @ v
         return F.linear(heads.transpose(1, 2).flatten(-2), self._weight(f"{name}.w_o"))
 

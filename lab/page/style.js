@@ -17,7 +17,7 @@ const STYLE = `
 .tr .tr-form { display: flex; flex-wrap: wrap; gap: 0.5rem; }
 .tr .tr-form .tr-control { flex: 1 1 14rem; }
 .tr .tr-form input { flex: 1; min-width: 0; min-height: 38px; }
-.tr .tr-main { background: var(--pst-color-primary, #3a4fa3); border-color: transparent; color: var(--pst-color-background, #fff); font-weight: 600; padding-inline: 1.1rem; }
+.tr .tr-form .tr-main { background: var(--pst-color-primary, #3a4fa3); border-color: transparent; color: var(--pst-color-background, #fff); font-weight: 600; padding-inline: 1.1rem; }
 .tr-tries { display: flex; flex-wrap: wrap; gap: 0.35rem; margin-top: 0.5rem; }
 .tr .tr-tries button { border-color: transparent; background: var(--pst-color-surface, #f5f6fa); font-size: 0.85rem; min-height: 28px; padding: 0.1rem 0.6rem; text-align: left; }
 .tr-said { display: flex; flex-wrap: wrap; gap: 0.15rem; margin: 1.1rem 0 0.7rem; min-height: 3.6rem; align-items: flex-start; }
@@ -54,11 +54,12 @@ const STYLE = `
 .tr-layer svg { display: block; width: 100%; height: 3.4rem; }
 .tr .tr-layer button[aria-pressed="true"] { border-color: var(--pst-color-primary, #3a4fa3); box-shadow: 0 0 0 1px var(--pst-color-primary, #3a4fa3); }
 .tr .tr-layer .tr-isOff { opacity: 0.35; text-decoration: line-through; }
-.tr-bars li { display: grid; grid-template-columns: 7rem 1fr 3.4rem; gap: 0.6rem; align-items: center; min-height: 26px; }
+.tr-bars li { display: grid; grid-template-columns: 5.5rem 1fr 3rem; gap: 0.6rem; align-items: center; min-height: 26px; }
 .tr-bars li .tr-word { text-align: right; }
 .tr-bar { height: 10px; border-radius: 5px; background: linear-gradient(var(--pst-color-primary, #3a4fa3) 0 0) no-repeat left / calc(100% * var(--share)) 100%, var(--pst-color-surface, #f5f6fa); }
 .tr-bars .tr-taken .tr-word { font-weight: 600; }
-.tr-next { max-width: 34rem; }
+.tr-list { max-width: 30rem; margin-top: 0.2rem; }
+.tr-stamps + .tr-head { margin-top: 1.2rem; }
 .tr-scroll { overflow-x: auto; }
 .tr-scroll svg { display: block; max-width: none; }
 .tr-node text { font-size: 14px; fill: currentColor; }

@@ -15,6 +15,7 @@ const FOCUSES = { // which parts a page shows, and with which attention it opens
 };
 const PACE = 420; // milliseconds a word, when it is watched
 const FIRST = 6; // words in the list of what could come next
+const FINISHED = 4; // hypotheses in the list below the tree
 let copies = 0;
 
 // A control with its own label; the id ties them together.
@@ -59,8 +60,9 @@ class View {
     this.off = { causal: false, positions: false, heads: new Set(), norm: "" };
     this.build();
     this.translate();
-    Object.assign(this.state, telling(this.maps()));
-    this.state.chosen = this.crossing();
+    const opening = content.openings.find((one) => one.sentence === this.state.sentence && one.kind === this.focus.kind);
+    Object.assign(this.state, opening ?? telling(this.maps()));
+    this.state.chosen = opening?.chosen ?? this.crossing();
     this.show();
   }
 
@@ -71,19 +73,23 @@ class View {
   // --- what is on the page --------------------------------------------------------------------
 
   build() {
-    const places = ["french", "stamps", "picture", "next", "searched", "offHeads"];
+    const places = ["french", "stamps", "picture", "list", "searched", "offHeads"];
     for (const place of places) this[place] = make("div", { class: `tr-${place}` });
     this.line = make("p", { class: "tr-line", "aria-live": "polite" });
     const part = (name, ...children) => (this.has(name) ? [make("section", { class: `tr-part tr-${name}` }, children)] : []);
     this.root.replaceChildren(make("div", { class: "tr" }, [
       make("style", {}, [STYLE]),
       ...part("ask", this.asking(), this.french, this.moving(), this.line),
-      ...part("attention", this.choosing(), make("div", { class: "tr-looks" }, [this.picture, this.stamps])),
-      ...part("next", make("h4", {}, ["What could come here"]), this.next),
+      ...part("attention", this.choosing(), make("div", { class: "tr-looks" }, [this.picture, make("div", {}, [this.stamps, ...this.coming()])])),
       ...part("off", make("h4", {}, ["Switch something off"]), this.switching()),
-      ...part("search", make("h4", {}, ["Beam search"]), this.searching(), this.searched),
+      ...part("search", make("h4", {}, ["Beam search"]), this.searching(), this.searched, ...(this.has("attention") ? [] : this.coming())),
       make("details", { class: "tr-words" }, [make("summary", {}, ["The English words it knows"]), make("p", {}, [this.known()])]),
     ]));
+  }
+
+  coming() {
+    this.nextHead = make("p", { class: "tr-head" });
+    return this.has("next") ? [this.nextHead, this.list] : [];
   }
 
   known() {
@@ -325,7 +331,8 @@ class View {
   showNext() {
     const step = this.written()[Math.min(this.state.chosen, this.written().length - 1)];
     const words = likeliest(step.logProbs, FIRST).map((id) => ({ word: this.word(id), share: Math.exp(step.logProbs[id]), taken: id === step.id }));
-    swap(this.next, bars(words));
+    this.nextHead.textContent = `what could come in the place of “${this.word(step.id)}”`;
+    swap(this.list, bars(words));
   }
 
   showSwitches() {
@@ -343,7 +350,7 @@ class View {
     this.widthShown.textContent = String(state.size);
     const found = beam(model, state.sentence, state.size);
     const scroll = make("div", { class: "tr-scroll", tabindex: "0", role: "region", "aria-label": "Tree of the search" }, [tree({ ...found, word: (id) => this.word(id) })]);
-    const list = make("ol", { class: "tr-finished" }, found.finished.map((node) => make("li", {}, [
+    const list = make("ol", { class: "tr-finished" }, found.finished.slice(0, FINISHED).map((node) => make("li", {}, [
       make("span", { class: "tr-word" }, [model.text(found.path(node).filter((id) => id !== model.eos))]), ` score ${node.score.toFixed(3).replace("-", "−")}`,
     ])));
     swap(this.searched, make("div", {}, [scroll, list]));
@@ -361,7 +368,7 @@ function swap(place, content) {
 let loaded;
 globalThis.courseTranslatorLoaded = (content) => { loaded = content; };
 globalThis.courseTranslator = {
-  Model, greedy, beam, tidy,
+  Model, greedy, beam, tidy, WHOLE,
   content: () => loaded,
   open: (root, { focus = "all", sentence } = {}) => {
     const examples = sentence ? [...new Set([sentence, ...loaded.examples])] : loaded.examples;
