@@ -17,6 +17,7 @@ from lab.batching import pad_ids
 from lab.five_minutes import GrammarData, grammar_data
 from lab.page import numbers, writing
 from tests.browsing import BROWSER, Page, browsing
+from tests.conftest import ROOT
 from tests.small_training import MODULE
 from tests.test_lab_page import BOOKS
 
@@ -204,3 +205,45 @@ def test_a_switch_does_what_it_says(
         wanted, whole = (one(*given)[0, -1] for one in (model, torchs.model))
     assert (found - wanted).abs().max() < CLOSE * max(1.0, wanted.abs().max().item() / 10)
     assert part == "causal" or (found - whole).abs().max() > 10 * CLOSE
+
+
+TOLD = {  # what the chapters' answers say of a sentence with something switched off
+    ("10_full_model", "the small strange dog is not white .", "positions: false"): (
+        "le petit chien n' est pas blanc ne étrange ."
+    ),
+    ("07_decoder", "the small strange dog is not white .", "causal: false"): (
+        "le petit chien étrange n' est pas ."
+    ),
+    (
+        "04_multi_head_attention",
+        "she does not live near a quiet garden .",
+        "heads: new Set(['decoder.layers.1.cross_attention/1'])",
+    ): "elle ne habite pas près un jardin calme .",
+    (
+        "04_multi_head_attention",
+        "she does not live near a quiet garden .",
+        "heads: new Set(['decoder.layers.1.cross_attention/3'])",
+    ): "elle n' habite pas près d' une jardin calme .",
+}
+
+
+@pytest.mark.parametrize(("chapter", "sentence", "switched"), TOLD)
+def test_the_chapters_answers_are_what_it_writes(
+    chapter: str, sentence: str, switched: str, page: tuple[Page, str]
+):
+    code = f"""
+      model.switches = {{ ...t.WHOLE, {switched} }};
+      return model.text(t.greedy(model, given[0]).ids);"""
+    assert ask(page, code, sentence) == TOLD[chapter, sentence, switched]
+    assert f"{{translator}} {sentence}" in (ROOT / "book" / f"{chapter}.md").read_text("utf-8")
+
+
+def test_six_of_eight_heads_can_go_one_at_a_time(page: tuple[Page, str]):
+    code = """
+      return [0, 1].flatMap((layer) => [0, 1, 2, 3].map((head) => {
+        const heads = new Set([`decoder.layers.${layer}.cross_attention/${head}`]);
+        model.switches = { ...t.WHOLE, heads };
+        return model.text(t.greedy(model, given[0]).ids);
+      }));"""
+    found = ask(page, code, "she does not live near a quiet garden .")
+    assert found.count("elle n' habite pas près d' un jardin calme .") == 6

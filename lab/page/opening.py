@@ -34,6 +34,7 @@ def opening(
     layer, head, weights = _telling({n: m[0] for n, m in maps.items() if n.endswith(CROSS)})
     places = weights.argmax(-1)[:-1]
     far = (places - 1 - torch.arange(len(places))).abs()
+    far[(places == 0) | (places == ids.shape[1] - 1)] = 0  # the ends are no words
     return {
         "sentence": sentence,
         "kind": "cross",

@@ -15,6 +15,7 @@ const FOCUSES = { // which parts a page shows, and with which attention it opens
 };
 const PACE = 420; // milliseconds a word, when it is watched
 const FIRST = 6; // words in the list of what could come next
+const TRIES = 5; // sentences to choose from
 const FINISHED = 4; // hypotheses in the list below the tree
 let copies = 0;
 
@@ -100,7 +101,7 @@ class View {
     this.input = make("input", { type: "text", autocomplete: "off", spellcheck: "false", enterkeyhint: "go" });
     const form = make("form", { class: "tr-form" }, [labelled("English", this.input), make("button", { type: "submit", class: "tr-main" }, ["Translate"])]);
     form.addEventListener("submit", (event) => { event.preventDefault(); this.ask(this.input.value); });
-    const tries = this.content.examples.map((sentence) => push(sentence, () => this.ask(sentence)));
+    const tries = this.content.examples.slice(0, TRIES).map((sentence) => push(sentence, () => this.ask(sentence)));
     return make("div", {}, [form, make("div", { class: "tr-tries", role: "group", "aria-label": "Sentences to try" }, tries)]);
   }
 
@@ -249,7 +250,10 @@ class View {
   crossing() {
     if (this.state.kind !== "cross") return Math.min(3, this.found.steps.length - 1);
     const rows = this.maps()[this.state.layer][this.state.head].slice(0, -1);
-    const far = rows.map((row, query) => Math.abs(row.indexOf(Math.max(...row)) - 1 - query));
+    const far = rows.map((row, query) => {
+      const key = row.indexOf(Math.max(...row));
+      return key % (row.length - 1) ? Math.abs(key - 1 - query) : 0; // the ends are no words
+    });
     return Math.max(0, far.indexOf(Math.max(...far)));
   }
 

@@ -41,7 +41,8 @@ PAGE = """\
 <p class="translator-english" lang="en">{english}</p>
 <p class="translator-french" lang="fr">{french}</p>
 <p class="translator-note">Written by a Transformer of {numbers:,} numbers, trained on a processor \
-for some minutes. The lines are one of its heads: what it looked at for each French word.</p>
+for some minutes. Under each word stands its probability; training asked for no more than some \
+90 %. The lines are one of its heads: what it looked at for each word.</p>
 <p class="translator-open"><button type="button" hidden>{button}</button>\
 <span aria-live="polite"></span></p>
 <noscript><p class="translator-note">To run it, the page needs JavaScript.</p></noscript>
