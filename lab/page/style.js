@@ -3,8 +3,8 @@
 const STYLE = `
 .tr { color: var(--pst-color-text-base, #1c2126); container-type: inline-size; font-size: 1rem; }
 .tr :is(ul, ol) { list-style: none; margin: 0; padding: 0; }
-.tr :is(p, h4) { margin: 0; }
-.tr h4 { font-size: 1rem; font-weight: 600; margin-bottom: 0.4rem; }
+.tr p { margin: 0; }
+.tr .tr-title { font-size: 1rem; font-weight: 600; margin-bottom: 0.4rem; }
 .tr-part + .tr-part { margin-top: 1.3rem; padding-top: 1.1rem; border-top: 1px solid var(--pst-color-border, #c9ccd3); }
 .tr-row { display: flex; flex-wrap: wrap; gap: 0.5rem 1.1rem; align-items: center; }
 .tr-control { display: inline-flex; align-items: center; gap: 0.45rem; min-height: 32px; max-width: 100%; }

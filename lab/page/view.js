@@ -77,13 +77,14 @@ class View {
     const places = ["french", "stamps", "picture", "list", "searched", "offHeads"];
     for (const place of places) this[place] = make("div", { class: `tr-${place}` });
     this.line = make("p", { class: "tr-line", "aria-live": "polite" });
-    const part = (name, ...children) => (this.has(name) ? [make("section", { class: `tr-part tr-${name}` }, children)] : []);
+    const part = (name, ...children) => (this.has(name) ? [make("div", { class: `tr-part tr-${name}` }, children)] : []);
+    const titled = (name, title, ...children) => part(name, make("div", { role: "group", "aria-label": title }, [make("p", { class: "tr-title" }, [title]), ...children]));
     this.root.replaceChildren(make("div", { class: "tr" }, [
       make("style", {}, [STYLE]),
       ...part("ask", this.asking(), this.french, this.moving(), this.line),
       ...part("attention", this.choosing(), make("div", { class: "tr-looks" }, [this.picture, make("div", {}, [this.stamps, ...this.coming()])])),
-      ...part("off", make("h4", {}, ["Switch something off"]), this.switching()),
-      ...part("search", make("h4", {}, ["Beam search"]), this.searching(), this.searched, ...(this.has("attention") ? [] : this.coming())),
+      ...titled("off", "Switch something off", this.switching()),
+      ...titled("search", "Beam search", this.searching(), this.searched, ...(this.has("attention") ? [] : this.coming())),
       make("details", { class: "tr-words" }, [make("summary", {}, ["The English words it knows"]), make("p", {}, [this.known()])]),
     ]));
   }

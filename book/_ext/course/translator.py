@@ -41,8 +41,8 @@ PAGE = """\
 <p class="translator-english" lang="en">{english}</p>
 <p class="translator-french" lang="fr">{french}</p>
 <p class="translator-note">Written by a Transformer of {numbers:,} numbers, trained on a processor \
-for some minutes. Under each word stands its probability; training asked for no more than some \
-90 %. The lines are one of its heads: what it looked at for each word.</p>
+for some minutes. Below each word stands its probability (training asked for no more than \
+90 %); the lines show what one of its heads looked at.</p>
 <p class="translator-open"><button type="button" hidden>{button}</button>\
 <span aria-live="polite"></span></p>
 <noscript><p class="translator-note">To run it, the page needs JavaScript.</p></noscript>
@@ -147,6 +147,7 @@ def poster(name: str, root: str, model: dict[str, Any], sentence: str, focus: st
     french = " ".join(
         f"<span>{escape(word)}<small>{100 * share:.0f}\u202f%</small></span>"
         for word, share in rows
+        if word != EOS
     )
     return PAGE.format(
         name=name,
