@@ -19,6 +19,8 @@ from tests.small_training import MODULE
 BOOKS = ROOT / "book" / "_static" / "translator" / "weights.js"
 LARGEST = 350_000  # bytes of the book's model, compressed
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -33,7 +33,10 @@ ODD = [
     "The cat",
 ]
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine"),
+    pytest.mark.usefixtures("one_thread"),
+]
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,11 @@ def run(options: argparse.Namespace) -> int:
     """Write the page, or the book's file."""
     # Here, so that a look at the help need not wait for torch.
     from lab.files import write_text
+    from lab.own import one_thread
     from lab.page import writing
 
-    content = content_of(options.folder, options.sentence)
+    with one_thread():
+        content = content_of(options.folder, options.sentence)
     text = writing.weights_script(content) if options.weights else writing.whole_page(content)
     try:
         write_text(options.out, text)
