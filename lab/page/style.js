@@ -30,7 +30,7 @@ const STYLE = `
 .tr-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .tr-line { margin-top: 0.7rem; min-height: 1.5em; }
 .tr-part .tr-line { margin-top: 0.7rem; }
-.tr-looks { display: grid; gap: 1.2rem 2rem; margin-top: 0.9rem; }
+.tr-looks { display: grid; gap: 1.2rem 1.6rem; margin-top: 0.9rem; }
 .tr-picture { min-width: 0; overflow-x: auto; }
 .tr-head { font-size: 0.8rem; color: var(--pst-color-text-muted, #5b636c); }
 .tr-arcs { display: grid; grid-template-columns: minmax(6.5rem, 9rem) minmax(3rem, 1fr) minmax(5.5rem, 8.5rem); max-width: 34rem; }
@@ -75,7 +75,7 @@ const STYLE = `
 .tr .tr-finished li { font-variant-numeric: tabular-nums; }
 .tr details { margin-top: 1.1rem; font-size: 0.9rem; color: var(--pst-color-text-muted, #5b636c); }
 .tr details p { margin-top: 0.4rem; }
-@container (min-width: 40rem) {
-  .tr-looks { grid-template-columns: minmax(0, 1.5fr) minmax(15rem, 1fr); }
+@container (min-width: 37rem) {
+  .tr-looks { grid-template-columns: minmax(0, 1.5fr) minmax(14.5rem, 1fr); }
 }
 `;
