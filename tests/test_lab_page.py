@@ -113,9 +113,10 @@ def test_a_page_holds_all_that_it_needs(run: Path, tmp_path: Path, capsys):
 
 def test_a_script_of_weights_is_one_call(run: Path, tmp_path: Path, content: dict):
     out = tmp_path / "weights.js"
-    assert main(["page", str(run), "--weights", "--out", str(out)]) == 0
+    asked = ["--sentence", "the cat sleeps ."]
+    assert main(["page", str(run), "--weights", *asked, "--out", str(out)]) == 0
     written = numbers.read_file(out.read_text(encoding="utf-8"))
-    assert written | {"examples": content["examples"]} == json.loads(json.dumps(content))
+    assert written == json.loads(json.dumps(content))
     assert "<" not in writing.weights_script(content)
 
 
@@ -184,3 +185,12 @@ def test_the_books_model_is_small_and_whole():
     numbers.unpacked(content)
     assert writing.gzipped(text) <= LARGEST
     assert content["measured"]["exact"] >= 0.95 * content["measured"]["sentences"]
+
+
+def test_an_opening_is_what_the_model_writes(content: dict):
+    first = content["openings"][0]
+    assert first["sentence"] == "the cat sleeps ."
+    assert first["english"][0] == "<bos>" and first["english"][-1] == "<eos>"
+    assert len(first["french"]) == len(first["shares"]) == len(first["weights"])
+    assert all(sum(row) == pytest.approx(1, abs=0.02) for row in first["weights"])
+    assert 0 <= first["chosen"] < len(first["french"])
