@@ -16,7 +16,7 @@ from lab.page.command import content_of
 from tests.conftest import ROOT
 from tests.small_training import MODULE
 
-BOOKS = ROOT / "book" / "_static" / "translator" / "weights.js"
+BOOKS = ROOT / "book" / "translator" / "weights.js"
 LARGEST = 350_000  # bytes of the book's model, compressed
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -72,7 +72,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-get-outdated", fresh.pages_to_read_again)
     app.connect("doctree-resolved", glossary.say_on_hover)
     app.connect("doctree-resolved", polish.require_alternative_text)
-    app.connect("build-finished", translator.write_code)
+    app.connect("build-finished", translator.put_scripts)
     app.connect("build-finished", polish.polish_pages)
     app.connect("build-finished", icons.cut_icons)
     app.connect("build-finished", pictures.lighten_pictures)

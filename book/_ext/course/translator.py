@@ -5,8 +5,8 @@
     ```
 
 shows the sentence, what the model made of it, and one head's attention, from the file that
-`python -m lab page RUN --weights` wrote. A button loads that file and the code, both from
-`_static/translator`, by script elements, which also work on file://. Until then the page is some
+`python -m lab page RUN --weights` wrote, `translator/weights.js`. A button loads that file and the
+code by script elements, which also work on file://. Until then the page is some
 kilobytes heavier, and a reader without JavaScript has the picture. `focus` names the part that the
 translator opens with: all, attention, heads, masks or search (`FOCUSES` in `lab/page/view.js`).
 """
@@ -17,6 +17,7 @@ import json
 from html import escape
 from itertools import chain
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 from docutils import nodes
@@ -26,9 +27,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from lab.page import writing
 
-FOLDER = "_static/translator"
-WEIGHTS = f"{FOLDER}/weights.js"
-CODE = f"{FOLDER}/code.js"
+WEIGHTS = "translator/weights.js"  # not in _static: each page loads every script that lies there
+FOLDER = "_static/translator"  # of the built book
 FOCUSES = ("all", "attention", "heads", "masks", "search")
 ROW, WIDTH, LEFT, RIGHT = 28, 330, 120, 210  # of the picture
 EOS = "<eos>"
@@ -194,9 +194,10 @@ class Translator(SphinxDirective):
         return [nodes.raw("", html, format="html")]
 
 
-def write_code(app: Sphinx, exception: Exception | None) -> None:
-    """Put the translator's code beside its weights in a finished HTML build."""
+def put_scripts(app: Sphinx, exception: Exception | None) -> None:
+    """Put the translator's code and weights where the pages of a finished HTML build find them."""
     if exception is None and app.builder.format == "html":
-        code = Path(app.outdir) / CODE
-        code.parent.mkdir(parents=True, exist_ok=True)
-        code.write_text(writing.code_script(), encoding="utf-8")
+        folder = Path(app.outdir) / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "code.js").write_text(writing.code_script(), encoding="utf-8")
+        copyfile(Path(app.srcdir) / WEIGHTS, folder / "weights.js")
