@@ -20,7 +20,7 @@ PAGES = {
     for path in sorted((ROOT / "book").glob("*.md"))
     if (found := re.findall(r"^```\{translator\} (.+)$", path.read_text("utf-8"), re.MULTILINE))
 }
-POSTER = 4_000  # bytes that a picture adds to a page, compressed
+POSTER = 2_000  # bytes that a picture adds to a page, compressed
 
 in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 
