@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from lab.__main__ import main
+from lab.files import digest
 from lab.kept import read_kept
 from lab.little import PEAK, cooled
 from lab.page import numbers, plain, writing
@@ -134,7 +135,7 @@ def _other_model(run: Path) -> None:
     text = module.read_text("utf-8").replace("torch.relu(", "torch.tanh(")
     module.write_text(text, "utf-8")
     words = json.loads(settings.read_text("utf-8"))
-    words["sha256"]["module"] = numbers.hashlib.sha256(text.encode()).hexdigest()
+    words["sha256"]["module"] = digest(text)
     settings.write_text(json.dumps(words), "utf-8")
 
 
@@ -185,6 +186,13 @@ def test_the_books_model_is_small_and_whole():
     numbers.unpacked(content)
     assert writing.gzipped(text) <= LARGEST
     assert content["measured"]["exact"] >= 0.95 * content["measured"]["sentences"]
+
+
+def test_the_books_model_is_the_one_whose_digest_is_recorded():
+    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert digest(BOOKS.read_text(encoding="utf-8")) in told
+    for sentence in numbers.read_file(BOOKS.read_text(encoding="utf-8"))["examples"][:4]:
+        assert f'--sentence "{sentence}"' in told
 
 
 def test_an_opening_is_what_the_model_writes(content: dict):
