@@ -4,6 +4,7 @@ Directives, each documented in its module:
     chapter-card     what a chapter teaches, and its reading time      (cards.py)
     exercise-card    what an exercise notebook holds, with a download  (cards.py)
     anywidget        an interactive figure that also works on file://  (anywidget.py)
+    translator       the trained translator, loaded when asked for     (translator.py)
     trap, quiz, five what chapters show in boxes and folds             (boxes.py)
     erratum          an error of one of the five documents             (lines.py)
     inventory        what a document contains                          (lines.py)
@@ -41,6 +42,7 @@ from . import (
     pictures,
     polish,
     progress,
+    translator,
 )
 
 
@@ -52,6 +54,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("chapter-card", cards.ChapterCard)
     app.add_directive("exercise-card", cards.ExerciseCard)
     app.add_directive("anywidget", anywidget.AnyWidget)
+    app.add_directive("translator", translator.Translator)
     app.add_directive("coverage", coverage.Coverage)
     app.add_directive("erratum", lines.Erratum)
     app.add_directive("inventory", lines.Inventory)
@@ -69,6 +72,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-get-outdated", fresh.pages_to_read_again)
     app.connect("doctree-resolved", glossary.say_on_hover)
     app.connect("doctree-resolved", polish.require_alternative_text)
+    app.connect("build-finished", translator.put_scripts)
     app.connect("build-finished", polish.polish_pages)
     app.connect("build-finished", icons.cut_icons)
     app.connect("build-finished", pictures.lighten_pictures)
