@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import TypeAlias
+from typing import SupportsInt, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -103,7 +103,7 @@ class Stories:
             raise ValueError(f"{strange[0]!r} is no word of the stories")
         return torch.tensor([self._ids[word] for word in text.split()], dtype=torch.int64)
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[SupportsInt]) -> str:
         """The words with these ids, with blanks between them."""
         return " ".join(self.words[int(i)] for i in ids)
 
