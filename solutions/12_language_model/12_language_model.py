@@ -972,8 +972,8 @@ assert 1.4 < whole < 2.2 and whole - 0.02 < without < 2.6, (
 #
 # Very little is lost. Under the causal mask every place sees another number of tokens, and the mean over them tells a layer how many
 # there were; besides, the word before, which is easy to find, tells most of what comes next. The first words
-# of a window are bad for every reader: whoever begins in the middle does not know who the hero is. The gap between
-# model and best possible loss hardly depends on the place. What looks like a weakness of the model at the start of a window is a
+# of a window are bad for every reader: whoever begins in the middle does not know who the hero is. The gap between model and best possible
+# loss is no larger there than at the end: what looks like a weakness of the model at the start of a window is a
 # lack of context.
 #
 # </details>
