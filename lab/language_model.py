@@ -94,6 +94,37 @@ class Remembering(nn.Module):
         return self.model(ids, offset)
 
 
+class Sourceless(nn.Module):
+    """A language model that is called like a translator; the source is not looked at.
+
+    So a training step or a search that was written for translators takes it as it is.
+
+    Args:
+        model: the language model.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def encode(self, source: Int[Tensor, "B M"]) -> tuple[Tensor, Tensor]:
+        """A memory of one token of zeros, and its mask."""
+        memory = torch.zeros(len(source), 1, 1, device=source.device)
+        return memory, torch.ones(len(source), 1, 1, dtype=torch.bool, device=source.device)
+
+    def decode(
+        self, target: Int[Tensor, "B N"], memory: Tensor, memory_mask: Tensor, offset: int = 0
+    ) -> Float[Tensor, "B N vocab_size"]:
+        """The language model's logits."""
+        return self.model(target, offset)
+
+    def forward(
+        self, source: Int[Tensor, "B M"], target: Int[Tensor, "B N"]
+    ) -> Float[Tensor, "B N vocab_size"]:
+        """The language model's logits for the target."""
+        return self.model(target)
+
+
 class _Growing(MultiHeadAttention):
     """Self-attention to the new tokens and to all that it has been handed before."""
 

@@ -1,21 +1,28 @@
 """The lab's language model: a decoder without a source, with a cache and without."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from lab import __main__ as command_line
 from lab.battery import shaken
 from lab.blocks import Decoder, DecoderLayer, LayerNorm, causal_mask
 from lab.check import draw
+from lab.five_minutes import torchs_loss
 from lab.language_model import (
     WINDOW,
     LanguageModel,
     Remembering,
+    Sourceless,
     batches,
     losses_of,
     new_model,
     train,
 )
 from lab.stories import Stories
+from solutions import transformer
+from tests.conftest import ROOT
 
 IDS = torch.tensor([[3, 7, 1, 1, 6], [2, 0, 8, 5, 10]])
 
@@ -94,3 +101,52 @@ def test_without_positions_the_table_is_empty_and_the_other_weights_are_the_same
     assert not without.get_buffer("positional_encoding.encoding").any()
     for one, other in zip(whole.parameters(), without.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+@torch.no_grad()
+def test_what_was_written_for_translators_takes_a_model_without_a_source(model: LanguageModel):
+    sourceless = Sourceless(model)
+    nothing = torch.zeros(2, 1, dtype=torch.int64)
+    (said, _) = transformer.greedy_decode(sourceless, nothing, bos_id=3, eos_id=99, max_len=6)
+    ids = torch.tensor([[3]])
+    for _ in range(6):
+        ids = torch.cat([ids, model(ids)[:, -1:].argmax(-1)], dim=1)
+    assert said == ids[0, 1:].tolist()
+    assert torch.equal(sourceless(nothing, IDS), model(IDS))
+
+
+def test_a_step_of_a_translators_takes_a_step_of_a_language_model(model: LanguageModel):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    before = [parameter.clone() for parameter in model.parameters()]
+    loss = transformer.train_step(Sourceless(model), IDS[:, :1], IDS, optimizer, 10, torchs_loss)
+    with torch.no_grad():
+        for parameter, old in zip(model.parameters(), before, strict=True):
+            assert not torch.equal(parameter, old)
+            parameter.copy_(old)
+        assert loss == pytest.approx(float(torchs_loss(model(IDS[:, :-1]), IDS[:, 1:], 10)))
+
+
+def test_a_module_tells_a_story(capsys: pytest.CaptureFixture[str]):
+    reference = str(ROOT / "solutions" / "transformer.py")
+    assert command_line.main(["tell", reference, "--steps", "2", "--words", "5"]) == 0
+    printed = capsys.readouterr().out
+    assert "your own     LanguageModel, label_smoothed_loss" in printed
+    assert "the best possible is 1.4" in printed
+    *_, story = printed.strip().splitlines()
+    assert story.startswith("<new>") and len(story.split()) == 6
+
+
+@pytest.mark.parametrize("flag", ["--steps", "--words", "--temperature"])
+def test_a_story_of_nothing_is_refused(flag: str, capsys: pytest.CaptureFixture[str]):
+    reference = str(ROOT / "solutions" / "transformer.py")
+    assert command_line.main(["tell", reference, flag, "0"]) == 2
+    assert "at least 1" in capsys.readouterr().err
+
+
+def test_a_module_without_a_language_model_is_told_the_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "my_transformer.py"
+    path.write_text("class Transformer: ...\ndef sinusoidal_encoding(): ...\n", encoding="utf-8")
+    assert command_line.main(["tell", str(path)]) == 2
+    assert "it is question 12.2" in capsys.readouterr().err

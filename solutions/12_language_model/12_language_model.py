@@ -539,7 +539,7 @@ class Script(nn.Module):
         rows = []
         for i in range(ids.shape[1]):
             self.read.append((ids[:, i], offset + i))
-            total = sum(token * (place + 1) for token, place in self.read)
+            total = torch.stack([token * (place + 1) for token, place in self.read]).sum(0)
             rows.append(F.one_hot(total % self.vocab_size, self.vocab_size).double())
         logits = self.gain * torch.stack(rows, dim=1)  # (B, n, V)
         self.recorded |= logits.requires_grad
@@ -1466,7 +1466,8 @@ for i in range(60):
     held = torch.zeros(3, 4).double()
     for row in range(3):
         for state in range(4):
-            held[row, following[state, ids[row, i]]] += weights[row, state] / weights[row].sum()
+            after = int(following[state, ids[row, i]])
+            held[row, after] += weights[row, state] / weights[row].sum()
 for now, then in zip((ids, chances, following, belief), copies, strict=True):
     assert torch.equal(now, then), "what is handed in should be left unchanged"
 ### END HIDDEN TESTS
