@@ -1437,7 +1437,7 @@ for row in ids.tolist():
         chance, here = belief[state].item(), state
         for token in row:
             chance *= chances[here, token].item()
-            here = following[here, token].item()
+            here = int(following[here, token])
         whole += chance
     wanted.append(-math.log(whole))
 assert_close(
