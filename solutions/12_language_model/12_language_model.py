@@ -987,7 +987,7 @@ assert 1.4 < whole < 2.2 and whole - 0.02 < without < 2.6, (
 # something is wrong: nobody can guess better. The loss is computed by the next cell. `parts` holds functions: `"embed"`, which turns ids $(B, n)$ into
 # vectors $(B, n, D)$, positions included; `"stack"`, called with vectors and a mask; and `"head"`, from vectors to logits. You tried things out, and found four symptoms:
 #
-# - `"peeks"`: each place's logits change with the very next token, whatever the stack does with the mask it is handed beyond that;
+# - `"peeks"`: the vector that the stack returns at a place changes with the token right after it;
 # - `"drifts"`: with a stack that returns its vectors as they are, logits change when a *later* token does;
 # - `"sums"`: at one place, $e$ to the power of the log-probabilities of all $V$ tokens does not add up to 1;
 # - `"pads"`: the loss of a batch changes when all rows get more padding.
