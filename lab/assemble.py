@@ -56,6 +56,7 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "initialise": ("initialise",),
         "average-checkpoints": ("average_checkpoints",),
     },
+    "12_language_model": {"language-model": ("LanguageModel",)},
 }
 
 WIDTH = 100
