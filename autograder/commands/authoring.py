@@ -1,10 +1,11 @@
-"""The commands for those who write a course: build, release, mutants."""
+"""The commands for those who write a course: build, release, mutants, handout."""
 
 import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from autograder.commands.parsers import Commands, add_chapters, add_command
 from autograder.common.course import Course, CourseError
@@ -21,6 +22,10 @@ def add(commands: Commands) -> None:
         add_chapters(command)
         if run is mutants:
             _add_mutants(command)
+    command = add_command(commands, handout)
+    command.add_argument(
+        "target", type=Path, metavar="DIR|ZIP", help="a new folder, or a file that ends in .zip"
+    )
 
 
 def build(options: argparse.Namespace) -> int:
@@ -85,6 +90,21 @@ def mutants(options: argparse.Namespace) -> int:
         return in_class.command(course, chapters, options.jobs)
     run_for = partial(trials.runner, course) if can_fork() else None
     return mutation.command(course, chapters, run_for)
+
+
+def handout(options: argparse.Namespace) -> int:
+    """Write what a student gets, and nothing else, into a new folder or zip file."""
+    from autograder.authoring import handout as handing
+
+    course = Course.find()
+    found = handing.made(course)
+    for note in found.notes:
+        say(f"note: {note}", sys.stderr)
+    is_new = handing.write(found, options.target)
+    size = sum(map(len, found.files.values())) // 1024
+    there = "" if is_new else " was there already, the same to the byte"
+    say(f"{options.target}{there}: {len(found.files)} files, {size} kB, digest {found.digest}")
+    return 0
 
 
 def _rehearse(course: Course, chapters: Sequence[str]) -> None:
