@@ -53,9 +53,9 @@ c.ExchangeFactory.release_feedback = "autograder.classroom.outbound.SafeRelease"
 # `nbgrader export` writes its table so that no name in it is a formula.
 c.ExportApp.plugin_class = "autograder.classroom.grade_table.GradeTable"
 
-# `python -m autograder handout DIR|ZIP`: what students get. Say here where the book and the hand-out
-# can be found, and the hand-out's README links to the one and its notebooks fetch the other where
-# a hosted notebook service opens them.
+# `python -m autograder handout DIR|ZIP`: what students get. `book` is where the book can be read,
+# for a link to it; `url` is where the hand-out's zip file will lie, and gives notebooks a first
+# cell that installs it on a hosted notebook service.
 c.HandOut.packages = ["lab", "trainer"]
 c.HandOut.requirements = "requirements/students.txt"
 c.HandOut.readme = "handout/README.md"

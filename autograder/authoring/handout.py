@@ -34,15 +34,9 @@ from autograder.common.failures import in_words
 from autograder.common.syntax import parse
 from autograder.judge.toml_tables import checked, file_name, names
 
-# What `check` imports of others; jupyterlab and ipykernel run the notebooks.
-NEEDED = (
-    "jupyterlab",
-    "ipykernel",
-    "ipython",
-    "traitlets",
-    "jupyter_core",
-    "python-dateutil",
-    "tqdm",
+NEEDED = (  # what `check` imports of others, and what runs the notebooks
+    *("ipython", "traitlets", "jupyter_core", "python-dateutil", "tqdm"),
+    *("jupyterlab", "ipykernel"),
 )
 PYTHONS = ">=3.11,<3.14"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file knows

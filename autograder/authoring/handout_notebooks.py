@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ class Released:
 
     name: str
     files: dict[str, bytes]  # path with the assignment's folder -> content
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
 
     def notebooks(self) -> dict[str, bytes]:
         """The contents of its notebooks, by their names without .ipynb."""

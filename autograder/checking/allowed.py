@@ -118,8 +118,7 @@ def _released(course: Course, chapter: str) -> set[str]:
     """Digests of a release's texts; none where it cannot be read."""
     path = course.release(chapter)
     try:
-        return {
-            handed_out.digest(cell.source) for cell in read_cells(read_file(path), path.name)[0]
-        }
+        cells, _ = read_cells(read_file(path), path.name)
     except (Unreadable, CourseError, OSError):
         return set()
+    return {handed_out.digest(cell.source) for cell in cells}

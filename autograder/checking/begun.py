@@ -9,7 +9,7 @@ from autograder.common.handed_out import digest
 
 
 def begun(folder: Path) -> list[Path]:
-    """The notebooks in a folder, or one below it, that hold an answer; those that are broken, too."""
+    """The notebooks in a folder and those below it that hold an answer, or are broken."""
     found = [path for pattern in ("*.ipynb", "*/*.ipynb") for path in folder.glob(pattern)]
     shown = sorted(one for one in found if not any(part.startswith(".") for part in one.parts))
     if not shown:

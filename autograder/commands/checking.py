@@ -32,7 +32,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def _checked(notebook: Path, is_one_of_several: bool) -> int:
-    """Check one; where it is one of several, what is wrong with it keeps none from being checked."""
+    """Check one; where it is one of several, no other waits for it to be mended."""
     from autograder.checking import check as checking
 
     try:

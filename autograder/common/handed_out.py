@@ -1,4 +1,4 @@
-"""What a hand-out keeps for `check`: of each notebook its rules, and which cells are not a student's.
+"""What a hand-out keeps for `check`: a notebook's rules, and which cells are not a student's.
 
 Both lie in a folder of the grader's own, so that a notebook may lie anywhere. Cells are kept as
 digests of their texts. In a course's own folder there is nothing of it: there `check` looks at the
