@@ -171,7 +171,7 @@ def _text(value: Any) -> tuple[str | None, str]:
 
 
 def _cell(settings: Settings) -> str:
-    """The first cell of notebooks for a hosted service; it does nothing where a course is set up."""
+    """The first cell of notebooks; it does something on a hosted service alone."""
     return (
         "# For a hosted notebook service: fetches what this notebook needs and the service lacks.\n"
         "# Where the course is set up it does nothing.\n"
