@@ -6,6 +6,7 @@ The lab's own can be built with one thing missing, to see what becomes of it.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -71,10 +72,9 @@ class Translator(nn.Module):
         self.encoder = Encoder(lambda: encoder_layer(*sizes), layers)
         self.decoder = Decoder(lambda: decoder_layer(*sizes), layers)
         self.generator = Generator(width, target_vocab)
-        self.generator.tie(self.target_embedding.weight)
-        for parameter in self.parameters():
-            if parameter.dim() == 2:
-                nn.init.xavier_uniform_(parameter)
+        self.generator.tie(weight=self.target_embedding.weight)
+        for matrix in (one for one in self.parameters() if one.dim() == 2):
+            nn.init.xavier_uniform_(matrix)
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.normal_(embedding.weight, std=width**-0.5)
 
@@ -91,11 +91,13 @@ class Translator(nn.Module):
         if not self.sees_all:
             mask = mask & causal_mask(target.shape[1])
         x = self._placed(self.target_embedding(target), offset)
-        return self.generator(self.decoder(x, memory, mask, memory_mask))
+        out = self.decoder(x, memory, mask, memory_mask)
+        return self.generator(out)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits; the target is the decoder's input as it is."""
-        return self.decode(target, *self.encode(source))
+        memory, mask = self.encode(source)
+        return self.decode(target, memory, mask)
 
     def _placed(self, vectors: Tensor, offset: int = 0) -> Tensor:
         return self.positional_encoding(math.sqrt(vectors.shape[-1]) * vectors, offset)
@@ -192,8 +194,8 @@ class Workshop:
         for batch in batches(self.data.held_out, self.data.source, self.data.target, 100):
             labels = batch.target[:, 1:]
             log_p = model(batch.source, batch.target[:, :-1]).log_softmax(-1)
-            of_label = log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-            total -= float(of_label[labels != pad_id].sum())
+            chosen = log_p.gather(-1, labels[..., None])[..., 0]
+            total -= float(chosen[labels != pad_id].sum())
             real += int((labels != pad_id).sum())
         return total / real
 
@@ -223,7 +225,7 @@ class Workshop:
 
 
 def _scheduled(parameters: Iterable[nn.Parameter], rate: Callable[[int], float]) -> Any:
-    optimizer = torch.optim.Adam(parameters, lr=1.0, betas=(0.9, 0.98), eps=1e-9)
+    optimizer = torch.optim.Adam(parameters, 1.0, (0.9, 0.98), 1e-9)
     return optimizer, LambdaLR(optimizer, lambda done: rate(done + 1))
 
 
@@ -301,12 +303,11 @@ def _greedy(model: Any, source: Tensor, bos_id: int, eos_id: int, max_len: int) 
     training = model.training
     model.eval()
     memory, mask = model.encode(source)
-    ids = torch.full((len(source), 1), bos_id)
+    ids = source.new_full((len(source), 1), bos_id)
     while ids.shape[1] <= max_len and not (ids == eos_id).any(-1).all():
         ids = torch.cat([ids, model.decode(ids, memory, mask)[:, -1:].argmax(-1)], dim=1)
     model.train(training)
-    rows = [row[1:] for row in ids.tolist()]
-    return [row[: row.index(eos_id)] if eos_id in row else row for row in rows]
+    return [list(takewhile(lambda id: id != eos_id, row[1:])) for row in ids.tolist()]
 
 
 def _bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
