@@ -234,7 +234,9 @@ def careless_step(model, source, target):
     return 1.0
 
 
-records = train(model, [batch_of([1, 3, 2])] * 3, careless_step, look, every=1, pad_id=0)
+batches = [batch_of([1, 3, 2])] * 3
+records = train(model, batches, careless_step, look, every=1, pad_id=0)
+assert len(batches) == 3, "train should leave a list of batches as it is"
 assert modes == ["step", False] * 3, (
     "each step should find the model in training mode, each evaluation in evaluation mode\n"
     f"Yours were, in order: {modes}."
@@ -333,9 +335,12 @@ def choose(held_out: Sequence[float], patience: int) -> tuple[int, int]:
 
 
 # %% test="choose-values" points=1
-assert tuple(choose([3.0, 2.0, 2.5, 2.4, 1.0], 2)) == (1, 3), (
-    "losses 3, 2, 2.5, 2.4, 1 with patience 2: training should stop at index 3, the best is index 1"
-)
+losses = [3.0, 2.0, 2.5, 2.4, 1.0]
+best, stopped = choose(losses, 2)
+claim = "losses 3, 2, 2.5, 2.4, 1 with patience 2: "
+assert_whole(best, 1, f"{claim}the best should be index 1")
+assert_whole(stopped, 3, f"{claim}training should stop at index 3")
+assert losses == [3.0, 2.0, 2.5, 2.4, 1.0], "choose should leave the list of losses as it is"
 assert tuple(choose([3.0, 2.0, 2.5, 2.4, 1.0], 3)) == (4, 4), (
     "with patience 3 it should go on to the end, where the best is"
 )
@@ -629,11 +634,13 @@ for lengths, cached, wanted in (
 ### END HIDDEN TESTS
 
 # %% test="positions-together" points=1
+lengths = [3, 1]
 assert_whole(
-    positions([3, 1], cached=False, together=True),
+    positions(lengths, cached=False, together=True),
     12,
     "3 tokens and 1, in one batch without a cache: both rows are there for 1 + 2 + 3 positions",
 )
+assert lengths == [3, 1], "positions should leave the list of lengths as it is"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for lengths, cached, wanted in (
@@ -920,10 +927,15 @@ with torch.no_grad():
 source = torch.tensor([[0, 0]] * 3)
 said = torch.tensor([[1, 2, 3, 4], [1, 5, 3, 4], [1, 2, 3, 4]])
 right = torch.tensor([[1, 2, 3, 4], [1, 2, 3, 4], [1, 5, 3, 4]])
-blamed = whose_errors(model, source, said, right, pad_id=7)
+given = source, said, right
+before = [ids.clone() for ids in given]
+blamed = whose_errors(model, *given, pad_id=7)
 assert list(blamed) == ["none", "search", "model"], (
     "this model finds 1 2 3 4 likely and 1 5 3 4 unlikely: a right sentence that it prefers was missed "
     f"by the search, another is the model's error\nYours is {blamed}."
+)
+assert all(torch.equal(ids, other) for ids, other in zip(given, before, strict=True)), (
+    "whose_errors should leave all ids that it is handed as they are"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1169,7 +1181,9 @@ def bootstrap(
 # %% test="bootstrap-difference" points=1
 right = [["the", "cat", "sat", "on", "the", "mat", "."], ["a", "dog", "ran", "home", "."]]
 first = [["the", "cat", "sat", "on", "a", "mat", "."], ["a", "dog", "ran", "home", "."]]
+before = [list(sentence) for sentence in first]
 found = bootstrap(first, right, right, 50, torch.Generator().manual_seed(0))
+assert first == before, "bootstrap should leave the sentences that it is handed as they are"
 wanted = 100 - 100 * (11 / 12 * 8 / 10 * 5 / 8 * 3 / 6) ** 0.25
 assert_close(
     float(found[0]),
