@@ -276,12 +276,12 @@ def log_probability(model, source, target, pad_id, mean=False):
     return (found / real.sum(1)).tolist() if mean else found.tolist()
 
 
-def blame(said, right, of_said, of_right, pad_id):
+def blame(said, right, scores, pad_id):
     """The words, by log-probabilities."""
     rows = [[[i for i in row if i != pad_id] for row in side.tolist()] for side in (said, right)]
     return [
         "none" if one == other else "search" if good > bad else "model"
-        for one, other, bad, good in zip(*rows, of_said, of_right, strict=True)
+        for one, other, bad, good in zip(*rows, *scores, strict=True)
     ]
 
 
@@ -291,14 +291,14 @@ def by_the_mean(model, source, said, right, pad_id):
     model.eval()
     scores = [log_probability(model, source, side, pad_id, mean=True) for side in (said, right)]
     model.train(was_training)
-    return blame(said, right, *scores, pad_id)
+    return blame(said, right, scores, pad_id)
 
 
 @variant("whose-errors")
 def left_in_evaluation_mode(model, source, said, right, pad_id):
     model.eval()
     scores = [log_probability(model, source, side, pad_id) for side in (said, right)]
-    return blame(said, right, *scores, pad_id)
+    return blame(said, right, scores, pad_id)
 
 
 @variant("whose-errors")
@@ -306,7 +306,7 @@ def left_in_training_mode(model, source, said, right, pad_id):
     model.eval()
     scores = [log_probability(model, source, side, pad_id) for side in (said, right)]
     model.train()
-    return blame(said, right, *scores, pad_id)
+    return blame(said, right, scores, pad_id)
 
 
 @variant("whose-errors")
@@ -320,7 +320,7 @@ def same_first_tokens_are_no_error(model, source, said, right, pad_id):
         "none" if same else word
         for same, word in zip(
             (said[:, :shorter] == right[:, :shorter]).all(1).tolist(),
-            blame(said, right, *scores, pad_id),
+            blame(said, right, scores, pad_id),
             strict=True,
         )
     ]
@@ -332,7 +332,7 @@ def equal_scores_are_a_search_error(model, source, said, right, pad_id):
     model.eval()
     of_said, of_right = (log_probability(model, source, side, pad_id) for side in (said, right))
     model.train(was_training)
-    return blame(said, right, of_said, [score + 1e-9 for score in of_right], pad_id)
+    return blame(said, right, (of_said, [score + 1e-9 for score in of_right]), pad_id)
 
 
 @variant("predicted")
