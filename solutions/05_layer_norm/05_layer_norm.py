@@ -972,15 +972,14 @@ def diagnose(
 
 
 # %% test="diagnose-curves" points=1
-outputs = [
-    torch.tensor([[3.0, 0.0], [0.0, 3.0]]).double(),
-    torch.tensor([[1.0, 1.0], [2.0, 2.0]]).double(),
-]
+outputs = [torch.tensor([[3.0, 0.0], [0.0, 3.0]]), torch.tensor([[1.0, 1.0], [2.0, 2.0]])]
 sizes, alike = curves(outputs)
-wanted = torch.tensor([4.5**0.5, 2.5**0.5], dtype=torch.float64)
+wanted = torch.tensor([4.5**0.5, 2.5**0.5])
 assert_close(sizes, wanted, "the size is the root of the mean square of all numbers of a layer")
-wanted = torch.tensor([0.0, 1.0], dtype=torch.float64)
+wanted = torch.tensor([0.0, 1.0])
 assert_close(alike, wanted, "tokens at a right angle are alike by 0, those in one direction by 1")
+for curve in (sizes, alike):
+    assert_dtype(curve, torch.float32, "tokens in float32 should have curves in float32")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 outputs = [2.0 * draw((5, 3), seed=23) + 1.0, draw((5, 3), seed=24), 0.1 * draw((5, 3), seed=25)]
@@ -1123,10 +1122,12 @@ for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((5, 2, 3, 4), 2.0), ((7,),
 ### END HIDDEN TESTS
 
 # %% test="norm-backward-parameters" points=1
-x, upstream, gain = draw((2, 3, 4), (2, 3, 4), (4,), seed=29)
-_, for_gain, for_bias = norm_backward(x, gain, upstream)
+x, upstream, gain = draw((2, 3, 4), (2, 3, 4), (4,), seed=29, dtype=torch.float32)
+for_x, for_gain, for_bias = norm_backward(x, gain, upstream)
 assert_shape(for_gain, (4,), "gain has one gradient for each feature")
 assert_close(for_bias, upstream.sum((0, 1)), "the bias is added to every token alike")
+for gradient in (for_x, for_gain, for_bias):
+    assert_dtype(gradient, torch.float32, "inputs in float32 should have gradients in float32")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((7,), 0.1)):

@@ -974,7 +974,9 @@ assert isinstance(causes, dict), "loop_causes should return a dict, from symptom
 assert sorted(causes) == ["clipping", "direction", "dropout", "saving"], (
     "the four symptoms are 'saving', 'clipping', 'dropout' and 'direction'"
 )
-assert all(line in range(1, 11) for line in causes.values()), "lines have the numbers 1 to 10"
+assert all(type(line) is int and 1 <= line <= 10 for line in causes.values()), (
+    f"lines have the numbers 1 to 10, whole numbers (int)\nYours are {list(causes.values())}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 assert causes["saving"] == 10, "the line behind 'saving' is another one"
@@ -1079,7 +1081,9 @@ model = ToyModel(9).eval()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: 1.0)
 source, target = torch.tensor([[4, 8]]), torch.tensor([[1, 5, 7, 2]])
-train_epoch(model, [(source, target)] * 2, optimizer, scheduler, 0, toy_loss)
+batches = [(source, target), (source, target)]
+train_epoch(model, batches, optimizer, scheduler, 0, toy_loss)
+assert len(batches) == 2, "train_epoch should leave the list of batches as it is"
 assert len(model.calls) == 2, "two batches: the model should be called twice"
 assert model.calls[0][1].tolist() == [[1, 5, 7]], "the decoder reads the target but its last column"
 visible_passed()

@@ -673,9 +673,11 @@ def may_stop(
 
 
 # %% test="may-stop-long" points=1
-assert may_stop(-2.0, [-2.5, -3.0], 3, 9, length_penalty=0.0) is True, (
+live = [-2.5, -3.0]
+assert may_stop(-2.0, live, 3, 9, length_penalty=0.0) is True, (
     "without penalty, hypotheses at -2.5 and -3 cannot come above a finished one at -2"
 )
+assert live == [-2.5, -3.0], "may_stop should leave the list of log-probabilities as it is"
 assert may_stop(-2.0, [-2.5, -1.5], 3, 9, length_penalty=0.0) is False, (
     "without penalty, the hypothesis at -1.5 can still come above -2, though the other cannot"
 )

@@ -44,8 +44,9 @@ from lab.check import (
     expect_no_error,
     visible_passed,
 )
+from lab.own import one_thread
 from lab.phenomena import dictionary_forms
-from lab.predict import watched
+from lab.predict import predicted, watched
 from lab.translator import Translator, workshop
 
 # what the words with an apostrophe are without it
@@ -234,7 +235,9 @@ def careless_step(model, source, target):
     return 1.0
 
 
-records = train(model, [batch_of([1, 3, 2])] * 3, careless_step, look, every=1, pad_id=0)
+batches = [batch_of([1, 3, 2])] * 3
+records = train(model, batches, careless_step, look, every=1, pad_id=0)
+assert len(batches) == 3, "train should leave a list of batches as it is"
 assert modes == ["step", False] * 3, (
     "each step should find the model in training mode, each evaluation in evaluation mode\n"
     f"Yours were, in order: {modes}."
@@ -262,7 +265,6 @@ assert modes == ["step", "step", False], (
 
 # %%
 if watched():
-    torch.set_num_threads(1)  # small matrices: one core is fastest
     lab = workshop()
     print("yours:     ", ", ".join(lab.own) or "nothing yet")
     print("the lab's: ", ", ".join(lab.stand_ins) or "nothing")
@@ -274,9 +276,10 @@ if watched():
         stages[len(stages) + 1] = {name: x.clone() for name, x in model.state_dict().items()}
         return lab.held_out_loss(model)
 
-    record = train(
-        translator, lab.stream(300), lab.update(), held_out_loss, 25, lab.data.target.pad_id
-    )
+    with one_thread():  # small matrices: one core is fastest
+        record = train(
+            translator, lab.stream(300), lab.update(), held_out_loss, 25, lab.data.target.pad_id
+        )
     curves = {
         "training, smoothed": [one["loss"] for one in record],
         "held out": [one["held_out"] for one in record],
@@ -333,9 +336,12 @@ def choose(held_out: Sequence[float], patience: int) -> tuple[int, int]:
 
 
 # %% test="choose-values" points=1
-assert tuple(choose([3.0, 2.0, 2.5, 2.4, 1.0], 2)) == (1, 3), (
-    "losses 3, 2, 2.5, 2.4, 1 with patience 2: training should stop at index 3, the best is index 1"
-)
+losses = [3.0, 2.0, 2.5, 2.4, 1.0]
+best, stopped = choose(losses, 2)
+claim = "losses 3, 2, 2.5, 2.4, 1 with patience 2: "
+assert_whole(best, 1, f"{claim}the best should be index 1")
+assert_whole(stopped, 3, f"{claim}training should stop at index 3")
+assert losses == [3.0, 2.0, 2.5, 2.4, 1.0], "choose should leave the list of losses as it is"
 assert tuple(choose([3.0, 2.0, 2.5, 2.4, 1.0], 3)) == (4, 4), (
     "with patience 3 it should go on to the end, where the best is"
 )
@@ -437,10 +443,10 @@ asked = []
 
 
 def pretend(rate):
-    """25 losses; the last three have the mean 2 + rate, or go up."""
+    """25 losses; the last three have the mean 2 + rate, or lie above the first one."""
     asked.append(rate)
     if rate > 1:
-        return [6.0 + i for i in range(25)]
+        return [6.0, 30.0, *[7.0] * 23]
     return [6.0] * 22 + [1.0 + rate, 2.0 + rate, 3.0 + rate]
 
 
@@ -488,6 +494,7 @@ RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 
 if watched():
 
+    @one_thread()
     def run(rate):
         """The losses of 40 steps of a new model."""
         torch.manual_seed(0)
@@ -618,7 +625,7 @@ for lengths, cached, wanted in (
     ([4, 1], True, 5),
     ([2, 2, 7], False, 34),
     ([], False, 0),
-    ([10**9], False, 500_000_000_500_000_000),
+    ([10**9 + 1], False, 500_000_001_500_000_001),
     ([10**9, 5], True, 1_000_000_005),
 ):
     assert_whole(
@@ -629,11 +636,13 @@ for lengths, cached, wanted in (
 ### END HIDDEN TESTS
 
 # %% test="positions-together" points=1
+lengths = [3, 1]
 assert_whole(
-    positions([3, 1], cached=False, together=True),
+    positions(lengths, cached=False, together=True),
     12,
     "3 tokens and 1, in one batch without a cache: both rows are there for 1 + 2 + 3 positions",
 )
+assert lengths == [3, 1], "positions should leave the list of lengths as it is"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for lengths, cached, wanted in (
@@ -920,10 +929,15 @@ with torch.no_grad():
 source = torch.tensor([[0, 0]] * 3)
 said = torch.tensor([[1, 2, 3, 4], [1, 5, 3, 4], [1, 2, 3, 4]])
 right = torch.tensor([[1, 2, 3, 4], [1, 2, 3, 4], [1, 5, 3, 4]])
-blamed = whose_errors(model, source, said, right, pad_id=7)
+given = source, said, right
+before = [ids.clone() for ids in given]
+blamed = whose_errors(model, *given, pad_id=7)
 assert list(blamed) == ["none", "search", "model"], (
     "this model finds 1 2 3 4 likely and 1 5 3 4 unlikely: a right sentence that it prefers was missed "
     f"by the search, another is the model's error\nYours is {blamed}."
+)
+assert all(torch.equal(ids, other) for ids, other in zip(given, before, strict=True)), (
+    "whose_errors should leave all ids that it is handed as they are"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -986,7 +1000,7 @@ for pad, seed in ((0, 1), (7, 2), (7, 3), (0, 4), (7, 6)):
 #
 # Two things are measured on held-out sentences: the loss with teacher forcing, and how many sentences the model
 # writes that are right in every word. Before you run *Try it*, predict both, compared with the whole model:
-# `predicted()` returns a dictionary from each of the three names to a pair of words, first for the loss, then for
+# `predicted_changes()` returns a dictionary from each of the three names to a pair of words, first for the loss, then for
 # the number of right sentences: `"lower"`, `"same"` (no more than a tenth apart) or `"higher"`.
 #
 # The point is for having predicted, right or wrong. The next question asks for what you make of the
@@ -1009,9 +1023,13 @@ for pad, seed in ((0, 1), (7, 2), (7, 3), (0, 4), (7, 6)):
 #
 # </details>
 
+# %%
+PARTS = ("positions", "causal mask", "residuals")
+WORDS = ("lower", "same", "higher")
+
 
 # %% solution="predicted"
-def predicted() -> dict[str, tuple[str, str]]:
+def predicted_changes() -> dict[str, tuple[str, str]]:
     """Return, for each thing left out, what becomes of the loss and of the right sentences."""
     ### BEGIN SOLUTION
     return {
@@ -1023,14 +1041,14 @@ def predicted() -> dict[str, tuple[str, str]]:
 
 
 # %% test="predicted-before" points=1
-said = predicted()
-for name in ("positions", "causal mask", "residuals"):
+said = predicted_changes()
+for name in PARTS:
     assert name in said, f"there should be a prediction for the model without its {name}"
     assert len(said[name]) == 2, (
         f"{name}: predict two things, the loss and the number of right sentences"
     )
     for word in said[name]:
-        assert word in ("lower", "same", "higher"), (
+        assert word in WORDS, (
             f"{name}: a prediction is one of the words lower, same and higher\nYours is {word!r}."
         )
 visible_passed()
@@ -1040,13 +1058,16 @@ visible_passed()
 
 # %%
 if watched():
-    said, found = predicted(), {}
+    pairs = [(one, other) for one in WORDS for other in WORDS]
+    choices = dict.fromkeys(PARTS, (*pairs, *map(list, pairs)))
+    said, found = predicted(predicted_changes, choices), {}
     sizes = len(lab.data.source), len(lab.data.target), lab.data.max_len, lab.data.target.pad_id
     for without in ("", *said):
         torch.manual_seed(0)
         model, one_step = Translator(*sizes, without), lab.update()
-        for source, target in lab.stream(150):
-            one_step(model, source, target)
+        with one_thread():
+            for source, target in lab.stream(150):
+                one_step(model, source, target)
         model.eval()
         written = lab.translate(model, english)
         exact = sum(one == other for one, other in zip(written, french, strict=True))
@@ -1169,7 +1190,9 @@ def bootstrap(
 # %% test="bootstrap-difference" points=1
 right = [["the", "cat", "sat", "on", "the", "mat", "."], ["a", "dog", "ran", "home", "."]]
 first = [["the", "cat", "sat", "on", "a", "mat", "."], ["a", "dog", "ran", "home", "."]]
+before = [list(sentence) for sentence in first]
 found = bootstrap(first, right, right, 50, torch.Generator().manual_seed(0))
+assert first == before, "bootstrap should leave the sentences that it is handed as they are"
 wanted = 100 - 100 * (11 / 12 * 8 / 10 * 5 / 8 * 3 / 6) ** 0.25
 assert_close(
     float(found[0]),
