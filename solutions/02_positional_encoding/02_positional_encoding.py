@@ -898,7 +898,7 @@ if watched():  # not while the notebook is graded
 # </details>
 
 # %% [markdown]
-# ## 2.7 Look back by angles alone   (2 points, about 25 minutes, difficulty 5 of 5)
+# ## 2.7 Look back by angles alone   (2 points, about 30 minutes, difficulty 5 of 5)
 #
 # **Objective.** Make every token look exactly $k$ places back, with one and the same query for all. (This one is a
 # bonus: nothing in the model needs it.)
@@ -972,7 +972,7 @@ for k, d, n in ((0, 16, 64), (1, 16, 64), (20, 16, 64), (7, 128, 64), (20, 64, 4
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 2.8 What can be told without positions   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 2.8 What can be told without positions   (2 points, about 15 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what order means to attention without positions, by what it can and cannot do.
 #

@@ -1174,7 +1174,7 @@ assert_close(summed, 0.0, "two empty blocks are an empty one: summed is 0")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 3.9 One matrix, all the same   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 3.9 One matrix, all the same   (2 points, about 15 minutes, difficulty 3 of 5)
 #
 # **Objective.** Use what you know of weights and masks to get round a restriction.
 #

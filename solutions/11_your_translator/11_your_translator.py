@@ -1065,8 +1065,8 @@ if watched():
 #
 # **Objective.** Learn from a prediction that failed.
 #
-# In three to six sentences: (a) Which of the six predictions was the farthest from what you measured, and why did you
-# think so? If all were right, take the one that you were least sure of. (b) One model has a lower loss than the whole
+# In three to six sentences: (a) Which of the six predictions was the farthest from what you measured (give the numbers), and
+# why had you thought so? If all were right, take the one that you were least sure of. (b) One model has a lower loss than the whole
 # one and writes worse. Say what its loss measured. (c) Which of the two numbers would you have published?
 
 # %% [markdown] manual="surprise" points=2
