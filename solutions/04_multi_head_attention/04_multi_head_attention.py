@@ -1190,9 +1190,11 @@ for batch, num_heads, groups, dtype in (
             for own in range(num_heads)
         ]
         wanted = torch.stack([one for one, _ in each], 1)
-        claim = "neighbouring query heads should share a key head"
-        if mask is not None:
-            claim += ", and a key whose mask is False get weight 0"
+        claim = (
+            "neighbouring query heads should share a key head"
+            if mask is None
+            else "under a mask, a key for which it is False should have no part in a head's result"
+        )
         assert_close(heads, wanted, claim)
         claim = "each query head's weights should come from its own group's keys, under its mask"
         assert_close(weights, torch.stack([table for _, table in each], 1), claim)
