@@ -1,4 +1,4 @@
-"""Command line of the lab: sentence pairs, the assembled model, trainings of minutes, and a page."""
+"""Command line of the lab: sentence pairs, the assembled model, small trainings, and a page."""
 
 import argparse
 import sys

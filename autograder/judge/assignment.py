@@ -110,6 +110,13 @@ class Notebook:
         )
 
     @cached_property
+    def brought(self) -> frozenset[str]:
+        """What the instructor's cells import: no answer has a part in it."""
+        trees = (parse(cell.source) for cell in self.of_kind("readonly", "code"))
+        texts = (_importing(tree)[0] for tree in trees if tree is not None)
+        return frozenset[str]().union(*(facts(text).bound for text in texts))
+
+    @cached_property
     def _imports(self) -> dict[str, tuple[str, str]]:
         cells = self.of_kind("solution", "manual")
         trees = {c.grade_id: parse(c.source) for c in cells if c.cell_type == "code"}

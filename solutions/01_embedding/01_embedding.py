@@ -662,7 +662,7 @@ joined = join(list("aaaab"), ("a", "a"))
 assert joined == ["aa", "aa", "b"], (
     f"four in a row make two pairs: 'a a a a b' becomes 'aa aa b'\nYours is {joined}."
 )
-for few in ([], ["a"], ["b", "a"]):
+for few in ([], ["a"], ["b", "a"], ["ba", "b"], ["a", "ba"]):
     assert join(few, ("a", "b")) == few, (
         f"where the pair does not stand, nothing is joined\nFor {few} and the pair (a, b) yours is "
         f"{join(few, ('a', 'b'))}."
@@ -1166,7 +1166,7 @@ if watched():  # not while the notebook is graded
 # </details>
 
 # %% [markdown]
-# ## 1.8 Which sentences?   (2 points, about 15 minutes, difficulty 3 of 5)
+# ## 1.8 Which sentences?   (2 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Judge what leaks when a tokenizer has seen the held-out sentences.
 #

@@ -176,7 +176,7 @@ assert_sound_function(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.2 Multi-head attention   (6 points, about 35 minutes, difficulty 4 of 5)
+# ## 4.2 Multi-head attention   (6 points, about 30 minutes, difficulty 4 of 5)
 #
 # **Objective.** Let $H$ heads attend side by side, each in its own $d_k$ columns:
 #
@@ -460,7 +460,7 @@ assert_close(output[2], short[0], "hidden keys of the other sequence should coun
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.3 A sum over heads   (2 points, about 20 minutes, difficulty 3 of 5)
+# ## 4.3 A sum over heads   (3 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Take the layer apart into one contribution per head.
 #
@@ -568,7 +568,7 @@ for d_model, num_heads, dtype in ((12, 4, double), (10, 2, single), (5, 5, doubl
     )
 ### END HIDDEN TESTS
 
-# %% test="heads-as-sum-contributions" points=1
+# %% test="heads-as-sum-contributions" points=2
 x = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]], dtype=torch.float64)
 weights = torch.tensor([[[[0.5, 0.5]], [[0.0, 1.0]], [[1.0, 0.0]]]], dtype=torch.float64)
 maps = torch.tensor(
@@ -793,9 +793,9 @@ assert abs(found["pair_cost"] - own[pair]) < 0.006, "pair_cost should be what yo
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for h, cost in enumerate((0.0, 0.055, 0.01, 0.045)):
-    assert abs(single[h] - cost) < 0.006, "what single heads cost was measured otherwise"
+    assert abs(single[h] - cost) < 0.006, "on PARTS the four single heads cost something else"
 assert pair == (1, 3), "these two do not stand in for each other the most"
-assert abs(found["pair_cost"] - 0.86) < 0.006, "what the pair costs was measured otherwise"
+assert abs(found["pair_cost"] - 0.86) < 0.006, "on PARTS the pair costs something else"
 assert found["idle"] == 0, "the idle head looks most at who acts and costs nothing"
 ### END HIDDEN TESTS
 
@@ -836,7 +836,7 @@ if watched():  # not while the notebook is graded
         print(f"  without head {head}", reader.right(off=head))
 
 # %% [markdown]
-# ## 4.5 An induction head by hand   (3 points, about 40 minutes, difficulty 5 of 5)
+# ## 4.5 An induction head by hand   (3 points, about 45 minutes, difficulty 5 of 5)
 #
 # **Objective.** Set the weights of two layers so that they go on with what they have seen: after
 # *A B ... A* they answer *B*, for any words and at any distance. No training: you decide what every
@@ -1002,7 +1002,7 @@ if watched():  # not while the notebook is graded
     )
 
 # %% [markdown]
-# ## 4.6 What it costs   (2 points, about 20 minutes, difficulty 3 of 5)
+# ## 4.6 What it costs   (3 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Count multiply-adds: an $(a, b)$ matrix times a $(b, c)$ matrix takes
 # $a \cdot b \cdot c$ of them. Softmax, scaling and masks are left out; there is no batch.
@@ -1081,7 +1081,7 @@ for n, m, d_model, num_heads in ((3, 7, 12, 4), (20, 5, 8, 2), (1, 9, 6, 1), (1,
         assert_whole(yours, sum(a * b * c for a, b, c in products), claim)
 ### END HIDDEN TESTS
 
-# %% test="attention-cost-writing" points=1
+# %% test="attention-cost-writing" points=2
 assert_whole(
     writing_cost(1, 4, kept=True),
     72,
@@ -1204,7 +1204,12 @@ for batch, num_heads, groups, dtype in (
             for own in range(num_heads)
         ]
         wanted, tables = (torch.stack(part, 1) for part in zip(*each, strict=True))
-        assert_close(heads, wanted, "neighbouring query heads should share a key head")
+        claim = (
+            "neighbouring query heads should share a key head"
+            if mask is None
+            else "under a mask, a key for which it is False should have no part in a head's result"
+        )
+        assert_close(heads, wanted, claim)
         claim = "each query head's weights should come from its own group's keys, under its mask"
         assert_close(weights, tables, claim)
     assert_dtype(heads, dtype, "the heads' results should have the dtype of q, k and v")
@@ -1251,7 +1256,7 @@ for d_model, num_heads, groups in ((12, 6, 3), (12, 6, 2), (8, 4, 1), (6, 3, 3),
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.8 What is not supported?   (2 points, about 15 minutes, difficulty 3 of 5)
+# ## 4.8 What is not supported?   (2 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Read a table of weights and an ablation with care.
 #

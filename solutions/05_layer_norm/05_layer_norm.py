@@ -618,7 +618,7 @@ for norm_first, wanted in (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.4 The feed-forward network   (3 points, about 20 minutes, difficulty 2 of 5)
+# ## 5.4 The feed-forward network   (3 points, about 15 minutes, difficulty 2 of 5)
 #
 # **Objective.** Build the network that each token passes alone (Vaswani et al., section 3.3):
 #
@@ -766,7 +766,7 @@ for i in range(5):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.5 A gate, at the same size   (2 points, about 20 minutes, difficulty 3 of 5)
+# ## 5.5 A gate, at the same size   (3 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Build the feed-forward network of many of today's models (Shazeer 2020), just as large as the
 # one that it takes the place of:
@@ -844,7 +844,7 @@ for d_model, d_ff in ((4, 16), (3, 12), (8, 5), (16, 64), (2, 10), (5, 1)):
     assert count + 3 * d_model > plain, "a wider gated network would still have been small enough"
 ### END HIDDEN TESTS
 
-# %% test="gated-feed-forward-values" points=1
+# %% test="gated-feed-forward-values" points=2
 network = GatedFeedForward(4, 7).double()  # hidden width 5
 drawn = draw(*[tuple(parameter.shape) for _, parameter in parameters_of(network)], seed=20)
 with torch.no_grad():
@@ -872,7 +872,7 @@ assert_close(network(x[0, 1]), wanted[0, 1], "a token alone should give the same
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.6 What is broken?   (3 points, about 30 minutes, difficulty 4 of 5)
+# ## 5.6 What is broken?   (4 points, about 30 minutes, difficulty 4 of 5)
 #
 # **Objective.** Find out from outside what is wrong with a stack that runs without an error.
 #
@@ -1001,11 +1001,11 @@ assert all(torch.equal(one, other) for one, other in zip(outputs, before, strict
 )
 ### END HIDDEN TESTS
 
-# %% test="diagnose-stacks" points=2
+# %% test="diagnose-stacks" points=3
 for fault in ("no last norm", "nothing"):
     found = diagnose(random_stack(fault, seed=1), draw((6, 16), seed=26))
     assert found == fault, (
-        f"the stack with {fault} wrong is diagnosed otherwise\nYours says {found!r}."
+        f"a stack of which {fault!r} is true should be diagnosed so\nYours says {found!r}."
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1044,7 +1044,7 @@ if watched():  # not while the notebook is graded
     plt.show()
 
 # %% [markdown]
-# ## 5.7 The way back through LayerNorm   (2 points, about 35 minutes, difficulty 5 of 5)
+# ## 5.7 The way back through LayerNorm   (2 points, about 40 minutes, difficulty 5 of 5)
 #
 # **Objective.** Work out by hand what `backward` does with your LayerNorm. (This one is a bonus: nothing in the model
 # needs it.)
@@ -1241,7 +1241,7 @@ if watched():  # not while the notebook is graded
 # </details>
 
 # %% [markdown]
-# ## 5.9 The path past the sub-layers   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 5.9 The path past the sub-layers   (2 points, about 15 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what the place of the norm does to a deep stack.
 #

@@ -64,7 +64,7 @@ def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.Trans
 
 
 # %% [markdown]
-# ## 6.1 An encoder layer   (6 points, about 35 minutes, difficulty 3 of 5)
+# ## 6.1 An encoder layer   (6 points, about 30 minutes, difficulty 3 of 5)
 #
 # **Objective.** Put the parts together: two sub-layers, each with dropout, a residual connection
 # and a layer norm of its own.
@@ -913,7 +913,7 @@ assert spoilt < 1e-5, f"outputs at the padding should not count, even if NaN\nYo
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 6.6 How far does a word see?   (3 points, about 30 minutes, difficulty 3 of 5)
+# ## 6.6 How far does a word see?   (4 points, about 30 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say after how many layers one token can know of another one, if a layer's mask does not let it look
 # everywhere. (Long texts are often read so: each token looks at its neighbours and a few others.)
@@ -981,7 +981,7 @@ assert torch.equal(rounds(whole).long(), wanted), "who may look at all knows all
 assert not torch.is_floating_point(rounds(whole)), "the numbers of layers are whole numbers"
 ### END HIDDEN TESTS
 
-# %% test="rounds-any" points=1
+# %% test="rounds-any" points=2
 near = (torch.arange(7)[:, None] - torch.arange(7)).abs() <= 2
 before = near.clone()
 found = rounds(near)

@@ -158,8 +158,8 @@ for b in range(3):
         for j in range(6):
             may = j <= i and target[b, j].item() != 1
             assert target_mask[b, i, j].item() is may, (
-                f"target ids {target[b].tolist()} with target_pad_id=1 and source_pad_id=3: "
-                f"query {i} {'may' if may else 'may not'} attend to key {j}"
+                "with target_pad_id=1 and source_pad_id=3, query i may attend to target key j where "
+                "j <= i and key j is not 1, and nowhere else"
             )
 assert torch.equal(target, before[0]) and torch.equal(source, before[1]), (
     "decoder_masks should leave the ids unchanged"

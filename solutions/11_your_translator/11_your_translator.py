@@ -288,7 +288,7 @@ if watched():
     plt.show()
 
 # %% [markdown]
-# ## 11.2 Which weights to keep   (2 points, about 10 minutes, difficulty 2 of 5)
+# ## 11.2 Which weights to keep   (2 points, about 15 minutes, difficulty 2 of 5)
 #
 # **Objective.** Decide when training may stop, and which of its states was the best.
 #
@@ -296,7 +296,7 @@ if watched():
 # indices, `(best, stopped)`. Training stops at the first loss that is the last of `patience` losses in a row none
 # of which is **below the best one before it**; without such a row it goes on to the end. `best` is the
 # lowest loss up to where it stopped, the first one where several are equal. A loss that is no number (NaN) is never better
-# than another. An empty list, or a patience below 1, raises a `ValueError`.
+# than another, and any number is better than it. An empty list, or a patience below 1, raises a `ValueError`.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -383,7 +383,7 @@ assert_raises(ValueError, lambda: choose([1.0], 0), "patience 0 should raise a V
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 11.3 How high may the rate be?   (4 points, about 20 minutes, difficulty 3 of 5)
+# ## 11.3 How high may the rate be?   (4 points, about 25 minutes, difficulty 3 of 5)
 #
 # **Objective.** Raise the learning rate until training breaks, and choose one by what you measured.
 #
@@ -393,7 +393,7 @@ assert_raises(ValueError, lambda: choose([1.0], 0), "patience 0 should raise a V
 # the last 3). A run has **diverged** if a loss is not finite, or if that mean is above the run's first loss; note `math.inf`
 # for it, and try no higher rate. Return a dictionary from rate to what you noted.
 #
-# `measured()`: run *Try it* below, then return what **you** measured, typed into your answer: a pair `(table, rate)`. The
+# `measured()`: run *Try it: the sweep*, then return what **you** measured, typed into your answer: a pair `(table, rate)`. The
 # table is a dictionary as `sweep` returns it, with at least five rates, the highest at least a hundred
 # times the lowest, exactly one of them, the highest, diverged, and the best one with lower and higher ones that did
 # not diverge on both sides. The rate is the one that you
@@ -554,13 +554,13 @@ table, chosen = measured()
 finite = {rate: float(loss) for rate, loss in table.items() if float(loss) < math.inf}
 assert chosen in table, "the rate that you would train with should be one of the table's"
 assert chosen in finite, "a rate at which training diverged is no choice"
-visible_passed()
-### BEGIN HIDDEN TESTS
 lowest = min(finite.values())
 assert finite[chosen] <= 1.05 * lowest, (
     "by your own table another rate is better: the loss at the rate that you choose should be at most "
     "5% above the lowest"
 )
+visible_passed()
+### BEGIN HIDDEN TESTS
 best = min(finite, key=lambda rate: finite[rate])
 assert min(finite) < best < max(finite), (
     "the best rate should not be at an end of those that did not diverge: nobody knows what lies "
@@ -624,25 +624,25 @@ for lengths, cached, wanted in (
     ([4, 1], False, 11),
     ([4, 1], True, 5),
     ([2, 2, 7], False, 34),
-    ([], False, 0),
     ([10**9 + 1], False, 500_000_001_500_000_001),
     ([10**9, 5], True, 1_000_000_005),
 ):
     assert_whole(
         positions(lengths, cached, together=False),
         wanted,
-        f"sentences of {lengths} tokens, each alone, cached={cached}",
+        "alone, each sentence should count its own steps: all tokens so far at each without a cache, "
+        f"one with it\nHere of {lengths} tokens, cached={cached}",
     )
 ### END HIDDEN TESTS
 
 # %% test="positions-together" points=1
-lengths = [3, 1]
+lengths = [4, 1]
 assert_whole(
     positions(lengths, cached=False, together=True),
-    12,
-    "3 tokens and 1, in one batch without a cache: both rows are there for 1 + 2 + 3 positions",
+    20,
+    "4 tokens and 1, in one batch without a cache: both rows are there for 1 + 2 + 3 + 4 positions",
 )
-assert lengths == [3, 1], "positions should leave the list of lengths as it is"
+assert lengths == [4, 1], "positions should leave the list of lengths as it is"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for lengths, cached, wanted in (
@@ -651,12 +651,13 @@ for lengths, cached, wanted in (
     ([2, 5, 4], True, 15),
     ([6], False, 21),
     ([], True, 0),
+    ([], False, 0),
 ):
     assert_whole(
         positions(lengths, cached, together=True),
         wanted,
-        f"sentences of {lengths} tokens together, cached={cached}: each row should count until the "
-        "longest has ended",
+        "together, each row should count until the longest sentence has ended\n"
+        f"Here of {lengths} tokens, cached={cached}",
     )
 ### END HIDDEN TESTS
 
@@ -679,7 +680,7 @@ if watched():
         )
 
 # %% [markdown]
-# ## 11.5 Errors by kind   (4 points, about 20 minutes, difficulty 3 of 5)
+# ## 11.5 Errors by kind   (4 points, about 25 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what is wrong with a translation, and not only that it is wrong.
 #
@@ -1085,8 +1086,8 @@ if watched():
 #
 # **Objective.** Learn from a prediction that failed.
 #
-# In three to six sentences: (a) Which of the six predictions was the farthest from what you measured, and why did you
-# think so? If all were right, take the one that you were least sure of. (b) One model has a lower loss than the whole
+# In three to six sentences: (a) Which of the six predictions was the farthest from what you measured (give the numbers), and
+# why had you thought so? If all were right, take the one that you were least sure of. (b) One model has a lower loss than the whole
 # one and writes worse. Say what its loss measured. (c) Which of the two numbers would you have published?
 
 # %% [markdown] manual="surprise" points=2
@@ -1106,7 +1107,7 @@ if watched():
 # ### END SOLUTION
 
 # %% [markdown]
-# ## 11.9 Bonus: better, or luck?   (3 points, about 25 minutes, difficulty 5 of 5)
+# ## 11.9 Bonus: better, or luck?   (3 points, about 35 minutes, difficulty 5 of 5)
 #
 # **Objective.** Say how sure a difference of two BLEU scores is.
 #
@@ -1117,7 +1118,7 @@ if watched():
 # `bootstrap(first, second, references, samples, generator)` gets three lists of $n$ sentences, each a list of
 # tokens. It returns three floats, `(difference, low, high)`:
 #
-# - `difference`: BLEU of `second` less that of `first`, on all sentences. BLEU is that of question 9.5 with $k = 4$: clipped
+# - `difference`: BLEU of `second` less that of `first`, on all sentences. BLEU is that of question 9.6 with $k = 4$: clipped
 #   matches and totals of each order **summed over the sentences**, the geometric mean of the four ratios, the brevity
 #   penalty from the summed lengths, times 100; 0 if there is no match of some order;
 # - `low` and `high`: the quantiles 0.025 and 0.975 (`torch.quantile`) of the differences of `samples` test sets. Row $s$ of

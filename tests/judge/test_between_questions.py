@@ -201,3 +201,20 @@ def test_a_module_that_an_ordinary_cell_uses_is_no_reference_that_could_not_stan
     wrong = {"square": "def square(x): return 0", "add": "def add(x): return math.floor(x)"}
     notes = " ".join(task(parts).grade(**wrong).notebooks[0].notes)
     assert "could not stand in" not in notes
+
+
+def test_a_module_that_a_cell_calls_beside_a_wrong_answer_is_not_made_by_it(task: Any) -> None:
+    parts = [
+        ("one", "def one(x):\n    return x + 1"),
+        ("t_one", "assert one(1) == 2", 1),
+        ("look", "torch.manual_seed(one(0))"),
+        ("two", "def two(x):\n    return torch.tensor(x).item()"),
+        ("t_two", "assert two(3) == 3", 1),
+    ]
+    wrong = {
+        "one": "def one(x):\n    return x",
+        "two": "def two(x):\n    return torch.tensor(x + 1)",
+    }
+    (result,) = task(parts).grade(**wrong).notebooks
+    assert "stand in" not in " ".join(result.notes)
+    assert [v.stood_in for v in result.verdicts] == [(), ()]
