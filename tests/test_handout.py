@@ -16,7 +16,6 @@ import pytest
 
 from autograder.authoring import handout as handing
 from autograder.authoring.source import read_source
-from autograder.commands import checking
 from autograder.common.course import Course
 from tests.conftest import CHAPTERS, COURSE, ROOT
 from tests.test_house import canonical, owners_of_packages, required
@@ -33,7 +32,7 @@ ANSWER = """
 @pytest.fixture(scope="module")
 def handout() -> handing.HandOut:
     """The course's hand-out."""
-    return handing.made(COURSE, [checking.__name__])
+    return handing.made(COURSE)
 
 
 @pytest.fixture(scope="module")

@@ -85,13 +85,8 @@ class HandOut:
         return whole.hexdigest()
 
 
-def made(course: Course, commands: Sequence[str]) -> HandOut:
-    """The hand-out of a course as it is today; raises CourseError if a release is out of date.
-
-    Args:
-        course: the course.
-        commands: names of the modules with the grader's commands for students.
-    """
+def made(course: Course) -> HandOut:
+    """The hand-out of a course as it is today; raises CourseError if a release is out of date."""
     settings = _settings(course)
     fetch = _cell(settings) if settings.url and settings.packages else ""
     given, notes = released(course, fetch)
@@ -102,7 +97,7 @@ def made(course: Course, commands: Sequence[str]) -> HandOut:
     for name in settings.packages:
         if not (course.root / name).is_dir():
             raise CourseError(f"c.HandOut.packages names {name}, and the course has no {name}/.")
-    code = handout_code.modules(packages, commands, _code(given))
+    code = handout_code.modules(packages, _code(given))
     files |= {inside: path.read_bytes() for inside, path in code.items()}
     files |= _texts(course, settings, [*code])
     return HandOut(settings.name, dict(sorted(files.items())), notes)

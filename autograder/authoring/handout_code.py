@@ -1,22 +1,21 @@
 """The code of a hand-out: of some packages, the modules that are imported from where one begins."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+BEGINS = ("autograder.__main__", "autograder.commands.checking")  # of what `check` needs
 
-def modules(
-    packages: Mapping[str, Path], begins: Sequence[str], cells: Iterable[ast.AST]
-) -> dict[str, Path]:
+
+def modules(packages: Mapping[str, Path], cells: Iterable[ast.AST]) -> dict[str, Path]:
     """The files that a hand-out needs of these packages, by their path in it.
 
     Args:
         packages: name -> the folder that holds it.
-        begins: names of modules that are wanted, besides what `python -m` runs of each package.
         cells: the code of the notebooks.
     """
     found: dict[str, Path] = {}
-    todo = [*begins, *(f"{name}.__main__" for name in packages), *packages]
+    todo = [*BEGINS, *(f"{name}.__main__" for name in packages), *packages]
     todo += [name for cell in cells for name in _imported(cell, ())]
     while todo:
         parts = tuple(todo.pop().split("."))

@@ -12,7 +12,6 @@ from autograder.common import handed_out
 from autograder.common.course import Course, CourseError
 from autograder.common.failures import in_words
 from autograder.judge.assignment import Assignment
-from autograder.judge.markers import read_markers
 from autograder.judge.parcel import Unreadable
 from autograder.judge.raw_cells import read_cells
 from autograder.judge.rules import Rules
@@ -104,7 +103,6 @@ def _assignment(course: Course, name: str, folder: Path, notes: list[str]) -> Re
     if not found.notebooks():
         return found
     if not source_folder(course, name).is_dir() and not course.source(name).is_file():
-        _demand_no_marks(course, folder, found)
         notes.append(
             f"{course.show(folder)} is handed out as it lies there: its source, with which it "
             f"could be compared, is not in {course.show(source_folder(course, name))}."
@@ -114,19 +112,6 @@ def _assignment(course: Course, name: str, folder: Path, notes: list[str]) -> Re
     assignment = read(course, name)
     _compare(course, folder, found, assignment)
     return Released(name, files, assignment.rules)
-
-
-def _demand_no_marks(course: Course, folder: Path, found: Released) -> None:
-    """Refuse a notebook that was never stripped: where there is no source, marks still tell."""
-    markers = read_markers(course.root)
-    for path in filter(_is_notebook, found.files):
-        text = found.files[path].decode("utf-8", "replace")
-        for mark, _ in (markers.solution, markers.hidden, markers.scheme):
-            if mark in text:
-                raise CourseError(
-                    f"{course.show(folder.parent / path)} holds {mark}, so it is no release; "
-                    "put there what nbgrader generate_assignment makes."
-                )
 
 
 def _compare(course: Course, folder: Path, found: Released, assignment: Assignment) -> None:

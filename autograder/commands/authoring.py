@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from autograder.commands import checking
 from autograder.commands.parsers import Commands, add_chapters, add_command
 from autograder.common.course import Course, CourseError
 from autograder.common.names import say
@@ -98,7 +97,7 @@ def handout(options: argparse.Namespace) -> int:
     from autograder.authoring import handout as handing
 
     course = Course.find()
-    found = handing.made(course, [checking.__name__])
+    found = handing.made(course)
     for note in found.notes:
         say(f"note: {note}", sys.stderr)
     is_new = handing.write(found, options.target)
