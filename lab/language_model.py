@@ -20,7 +20,6 @@ from lab.blocks import (
     PositionalEncoding,
     TokenEmbedding,
     causal_mask,
-    scaled_dot_product_attention,
 )
 from lab.translator import sinusoids
 
@@ -69,7 +68,9 @@ class LanguageModel(nn.Module):
 
 
 class Remembering(nn.Module):
-    """A language model that keeps keys and values, and is handed the new tokens only.
+    """A language model that keeps what its attentions have read, and is handed new tokens only.
+
+    It makes keys and values of that anew. To keep these instead is a question of chapter 9.
 
     Args:
         model: whose weights it has; every `self_attention` in it gets a memory. It stays as it is.
@@ -125,31 +126,22 @@ class Sourceless(nn.Module):
         return self.model(target)
 
 
-class _Growing(MultiHeadAttention):
+class _Growing(nn.Module):
     """Self-attention to the new tokens and to all that it has been handed before."""
 
     def __init__(self, attention: MultiHeadAttention) -> None:
-        nn.Module.__init__(self)  # no new weights
-        self.num_heads = attention.num_heads
-        self.w_q, self.w_k = attention.w_q, attention.w_k
-        self.w_v, self.w_o = attention.w_v, attention.w_o
-        self.kept: tuple[Tensor, Tensor] | None = None
+        super().__init__()
+        self.attention = attention
+        self.kept: Tensor | None = None  # what keys and values are made of, (B, m, d_model)
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+        self, query: Tensor, key: Tensor, _value: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Attend; the mask is about the new tokens."""
-        k, v = self.split(self.w_k(key)), self.split(self.w_v(value))
-        if self.kept is not None:
-            k, v = torch.cat([self.kept[0], k], dim=2), torch.cat([self.kept[1], v], dim=2)
-        self.kept = k, v
-        old = k.shape[2] - key.shape[1]
+        """Attend; the mask is about the new tokens, which are queries, keys and values alike."""
+        old = 0 if self.kept is None else self.kept.shape[1]
+        self.kept = key if self.kept is None else torch.cat([self.kept, key], dim=1)
         seen = None if mask is None else F.pad(mask, (old, 0), value=True)
-        if seen is not None and seen.ndim == 3:
-            seen = seen.unsqueeze(1)  # an axis for the heads
-        q = self.split(self.w_q(query))
-        output, weights = scaled_dot_product_attention(q, k, v, seen)
-        return self.w_o(self.merge(output)), weights
+        return self.attention(query, self.kept, self.kept, seen)
 
 
 def new_model(

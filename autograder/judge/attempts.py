@@ -3,7 +3,6 @@
 import builtins
 import random
 import sys
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -342,8 +341,6 @@ class Attempts(Cells):
         self.space.student = student
         self.space.stand_in(instead)
         for name, value in instead.items():
-            if isinstance(value, types.ModuleType):  # the instructor's cells import it there, too
-                continue
             try:
                 student.set(name, value)
             except Exception:  # noqa: BLE001  (then the answer has to do with what it has)
