@@ -1,19 +1,27 @@
-"""Command line of the lab: sentence pairs, the assembled model, and five minutes of training."""
+"""Command line of the lab: sentence pairs, the assembled model, small trainings, and a page."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab import train_command
+from lab import little, tell_command, train_command
 from lab.assemble import assemble, write
 from lab.command_line import run_command
 from lab.corpus import sentence_pairs
+from lab.page import command as page_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; return its exit status: 2 if an argument is wrong, 130 after Ctrl-C."""
-    commands = (_add_corpus, _add_assemble, train_command.add)
+    commands = (
+        _add_corpus,
+        _add_assemble,
+        train_command.add,
+        tell_command.add,
+        little.add,
+        page_command.add,
+    )
     return run_command("lab", __doc__, commands, arguments)
 
 

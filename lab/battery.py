@@ -4,6 +4,7 @@ A chapter's tests hand a module and its inputs to `assert_sound` once, best wher
 output with what it should be. Each call of the module by a test costs milliseconds when notebooks
 are graded: the battery makes three, one more where it has nothing to compare gradients with, and
 one more where something is dropped and nothing says what comes out of evaluation.
+`assert_sound_function` is the same for a function, in one call.
 """
 
 import zlib
@@ -14,7 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lab.check import TOLERANCE, assert_close, assert_dtype, assert_shape, draw, parameters_of
+from lab.check import (
+    TOLERANCE,
+    assert_close,
+    assert_dtype,
+    assert_gradients,
+    assert_shape,
+    draw,
+    parameters_of,
+)
 
 STEP = 1e-4  # how far inputs are moved to see what the output does
 SLACK = 0.03  # what the gradient may be off then, as a part of its size
@@ -29,6 +38,7 @@ DROPS = "in training, dropout should change the output"
 STILL = "in evaluation nothing should be dropped, so two calls should give the same"
 REACHES = "the gradient should reach every input and every parameter, or they never learn"
 SLOPES = "the gradient should follow every way from the inputs to the output: is a part cut off?"
+SAME_DTYPE = "what comes out should have the dtype of what goes in"
 
 
 def shaken(module: nn.Module, seed: int = 0) -> Any:
@@ -79,12 +89,50 @@ def assert_sound(
         idle: names of parameters that rightly get no gradient.
     """
     __tracebackhide__ = True
-    try:
-        return _sound(module, _Inputs(inputs, named or {}), like, claim, rate, idle)
-    except AssertionError as error:
-        if not says:
-            raise
-        raise AssertionError(f"{says}\n{error}") from None
+    with _headed(says):
+        _sound(module, _Inputs(inputs, named or {}), like, claim, rate, idle)
+
+
+def assert_sound_function(
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    *,
+    like: Callable[..., Any],
+    claim: str,
+    says: str = "",
+) -> None:
+    """Fail unless a function does what a right one does; it is called once.
+
+    What it is handed stays as it is, and its results have the numbers and dtypes of the right ones.
+    Where those have gradients, the same ones reach every input with a fraction, from every result.
+
+    Args:
+        function: it is called with `inputs` alone; hand it inputs in float32, since an answer that
+            always gives float64 cannot be told from a right one by others.
+        inputs: tensors with fractions get a gradient, anything else is handed on as it is.
+        like: the right one. It runs in this process, so it may be called at no cost.
+        claim: one sentence that says what `like` stands for; first line of the message where the
+            numbers differ.
+        says: first line of every other message, as with `assert_sound`.
+    """
+    __tracebackhide__ = True
+    given = _Inputs(inputs, {})
+    leaves = given.leaves()
+    handed, output = given.call(function, leaves)
+    values, right = _tensors(output, claim), _tensors(given.call(like, leaves)[1], claim)
+    if len(values) != len(right):
+        raise AssertionError(f"{claim}\nYours gives {len(values)} tensors, not {len(right)}.")
+    for value, other in zip(values, right, strict=True):
+        assert_close(value, other, claim)
+    with _headed(says):
+        given.assert_kept(handed)
+        for value, other in zip(values, right, strict=True):
+            assert_dtype(value, other.dtype, SAME_DTYPE)
+        which = [i for i, other in enumerate(right) if other.requires_grad]
+        if which:
+            names = [given.name(i) for i in given.places]
+            theirs, ours = ([side[i] for i in which] for side in (values, right))
+            assert_gradients(theirs, ours, dict(zip(names, leaves, strict=True)), SLOPES)
 
 
 def _sound(
@@ -94,7 +142,7 @@ def _sound(
     claim: str,
     rate: float,
     idle: Sequence[str],
-) -> Any:
+) -> None:
     """What `assert_sound` does, its messages as they are."""
     __tracebackhide__ = True
     state = {name: value.detach().clone() for name, value in _state(module).items()}
@@ -330,6 +378,18 @@ def _in_single(module: nn.Module) -> Iterator[None]:
         table[key] = value
         value.data = data
         value.grad = gradient
+
+
+@contextmanager
+def _headed(says: str) -> Iterator[None]:
+    """Put this sentence, if it is one, above the message of whatever fails."""
+    __tracebackhide__ = True
+    try:
+        yield
+    except AssertionError as error:
+        if not says:
+            raise
+        raise AssertionError(f"{says}\n{error}") from None
 
 
 def _has_fractions(value: Any) -> bool:

@@ -3,30 +3,39 @@
 from collections.abc import Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lab.batching import pad_ids
 from lab.five_minutes import GrammarData
 
 
 @torch.no_grad()
-def written(model: nn.Module, data: GrammarData, sentences: Sequence[str]) -> list[list[int]]:
-    """The ids that the model writes for each sentence, always the likeliest; without <bos>, <eos>.
+def greedy(
+    model: nn.Module, source: Tensor, bos_id: int, eos_id: int, max_len: int
+) -> list[list[int]]:
+    """The likeliest token at every step, a batch at once; ids without bos_id and eos_id.
 
     Args:
         model: called as model(source, decoder_input); left in the mode in which it is.
-        data: whose tokenizers and greatest length hold.
-        sentences: in the source language.
+        source: ids (B, M).
+        bos_id: what every row begins with.
+        eos_id: where a row ends.
+        max_len: how many tokens are written at most, `eos_id` included.
     """
-    training, target = model.training, data.target
+    training = model.training
     model.eval()
-    source, _ = pad_ids(data.source.encode_all(sentences), data.source.pad_id)
-    ids = torch.full((len(source), 1), target.bos_id)
-    while ids.shape[1] < data.max_len and not (ids == target.eos_id).any(-1).all():
+    ids = torch.full((len(source), 1), bos_id)
+    while ids.shape[1] <= max_len and not (ids == eos_id).any(-1).all():
         ids = torch.cat([ids, model(source, ids)[:, -1:].argmax(-1)], dim=1)
     model.train(training)
     rows = [row[1:] for row in ids.tolist()]
-    return [row[: row.index(target.eos_id)] if target.eos_id in row else row for row in rows]
+    return [row[: row.index(eos_id)] if eos_id in row else row for row in rows]
+
+
+def written(model: nn.Module, data: GrammarData, sentences: Sequence[str]) -> list[list[int]]:
+    """What `greedy` makes of sentences in the source language, as long as the data's may be."""
+    source, _ = pad_ids(data.source.encode_all(sentences), data.source.pad_id)
+    return greedy(model, source, data.target.bos_id, data.target.eos_id, data.max_len - 1)
 
 
 @torch.no_grad()

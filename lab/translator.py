@@ -28,6 +28,8 @@ from lab.blocks import (
     padding_mask,
 )
 from lab.five_minutes import Functions, GrammarData, find_functions, grammar_data
+from lab.own import one_thread
+from lab.small_runs import greedy
 
 MODULE = "my_transformer.py"
 MISSING = ("positions", "causal mask", "residuals")
@@ -197,6 +199,7 @@ class Workshop:
             real += int((labels != pad_id).sum())
         return total / real
 
+    @one_thread()
     def translate(self, model: nn.Module, sentences: Sequence[str]) -> list[str]:
         """What the model makes of English sentences, by `greedy_decode`."""
         source, target = self.data.source, self.data.target
@@ -204,6 +207,7 @@ class Workshop:
         said = self.greedy_decode(model, ids, target.bos_id, target.eos_id, 3 * LONGEST)
         return [target.decode(row) for row in said]
 
+    @one_thread()
     def search(self, model: nn.Module, sentences: Sequence[str], width: int = 4) -> list[str]:
         """The same by the module's `beam_search`.
 
@@ -287,26 +291,12 @@ def _with(module: Any) -> Workshop:
         data,
         new_model,
         functions,
-        searches["greedy_decode"] or _greedy,
+        searches["greedy_decode"] or greedy,
         searches["beam_search"],
         searches["bleu"] or _bleu,
         tuple(found),
         tuple(name for name in names if name not in found),
     )
-
-
-@torch.no_grad()
-def _greedy(model: Any, source: Tensor, bos_id: int, eos_id: int, max_len: int) -> list[list[int]]:
-    """The likeliest token at every step, a batch at once."""
-    training = model.training
-    model.eval()
-    memory, mask = model.encode(source)
-    ids = torch.full((len(source), 1), bos_id)
-    while ids.shape[1] <= max_len and not (ids == eos_id).any(-1).all():
-        ids = torch.cat([ids, model.decode(ids, memory, mask)[:, -1:].argmax(-1)], dim=1)
-    model.train(training)
-    rows = [row[1:] for row in ids.tolist()]
-    return [row[: row.index(eos_id)] if eos_id in row else row for row in rows]
 
 
 def _bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:

@@ -826,3 +826,46 @@ def average_checkpoints(checkpoints: Sequence[dict[str, Tensor]]) -> dict[str, T
         else tensor.clone()
         for name, tensor in last.items()
     }
+
+
+# Chapter 12: Language model -----------------------------------------------------------------------
+
+
+class LanguageModel(nn.Module):
+    """A decoder without a source: logits at every place for the token that comes next.
+
+    Args:
+        vocab_size: number of ids.
+        encoding: table of positions, (max_len, d_model).
+        num_layers: how many layers, all of them pre-norm.
+        num_heads: heads of every attention.
+        d_ff: width inside the feed-forward networks.
+        dropout: probability of dropping an entry, in the layers and after adding positions.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        encoding: Float[Tensor, "max_len d_model"],
+        num_layers: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        d_model = encoding.shape[1]
+        self.embedding = TokenEmbedding(vocab_size, d_model)
+        self.positional_encoding = PositionalEncoding(encoding, dropout)
+        self.stack = Encoder(
+            lambda: EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first=True),
+            num_layers,
+            LayerNorm(d_model),
+        )
+        self.generator = Generator(d_model, vocab_size)
+        self.generator.tie(self.embedding.weight)
+
+    def forward(self, ids: Int[Tensor, "B N"], offset: int = 0) -> Float[Tensor, "B N vocab_size"]:
+        """Return the logits; the first column of ids stands at position `offset`."""
+        x = self.positional_encoding(self.embedding(ids), offset)  # (B, N, d_model)
+        x = self.stack(x, causal_mask(ids.shape[1]).to(ids.device))
+        return self.generator(x)

@@ -1,12 +1,13 @@
 """A real browser that is asked by its own protocol, for pages that fetch what they show."""
 
 import asyncio
+import itertools
 import json
 import shutil
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,12 +45,18 @@ class Page:
         self, address: str, until: str, then: str = "document.body.outerHTML", width: int = 1280
     ) -> Any:
         """Go to an address, wait until a JavaScript expression is true, and evaluate another."""
-        return asyncio.run(self._show(address, until, then, width))
+        return self.show_in(address, until, then, [width])[0]
 
-    async def _show(self, address: str, until: str, then: str, width: int) -> Any:
+    def show_in(self, address: str, until: str, then: str, widths: Sequence[int]) -> list[Any]:
+        """The same in windows of several widths, one after the other, the page loaded once."""
+        return asyncio.run(self._show(address, until, then, widths))
+
+    async def _show(self, address: str, until: str, then: str, widths: Sequence[int]) -> list[Any]:
         connection = await websocket_connect(self._socket, max_message_size=50_000_000)
+        numbers = itertools.count(1)
 
-        async def ask(number: int, method: str, **parameters: Any) -> Any:
+        async def ask(method: str, **parameters: Any) -> Any:
+            number = next(numbers)
             asked = {"id": number, "method": method, "params": parameters}
             await connection.write_message(json.dumps(asked))
             while True:
@@ -57,21 +64,30 @@ class Page:
                 if told.get("id") == number:
                     return told["result"]
 
-        try:
-            await ask(1, "Network.enable")
-            await ask(2, "Network.setExtraHTTPHeaders", headers=self._headers)
+        async def be_wide(width: int) -> None:
             window = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-            await ask(3, "Emulation.setDeviceMetricsOverride", **window)
-            await ask(4, "Page.navigate", url=address)
-            for number in range(5, 5 + 5 * PATIENCE):
+            await ask("Emulation.setDeviceMetricsOverride", **window)
+
+        async def become(expression: str) -> None:
+            for _ in range(5 * PATIENCE):
                 await asyncio.sleep(0.2)
-                found = await ask(number, "Runtime.evaluate", expression=f"Boolean({until})")
+                found = await ask("Runtime.evaluate", expression=f"Boolean({expression})")
                 if found["result"].get("value"):
-                    break
-            else:
-                raise TimeoutError(f"{address} never came to {until}")
-            found = await ask(0, "Runtime.evaluate", expression=then)
-            return found["result"]["value"]
+                    return
+            raise TimeoutError(f"{address} never came to {expression}")
+
+        try:
+            await ask("Network.enable")
+            await ask("Network.setExtraHTTPHeaders", headers=self._headers)
+            await be_wide(widths[0])
+            await ask("Page.navigate", url=address)
+            seen = []
+            for width in widths:
+                await be_wide(width)
+                await become(f"({until}) && innerWidth == {width}")
+                found = await ask("Runtime.evaluate", expression=then)
+                seen.append(found["result"]["value"])
+            return seen
         finally:
             connection.close()
             while await connection.read_message() is not None:

@@ -94,12 +94,13 @@ def drill_right(course: Course, count: int, others: int, folder: Path) -> int:
     chapters = course.chapters()
     taught = demo.make_class(course, chapters, folder / "class")
     due: dict = json.loads((taught.folder / "expected.json").read_text(encoding="utf-8"))
+    given = {chapter: demo.Chapter(course, chapter) for chapter in chapters}
     for number in range(count):
         student = f"right-{number:03d}"
         due[student] = {}
         for chapter in chapters:
             maker = demo.variant if number % 2 else demo.reference
-            work = demo.make_work(course, chapter, maker, number // 2)
+            work = given[chapter].work(maker, number // 2)
             demo.hand_in(work, taught.submitted / student / chapter / f"{chapter}.ipynb")
             due[student][chapter] = work.expected()
     with busy(others):

@@ -1,4 +1,4 @@
-"""What the tests share: the course, its chapters, the built book and the graded demo class."""
+"""What the tests share: the course, its chapters and the built book."""
 
 import fcntl
 import gc
@@ -22,10 +22,11 @@ ROOT = Path(__file__).parents[1]
 COURSE = Course.find(ROOT)
 CHAPTERS = COURSE.chapters()
 
-LONG_WORK = (  # files with minutes of work in one piece
+LONG_WORK = (  # files with minutes of work in one piece, then those with more than 15 seconds
     *("hostile/test_hostile.py", "hostile/test_awkward.py", "hostile/test_leaks.py"),
-    *("test_demo_class.py", "test_book.py", "test_fixtures.py", "test_wrong_answers.py"),
-    *("test_slips.py", "judge/test_worth.py"),
+    *("test_book.py", "test_demo_class.py", "test_grade.py", "test_nbgrader.py"),
+    *("test_benchmarks.py", "test_counted.py", "test_fingerprint.py", "test_quickstart.py"),
+    *("test_trainer_command.py", "test_check_command.py", "test_keeper.py", "judge/test_worth.py"),
 )
 
 SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
@@ -52,6 +53,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_benchmarks.py",
     "test_book.py",
     "test_book_browser.py",
+    "test_book_translator.py",
     "test_check_command.py",
     "test_collector.py",
     "test_contest.py",
@@ -74,14 +76,15 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_kill.py",
     "test_lab_corpus.py",
     "test_lab_five_minutes.py",
+    "test_lab_page.py",
     "test_lateness.py",
     "test_names_in_answers.py",
     "test_nbgrader.py",
     "test_nbgrader_page.py",
     "test_nbgraders_own.py",
-    "test_old.py",
     "test_own_chapter.py",
     "test_own_weights.py",
+    "test_page_browser.py",
     "test_pool.py",
     "test_quickstart.py",
     "test_rebuild.py",
@@ -189,13 +192,6 @@ def book_html() -> Path:
     """The built book's folder; built if it is stale."""
     make("book")
     return ROOT / "book" / "_build" / "html"
-
-
-@pytest.fixture(scope="session")
-def demo() -> Path:
-    """The demo class's folder, made and graded if that is not done yet."""
-    make("demo")
-    return ROOT / "build" / "demo"
 
 
 @pytest.fixture(scope="session")

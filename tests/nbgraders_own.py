@@ -39,10 +39,12 @@ SETTINGS = (
     "c.ExecutePreprocessor.",
 )
 SOLUTIONS = {"set_a": "a = 1", "quux": "b = 2"}
+RELEASED = "apps/test_nbgrader_releasefeedback.py::TestNbGraderReleaseFeedback"
 PART = (
-    "apps/test_nbgrader_releasefeedback.py",
+    f"{RELEASED}::test_single_file",
+    f"{RELEASED}::test_student_id_exclude",
+    f"{RELEASED}::test_permissions",
     "apps/test_nbgrader_fetchfeedback.py",
-    "apps/test_nbgrader_generate_feedback.py::TestNbGraderFeedback::test_permissions",
     "apps/test_api.py::TestNbGraderAPI::test_get_autograded_students",
     "apps/test_api.py::TestNbGraderAPI::test_get_submission",
 )

@@ -149,6 +149,9 @@ def _detached(result: Any, which: int) -> Any:
 def _change(value: Any) -> None:
     if isinstance(value, Tensor):
         value.data = ~value.data if value.dtype == torch.bool else value.data + 1
+    elif isinstance(value, tuple):
+        for one in value:
+            _change(one)
     elif isinstance(value, list):
         value.extend(value[:1])
     elif isinstance(value, dict):

@@ -149,6 +149,30 @@ def test_a_gzip_that_unfolds_without_end_is_refused(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.tar.gz"]
 
 
+def sparse(name: str, size: int) -> bytes:
+    """A member of a tar that says of itself to be so large, which may be less than nothing."""
+    member = tarfile.TarInfo(name)
+    member.type = tarfile.GNUTYPE_SPARSE
+    head = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    head[386:482] = bytes(96)  # what is no gap: nothing
+    head[483:495] = bytes([0o377 if size < 0 else 0o200]) + size.to_bytes(11, "big", signed=True)
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    return bytes(head)
+
+
+def test_what_calls_itself_smaller_than_nothing_makes_no_room(tmp_path: Path):
+    archive, much = tmp_path / "a.tar.gz", 300_000_000
+    archive.write_bytes(gzip.compress(sparse("less", -much) + sparse("more", much) + bytes(1024)))
+    with pytest.raises(CourseError, match="would unfold to more than 50 MB"):
+        safe_unzip(archive, tmp_path / "out")
+    archive.write_bytes(gzip.compress(sparse("less", -much) + sparse("more", 10) + bytes(1024)))
+    unpacked = safe_unzip(archive, tmp_path / "out")
+    assert unpacked.left == ["less (it says that it is smaller than nothing)"]
+    assert (unpacked.files, unpacked.size) == (1, 10)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["more"]
+
+
 def with_header(kind: bytes, size: int) -> bytes:
     """A tar whose member has a header of digits, in which a regular expression goes astray."""
     head, member = tarfile.TarInfo("x"), tarfile.TarInfo("ps1.ipynb")

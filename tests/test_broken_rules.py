@@ -2,12 +2,11 @@
 
 import importlib
 import random
-from pathlib import Path
 
 import pytest
 
 from autograder.judge.broken_rules import broken_rules, statements, unread
-from autograder.judge.rules import QuestionRules, read_rules
+from autograder.judge.rules import QuestionRules
 
 SETUP = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
 RULES = QuestionRules(forbid=("torch.softmax", "torch.nn.Softmax", "sorted", "torch.linalg"))
@@ -183,6 +182,8 @@ def test_the_words_say_what_where_and_what_to_do():
         "write it yourself"
     )
     (hit,) = broken_rules("import torch\nfast = torch.compile(mine)", RULES)
+    assert hit.words.endswith("since what it runs or reaches cannot be seen; do without it")
+    (hit,) = broken_rules("def f(error): return error.obj", RULES, (), (SETUP,))
     assert hit.words.endswith("since what it runs or reaches cannot be seen; do without it")
 
 
@@ -384,7 +385,7 @@ def test_a_statement_that_works_out_of_sight_is_left_out_of_the_answer(cell: str
 @pytest.mark.parametrize(
     "cell",
     [
-        "x = torch.rand(3)\nprint(torch.softmax(x, -1), F.softmax(x, -1))",
+        "x = torch.rand(3)\ndef other(x): return torch.softmax(x, -1), F.softmax(x, -1)",
         "model.eval()\ngetattr(torch, 'exp')",
         "def helper(x): return x",
         "open('notes.txt', 'w').write(str(x))\nos.makedirs('a')",
@@ -451,27 +452,6 @@ def test_code_that_is_too_long_to_search_is_not_allowed():
     (hit,) = broken_rules("f(1)", RULES, ["x = 1\n" * 100_000])
     assert "more code than is read" in hit.words
     assert broken_rules("f(1)", QuestionRules(), ["x = 1\n" * 100_000]) == ()
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "torch._transformer_encoder_layer_fwd(x)",
-        "torch.nn.TransformerEncoderLayer(8, 1)",
-        "torch.nn.TransformerDecoderLayer(8, 1)",
-    ],
-)
-def test_a_layer_that_normalizes_within_is_no_layer_norm(answer: str):
-    path = Path(__file__).parents[1] / "solutions/05_layer_norm/rules.toml"
-    rules = read_rules(path, "05_layer_norm", ["layer-norm", "feed-forward", "norm-backward"])
-    assert broken(answer, rules.for_question("layer-norm"))
-
-
-@pytest.mark.parametrize("answer", ["F.nll_loss(x, y)", "torch.nn.NLLLoss()(x, y)"])
-def test_a_loss_that_chooses_and_averages_is_no_loss_of_ones_own(answer: str):
-    path = Path(__file__).parents[1] / "solutions/08_teacher_forcing/rules.toml"
-    questions = ["label-smoothed-loss", "clip-gradients", "train-step"]
-    assert broken(answer, read_rules(path, path.parent.name, questions).for_question(questions[0]))
 
 
 @pytest.mark.parametrize(

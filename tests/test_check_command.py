@@ -71,6 +71,14 @@ def said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     return checked
 
 
+def test_what_is_run_to_be_looked_at_is_not_run_where_nobody_looks(said):
+    content = notebook(right(1))
+    look = "from lab.predict import watched\nif watched():\n    raise RuntimeError('it was run')"
+    content["cells"].insert(2, cell("code", look))
+    status, text = said(content)
+    assert (status, "it was run" in text) == (0, False)
+
+
 def test_a_right_notebook_passes_and_hears_of_hidden_tests(said):
     status, text = said(notebook(right(1), right(2)))
     assert status == 0

@@ -195,6 +195,14 @@ def test_a_missing_notebook_is_named_and_what_needs_it_is_not_blamed(tmp_path):
     assert names(assembly.text) == ["walk", "Walker"]
 
 
+def test_a_notebook_beyond_the_translator_is_not_missed(tmp_path, monkeypatch):
+    monkeypatch.setattr("lab.assemble.BEYOND", {"02_feet"})
+    save(tmp_path, "01_ears", *ears())
+    assert not any("02_feet" in problem for problem in assemble(tmp_path, OUT).problems)
+    save(tmp_path, "02_feet", *feet(code("def walk(n):\n    return n +", "walk", export=True)))
+    assert any(problem.startswith("chapter 2") for problem in assemble(tmp_path, OUT).problems)
+
+
 @pytest.mark.parametrize("content", ["{", "[]", '{"cells": [{}]}', '{"worksheets": []}'])
 def test_a_file_that_is_no_notebook_is_named(tmp_path, content):
     save(tmp_path, "02_feet", *feet(WALK))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lab import battery, blocks
-from lab.battery import assert_sound, shaken
+from lab.battery import assert_sound, assert_sound_function, shaken
 from lab.check import draw
 
 CLAIM = "the output should be twice the linear map"
@@ -264,3 +264,51 @@ def test_shaken_numbers_depend_on_names_alone():
     assert one.b.weight.mean() > 0.5 > one.b.bias.mean()
     assert len({*one.b.weight.tolist(), *one.b.bias.tolist()}) == 6
     assert not torch.equal(shaken(Turned("ab"), seed=1).a.weight, one.a.weight)
+
+
+def mixed(x: Tensor, weights: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
+    """A right function of two results."""
+    hidden = weights.masked_fill(~shown, 0)
+    return hidden @ x, hidden
+
+
+def changed_in_place(x: Tensor, weights: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
+    return mixed(x, weights.mul_(shown), shown)
+
+
+FUNCTION_SLIPS = {
+    battery.KEPT: (changed_in_place,),
+    battery.SAME_DTYPE: (lambda *given: [one.double() for one in mixed(*given)],),
+    battery.SLOPES: (
+        lambda x, *given: mixed(x.detach(), *given),
+        lambda *given: (mixed(*given)[0], mixed(*given)[1].detach()),
+        lambda *given: [one.detach() for one in mixed(*given)],
+    ),
+    CLAIM: (lambda *given: mixed(*given)[0], lambda *given: [2 * one for one in mixed(*given)]),
+}
+
+
+@pytest.mark.parametrize("says", ["", "all in one sentence"])
+@pytest.mark.parametrize(
+    ("first", "function"), [(one, f) for one, every in FUNCTION_SLIPS.items() for f in every]
+)
+def test_a_function_that_slips_is_told_how(says: str, first: str, function: Any):
+    x, weights = draw((2, 4, 3), (2, 5, 4), dtype=torch.float32)
+    given = x, weights, weights > -0.3
+    assert_sound_function(mixed, given, like=mixed, claim=CLAIM, says=says)
+    with pytest.raises(AssertionError) as caught:
+        assert_sound_function(function, given, like=mixed, claim=CLAIM, says=says)
+    first = f"{says}\n{first}" if says and first != CLAIM else first
+    assert str(caught.value).startswith(f"{first}\n")
+
+
+def test_a_function_is_called_once_and_needs_no_gradient_where_the_right_one_has_none():
+    calls = []
+
+    def measured(x: Tensor) -> Tensor:
+        calls.append(x)
+        return x.detach().norm()
+
+    x = draw((2, 4, 3)).transpose(0, 1)
+    assert_sound_function(measured, [x], like=lambda x: x.detach().norm(), claim=CLAIM)
+    assert len(calls) == 1 and calls[0].stride() == x.stride()

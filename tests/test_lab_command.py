@@ -42,7 +42,7 @@ def test_every_subcommand_is_listed(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     printed = capsys.readouterr().out
-    for command in ("corpus", "assemble", "train"):
+    for command in ("corpus", "assemble", "train", "little", "page"):
         assert f"    {command} " in printed
 
 

@@ -34,6 +34,27 @@ def test_without_a_prediction_the_run_says_what_to_do(predict):
         predicted(predict, ("a", "b"))
 
 
+EACH = {"mask": ["lower", "higher"], "places": ["lower", "higher"]}
+
+
+def test_a_dictionary_predicts_one_thing_for_each_name():
+    prediction = {"places": "lower", "mask": "lower"}
+    assert predicted(lambda: prediction, EACH) is prediction
+
+
+@pytest.mark.parametrize(
+    "prediction",
+    [None, "lower", {"mask": "lower"}, {"mask": "lower", "places": "perhaps"}, {**EACH, "x": 1}],
+)
+def test_a_dictionary_that_leaves_something_open_is_no_prediction(prediction: object):
+    def changes() -> object:
+        return prediction
+
+    says = "predict first: let changes return a dictionary of 'mask', 'places', with a choice for"
+    with pytest.raises(ValueError, match=says):
+        predicted(changes, EACH)
+
+
 def test_both_are_shown_below_one_another(capsys: pytest.CaptureFixture[str]):
     compare("half", "0.58")
     assert capsys.readouterr().out == "predicted: half\nmeasured:  0.58\n"

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs L
 
 def test_what_tells_most_of_a_grader_passes_but_what_is_listed(tmp_path: Path):
     found = outcomes(PART, tmp_path / "run")
-    assert len([state for state in found.values() if state == "passed"]) >= 14, found
+    assert len([state for state in found.values() if state == "passed"]) >= 8, found
     assert differences(found) == []
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from autograder.common.course import CourseError
 from autograder.isolation import parts as parts_module
+from autograder.isolation.batch import Batch, Entry, Work
 from autograder.isolation.outcomes import Doubtful, Lost, Unwell
 from autograder.isolation.parts import Parts
 from autograder.isolation.pool import Pool
@@ -429,6 +430,18 @@ def test_only_so_many_parts_are_left_out(pool_of_parts: Pool, tmp_path: Path):
     lost = found[str(items[1])]
     assert isinstance(lost, Lost)
     assert "killed by signal 11" in lost.reason
+
+
+@pytest.mark.parametrize(("spent", "left_out"), [(0.0, ("a", "died")), (31.0, None)])
+def test_no_further_part_is_left_out_once_all_tries_took_three_times_as_long_as_one_may(
+    spent: float, left_out: tuple[str, str] | None
+):
+    work = Work(Entry("task", spent=spent), -1, 0.0)
+    work.progress.name = "a"
+    batch = Batch[str](iter(()), seconds=10.0)
+    assert batch.part_blamed(work, "was killed by signal 11 (SIGSEGV)") == left_out
+    batch.without(work, ("a", "died"), in_doubt=False)
+    assert batch.next[0].spent >= spent
 
 
 def test_a_worker_that_ends_between_parts_is_lost(pool_of_parts: Pool, tmp_path: Path):

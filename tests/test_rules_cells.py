@@ -4,6 +4,7 @@ import pytest
 
 from autograder.judge import student_cells
 from autograder.judge.broken_rules import module_cell, unread
+from autograder.judge.rules import QuestionRules
 from tests.rule_breaks import OWN, RULES, SETUP, broken
 
 # --- files --------------------------------------------------------------------------------------
@@ -272,5 +273,23 @@ def test_what_no_stop_is_known_for_is_left_out_of_the_answer():
 
     assert left("k = []\nk.append(math.prod)") == {(0, 1)}
     assert left("f.register(list)(math.prod)") == {(0, 0)}
-    assert left("k = []\nk.append(torch.softmax)") == set(), "which is stopped while it runs"
+    assert left("def k(x): return [torch.softmax(x)]") == set(), "which is stopped while it runs"
+    assert left("torch.softmax(x, -1).numpy().tofile('a')") == {(0, 0)}, "which is before that"
+    asked = "def g(x): return [torch.softmax(x)]\nclass A:\n    def h(self): return g\nA().h()(x)"
+    assert left(asked) == {(0, 2)}
     assert left("k = []\nk.append(math.exp)") == set()
+
+
+@pytest.mark.parametrize(
+    ("use", "is_left"),
+    [
+        ("import numpy as np\nk = [np.linalg.lstsq]", True),
+        ("from numpy.linalg import _umath_linalg as u\nk = [u.lstsq]", True),
+        ("import numpy as np\nk = [np.linalg.norm]", False),
+        ("def k(): return torch.linalg.lstsq", False),  # which is stopped while it runs
+    ],
+)
+def test_a_bare_name_is_out_of_sight_in_every_library_but_torch(use: str, is_left: bool):
+    rules = QuestionRules(forbid=("lstsq",))
+    found = unread("def f(x): return x", rules, (use,), (SETUP,), ["f"])
+    assert bool(found.statements) == is_left

@@ -22,7 +22,7 @@ from autograder.common.syntax import (
 )
 
 HERE = Path(__file__).parents[1]
-ROOMS = ("autograder", "lab", "trainer", "benchmarks", "tests")
+ROOMS = ("autograder", "lab", "trainer", "benchmarks")
 OURS = [path for room in ROOMS for path in (HERE / room).rglob("*.py")]
 PYTHONS = [Path(ast.__file__).with_name(f"{name}.py") for name in ("ast", "typing", "enum", "os")]
 

@@ -1,5 +1,6 @@
 """One update of the trainer: schedules by closed form, exact accumulation, optimisers."""
 
+import functools
 import logging
 import math
 import shutil
@@ -247,6 +248,9 @@ def test_bf16_learns_much_the_same(module, data):
 def test_compiled_code_computes_the_same_and_is_made_once_a_shape(module, monkeypatch):
     from torch._dynamo.utils import counters
 
+    # all of torch.compile but the C++ compiler, which takes 30 seconds for 37 small kernels
+    compile_ = functools.partial(torch.compile, backend="aot_eager")
+    monkeypatch.setattr(torch, "compile", compile_)
     # torch's trace is long, and pytest would keep it
     monkeypatch.setattr(logging.getLogger("torch.__trace"), "disabled", True)
     plain = NO_DROPOUT.with_fields({"steps": 2, "multiple": 32, "model.max_len": 32})

@@ -403,3 +403,26 @@ def test_the_average_of_checkpoints_is_a_checkpoint():
     assert models[1].generator.weight is models[1].target_embedding.weight
     for once, mean in zip(models[0].parameters(), models[1].parameters(), strict=True):
         torch.testing.assert_close(mean, 2 * once)
+
+
+@torch.no_grad()
+def test_the_language_model_is_the_decoder_without_its_cross_attention():
+    table = draw((9, 8), seed=5)
+    model = transformer.LanguageModel(11, table, num_layers=2, num_heads=2, d_ff=20).double().eval()
+    decoder = transformer.Decoder(
+        lambda: transformer.DecoderLayer(8, 2, 20, 0.0, norm_first=True),
+        2,
+        transformer.LayerNorm(8),
+    ).double()
+    numbers = dict(model.stack.named_parameters())
+    for i, (name, parameter) in enumerate(decoder.named_parameters()):
+        if "cross_attention.w_o" in name:
+            parameter.zero_()  # what it adds to a token is nothing
+        elif "cross_attention" not in name and ".norm2" not in name:
+            own = numbers[name.replace("norm3", "norm2")]
+            own.add_(0.3 * draw(tuple(own.shape), seed=i))
+            parameter.copy_(own)
+    ids = torch.tensor([[3, 7, 1, 9, 2], [2, 0, 10, 4, 4]])
+    x = model.positional_encoding(model.embedding(ids))
+    x = decoder(x, draw((2, 3, 8), seed=6), transformer.causal_mask(5), None)
+    assert (model(ids) - model.generator(x)).abs().max() < 1e-10

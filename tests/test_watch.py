@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -310,3 +311,29 @@ def test_what_a_decorator_holds_is_stopped_as_well(monkeypatch: pytest.MonkeyPat
     finally:
         watch.end()
     assert module.kept(1) == 1 and module.Held().value == 1
+
+
+def of_numpy() -> Any:
+    return numpy.linalg.lstsq(numpy.eye(2), numpy.eye(2), rcond=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("lstsq", of_numpy),
+        ("lstsq", lambda: torch.linalg.lstsq(torch.eye(2), torch.eye(2))),
+        ("pinv", lambda: torch.pinverse(torch.eye(2))),
+        ("torch.linalg.solve", lambda: torch.linalg.solve(torch.eye(2), torch.eye(2))),
+    ],
+)
+def test_a_bare_name_and_a_part_of_linear_algebra_are_stopped_too(
+    name: str, call: Callable[[], Any]
+):
+    watch = Watch([name])
+    try:
+        with pytest.raises(Forbidden):
+            call()
+    finally:
+        watch.end()
+    call()
+    assert watch.seen == {name}

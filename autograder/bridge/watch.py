@@ -9,7 +9,8 @@ things are replaced by something that takes a note and raises `Forbidden`:
   terms of it, as `torch.quantile` is of `torch.sort`; not if it is a step inside another
   operator's kernel. Only on inference tensors the two cannot be told apart, and both count.
 - the code of Python functions, and of the methods of classes, whatever name they go by; of a module
-  as a whole whatever it offers, or the module itself if it is not imported yet.
+  as a whole whatever it offers, or the module itself if it is not imported yet; for a bare name the
+  functions of that name in all libraries in use.
 
 What it needs of torch is bound before any student's code runs (`prepare`), and each operator's stop
 is tried once: one that does not stop was undone, and counts as used.
@@ -43,7 +44,7 @@ WAYS_ROUND = (
     "torch._prims", "torch._dispatch", "torch._classes", "torch.classes", "torch._library",
 )
 # fmt: on
-QUALIFIERS = ("native", "safe", "masked", "sparse", "special")  # torch's, for one computation
+QUALIFIERS = ("native", "safe", "masked", "sparse", "special", "linalg")  # for one computation
 BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
 ALWAYS = ("Autograd", "MkldnnCPU")  # no operator takes its steps there
 TENSOR = "a tensor"
@@ -223,6 +224,7 @@ class _Meaning:
         self.found = None if self.is_unloaded else _find(name)
         self.modules = self._below()
         self.held = [] if self.is_unloaded else list(_functions(name, self.found))
+        self.held += _of_any_library(name)
 
     def find(self) -> Any:
         """The thing itself, if it is there by now."""
@@ -357,6 +359,19 @@ def _functions(name: str, found: Any) -> Iterator[types.FunctionType]:
         yield from _own_functions(values, package)
 
 
+def _of_any_library(name: str) -> list[types.FunctionType]:
+    """The Python functions of a bare name in the libraries in use."""
+    if "." in name or hasattr(builtins, name):
+        return []
+    found: dict[int, types.FunctionType] = {}
+    for module in list(sys.modules.values()):
+        held = vars(module).get(name) if type(module) is types.ModuleType else None
+        if isinstance(held, types.FunctionType) or hasattr(held, "__wrapped__"):
+            package = f"{getattr(held, '__module__', '')}".partition(".")[0]
+            found |= {id(one): one for one in _own_functions([held], package)}
+    return list(found.values())
+
+
 def _offered(name: str) -> Iterator[Any]:
     """What a module and those of it that are loaded hold."""
     for module in map(sys.modules.get, _below(name)):
@@ -374,8 +389,11 @@ def _is_unloaded(name: str) -> bool:
 
 
 def is_seen(name: str) -> bool:
-    """Whether the use of a forbidden name is stopped: not of what C code offers outside torch."""
-    if hasattr(builtins, name) or name.startswith("."):
+    """Whether the use of a forbidden name is stopped: not of what C code offers outside torch.
+
+    Nor of a bare name, which goes for whatever library offers it, those not imported yet as well.
+    """
+    if "." not in name.lstrip("."):
         return False
     first, *rest = name.split(".")
     found: Any = sys.modules.get(first)

@@ -379,6 +379,8 @@ def _copy(member: _Member, path: Path, rooms: list[Room], made: set[Path]) -> No
     _make(path if member.is_folder else path.parent, rooms, made)
     if member.is_folder:
         return
+    if member.size < 0:  # which would make room for others
+        raise ValueError("it says that it is smaller than nothing")
     take_room(rooms, 1, member.size)
     with member.open() as source, path.open("xb") as copy:
         try:

@@ -150,10 +150,11 @@ def make_class(course: Course, chapter: str, students: int, folder: Path) -> lis
     """Write a class's submissions, no two alike; returns those that both graders can grade."""
     shutil.rmtree(folder, ignore_errors=True)
     clean = []
+    given = demo.Chapter(course, chapter)
     for number in range(students):
         student = f"student-{number + 1:04d}"
         maker = MIXED[number % len(MIXED)]
-        work = demo.make_work(course, chapter, maker, number)
+        work = given.work(maker, number)
         _sign(work, student)
         demo.hand_in(work, folder / "submitted" / student / chapter / f"{chapter}.ipynb")
         if maker in CLEAN:

@@ -173,14 +173,33 @@ MAKERS: tuple[Maker, ...] = (
 )
 
 
+class Chapter:
+    """What students' work for a chapter is made from, read once for all of them."""
+
+    def __init__(self, course: Course, chapter: str) -> None:
+        """Read the chapter's source, its release and the known answers to it."""
+        self._source = read_source(course.source(chapter))
+        self._release = course.release(chapter).read_text(encoding="utf-8")
+        self._variants = read_answers(course.variants(chapter), self._source)
+        self._misconceptions = read_answers(course.misconceptions(chapter), self._source)
+
+    def work(self, maker: Maker, number: int) -> Work:
+        """What one student hands in, made in this way from the release."""
+        notebook = json.loads(self._release)
+        made = Work(self._source, notebook, self._variants, self._misconceptions)
+        maker(made, number)
+        return made
+
+
 def make_class(course: Course, chapters: Sequence[str], folder: Path) -> Class:
     """Write the class's submissions and, beside them, what each should score (expected.json)."""
     taught = Class(course, folder)
     expected: dict[str, dict[str, dict[str, int]]] = {student: {} for student in STUDENTS}
     shutil.rmtree(taught.submitted, ignore_errors=True)
     for place, chapter in enumerate(chapters):
+        given = Chapter(course, chapter)
         for number, student in enumerate(STUDENTS):
-            work = make_work(course, chapter, maker(number, place), number + place)
+            work = given.work(maker(number, place), number + place)
             hand_in(work, taught.submitted / student / chapter / f"{chapter}.ipynb")
             expected[student][chapter] = work.expected()
     (folder / "expected.json").write_text(json.dumps(expected, indent=1), encoding="utf-8")
@@ -192,19 +211,6 @@ def maker(number: int, place: int) -> Maker:
     if MAKERS[number] is cut_off:
         return (cut_off, missing_file)[place % 2]
     return MAKERS[number]
-
-
-def make_work(course: Course, chapter: str, maker: Maker, number: int) -> Work:
-    """What one student hands in, made in this way from the release."""
-    source = read_source(course.source(chapter))
-    work = Work(
-        source,
-        json.loads(course.release(chapter).read_text(encoding="utf-8")),
-        read_answers(course.variants(chapter), source),
-        read_answers(course.misconceptions(chapter), source),
-    )
-    maker(work, number)
-    return work
 
 
 def hand_in(work: Work, path: Path) -> None:

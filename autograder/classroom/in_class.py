@@ -70,11 +70,10 @@ def _hand_in(course: Course, chapter: str, taught: Class) -> dict[str, Answer]:
     source = read_source(course.source(chapter))
     mistakes = read_answers(course.misconceptions(chapter), source)
     made = {}
+    given = demo.Chapter(course, chapter)
     for mistake in mistakes:
         student = mistake.id.lower()
-        work = demo.make_work(
-            course, chapter, lambda work, _, only=mistake: work.write_answers([only]), 0
-        )
+        work = given.work(lambda work, _, only=mistake: work.write_answers([only]), 0)
         demo.hand_in(work, taught.submitted / student / chapter / f"{chapter}.ipynb")
         made[student] = mistake
     return made

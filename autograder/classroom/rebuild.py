@@ -19,6 +19,8 @@ from autograder.judge.assignment import Cell, Notebook, checksum_of
 NOTES = "autograder-notes"  # id of the cell that says what was odd about a submission
 MAX_OUTPUT = 10_000  # characters printed by one cell that are kept
 MAX_BY_LINES = 20_000  # characters of a cell that are written line by line
+LONGEST_MARKDOWN = 10_000  # characters of a text that is read as such: it takes a square of them
+SHORTER, MUCH_MARKDOWN = 1000, 200_000  # the same where all of a student's are more than these
 MAX_EXTRA = 500  # cells of the student's own that are kept
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)?", re.DOTALL)
 UNSAFE = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
@@ -31,10 +33,9 @@ COMMANDS = re.compile(  # of formulas, that link, fetch, style or name elements
     r"\\(?=href|url|html|css|class|style|id|data|mml|unicode|require|bbox|img|include|action)",
     re.IGNORECASE,
 )
-DIAGRAMS = re.compile(r"(?<![`~])([`~]{3,}[ \t]*)(?=\\?mermaid)")
-HEADINGS = re.compile(
-    r"^((?:[ \t>]|[-*+:][ \t]|\d{1,9}[.)][ \t])*#{1,6})(?!#)[ \t]*(?=[^ \t\n])", re.MULTILINE
-)
+INSIDE = r"^((?:[ \t>]|[-*+:][ \t]|\d{1,9}[.)][ \t])*"  # quotes and lists, at a line's begin
+LANGUAGES = re.compile(rf"{INSIDE}(?:`{{3,}}|~{{3,}}))(?![`~])(?=[ \t]*[^ \t\n])", re.MULTILINE)
+HEADINGS = re.compile(rf"{INSIDE}#{{1,6}})(?!#)[ \t]*(?=[^ \t\n])", re.MULTILINE)
 UNDERLINES = re.compile(r"^(?=[ \t>]*(?:=+|-+)[ \t]*$)", re.MULTILINE)
 JOINER = "\u2060"  # is not seen
 VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -43,16 +44,19 @@ VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 def rebuild(notebook: Notebook, result: NotebookResult) -> str:
     """The graded notebook as text; the same result gives the same bytes."""
     verdicts = {verdict.test: verdict for verdict in result.verdicts}
+    longest = _longest_markdown(result)
     cells = _said(result)
-    cells += _extra(result, "")
+    cells += _extra(result, "", longest)
     for cell in notebook.cells:
-        cells.append(_cell(cell, result, verdicts.get(cell.grade_id)))
+        cells.append(_cell(cell, result, verdicts.get(cell.grade_id), longest))
         if cell.grade_id:
-            cells += _extra(result, cell.grade_id)
+            cells += _extra(result, cell.grade_id, longest)
     _number(cells)
+    # no colours in formgrader: those of a short answer may take its server hours
+    language = {"name": "python", **notebook.metadata.get("language_info", {})}
     content = {
         "cells": cells,
-        "metadata": notebook.metadata,
+        "metadata": notebook.metadata | {"language_info": language | {"pygments_lexer": "text"}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
@@ -71,12 +75,13 @@ def inert(text: str) -> str:
     So a space is put wherever HTML, a picture, a link to anything but the web or a formula's
     command that does more than typeset would begin: in whatever stands around it, code and formulas
     too, this is read as text. A heading gives its element a name, by which the page finds the
-    fields for scores: no heading is just one of those names.
+    fields for scores: no heading is just one of those names. And a block of code names no language:
+    one is drawn as a diagram, and in the colours of many a short text takes hours.
     """
     clean = harmless(text).replace("\r\n", "\n").replace("\r", "\n")
     for begins in (TAGS, ENTITIES, PICTURES, TARGETS, COMMANDS):
         clean = begins.sub(r"\g<0> ", clean)
-    clean = DIAGRAMS.sub(r"\1text ", clean)
+    clean = LANGUAGES.sub(r"\1text ", clean)
     clean = UNDERLINES.sub("\n", clean)
     return HEADINGS.sub(rf"\1 {JOINER}", clean)
 
@@ -87,7 +92,15 @@ def checksum(cell: Cell) -> str:
     return checksum_of(cell.stub if marks.get("solution") else cell.source, cell.cell_type, marks)
 
 
-def _cell(cell: Cell, result: NotebookResult, verdict: Verdict | None) -> dict[str, Any]:
+def _longest_markdown(result: NotebookResult) -> int:
+    """How long a student's text may be to be read as Markdown where formgrader shows it."""
+    texts = [*result.answers.values(), *(text for _, kind, text in result.extra if kind != "code")]
+    return LONGEST_MARKDOWN if sum(map(len, texts)) <= MUCH_MARKDOWN else SHORTER
+
+
+def _cell(
+    cell: Cell, result: NotebookResult, verdict: Verdict | None, longest: int
+) -> dict[str, Any]:
     source = cell.source if cell.kind not in ("solution", "manual", "task") else cell.stub
     outputs: list[dict] = []
     if cell.kind == "test":
@@ -95,7 +108,7 @@ def _cell(cell: Cell, result: NotebookResult, verdict: Verdict | None) -> dict[s
     elif cell.kind == "task" and cell.locked:
         source = cell.source  # with its mark scheme, which the person who grades needs
     elif cell.answerable:
-        source = _written(result.answers.get(cell.grade_id, cell.stub), cell)
+        source = _written(result.answers.get(cell.grade_id, cell.stub), cell, longest)
         outputs = _printed(result.outputs.get(cell.grade_id, ""))
     metadata = _metadata(cell)
     if cell.kind == "task":
@@ -107,11 +120,11 @@ def _cell(cell: Cell, result: NotebookResult, verdict: Verdict | None) -> dict[s
     return _node(cell.cell_type, cell.id, source, metadata, outputs)
 
 
-def _written(answer: str, cell: Cell) -> str:
+def _written(answer: str, cell: Cell, longest: int) -> str:
     """An answer as it is shown; one that is untouched stays so, as nbgrader's checksum tells it."""
     if answer == cell.stub or cell.cell_type == "code":
         return harmless(answer)
-    return inert(answer)
+    return _markdown(answer, longest)
 
 
 def _metadata(cell: Cell) -> dict[str, Any]:
@@ -177,13 +190,13 @@ def _printed(text: str) -> list[dict]:
     return [{"output_type": "stream", "name": "stdout", "text": _lines(clean)}]
 
 
-def _extra(result: NotebookResult, follows: str) -> list[dict]:
+def _extra(result: NotebookResult, follows: str, longest: int) -> list[dict]:
     """The student's own cells below the cell with this grade_id."""
     return [
         _node(
             "code" if kind == "code" else "markdown",
             f"extra-{number:03d}",
-            _own(kind, source),
+            _own(kind, source, longest),
             {"autograder": {"extra": True}},
             [],
         )
@@ -192,15 +205,23 @@ def _extra(result: NotebookResult, follows: str) -> list[dict]:
     ]
 
 
-def _own(kind: str, source: str) -> str:
+def _own(kind: str, source: str, longest: int) -> str:
     """The source of a student's own cell; a raw one would be taken for HTML."""
-    if kind == "raw":
-        return _preformatted(harmless(source).splitlines())
-    return harmless(source) if kind == "code" else inert(source)
+    if kind == "code":
+        return harmless(source)
+    return _markdown(source, 0 if kind == "raw" else longest)
+
+
+def _markdown(source: str, longest: int) -> str:
+    """A student's text for formgrader; one that is too long to be read as Markdown as it is."""
+    if len(source) <= longest:
+        return inert(source)
+    return _preformatted(harmless(source).splitlines())
 
 
 def _preformatted(lines: list[str]) -> str:
-    text = "\n".join(escape(line) for line in lines)
+    # nbconvert looks for links of its own in the whole page, from each bracket to the line's end
+    text = escape("\n".join(lines)).replace("[", "&#91;")
     return f"<pre>\n{text}\n</pre>"
 
 

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from autograder.common.scopes import facts
 from autograder.common.syntax import IMPORTS, parse
+from autograder.common.written import written
 
 
 def only_tries_imports(node: ast.Try) -> bool:
@@ -41,8 +42,8 @@ def imported_where_missing(
                 is_part = isinstance(node, ast.Import) and "." in alias.name and not alias.asname
                 found += _alias_where_missing(node, alias, needed | bound if is_part else needed)
         elif isinstance(node, ast.Try) and only_tries_imports(node):
-            names = facts(ast.unparse(node)).bound & needed
-            found += [_where_missing(name, ast.unparse(node)) for name in sorted(names)[:1]]
+            names = facts(written(node)).bound & needed
+            found += [_where_missing(name, written(node)) for name in sorted(names)[:1]]
     return "\n".join(found)
 
 
@@ -60,7 +61,7 @@ def _alias_where_missing(
         made = ast.Import([one])
         if isinstance(node, ast.ImportFrom):
             made = ast.ImportFrom(node.module, [one], node.level)
-        texts.append((one.asname or one.name, ast.unparse(made)))
+        texts.append((one.asname or one.name, written(made)))
     return [_where_missing(name, text) for name, text in texts]
 
 

@@ -6,11 +6,12 @@ done again ("A").
 """
 
 import os
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from autograder.isolation.limits import ending
 from autograder.isolation.outcomes import Doubtful, Lost
@@ -24,6 +25,7 @@ WORKED_ON = "worked for far longer than it may"
 _LONGEST_WORDS = 2000  # bytes of why there is no result
 _KILLED = ending(9)
 _MOST_PARTS = 5  # of a task that are left out
+_MOST_TIMES = 3  # as long as one try may take: after that no further part is left out
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Entry(Generic[T]):
     first: Doubtful | None = None  # what an earlier try gave
     without: Mapping[str, str] = field(default_factory=dict[str, str])  # parts, see `Parts`
     in_doubt: bool = False  # who has killed it in one of those parts, nobody knows
+    spent: float = 0.0  # seconds of all its tries before
 
 
 @dataclass
@@ -49,6 +52,7 @@ class Work(Generic[T]):
     killed: str = ""  # why, if it was
     fell_back: bool = False  # on what its first try gave
     over: bool = False  # nothing more will come through the pipe
+    begun: float = field(default_factory=time.monotonic)
 
     def hear(self) -> bool:
         """Read what has come; whether it is the beginning of a result."""
@@ -156,6 +160,10 @@ class Batch(Generic[T]):
         if not self.next and self.last and not self.running:
             self.next.append(self.last.popleft())
 
+    def part_blamed(self, work: Work[T], how: str) -> tuple[str, str] | None:
+        """The part without which a task is tried again, if all its tries leave time for that."""
+        return work.blamed(how) if _spent(work) < _MOST_TIMES * self.seconds else None
+
     def give_back(self) -> Iterator[tuple[T, bytes | Lost]]:
         """After the end of the fork server: each running task gets one more try."""
         running, self.running = self.running, {}
@@ -173,15 +181,22 @@ class Batch(Generic[T]):
 
     def again(self, work: Work[T]) -> None:
         """Try a task once more, from a new fork server."""
-        self.next.append(replace(work.entry, tries=work.entry.tries + 1))
+        self.next.append(replace(work.entry, tries=work.entry.tries + 1, spent=_spent(work)))
 
     def later(self, work: Work[T], first: Doubtful | None) -> None:
         """Try a task once more when all others are done."""
-        self.last.append(replace(work.entry, tries=work.entry.tries + 1, first=first))
+        tries = work.entry.tries + 1
+        self.last.append(replace(work.entry, tries=tries, first=first, spent=_spent(work)))
 
     def without(self, work: Work[T], part: tuple[str, str], *, in_doubt: bool) -> None:
         """Try a task once more without the part that has ended its worker."""
         entry = work.entry
         without = dict([*entry.without.items(), part])
         in_doubt = in_doubt or entry.in_doubt
-        self.next.append(replace(entry, without=without, in_doubt=in_doubt))
+        spent = _spent(work)
+        self.next.append(replace(entry, without=without, in_doubt=in_doubt, spent=spent))
+
+
+def _spent(work: Work[Any]) -> float:
+    """Seconds that all tries of a task have taken so far, the last one included."""
+    return work.entry.spent + time.monotonic() - work.begun

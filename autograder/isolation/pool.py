@@ -202,7 +202,7 @@ class Pool:
         for number, how in reports:
             work = batch.running.pop(number)
             outcome = work.result(how)
-            if isinstance(outcome, Lost) and (part := work.blamed(how)):
+            if isinstance(outcome, Lost) and (part := batch.part_blamed(work, how)):
                 batch.without(work, part, in_doubt=work.was_killed(how))
             elif isinstance(outcome, Doubtful) or work.may_be_others(outcome, how):
                 batch.later(work, outcome if isinstance(outcome, Doubtful) else None)

@@ -30,6 +30,8 @@ _F_GET_LOCK, _F_SET_LOCK = (5, 36), (6, 7, 37, 38)  # a process's, an open file'
 _F_LEASES = (1024, 1025, 1026)  # set, get, and a folder's: F_NOTIFY
 _F_PIPE_SIZE, _F_HINTS = 1031, (1035, 1036, 1037, 1038)  # hints of a file's life
 _SOL_SOCKET, _BUFFERS = 1, (7, 8, 32, 33)  # sizes, to send and to receive; the same by force
+# What makes the machine write, and wait for its disks; what a sandbox writes lies in memory.
+_FLUSH = "sync syncfs fsync fdatasync sync_file_range "
 _INT = 0xFFFF_FFFF  # what the kernel reads of such an argument
 _SHARED_ANONYMOUS = 0x21  # flags of mmap; what is dropped of it stays, and no process has it
 
@@ -87,6 +89,7 @@ def _rules() -> Iterator[tuple[int, str, Sequence[_Test]]]:
     yield from ((_NO_SUCH_CALL, name, []) for name in _UNKNOWN.split())
     yield _NO_SUCH_CALL, "clone3", []  # its flags no filter can read; libc falls back on clone
     yield from _rules_on_files()
+    yield from ((_PRETEND, name, []) for name in _FLUSH.split())
     yield _PRETEND, "setsid", []  # where the kernel shares the processors among sessions
     yield _REFUSE, "mmap", [(3, _MASKED, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)]
     spaces = kernel.NEWNS, kernel.NEWUTS, kernel.NEWIPC, kernel.NEWUSER, kernel.NEWPID

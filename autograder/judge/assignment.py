@@ -20,6 +20,7 @@ from autograder.common.course import CourseError, is_course
 from autograder.common.imports import only_tries_imports
 from autograder.common.scopes import facts
 from autograder.common.syntax import IMPORTS, parse, top_level_names
+from autograder.common.written import written
 from autograder.judge.markers import Markers, read_markers
 from autograder.judge.released import versions
 from autograder.judge.rules import Rules, read_rules
@@ -109,6 +110,13 @@ class Notebook:
         )
 
     @cached_property
+    def brought(self) -> frozenset[str]:
+        """What the instructor's cells import: no answer has a part in it."""
+        trees = (parse(cell.source) for cell in self.of_kind("readonly", "code"))
+        texts = (_importing(tree)[0] for tree in trees if tree is not None)
+        return frozenset[str]().union(*(facts(text).bound for text in texts))
+
+    @cached_property
     def _imports(self) -> dict[str, tuple[str, str]]:
         cells = self.of_kind("solution", "manual")
         trees = {c.grade_id: parse(c.source) for c in cells if c.cell_type == "code"}
@@ -194,7 +202,7 @@ def _importing(tree: ast.Module) -> tuple[str, str]:
             (stars if is_star else plain).append(node)
         elif isinstance(node, ast.Try) and only_tries_imports(node):
             plain.append(node)
-    return ast.unparse(ast.Module(plain, [])), ast.unparse(ast.Module(stars, []))
+    return written(ast.Module(plain, [])), written(ast.Module(stars, []))
 
 
 def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:

@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 from autograder.bridge.watch import is_seen
 from autograder.common.syntax import read
+from autograder.common.written import written
 from autograder.judge import student_cells
-from autograder.judge.forbidden import BY_TEXT, covers, is_way_round
+from autograder.judge.forbidden import (
+    BY_TEXT,
+    BY_TEXT_ATTRIBUTES,
+    SET_BY_TEXT,
+    covers,
+    is_way_round,
+)
 from autograder.judge.made_of import UNKNOWN, Part, Place
 from autograder.judge.read_answer import Read, modules_unread, read_answer
 from autograder.judge.rules import QuestionRules
@@ -96,8 +103,9 @@ def unread(
     """What an answer in which `broken_rules` finds nothing should do without.
 
     That is what can give a name a meaning out of sight, take a stop away or ask another process,
-    uses of what no stop is known for, and what a name stood for before it was given to something
-    else; arguments as for `broken_rules`. To have it in a notebook breaks no rule: only running the
+    uses of what no stop is known for, or that run before anything is stopped and may leave in a
+    file what they have got, and what a name stood for before it was given to something else;
+    arguments as for `broken_rules`. To have it in a notebook breaks no rule: only running the
     answer without it shows whether the answer needs it.
     """
     forbid = rules.forbidden
@@ -136,19 +144,46 @@ def _hits_unread(
     before = {id(part) for part in read.before}
     unstopped = tuple(name for name in forbid if not is_seen(name))
     search = read.search(unstopped, allow, read.everything)
-    strict = read.search(forbid, allow, read.everything) if before else search
-    hits = []
-    for part in read.everything:
-        if id(part) not in own:
-            found = (strict if id(part) in before else search).of(part.holds, read.mine(part))
-            hits += [(part, found[0])] if found else []
-    return hits
+    strict = read.search(forbid, allow, read.everything)
+    hits: dict[int, tuple[str, int]] = {}
+    users: dict[str, tuple[str, int]] = {}  # names of functions that use what will be stopped
+    others = [part for part in read.everything if id(part) not in own]
+    for part in others:
+        found = strict.of(part.holds, read.mine(part))
+        if id(part) not in before and part.holds.waits:
+            users |= dict.fromkeys(part.holds.binds, found[0]) if found else {}
+            found = search.of(part.holds, read.mine(part))
+            found = [hit for hit in found if not _is_torchs(hit[0])]
+        if found:
+            hits[id(part)] = found[0]
+    _add_callers(others, hits, users)
+    return [(part, hits[id(part)]) for part in others if id(part) in hits]
+
+
+def _add_callers(
+    parts: Sequence[Part], hits: dict[int, tuple[str, int]], users: dict[str, tuple[str, int]]
+) -> None:
+    """Add the statements that use such a function before anything is stopped, however deep."""
+    size = -1
+    while users and size < len(users):
+        size = len(users)
+        for part in parts:
+            named = sorted(part.holds.uses.keys() & users.keys())
+            if named and part.holds.waits:
+                users |= dict.fromkeys(part.holds.binds - users.keys(), users[named[0]])
+            elif named:
+                hits.setdefault(id(part), users[named[0]])
+
+
+def _is_torchs(name: str) -> bool:
+    """Whether a bare name was found as torch's own, whose operators are stopped."""
+    return name.startswith("torch.") and not is_way_round(name)
 
 
 def statements(source: str) -> Iterator[tuple[int, str]]:
     """A cell's statements one by one, each with its number."""
     tree = read(source, aside=True)[0] or ast.Module([], [])
-    yield from ((number, ast.unparse(node)) for number, node in enumerate(tree.body))
+    yield from ((number, written(node)) for number, node in enumerate(tree.body))
 
 
 def module_cell(name: str, content: bytes) -> str:
@@ -162,9 +197,10 @@ def module_cell(name: str, content: bytes) -> str:
 
 def _broken(name: str, line: int, where: str, rules: QuestionRules) -> Broken:
     ready = any(covers(entry, name) for entry in rules.forbidden)
+    is_way = is_way_round(name) or name in BY_TEXT_ATTRIBUTES | SET_BY_TEXT
     ending = (
         ", since what it runs or reaches cannot be seen; do without it"
-        if is_way_round(name) and not ready
+        if is_way and not ready
         else "; write it yourself"
     )
     called = f"your answer calls {name} (line {line}{where}), which this question does not allow"

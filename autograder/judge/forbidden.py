@@ -24,7 +24,7 @@ BY_TEXT_MODULES = (
     "numexpr", "jinja2", "bltns", "jaxtyping",
     # what such modules are made of
     "_pickle", "_frozen_importlib", "_frozen_importlib_external", "_imp", "_xxsubinterpreters",
-    "_interpreters",
+    "_interpreters", "annotationlib",
     "numba", "jax", "tensorflow", *WAYS_ROUND,
 )
 LIBRARIES = (  # Python's and others: parts that call, import or evaluate what a text says
@@ -35,7 +35,14 @@ LIBRARIES = (  # Python's and others: parts that call, import or evaluate what a
     "typing_extensions.evaluate_forward_ref", "typing_extensions.ForwardRef", "attrs.resolve_types",
     "pygments", "pkg_resources", "setuptools", "sqlalchemy", "alembic", "nbconvert", "nbformat",
     "nbgrader", "jupyter_client", "debugpy", "executing", "stack_data", "jedi", "pluggy",
-    "networkx.utils.decorators", "networkx.utils.argmap", "torch._utils",
+    "networkx.utils.decorators", "networkx.utils.argmap", "torch._utils", "pip", "six", "copyreg",
+    "beartype._util", "beartype._cave", "torch._export", "torch._functorch", "torch._subclasses",
+    "torch._custom_op", "torch._jit_internal", "torch.CompilationUnit", "torch._import_dotted_name",
+)
+ANYWHERE = (  # by their own names alone, as other modules hold them: pathlib.attrgetter
+    "attrgetter", "methodcaller", "import_module", "get_type_hints", "FunctionType", "CodeType",
+    "exec_", "Popen", "check_call", "check_output", "call_subprocess", "subprocess_run_helper",
+    "subprocess_run_for_testing",
 )
 PROGRAMS = (  # another process, which nothing watches
     "subprocess", "_posixsubprocess", "multiprocessing", "concurrent.futures.process",
@@ -63,6 +70,7 @@ BY_TEXT_FUNCTIONS = (
     "threading.settrace",
     "threading.setprofile", "timeit.timeit", "timeit.repeat", "timeit.Timer",
     "types.FunctionType", "types.CodeType", "typing.get_type_hints", "typing.ForwardRef",
+    "typing._eval_type",
     "string.Formatter", "unittest.TestLoader", "unittest.defaultTestLoader", "unittest.main",
     "pandas.eval", "pandas.read_pickle", *LOADERS, "numpy.f2py", "dataclasses._create_fn",
     "dataclasses._FuncBuilder", "numpy.testing.runstring", "numpy.testing.rundocs",
@@ -70,7 +78,7 @@ BY_TEXT_FUNCTIONS = (
     "numpy.ma.core._arraymethod", "numpy.ma.core._convert2ma", "numpy.ma.extras",
     "traitlets.import_item", "traitlets.utils.importstring", "xmlrpc.server",
     "pytest.importorskip", "pytest.MonkeyPatch", "_pytest", "matplotlib.backends", *PROGRAMS,
-    *LIBRARIES, *ASKED,
+    *LIBRARIES, *ANYWHERE, *ASKED,
 )
 BY_NAME = frozenset({"operator.attrgetter", "operator.methodcaller"})
 # of such modules, and harmless
@@ -85,6 +93,8 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "__bases__", "__reduce__", "__reduce_ex__", "f_back", "f_builtins", "f_globals", "f_locals",
     "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
     "gi_code", "cr_code", "ag_code", "f_code", "__annotations__",
+    "_evaluate", "__forward_code__",  # of a type that is a text
+    "obj",  # of an error: what has no such attribute, as when `str.format` looked for it by a text
     "__getattr__", "decompose", "_op_dk", "py_impl", "redispatch",  # operators by their text
     "builtins", "bltns", "sys", "_sys",  # as other modules hold them
     "_ip", "user_ns", "user_global_ns",
@@ -93,6 +103,7 @@ BY_TEXT_ATTRIBUTES = frozenset({
 })
 SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
 SET_BY_TEXT |= {"num_workers", "multiprocessing_context"}  # of a loader
+SET_BY_TEXT |= {"__class__"}  # a library's object would pass for one of the student's
 # fmt: on
 WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
 WORDS = frozenset({*BY_TEXT, *BY_TEXT_ATTRIBUTES, "getattr"})

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from autograder.bridge.stand_ins import BINARY, FORWARDED
 from autograder.common.scopes import facts
 from autograder.common.syntax import altered, parse
+from autograder.common.written import written
 from autograder.judge.assignment import Notebook
 from autograder.judge.space import Space
 
@@ -83,7 +84,7 @@ def _used_by_functions(source: str) -> frozenset[str]:
     tree = parse(source)
     if tree is None:
         return frozenset()
-    todo = symtable.symtable(ast.unparse(tree), "reference", "exec").get_children()
+    todo = symtable.symtable(written(tree), "reference", "exec").get_children()
     found: set[str] = set()
     while todo:
         table = todo.pop()
@@ -150,7 +151,7 @@ def _methods(sources: tuple[str, ...], others: tuple[str, ...]) -> frozenset[str
             found |= _operators_of(tuple)
     while todo:
         kind = todo.pop()
-        found |= {*METHOD.findall(ast.unparse(kind))} | _decorated(kind)
+        found |= {*METHOD.findall(written(kind))} | _decorated(kind)
         for base in kind.bases:
             name = _last_name(base)
             if name not in made:
@@ -190,7 +191,7 @@ def _classes(source: str) -> list[ast.ClassDef]:
 
 def _decorated(kind: ast.ClassDef) -> set[str]:
     """Special methods that decorators give a class: `total_ordering`, and those of data classes."""
-    said = " ".join(map(ast.unparse, kind.decorator_list))
+    said = " ".join(map(written, kind.decorator_list))
     found = set(ORDER) if re.search(r"total_ordering|\border=True", said) else set()
     return found | ({"__hash__"} if re.search(r"\b(frozen|unsafe_hash)=True", said) else set())
 

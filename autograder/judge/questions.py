@@ -149,7 +149,7 @@ class Questions:
         for cell in self.notebook.of_kind("readonly", "code"):
             known = facts(cell.source)
             if cell.cell_type == "code" and known.needed & found:
-                found |= known.bound | altered(cell.source)
+                found |= known.bound | altered(cell.source) - self.notebook.brought
         return found
 
     def is_own(self, cell: ScriptCell) -> bool:

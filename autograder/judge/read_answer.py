@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 
 from autograder.bridge.watch import WAYS_ROUND
 from autograder.common.syntax import parse
+from autograder.common.written import written
 from autograder.judge import expressions, student_cells
 from autograder.judge.expressions import Bindings
 from autograder.judge.forbidden import is_installed
@@ -110,7 +111,7 @@ class Read:
             before = len(found)
             for name, one in once.items():
                 node = one.plain_class
-                above = [ast.unparse(base) for base in node.bases] if node else []
+                above = [written(base) for base in node.bases] if node else []
                 if node and all(b.rpartition(".")[2] in HARMLESS or b in found for b in above):
                     found[name] = one.members.union(*(found.get(base, ()) for base in above))
             if len(found) == before:
@@ -138,7 +139,7 @@ class Read:
 
     def _is_closed(self, base: ast.expr, found: Collection[str]) -> bool:
         """Whether nobody else's objects pass for instances of what is made of this class."""
-        name = ast.unparse(base).partition("[")[0].rpartition(".")[2]
+        name = written(base).partition("[")[0].rpartition(".")[2]
         if name in found or (name in CLOSED and name not in self._bound):
             return True
         if hasattr(builtins, name):

@@ -47,14 +47,16 @@ While the tests of the question run, operators of tensor libraries, and function
 written in Python, are stopped as well (`autograder.bridge.watch`); a function written in terms of a
 forbidden one is forbidden with it. What could give a name its meaning out of sight, or undo the
 stops, is no part of the answer (`broken_rules.unread`): such statements elsewhere in the notebook,
-what a name stood for before, cells too long or too deep to be read, and imported modules whose text
-is not seen. Nor is Python's own meaning of a builtin's name that the student gives another. An
-answer that earns points beside them is run once more without them, and has to earn the same. A
-broken rule costs the points of the question's tests.
+those that use what is forbidden when it is not stopped yet, what a name stood for before, cells too
+long or too deep to be read, and imported modules whose text is not seen. Nor is Python's own
+meaning of a builtin's name that the student gives another. An answer that earns points beside them
+is run once more without them, and has to earn the same. A broken rule costs the points of the
+question's tests.
 
 Open in principle: the stops live in the student's own process, so what undoes them by a name that
 is not known here is not seen; nor is a module that is written, by a text that is computed, under
-the name of one that is installed; nor a builtin that is handed on inside a module's C code. Whoever
+the name of one that is installed; nor a builtin that is handed on inside a module's C code; nor
+what a function of another answer leaves in a file when it is called by tests of its own. Whoever
 copies a finished part's text into the answer has an answer that keeps to the rules.
 
 Nobody is late by a time that a student can set. Files keep the time that their student gave them

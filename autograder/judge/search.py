@@ -20,7 +20,7 @@ from autograder.judge.forbidden import (
     Forbidden,
     covers,
 )
-from autograder.judge.statement import Statement
+from autograder.judge.statement import SETTERS, Statement
 
 TYPED = (ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # with so many arguments, and none of these, such a function does what it is there for
@@ -34,6 +34,7 @@ SHAPE = re.compile(r"(?:\.\.\.|[\w\s*#?+/=-])*")  # of an array, in which no cod
 # A module's name, as some loaders take it.
 MODULE = re.compile(r"(?:\w+://)?([^\W\d]\w*(?:\.\w+)*)")
 COMPUTED = "getattr with a computed name"
+SET_COMPUTED = "setattr with a computed name"
 COMPUTED_TYPE = "a type that is a computed text"
 BY_PLACE = "a pattern of a class whose parts do not show"
 MATCHED = {"str", "bytes", "bytearray", "int", "float", "bool"}  # as a whole, by Python itself
@@ -103,6 +104,7 @@ class Search:
             or not holds.read.isdisjoint(self._bare)
             or not holds.attributes.isdisjoint(BY_TEXT_ATTRIBUTES)
             or not holds.sets.isdisjoint(SET_BY_TEXT)
+            or any(next(self._set_by_text(call), None) for call in holds.of_kind(ast.Call))
             or any(map(self.rule.forbids_method, holds.attributes))
             or any(self._leads_to_forbidden(name) for name in holds.dotted)
             or any(next(self._modules_in(call), None) for call in holds.of_kind(ast.Call))
@@ -302,6 +304,7 @@ class Search:
 
     def _by_text(self, node: ast.Call, holds: Statement) -> Iterator[str]:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
+        yield from self._set_by_text(node)
         if self._is_by_name(node):
             yield from (text for text in _named(node) or () if self.rule.forbids_word(text))
         if not expressions.is_getattr(node):
@@ -319,6 +322,16 @@ class Search:
             method = self.rule.forbids_method(text) and not self._is_mine(first, text, holds)
             if (not origins and method) or text in BY_TEXT_ATTRIBUTES:
                 yield text
+
+    def _set_by_text(self, node: ast.Call) -> Iterator[str]:
+        """What `setattr` and the like are told to set: such a name, or of a library one unseen."""
+        if expressions.called(node) not in SETTERS:
+            return
+        texts = [expressions.text(given) for given in node.args[:2]]
+        yield from (one for one in texts if one in SET_BY_TEXT and one not in self.allow)
+        is_librarys = any(origins_of(given, self.aliases) for given in node.args[:1])
+        if is_librarys and not any(texts) and "setattr" not in self.allow:
+            yield SET_COMPUTED
 
     def _is_begun_well(self, node: ast.Call) -> bool:
         """Whether a computed name of some value begins as nothing that is forbidden does."""

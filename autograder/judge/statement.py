@@ -108,6 +108,14 @@ class Statement:
         return bool(self.of_kind(*FUNCTIONS, ast.Lambda))
 
     @cached_property
+    def waits(self) -> bool:
+        """Whether nothing of it runs before it is called: it is a function, or a class of such."""
+        (node,) = self.tree.body
+        if not isinstance(node, ast.ClassDef):
+            return _waits(node)
+        return not node.decorator_list and all(map(_waits, node.body))
+
+    @cached_property
     def loses(self) -> frozenset[str]:
         """Names that it deletes, also where an exception's name ends."""
         names = (node.id for node in self.of_kind(ast.Name) if isinstance(node.ctx, ast.Del))
@@ -275,6 +283,14 @@ class Statement:
     def handed(self) -> list[ast.expr]:
         """The arguments of all calls that may write a file."""
         return handed_to_writers(self.of_kind(ast.Call))
+
+
+def _waits(node: ast.stmt) -> bool:
+    """Whether this is a function, or in a class a text that explains it, and nothing around it."""
+    if not isinstance(node, FUNCTIONS):
+        return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    defaults = (one for one in (*node.args.defaults, *node.args.kw_defaults) if one is not None)
+    return not node.decorator_list and all(map(_is_constant, defaults))
 
 
 def handed_to_writers(calls: Iterable[ast.Call]) -> list[ast.expr]:

@@ -18,6 +18,7 @@ from autograder.common.syntax import (
     top_level_names,
     without_statements,
 )
+from autograder.common.written import written
 from autograder.judge.assignment import Cell, Notebook
 from autograder.judge.matching import MAX_PARSED, Match, same
 from autograder.judge.odd_cells import Inspection
@@ -139,10 +140,10 @@ class Steps:
         if same(source, cell.stub) or self.match.names_in(index) is None:
             return ""
         theirs, given = (parse(text) or ast.Module([], []) for text in (source, cell.source))
-        known = {ast.unparse(node) for node in given.body if isinstance(node, IMPORTS)}
+        known = {written(node) for node in given.body if isinstance(node, IMPORTS)}
         names = top_level_names(given).union(*self.notebook.defines.values())
         added = [
-            ast.unparse(node)
+            written(node)
             for node in theirs.body
             if isinstance(node, IMPORTS)
             or (isinstance(node, DEFINITIONS) and node.name not in names)

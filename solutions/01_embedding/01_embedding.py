@@ -662,7 +662,7 @@ joined = join(list("aaaab"), ("a", "a"))
 assert joined == ["aa", "aa", "b"], (
     f"four in a row make two pairs: 'a a a a b' becomes 'aa aa b'\nYours is {joined}."
 )
-for few in ([], ["a"], ["b", "a"]):
+for few in ([], ["a"], ["b", "a"], ["ba", "b"], ["a", "ba"]):
     assert join(few, ("a", "b")) == few, (
         f"where the pair does not stand, nothing is joined\nFor {few} and the pair (a, b) yours is "
         f"{join(few, ('a', 'b'))}."
@@ -728,7 +728,9 @@ assert_learns({"ab": 2}, 0, [], "with n = 0 nothing is learned")
 
 # %% test="merges-split" points=1
 merges = [("e", "s"), ("es", "t"), ("l", "o"), ("lo", "w")]
+before = list(merges)
 pieces = split_word("lowest", merges)
+assert merges == before, "split_word should leave the list of merges as it is"
 assert pieces is not None, "split_word returns a list of pieces\nYours is None: a return is missing"
 pieces = list(pieces)
 assert "".join(pieces) == "lowest", (
@@ -1164,7 +1166,7 @@ if watched():  # not while the notebook is graded
 # </details>
 
 # %% [markdown]
-# ## 1.8 Which sentences?   (2 points, about 15 minutes, difficulty 3 of 5)
+# ## 1.8 Which sentences?   (2 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Judge what leaks when a tokenizer has seen the held-out sentences.
 #
@@ -1285,7 +1287,9 @@ def likeliest(word: str, log_p: dict[str, float]) -> tuple[list[str] | None, flo
 
 # %% test="likeliest-cut" points=1
 log_p = {piece: math.log(0.1) for piece in ("ab", "abc", "cde", "d", "e")}
+before = dict(log_p)
 pieces, _ = likeliest("abcde", log_p)
+assert log_p == before, "likeliest should leave the dictionary log_p as it is"
 assert pieces is not None, "'abcde' can be cut\nYou say that there is no cut."
 assert list(pieces) == ["ab", "cde"], (
     "of 'abc d e' (0.001) and 'ab cde' (0.01) the second is the likeliest cut of 'abcde'\n"

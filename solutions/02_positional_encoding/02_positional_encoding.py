@@ -898,7 +898,7 @@ if watched():  # not while the notebook is graded
 # </details>
 
 # %% [markdown]
-# ## 2.7 Look back by angles alone   (2 points, about 25 minutes, difficulty 5 of 5)
+# ## 2.7 Look back by angles alone   (2 points, about 30 minutes, difficulty 5 of 5)
 #
 # **Objective.** Make every token look exactly $k$ places back, with one and the same query for all. (This one is a
 # bonus: nothing in the model needs it.)
@@ -960,19 +960,22 @@ def looks(k: int, d: int, n: int) -> Float[Tensor, "n-k"]:
     return scores.masked_fill(later, -math.inf).softmax(-1).diagonal(-k)
 
 
-assert looks(2, 32, 20).min() >= 0.99, (
+least = looks(2, 32, 20).min().item()
+assert least >= 0.99, (
     "k 2, d 32: each of 20 tokens should put at least 0.99 on the token two places before"
+    f"\nYours puts {least:.3f} there, in one case."
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for k, d, n in ((0, 16, 64), (1, 16, 64), (20, 16, 64), (7, 128, 64), (20, 64, 40)):
     assert looks(k, d, n).min() >= 0.99, (
-        f"k {k}, d {d}: each of {n} tokens should put at least 0.99 on the token {k} places before"
+        "for any k, d and n each token should put at least 0.99 on the token k places before"
+        f"\nHere k is {k}, d {d} and n {n}."
     )
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 2.8 What can be told without positions   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 2.8 What can be told without positions   (2 points, about 15 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what order means to attention without positions, by what it can and cannot do.
 #

@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from lab.battery import assert_sound
+from lab.battery import assert_sound, assert_sound_function
 from lab.blocks import scaled_dot_product_attention
 from lab.check import (
     assert_close,
@@ -81,6 +81,8 @@ def torch_layer(layer: nn.Module, num_heads: int) -> nn.MultiheadAttention:
 #   head 1 the next $d_k$, and so on. $D$ is divisible by $H$. The number of tokens may be any, and the
 #   memory of `x` may be laid out in any way.
 # - `merge_heads`: the way back, $(B, H, n, d_k)$ to $(B, n, D)$, heads **side by side**.
+#
+# Both leave `x` as it is, and gradients flow back through both.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -140,9 +142,14 @@ for shape, num_heads in (((2, 3, 10), 5), ((3, 4, 8), 4), ((2, 7, 6), 1)):
             "each head should get its own d_k neighbouring columns of every token",
         )
     assert torch.equal(x, before), "split should leave x unchanged"
-turned = draw((2, 12, 5), seed=2).transpose(1, 2)  # (2, 5, 12), not contiguous
-heads = split_heads(turned, 3)
-assert_close(heads[:, 1], turned[:, :, 4:8], "split should work whatever the memory layout of x")
+turned = draw((2, 12, 5), seed=2, dtype=torch.float32).transpose(1, 2)  # (2, 5, 12)
+assert_sound_function(
+    split_heads,
+    [turned, 3],
+    like=lambda x, num_heads: torch.stack(x.chunk(num_heads, -1), 1),
+    claim="split should work whatever the memory layout of x",
+    says="split should leave x unchanged, keep its dtype and let gradients back to it",
+)
 ### END HIDDEN TESTS
 
 # %% test="split-heads-merge" points=1
@@ -158,13 +165,18 @@ for shape in ((2, 5, 3, 2), (3, 4, 4, 2), (2, 1, 7, 6)):
     merged = merge_heads(heads)
     wanted = torch.cat([heads[:, h] for h in range(shape[1])], dim=-1)
     assert_close(merged, wanted, "merge should put the heads side by side, head 0 first")
-turned = draw((2, 5, 3, 4), seed=5).transpose(1, 2)  # (2, 3, 5, 4), not contiguous
-wanted = torch.cat([turned[:, h] for h in range(3)], dim=-1)
-assert_close(merge_heads(turned), wanted, "merge should work whatever the memory layout")
+turned = draw((2, 5, 3, 4), seed=5, dtype=torch.float32).transpose(1, 2)  # (2, 3, 5, 4)
+assert_sound_function(
+    merge_heads,
+    [turned],
+    like=lambda x: torch.cat(x.unbind(1), -1),
+    claim="merge should work whatever the memory layout of x",
+    says="merge should leave x unchanged, keep its dtype and let gradients back to it",
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.2 Multi-head attention   (6 points, about 35 minutes, difficulty 4 of 5)
+# ## 4.2 Multi-head attention   (6 points, about 30 minutes, difficulty 4 of 5)
 #
 # **Objective.** Let $H$ heads attend side by side, each in its own $d_k$ columns:
 #
@@ -308,8 +320,10 @@ assert_raises(
 )
 x = draw((2, 3, 20), seed=5)
 wanted = torch.stack([x[:, :, 5 * h : 5 * h + 5] for h in range(4)], 1)
+before = wanted.clone()
 assert_close(layer.split(x), wanted, "the method split should do what split_heads does")
 assert_close(layer.merge(wanted), x, "the method merge should undo split, heads side by side")
+assert torch.equal(wanted, before), "the method merge should leave x unchanged"
 ### END HIDDEN TESTS
 
 # %% test="multi-head-self" points=2
@@ -446,7 +460,7 @@ assert_close(output[2], short[0], "hidden keys of the other sequence should coun
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.3 A sum over heads   (2 points, about 20 minutes, difficulty 3 of 5)
+# ## 4.3 A sum over heads   (3 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Take the layer apart into one contribution per head.
 #
@@ -554,7 +568,7 @@ for d_model, num_heads, dtype in ((12, 4, double), (10, 2, single), (5, 5, doubl
     )
 ### END HIDDEN TESTS
 
-# %% test="heads-as-sum-contributions" points=1
+# %% test="heads-as-sum-contributions" points=2
 x = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]], dtype=torch.float64)
 weights = torch.tensor([[[[0.5, 0.5]], [[0.0, 1.0]], [[1.0, 0.0]]]], dtype=torch.float64)
 maps = torch.tensor(
@@ -779,9 +793,9 @@ assert abs(found["pair_cost"] - own[pair]) < 0.006, "pair_cost should be what yo
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for h, cost in enumerate((0.0, 0.055, 0.01, 0.045)):
-    assert abs(single[h] - cost) < 0.006, "what single heads cost was measured otherwise"
+    assert abs(single[h] - cost) < 0.006, "on PARTS the four single heads cost something else"
 assert pair == (1, 3), "these two do not stand in for each other the most"
-assert abs(found["pair_cost"] - 0.86) < 0.006, "what the pair costs was measured otherwise"
+assert abs(found["pair_cost"] - 0.86) < 0.006, "on PARTS the pair costs something else"
 assert found["idle"] == 0, "the idle head looks most at who acts and costs nothing"
 ### END HIDDEN TESTS
 
@@ -822,7 +836,7 @@ if watched():  # not while the notebook is graded
         print(f"  without head {head}", reader.right(off=head))
 
 # %% [markdown]
-# ## 4.5 An induction head by hand   (3 points, about 40 minutes, difficulty 5 of 5)
+# ## 4.5 An induction head by hand   (3 points, about 45 minutes, difficulty 5 of 5)
 #
 # **Objective.** Set the weights of two layers so that they go on with what they have seen: after
 # *A B ... A* they answer *B*, for any words and at any distance. No training: you decide what every
@@ -988,7 +1002,7 @@ if watched():  # not while the notebook is graded
     )
 
 # %% [markdown]
-# ## 4.6 What it costs   (2 points, about 20 minutes, difficulty 3 of 5)
+# ## 4.6 What it costs   (3 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Count multiply-adds: an $(a, b)$ matrix times a $(b, c)$ matrix takes
 # $a \cdot b \cdot c$ of them. Softmax, scaling and masks are left out; there is no batch.
@@ -1067,7 +1081,7 @@ for n, m, d_model, num_heads in ((3, 7, 12, 4), (20, 5, 8, 2), (1, 9, 6, 1), (1,
         assert_whole(yours, sum(a * b * c for a, b, c in products), claim)
 ### END HIDDEN TESTS
 
-# %% test="attention-cost-writing" points=1
+# %% test="attention-cost-writing" points=2
 assert_whole(
     writing_cost(1, 4, kept=True),
     72,
@@ -1189,12 +1203,22 @@ for batch, num_heads, groups, dtype in (
             )
             for own in range(num_heads)
         ]
-        wanted = torch.stack([one for one, _ in each], 1)
-        assert_close(heads, wanted, "neighbouring query heads should share a key head")
+        wanted, tables = (torch.stack(part, 1) for part in zip(*each, strict=True))
+        claim = (
+            "neighbouring query heads should share a key head"
+            if mask is None
+            else "under a mask, a key for which it is False should have no part in a head's result"
+        )
+        assert_close(heads, wanted, claim)
         claim = "each query head's weights should come from its own group's keys, under its mask"
-        assert_close(weights, torch.stack([table for _, table in each], 1), claim)
+        assert_close(weights, tables, claim)
+    assert_dtype(heads, dtype, "the heads' results should have the dtype of q, k and v")
+    assert_dtype(weights, dtype, "the weights should have the dtype of q, k and v")
     assert_gradients(
-        heads, wanted, inputs, "the gradients of q, k and v should be those of the heads"
+        (heads, weights),
+        (wanted, tables),
+        inputs,
+        "the gradients of q, k and v should be those of the heads and of their weights",
     )
     assert all(torch.equal(t, b) for t, b in zip(inputs.values(), before, strict=True)), (
         "grouped_attention should leave its inputs unchanged"
@@ -1210,20 +1234,29 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
+
+
+def pooled_one_by_one(matrix, num_heads, groups):
+    """The same by a loop over the new heads."""
+    blocks, each = matrix.chunk(num_heads, dim=1), num_heads // groups
+    means = [torch.stack(blocks[g * each : (g + 1) * each]).mean(0) for g in range(groups)]
+    return torch.cat(means, dim=1)
+
+
 for d_model, num_heads, groups in ((12, 6, 3), (12, 6, 2), (8, 4, 1), (6, 3, 3), (12, 4, 2)):
-    matrix = draw((d_model, d_model), seed=53).requires_grad_()
-    d_k, each = d_model // num_heads, num_heads // groups
-    blocks = matrix.split(d_k, dim=1)
-    wanted = torch.cat(
-        [torch.stack(blocks[g * each : (g + 1) * each]).mean(0) for g in range(groups)], dim=1
+    dtype = torch.float32 if groups == 1 else torch.float64
+    assert_sound_function(
+        pooled_heads,
+        [draw((d_model, d_model), seed=53, dtype=dtype), num_heads, groups],
+        like=pooled_one_by_one,
+        claim="each new head should be the mean of the heads of its group",
+        says="pooled_heads should leave the matrix unchanged, keep its dtype and let gradients back "
+        "to it: those of the mean",
     )
-    pooled = pooled_heads(matrix, num_heads, groups)
-    assert_close(pooled, wanted, "each new head should be the mean of the heads of its group")
-    assert_gradients(pooled, wanted, {"matrix": matrix}, "the gradient should be that of the mean")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 4.8 What is not supported?   (2 points, about 15 minutes, difficulty 3 of 5)
+# ## 4.8 What is not supported?   (2 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Read a table of weights and an ablation with care.
 #

@@ -618,7 +618,7 @@ for norm_first, wanted in (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.4 The feed-forward network   (3 points, about 20 minutes, difficulty 2 of 5)
+# ## 5.4 The feed-forward network   (3 points, about 15 minutes, difficulty 2 of 5)
 #
 # **Objective.** Build the network that each token passes alone (Vaswani et al., section 3.3):
 #
@@ -766,7 +766,7 @@ for i in range(5):
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.5 A gate, at the same size   (2 points, about 20 minutes, difficulty 3 of 5)
+# ## 5.5 A gate, at the same size   (3 points, about 20 minutes, difficulty 3 of 5)
 #
 # **Objective.** Build the feed-forward network of many of today's models (Shazeer 2020), just as large as the
 # one that it takes the place of:
@@ -844,7 +844,7 @@ for d_model, d_ff in ((4, 16), (3, 12), (8, 5), (16, 64), (2, 10), (5, 1)):
     assert count + 3 * d_model > plain, "a wider gated network would still have been small enough"
 ### END HIDDEN TESTS
 
-# %% test="gated-feed-forward-values" points=1
+# %% test="gated-feed-forward-values" points=2
 network = GatedFeedForward(4, 7).double()  # hidden width 5
 drawn = draw(*[tuple(parameter.shape) for _, parameter in parameters_of(network)], seed=20)
 with torch.no_grad():
@@ -872,7 +872,7 @@ assert_close(network(x[0, 1]), wanted[0, 1], "a token alone should give the same
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 5.6 What is broken?   (3 points, about 30 minutes, difficulty 4 of 5)
+# ## 5.6 What is broken?   (4 points, about 30 minutes, difficulty 4 of 5)
 #
 # **Objective.** Find out from outside what is wrong with a stack that runs without an error.
 #
@@ -972,15 +972,14 @@ def diagnose(
 
 
 # %% test="diagnose-curves" points=1
-outputs = [
-    torch.tensor([[3.0, 0.0], [0.0, 3.0]]).double(),
-    torch.tensor([[1.0, 1.0], [2.0, 2.0]]).double(),
-]
+outputs = [torch.tensor([[3.0, 0.0], [0.0, 3.0]]), torch.tensor([[1.0, 1.0], [2.0, 2.0]])]
 sizes, alike = curves(outputs)
-wanted = torch.tensor([4.5**0.5, 2.5**0.5], dtype=torch.float64)
+wanted = torch.tensor([4.5**0.5, 2.5**0.5])
 assert_close(sizes, wanted, "the size is the root of the mean square of all numbers of a layer")
-wanted = torch.tensor([0.0, 1.0], dtype=torch.float64)
+wanted = torch.tensor([0.0, 1.0])
 assert_close(alike, wanted, "tokens at a right angle are alike by 0, those in one direction by 1")
+for curve in (sizes, alike):
+    assert_dtype(curve, torch.float32, "tokens in float32 should have curves in float32")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 outputs = [2.0 * draw((5, 3), seed=23) + 1.0, draw((5, 3), seed=24), 0.1 * draw((5, 3), seed=25)]
@@ -1002,11 +1001,11 @@ assert all(torch.equal(one, other) for one, other in zip(outputs, before, strict
 )
 ### END HIDDEN TESTS
 
-# %% test="diagnose-stacks" points=2
+# %% test="diagnose-stacks" points=3
 for fault in ("no last norm", "nothing"):
     found = diagnose(random_stack(fault, seed=1), draw((6, 16), seed=26))
     assert found == fault, (
-        f"the stack with {fault} wrong is diagnosed otherwise\nYours says {found!r}."
+        f"a stack of which {fault!r} is true should be diagnosed so\nYours says {found!r}."
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1045,7 +1044,7 @@ if watched():  # not while the notebook is graded
     plt.show()
 
 # %% [markdown]
-# ## 5.7 The way back through LayerNorm   (2 points, about 35 minutes, difficulty 5 of 5)
+# ## 5.7 The way back through LayerNorm   (2 points, about 40 minutes, difficulty 5 of 5)
 #
 # **Objective.** Work out by hand what `backward` does with your LayerNorm. (This one is a bonus: nothing in the model
 # needs it.)
@@ -1123,10 +1122,12 @@ for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((5, 2, 3, 4), 2.0), ((7,),
 ### END HIDDEN TESTS
 
 # %% test="norm-backward-parameters" points=1
-x, upstream, gain = draw((2, 3, 4), (2, 3, 4), (4,), seed=29)
-_, for_gain, for_bias = norm_backward(x, gain, upstream)
+x, upstream, gain = draw((2, 3, 4), (2, 3, 4), (4,), seed=29, dtype=torch.float32)
+for_x, for_gain, for_bias = norm_backward(x, gain, upstream)
 assert_shape(for_gain, (4,), "gain has one gradient for each feature")
 assert_close(for_bias, upstream.sum((0, 1)), "the bias is added to every token alike")
+for gradient in (for_x, for_gain, for_bias):
+    assert_dtype(gradient, torch.float32, "inputs in float32 should have gradients in float32")
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for shape, eps in (((3, 5), 1e-5), ((2, 3, 6), 0.5), ((7,), 0.1)):
@@ -1240,7 +1241,7 @@ if watched():  # not while the notebook is graded
 # </details>
 
 # %% [markdown]
-# ## 5.9 The path past the sub-layers   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 5.9 The path past the sub-layers   (2 points, about 15 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what the place of the norm does to a deep stack.
 #

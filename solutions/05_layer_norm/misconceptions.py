@@ -1166,8 +1166,8 @@ def the_changed_token_compared(stack, x):
     read="05_layer_norm#post-pre-norm",
 )
 def sizes_within_the_stack(stack, x):
-    """You judge the last norm by the layers inside the stack. There the sum of a pre-norm stack
-    grows whether or not a norm comes at the end: look at the output.
+    """You miss the last norm of sound stacks. Inside a pre-norm stack the sum grows with it or
+    without: look at the output alone, and at the size that a norm gives it.
     """
     outputs = stack(x)
     other = x.clone()

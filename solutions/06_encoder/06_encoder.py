@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from lab import blocks
-from lab.battery import assert_sound, shaken
+from lab.battery import assert_sound, assert_sound_function, shaken
 from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
 from lab.check import (
     assert_close,
@@ -64,7 +64,7 @@ def torch_twin(layer: Any, num_heads: int, norm_first: bool = False) -> nn.Trans
 
 
 # %% [markdown]
-# ## 6.1 An encoder layer   (6 points, about 35 minutes, difficulty 3 of 5)
+# ## 6.1 An encoder layer   (6 points, about 30 minutes, difficulty 3 of 5)
 #
 # **Objective.** Put the parts together: two sub-layers, each with dropout, a residual connection
 # and a layer norm of its own.
@@ -484,6 +484,7 @@ assert_sound(
 # - `"lost"`: if the network returns zeros, the output is the input, normalised; what attention brought is gone.
 #
 # Which line is behind each of them? Then write the layer as it should be. A padding key gets weight 0, whatever its score is; outputs at the padding do not matter.
+# What is handed in stays as it is, what comes out has the dtype of `x`, and gradients flow back to `x` and to all matrices and biases.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -533,7 +534,9 @@ assert isinstance(lines, dict), "slip_lines should return a dict, from symptoms 
 assert sorted(lines) == ["hidden", "lost", "queries", "spread"], (
     "the four symptoms are 'queries', 'hidden', 'spread' and 'lost'"
 )
-assert all(line in range(1, 12) for line in lines.values()), "lines have the numbers 1 to 11"
+assert all(type(line) is int and 1 <= line <= 11 for line in lines.values()), (
+    f"lines have the numbers 1 to 11, whole numbers (int)\nYours are {list(lines.values())}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 assert lines["queries"] == 1, "the line behind 'queries' is another one"
@@ -579,10 +582,24 @@ def right_layer(x: Tensor, p: dict[str, Tensor], eps: float = 1e-5) -> Tensor:
     return nn.functional.layer_norm(y + change, x.shape[-1:], eps=eps)
 
 
-p, x = numbers(4, 6, seed=30), draw((2, 5, 4), seed=31)
-output = mended_layer(x, torch.tensor([5, 5]), p)
-assert_shape(output, (2, 5, 4), "the output has the shape of the input")
-assert_close(output, right_layer(x, p), "without padding, the output should be the right layer's")
+def with_numbers(x: Tensor, lengths: Tensor, *drawn: Tensor) -> Tensor:
+    """Your layer with these numbers, of which it should neither lose nor add any."""
+    p = dict(zip(NAMES, drawn, strict=True))
+    output = mended_layer(x, lengths, p)
+    assert list(p) == NAMES, "mended_layer should leave the dictionary p as it is"
+    return output
+
+
+p, x = numbers(4, 6, seed=30), draw((2, 5, 4), seed=31, dtype=torch.float32)
+NAMES = list(p)
+assert_sound_function(
+    with_numbers,
+    [x, torch.tensor([5, 5]), *(one.float() for one in p.values())],
+    like=lambda x, _, *drawn: right_layer(x, dict(zip(NAMES, drawn, strict=True))),
+    claim="without padding, the output should be the right layer's",
+    says="the layer should leave all that it is handed as it is, give float32 for float32, and let "
+    "gradients back to x and to all matrices and biases",
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for width, hidden, eps in ((6, 10, 1e-5), (8, 5, 0.5)):
@@ -896,7 +913,7 @@ assert spoilt < 1e-5, f"outputs at the padding should not count, even if NaN\nYo
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 6.6 How far does a word see?   (3 points, about 30 minutes, difficulty 3 of 5)
+# ## 6.6 How far does a word see?   (4 points, about 30 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say after how many layers one token can know of another one, if a layer's mask does not let it look
 # everywhere. (Long texts are often read so: each token looks at its neighbours and a few others.)
@@ -964,7 +981,7 @@ assert torch.equal(rounds(whole).long(), wanted), "who may look at all knows all
 assert not torch.is_floating_point(rounds(whole)), "the numbers of layers are whole numbers"
 ### END HIDDEN TESTS
 
-# %% test="rounds-any" points=1
+# %% test="rounds-any" points=2
 near = (torch.arange(7)[:, None] - torch.arange(7)).abs() <= 2
 before = near.clone()
 found = rounds(near)

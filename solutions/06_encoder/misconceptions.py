@@ -959,6 +959,26 @@ def sum_before_the_norm(x, lengths, p, eps=1e-5):
     return (z - mean) / torch.sqrt(variance + eps)
 
 
+@misconception(
+    "mended-layer",
+    id="SLP12",
+    fails=["mended-layer-sentence", "mended-layer-padding"],
+    read="06_encoder#encoder-layer",
+)
+def first_sum_in_place(x, lengths, p, eps=1e-5):
+    """You add into x itself (x += ...), so the caller's tensor changes; make a new one."""
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, None, :]
+    q, k, v = x @ p["w_q"], x @ p["w_k"], x @ p["w_v"]
+    scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~real, -torch.inf), -1)
+    x += weights @ v @ p["w_o"]
+    mean, variance = x.mean(-1, keepdim=True), x.var(-1, correction=0, keepdim=True)
+    y = (x - mean) / torch.sqrt(variance + eps)
+    z = y + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    mean, variance = z.mean(-1, keepdim=True), z.var(-1, correction=0, keepdim=True)
+    return (z - mean) / torch.sqrt(variance + eps)
+
+
 # 6.4 One vector per sentence
 
 

@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lab.battery import assert_sound, shaken
+from lab.battery import assert_sound, assert_sound_function, shaken
 from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
 from lab.check import (
     assert_close,
@@ -158,8 +158,8 @@ for b in range(3):
         for j in range(6):
             may = j <= i and target[b, j].item() != 1
             assert target_mask[b, i, j].item() is may, (
-                f"target ids {target[b].tolist()} with target_pad_id=1 and source_pad_id=3: "
-                f"query {i} {'may' if may else 'may not'} attend to key {j}"
+                "with target_pad_id=1 and source_pad_id=3, query i may attend to target key j where "
+                "j <= i and key j is not 1, and nowhere else"
             )
 assert torch.equal(target, before[0]) and torch.equal(source, before[1]), (
     "decoder_masks should leave the ids unchanged"
@@ -660,7 +660,8 @@ assert_sound(
 # - `"forgets"`: if the cross-attention returns zeros, all tokens come out the same;
 # - `"idle"`: one norm's gain never gets a gradient.
 #
-# Say which line is behind each symptom. Then write the layer as it should be.
+# Say which line is behind each symptom. Then write the layer as it should be: it leaves what it is handed as it is, gives float32 for float32, and
+# gradients flow back to `x` and to `memory`.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -704,7 +705,9 @@ assert isinstance(causes, dict), "layer_causes should return a dict, from sympto
 assert sorted(causes) == ["forgets", "future", "idle", "padding"], (
     "the four symptoms are 'future', 'padding', 'forgets' and 'idle'"
 )
-assert all(line in range(1, 7) for line in causes.values()), "lines have the numbers 1 to 6"
+assert all(type(line) is int and 1 <= line <= 6 for line in causes.values()), (
+    f"lines have the numbers 1 to 6, whole numbers (int)\nYours are {list(causes.values())}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 assert causes["future"] == 1, "the line behind 'future' is another one"
@@ -754,13 +757,18 @@ def as_it_should_be(x: Tensor, memory: Tensor, seen: Tensor, shown: Tensor, held
 
 
 held, parts = made_parts(4, seed=1)
-x, memory = draw((2, 5, 4), (2, 7, 4), seed=40)
+held.float()
+x, memory = draw((2, 5, 4), (2, 7, 4), seed=40, dtype=torch.float32)
 seen = torch.ones(5, 5, dtype=torch.bool).tril()
 shown = (torch.arange(7) < torch.tensor([[4], [7]]))[:, None]
-output = layer_mended(x, memory, seen, shown, parts)
-assert_shape(output, (2, 5, 4), "the output has the shape of the target")
-claim = "the output should be that of three sub-layers, each with sum and norm of its own"
-assert_close(output, as_it_should_be(x, memory, seen, shown, held), claim)
+assert_sound_function(
+    layer_mended,
+    [x, memory, seen, shown, parts],
+    like=lambda x, memory, seen, shown, _: as_it_should_be(x, memory, seen, shown, held),
+    claim="the output should be that of three sub-layers, each with sum and norm of its own",
+    says="the layer should leave all that it is handed as it is, give float32 for float32, and let "
+    "gradients back to x and to memory",
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 held, parts = made_parts(6, seed=2)

@@ -1130,6 +1130,20 @@ def norm_still_used_twice(x, memory, target_mask, memory_mask, parts):
     return parts["norm2"](x + parts["feed_forward"](x))
 
 
+@misconception(
+    "layer-mended",
+    id="DBG9",
+    fails=["layer-mended-values"],
+    read="07_decoder#three-sub-layers",
+)
+def first_sum_in_place(x, memory, target_mask, memory_mask, parts):
+    """You add with +=, which changes the caller's x; make a new tensor, x = x + ..."""
+    x += parts["self_attention"](x, x, x, target_mask)
+    x = parts["norm1"](x)
+    x = parts["norm2"](x + parts["cross_attention"](x, memory, memory, memory_mask))
+    return parts["norm3"](x + parts["feed_forward"](x))
+
+
 # 7.5 From vectors to words
 
 

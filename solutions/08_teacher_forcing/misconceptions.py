@@ -748,8 +748,8 @@ def cleared_too_late(model, source, target, optimizer, pad_id, loss_function, ma
     read="08_teacher_forcing#tf-clipping",
 )
 def clipped_before_backward(model, source, target, optimizer, pad_id, loss_function, max_norm=1.0):
-    """You clip before backward, when there is nothing to clip; gradients exist between backward and
-    step.
+    """You clip where it has no effect, before backward or after the step; what the step uses is
+    there between the two.
     """
     model.train()
     optimizer.zero_grad()
@@ -967,7 +967,9 @@ def tensors_kept(model, batches, optimizer, scheduler, pad_id, loss_function, ma
     read="08_teacher_forcing#tf-warm-up",
 )
 def rate_never_changed(model, batches, optimizer, scheduler, pad_id, loss_function, max_norm=1.0):
-    """Your loop never steps the scheduler, so every update has the rate of the first."""
+    """Your loop does not step the scheduler after each update, so every update has the rate of the
+    first.
+    """
     losses = []
     for source, target in batches:
         model.train()

@@ -323,7 +323,7 @@ assert not model.notes.recorded, "no gradients should be recorded while the mode
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 9.2 Beam search   (4 points, about 40 minutes, difficulty 4 of 5)
+# ## 9.2 Beam search   (6 points, about 40 minutes, difficulty 4 of 5)
 #
 # **Objective.** Keep several hypotheses alive, and find a sentence with a better score than the
 # greedy one.
@@ -430,7 +430,7 @@ def beam_search(
     ### END SOLUTION
 
 
-# %% test="beam-search-exhaustive" points=1
+# %% test="beam-search-exhaustive" points=2
 after = {  # what comes next, as probabilities of tokens 0 (the end), 1, 2 and 3 (the beginning)
     (3,): [0.01, 0.57, 0.41, 0.01],
     (3, 1): [0.05, 0.47, 0.45, 0.03],
@@ -518,7 +518,7 @@ for seed, alpha in ((0, 0.6), (1, 12.0), (2, 12.0), (3, 0.6)):
     )
 ### END HIDDEN TESTS
 
-# %% test="beam-search-length" points=1
+# %% test="beam-search-length" points=2
 probabilities = {(3,): [0.45, 0.54, 0.005, 0.005], (3, 1): [0.8, 0.1, 0.05, 0.05]}
 
 
@@ -673,9 +673,11 @@ def may_stop(
 
 
 # %% test="may-stop-long" points=1
-assert may_stop(-2.0, [-2.5, -3.0], 3, 9, length_penalty=0.0) is True, (
+live = [-2.5, -3.0]
+assert may_stop(-2.0, live, 3, 9, length_penalty=0.0) is True, (
     "without penalty, hypotheses at -2.5 and -3 cannot come above a finished one at -2"
 )
+assert live == [-2.5, -3.0], "may_stop should leave the list of log-probabilities as it is"
 assert may_stop(-2.0, [-2.5, -1.5], 3, 9, length_penalty=0.0) is False, (
     "without penalty, the hypothesis at -1.5 can still come above -2, though the other cannot"
 )
@@ -725,7 +727,7 @@ for best, log_probs, n, max_len, alpha, wanted in (
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 9.4 A cache for keys and values   (5 points, about 40 minutes, difficulty 4 of 5)
+# ## 9.4 A cache for keys and values   (6 points, about 45 minutes, difficulty 4 of 5)
 #
 # **Objective.** Let a decoder read only the new token at each step, and still give the logits that it
 # would give for the whole target.
@@ -896,7 +898,7 @@ wanted, _ = attention(x[:, 2:], x, values)
 assert_close(output, wanted, "values should be made of `value`, where it is not `key`, too")
 ### END HIDDEN TESTS
 
-# %% test="cached-attention-prefill" points=1
+# %% test="cached-attention-prefill" points=2
 attention = MultiHeadAttention(6, 2).double()
 x = draw((3, 5, 6), seed=2)
 wanted, _ = attention(x, x, x, torch.ones(5, 5, dtype=torch.bool).tril())
@@ -1551,7 +1553,7 @@ assert torch.equal(torch.get_rng_state(), state), "all chance should come from t
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 9.8 What may be kept?   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 9.8 What may be kept?   (2 points, about 15 minutes, difficulty 3 of 5)
 #
 # **Objective.** Explain when a cache is right.
 #

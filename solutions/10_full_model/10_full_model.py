@@ -693,7 +693,9 @@ assert two_more == 14_700_544, "two more layers a side should add 14,700,544 num
 large = "the count should follow from the sizes, also from those of which no matrix can be made"
 with expect_no_error(large):
     count = count_parameters(3 * 10**17, 3 * 10**17, 8, 1, 20)
-assert count == 24 * 10**17 + 1544, f"{large}, to the last digit\nYours is {count:,}."
+assert count == 24 * 10**17 + 1544, (
+    f"the count should be exact to the last digit, for the largest sizes too\nYours is {count:,}."
+)
 ### END HIDDEN TESTS
 
 # %% test="count-parameters-options" points=1
@@ -834,8 +836,9 @@ for wrong, what in (
     ([{**checkpoints[1], "more": torch.ones(2)}, checkpoints[0]], "a name missing in the last"),
     ([checkpoints[0], {**checkpoints[1], "more": torch.ones(2)}], "a name more in the last"),
 ):
+    claim = "without checkpoints, or with other names in one of them, raise a ValueError"
     assert_raises(
-        ValueError, lambda wrong=wrong: average_checkpoints(wrong), f"{what}: raise a ValueError"
+        ValueError, lambda wrong=wrong: average_checkpoints(wrong), f"{claim}\nHere: {what}."
     )
 for dtype in (torch.float16, torch.bfloat16):
     halves = average_checkpoints([{"w": torch.tensor([a], dtype=dtype)} for a in (1.0, 3.0)])

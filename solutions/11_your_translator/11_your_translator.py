@@ -44,8 +44,9 @@ from lab.check import (
     expect_no_error,
     visible_passed,
 )
+from lab.own import one_thread
 from lab.phenomena import dictionary_forms
-from lab.predict import watched
+from lab.predict import predicted, watched
 from lab.translator import Translator, workshop
 
 # what the words with an apostrophe are without it
@@ -234,7 +235,9 @@ def careless_step(model, source, target):
     return 1.0
 
 
-records = train(model, [batch_of([1, 3, 2])] * 3, careless_step, look, every=1, pad_id=0)
+batches = [batch_of([1, 3, 2])] * 3
+records = train(model, batches, careless_step, look, every=1, pad_id=0)
+assert len(batches) == 3, "train should leave a list of batches as it is"
 assert modes == ["step", False] * 3, (
     "each step should find the model in training mode, each evaluation in evaluation mode\n"
     f"Yours were, in order: {modes}."
@@ -262,7 +265,6 @@ assert modes == ["step", "step", False], (
 
 # %%
 if watched():
-    torch.set_num_threads(1)  # small matrices: one core is fastest
     lab = workshop()
     print("yours:     ", ", ".join(lab.own) or "nothing yet")
     print("the lab's: ", ", ".join(lab.stand_ins) or "nothing")
@@ -274,9 +276,10 @@ if watched():
         stages[len(stages) + 1] = {name: x.clone() for name, x in model.state_dict().items()}
         return lab.held_out_loss(model)
 
-    record = train(
-        translator, lab.stream(300), lab.update(), held_out_loss, 25, lab.data.target.pad_id
-    )
+    with one_thread():  # small matrices: one core is fastest
+        record = train(
+            translator, lab.stream(300), lab.update(), held_out_loss, 25, lab.data.target.pad_id
+        )
     curves = {
         "training, smoothed": [one["loss"] for one in record],
         "held out": [one["held_out"] for one in record],
@@ -285,7 +288,7 @@ if watched():
     plt.show()
 
 # %% [markdown]
-# ## 11.2 Which weights to keep   (2 points, about 10 minutes, difficulty 2 of 5)
+# ## 11.2 Which weights to keep   (2 points, about 15 minutes, difficulty 2 of 5)
 #
 # **Objective.** Decide when training may stop, and which of its states was the best.
 #
@@ -293,7 +296,7 @@ if watched():
 # indices, `(best, stopped)`. Training stops at the first loss that is the last of `patience` losses in a row none
 # of which is **below the best one before it**; without such a row it goes on to the end. `best` is the
 # lowest loss up to where it stopped, the first one where several are equal. A loss that is no number (NaN) is never better
-# than another. An empty list, or a patience below 1, raises a `ValueError`.
+# than another, and any number is better than it. An empty list, or a patience below 1, raises a `ValueError`.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -333,9 +336,12 @@ def choose(held_out: Sequence[float], patience: int) -> tuple[int, int]:
 
 
 # %% test="choose-values" points=1
-assert tuple(choose([3.0, 2.0, 2.5, 2.4, 1.0], 2)) == (1, 3), (
-    "losses 3, 2, 2.5, 2.4, 1 with patience 2: training should stop at index 3, the best is index 1"
-)
+losses = [3.0, 2.0, 2.5, 2.4, 1.0]
+best, stopped = choose(losses, 2)
+claim = "losses 3, 2, 2.5, 2.4, 1 with patience 2: "
+assert_whole(best, 1, f"{claim}the best should be index 1")
+assert_whole(stopped, 3, f"{claim}training should stop at index 3")
+assert losses == [3.0, 2.0, 2.5, 2.4, 1.0], "choose should leave the list of losses as it is"
 assert tuple(choose([3.0, 2.0, 2.5, 2.4, 1.0], 3)) == (4, 4), (
     "with patience 3 it should go on to the end, where the best is"
 )
@@ -377,7 +383,7 @@ assert_raises(ValueError, lambda: choose([1.0], 0), "patience 0 should raise a V
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# ## 11.3 How high may the rate be?   (4 points, about 20 minutes, difficulty 3 of 5)
+# ## 11.3 How high may the rate be?   (4 points, about 25 minutes, difficulty 3 of 5)
 #
 # **Objective.** Raise the learning rate until training breaks, and choose one by what you measured.
 #
@@ -387,7 +393,7 @@ assert_raises(ValueError, lambda: choose([1.0], 0), "patience 0 should raise a V
 # the last 3). A run has **diverged** if a loss is not finite, or if that mean is above the run's first loss; note `math.inf`
 # for it, and try no higher rate. Return a dictionary from rate to what you noted.
 #
-# `measured()`: run *Try it* below, then return what **you** measured, typed into your answer: a pair `(table, rate)`. The
+# `measured()`: run *Try it: the sweep*, then return what **you** measured, typed into your answer: a pair `(table, rate)`. The
 # table is a dictionary as `sweep` returns it, with at least five rates, the highest at least a hundred
 # times the lowest, exactly one of them, the highest, diverged, and the best one with lower and higher ones that did
 # not diverge on both sides. The rate is the one that you
@@ -437,10 +443,10 @@ asked = []
 
 
 def pretend(rate):
-    """25 losses; the last three have the mean 2 + rate, or go up."""
+    """25 losses; the last three have the mean 2 + rate, or lie above the first one."""
     asked.append(rate)
     if rate > 1:
-        return [6.0 + i for i in range(25)]
+        return [6.0, 30.0, *[7.0] * 23]
     return [6.0] * 22 + [1.0 + rate, 2.0 + rate, 3.0 + rate]
 
 
@@ -488,6 +494,7 @@ RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 
 if watched():
 
+    @one_thread()
     def run(rate):
         """The losses of 40 steps of a new model."""
         torch.manual_seed(0)
@@ -547,13 +554,13 @@ table, chosen = measured()
 finite = {rate: float(loss) for rate, loss in table.items() if float(loss) < math.inf}
 assert chosen in table, "the rate that you would train with should be one of the table's"
 assert chosen in finite, "a rate at which training diverged is no choice"
-visible_passed()
-### BEGIN HIDDEN TESTS
 lowest = min(finite.values())
 assert finite[chosen] <= 1.05 * lowest, (
     "by your own table another rate is better: the loss at the rate that you choose should be at most "
     "5% above the lowest"
 )
+visible_passed()
+### BEGIN HIDDEN TESTS
 best = min(finite, key=lambda rate: finite[rate])
 assert min(finite) < best < max(finite), (
     "the best rate should not be at an end of those that did not diverge: nobody knows what lies "
@@ -617,23 +624,25 @@ for lengths, cached, wanted in (
     ([4, 1], False, 11),
     ([4, 1], True, 5),
     ([2, 2, 7], False, 34),
-    ([], False, 0),
-    ([10**9], False, 500_000_000_500_000_000),
+    ([10**9 + 1], False, 500_000_001_500_000_001),
     ([10**9, 5], True, 1_000_000_005),
 ):
     assert_whole(
         positions(lengths, cached, together=False),
         wanted,
-        f"sentences of {lengths} tokens, each alone, cached={cached}",
+        "alone, each sentence should count its own steps: all tokens so far at each without a cache, "
+        f"one with it\nHere of {lengths} tokens, cached={cached}",
     )
 ### END HIDDEN TESTS
 
 # %% test="positions-together" points=1
+lengths = [4, 1]
 assert_whole(
-    positions([3, 1], cached=False, together=True),
-    12,
-    "3 tokens and 1, in one batch without a cache: both rows are there for 1 + 2 + 3 positions",
+    positions(lengths, cached=False, together=True),
+    20,
+    "4 tokens and 1, in one batch without a cache: both rows are there for 1 + 2 + 3 + 4 positions",
 )
+assert lengths == [4, 1], "positions should leave the list of lengths as it is"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for lengths, cached, wanted in (
@@ -642,12 +651,13 @@ for lengths, cached, wanted in (
     ([2, 5, 4], True, 15),
     ([6], False, 21),
     ([], True, 0),
+    ([], False, 0),
 ):
     assert_whole(
         positions(lengths, cached, together=True),
         wanted,
-        f"sentences of {lengths} tokens together, cached={cached}: each row should count until the "
-        "longest has ended",
+        "together, each row should count until the longest sentence has ended\n"
+        f"Here of {lengths} tokens, cached={cached}",
     )
 ### END HIDDEN TESTS
 
@@ -670,7 +680,7 @@ if watched():
         )
 
 # %% [markdown]
-# ## 11.5 Errors by kind   (4 points, about 20 minutes, difficulty 3 of 5)
+# ## 11.5 Errors by kind   (4 points, about 25 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what is wrong with a translation, and not only that it is wrong.
 #
@@ -920,10 +930,15 @@ with torch.no_grad():
 source = torch.tensor([[0, 0]] * 3)
 said = torch.tensor([[1, 2, 3, 4], [1, 5, 3, 4], [1, 2, 3, 4]])
 right = torch.tensor([[1, 2, 3, 4], [1, 2, 3, 4], [1, 5, 3, 4]])
-blamed = whose_errors(model, source, said, right, pad_id=7)
+given = source, said, right
+before = [ids.clone() for ids in given]
+blamed = whose_errors(model, *given, pad_id=7)
 assert list(blamed) == ["none", "search", "model"], (
     "this model finds 1 2 3 4 likely and 1 5 3 4 unlikely: a right sentence that it prefers was missed "
     f"by the search, another is the model's error\nYours is {blamed}."
+)
+assert all(torch.equal(ids, other) for ids, other in zip(given, before, strict=True)), (
+    "whose_errors should leave all ids that it is handed as they are"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -986,7 +1001,7 @@ for pad, seed in ((0, 1), (7, 2), (7, 3), (0, 4), (7, 6)):
 #
 # Two things are measured on held-out sentences: the loss with teacher forcing, and how many sentences the model
 # writes that are right in every word. Before you run *Try it*, predict both, compared with the whole model:
-# `predicted()` returns a dictionary from each of the three names to a pair of words, first for the loss, then for
+# `predicted_changes()` returns a dictionary from each of the three names to a pair of words, first for the loss, then for
 # the number of right sentences: `"lower"`, `"same"` (no more than a tenth apart) or `"higher"`.
 #
 # The point is for having predicted, right or wrong. The next question asks for what you make of the
@@ -1009,9 +1024,13 @@ for pad, seed in ((0, 1), (7, 2), (7, 3), (0, 4), (7, 6)):
 #
 # </details>
 
+# %%
+PARTS = ("positions", "causal mask", "residuals")
+WORDS = ("lower", "same", "higher")
+
 
 # %% solution="predicted"
-def predicted() -> dict[str, tuple[str, str]]:
+def predicted_changes() -> dict[str, tuple[str, str]]:
     """Return, for each thing left out, what becomes of the loss and of the right sentences."""
     ### BEGIN SOLUTION
     return {
@@ -1023,14 +1042,14 @@ def predicted() -> dict[str, tuple[str, str]]:
 
 
 # %% test="predicted-before" points=1
-said = predicted()
-for name in ("positions", "causal mask", "residuals"):
+said = predicted_changes()
+for name in PARTS:
     assert name in said, f"there should be a prediction for the model without its {name}"
     assert len(said[name]) == 2, (
         f"{name}: predict two things, the loss and the number of right sentences"
     )
     for word in said[name]:
-        assert word in ("lower", "same", "higher"), (
+        assert word in WORDS, (
             f"{name}: a prediction is one of the words lower, same and higher\nYours is {word!r}."
         )
 visible_passed()
@@ -1040,13 +1059,16 @@ visible_passed()
 
 # %%
 if watched():
-    said, found = predicted(), {}
+    pairs = [(one, other) for one in WORDS for other in WORDS]
+    choices = dict.fromkeys(PARTS, (*pairs, *map(list, pairs)))
+    said, found = predicted(predicted_changes, choices), {}
     sizes = len(lab.data.source), len(lab.data.target), lab.data.max_len, lab.data.target.pad_id
     for without in ("", *said):
         torch.manual_seed(0)
         model, one_step = Translator(*sizes, without), lab.update()
-        for source, target in lab.stream(150):
-            one_step(model, source, target)
+        with one_thread():
+            for source, target in lab.stream(150):
+                one_step(model, source, target)
         model.eval()
         written = lab.translate(model, english)
         exact = sum(one == other for one, other in zip(written, french, strict=True))
@@ -1064,8 +1086,8 @@ if watched():
 #
 # **Objective.** Learn from a prediction that failed.
 #
-# In three to six sentences: (a) Which of the six predictions was the farthest from what you measured, and why did you
-# think so? If all were right, take the one that you were least sure of. (b) One model has a lower loss than the whole
+# In three to six sentences: (a) Which of the six predictions was the farthest from what you measured (give the numbers), and
+# why had you thought so? If all were right, take the one that you were least sure of. (b) One model has a lower loss than the whole
 # one and writes worse. Say what its loss measured. (c) Which of the two numbers would you have published?
 
 # %% [markdown] manual="surprise" points=2
@@ -1085,7 +1107,7 @@ if watched():
 # ### END SOLUTION
 
 # %% [markdown]
-# ## 11.9 Bonus: better, or luck?   (3 points, about 25 minutes, difficulty 5 of 5)
+# ## 11.9 Bonus: better, or luck?   (3 points, about 35 minutes, difficulty 5 of 5)
 #
 # **Objective.** Say how sure a difference of two BLEU scores is.
 #
@@ -1096,7 +1118,7 @@ if watched():
 # `bootstrap(first, second, references, samples, generator)` gets three lists of $n$ sentences, each a list of
 # tokens. It returns three floats, `(difference, low, high)`:
 #
-# - `difference`: BLEU of `second` less that of `first`, on all sentences. BLEU is that of question 9.5 with $k = 4$: clipped
+# - `difference`: BLEU of `second` less that of `first`, on all sentences. BLEU is that of question 9.6 with $k = 4$: clipped
 #   matches and totals of each order **summed over the sentences**, the geometric mean of the four ratios, the brevity
 #   penalty from the summed lengths, times 100; 0 if there is no match of some order;
 # - `low` and `high`: the quantiles 0.025 and 0.975 (`torch.quantile`) of the differences of `samples` test sets. Row $s$ of
@@ -1169,7 +1191,9 @@ def bootstrap(
 # %% test="bootstrap-difference" points=1
 right = [["the", "cat", "sat", "on", "the", "mat", "."], ["a", "dog", "ran", "home", "."]]
 first = [["the", "cat", "sat", "on", "a", "mat", "."], ["a", "dog", "ran", "home", "."]]
+before = [list(sentence) for sentence in first]
 found = bootstrap(first, right, right, 50, torch.Generator().manual_seed(0))
+assert first == before, "bootstrap should leave the sentences that it is handed as they are"
 wanted = 100 - 100 * (11 / 12 * 8 / 10 * 5 / 8 * 3 / 6) ** 0.25
 assert_close(
     float(found[0]),

@@ -683,7 +683,7 @@ NOTEBOOKS = [
     also(
         "deterministic",
         prefix(
-            "square",
+            "softmax",
             "torch.use_deterministic_algorithms(True)\n"
             "torch.backends.cudnn.benchmark = False\n"
             "torch.set_printoptions(precision=3)\n",

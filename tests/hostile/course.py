@@ -30,10 +30,23 @@ STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS.*?### END HIDDEN TESTS\n?", re.DOTALL)
 
 RULES = """\
-# Rules of the tiny course: short limits, and an answer may not be the library's own.
+# Rules of the tiny course: short limits, and an answer may not be the library's own. Of what hangs
+# each round takes all that it may; the plain questions, which most of it is in, may take less.
 [defaults]
 seconds = 1.5
 memory_mb = 1500
+
+[square]
+seconds = 0.5
+
+[share]
+seconds = 0.5
+
+[norm]
+seconds = 0.5
+
+[twice]
+seconds = 0.5
 
 [softmax]
 forbid = ["torch.softmax", "torch.nn.functional.softmax", "torch.nn.Softmax", "torch.log_softmax"]

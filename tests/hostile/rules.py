@@ -96,6 +96,13 @@ WRITTEN = (
 
 SEEN_IN_THE_TEXT = [
     around(
+        "object-of-an-error",
+        bodies(
+            softmax="try:\n    ('{0.nn.functional.' + 'xamtfos'[::-1] + '.zz}').format(torch)\n"
+            "except AttributeError as error:\n    return error.obj(x, dim=-1)"
+        ),
+    ),
+    around(
         "another-program",
         bodies(
             softmax="import subprocess, sys, json\n"
@@ -285,6 +292,10 @@ NEEDS_WHAT_NOBODY_READS = [
 AROUND = [*SEEN_WHILE_IT_RUNS, *SEEN_IN_THE_TEXT, *NEEDS_WHAT_NOBODY_READS]
 
 NEAR = [
+    also(
+        "rule-sign-that-cannot-be-printed",
+        prefix("softmax", "def kind(x): return object\nclass K(kind(f\"{'a\u00a0b'}\")): pass\n"),
+    ),
     also("rule-logsumexp", bodies(softmax="return torch.exp(x - x.logsumexp(-1, keepdim=True))")),
     also(
         "rule-gradient-of-logsumexp",

@@ -184,9 +184,10 @@ def test_a_helper_written_into_a_marked_test_runs_and_nothing_else_of_that_cell(
     box: Path, tmp_path: Path
 ):
     assignment, content = small(tmp_path)
-    helper = "def keep(x):\n    return x"
+    helper = "def keep(x):\n    return '{}'.format('a\\xa0b')"
     old = "def mean(x):\n    return 0"
-    content["cells"][2]["source"] = f"import os\n{helper}\n\n{old}\nmath = None\nprint(mean(1))"
+    typed = helper.replace("'{}'.format('a\\xa0b')", "f\"{'a\u00a0b'}\"")
+    content["cells"][2]["source"] = f"import os\n{typed}\n\n{old}\nmath = None\nprint(mean(1))"
     found = script(box, assignment, content)
     assert [c.source for c in found.cells if c.kind == "extra"] == [f"import os\n{helper}"]
     assert "The test mean-test was changed" in " ".join(flag.words for flag in found.flags)

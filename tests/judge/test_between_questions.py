@@ -186,3 +186,20 @@ def test_an_answer_that_draws_leaves_no_state_that_a_test_looks_at(task: Any, st
     assert made.scores(plain=draws) == {"t_plain": 0}
     own = "def plain(x):\n    random.Random(1).random(); torch.rand((), generator=G)\n    return x"
     assert made.scores(plain=f"G = torch.Generator()\n{own}") == {"t_plain": 1}
+
+
+def test_a_module_that_a_cell_calls_beside_a_wrong_answer_is_not_made_by_it(task: Any) -> None:
+    parts = [
+        ("one", "def one(x):\n    return x + 1"),
+        ("t_one", "assert one(1) == 2", 1),
+        ("look", "torch.manual_seed(one(0))"),
+        ("two", "def two(x):\n    return torch.tensor(x).item()"),
+        ("t_two", "assert two(3) == 3", 1),
+    ]
+    wrong = {
+        "one": "def one(x):\n    return x",
+        "two": "def two(x):\n    return torch.tensor(x + 1)",
+    }
+    (result,) = task(parts).grade(**wrong).notebooks
+    assert "stand in" not in " ".join(result.notes)
+    assert [v.stood_in for v in result.verdicts] == [(), ()]

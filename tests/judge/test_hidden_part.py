@@ -158,7 +158,7 @@ def test_more_calls_than_the_visible_part_has_meet_no_value_of_the_hidden_one(ta
     for asked in (31, 32, 33):
         verdict = made.verdicts(queue=ENDLESS.format(asked))["t_queue"]
         assert not verdict.hidden and "63" not in verdict.told, verdict.told
-    hidden = made.verdicts(queue=QUEUE.replace("append(x)", "extend([x] * (len(self.data) + 1))"))
+    hidden = made.verdicts(queue=QUEUE.replace("append(x)", "extend([x, x][not self.data :])"))
     assert hidden["t_queue"].hidden and "63" not in hidden["t_queue"].told
 
 

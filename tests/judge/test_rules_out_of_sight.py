@@ -74,6 +74,20 @@ def test_a_pattern_takes_nothing_by_its_place_from_objects_of_others(classes: st
         "def f(x): return next(iter(DataLoader([x], num_workers=1, multiprocessing_context=name)))",
         "from torch.utils.data import DataLoader\n"
         "def f(x):\n    d = DataLoader([x])\n    d.num_workers = 1\n    return next(iter(d))",
+        "def f(x):\n    try: ('{0.' + name + '.zz}').format(x)\n"
+        "    except AttributeError as error: return error.obj()",
+        "import typing\ndef f(x): return typing.List[name].__args__[0]._evaluate({}, {}, set())(x)",
+        "import typing\ndef f(x): return typing._eval_type(list[name], {}, {})(x)",
+        "import types, math\nclass N(types.ModuleType, Fields): pass\nmath.__class__ = N\n"
+        "def f(x): return astuple(math)[0](x)",
+        "import types, math\nclass N(types.ModuleType, Fields): pass\n"
+        "setattr(math, '__class__', N)\ndef f(x): return astuple(math)[0](x)",
+        "import torch\ndef f(x):\n    setattr(torch, name, x)\n    return x",
+        "from pathlib import attrgetter as get\ndef f(x): return get(name)(x)",
+        "from mpmath.libmp.backend import exec_\ndef f(x): return exec_(name, {})",
+        "from filelock import import_module as load\ndef f(x): return load(name)",
+        "from matplotlib.testing import subprocess_run_helper as go\ndef f(x): return go(name)",
+        "from pip._internal.cli.main import main\ndef f(x): return main(name)",
     ],
 )
 def test_what_gets_a_part_or_starts_a_program_by_a_text_is_found(answer: str):
@@ -124,6 +138,9 @@ def test_a_type_in_which_code_is_computed_is_left_out_of_the_answer(answer: str)
         "from typing_extensions import Self, override\ndef f(x: Self): return x",
         "import yaml\ndef f(x): return yaml.safe_load(x)",
         "def f(x): return open('site.csv'), open('turtle.txt')",
+        "class Own:\n    def __init__(self, **given):\n"
+        "        for name, one in given.items(): setattr(self, name, one)\n"
+        "def f(x): return Own(obj=x).__class__",
     ],
 )
 def test_what_only_looks_like_such_a_way_is_left_alone(answer: str):

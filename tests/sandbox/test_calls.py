@@ -85,6 +85,14 @@ def test_no_way_to_another_sandbox_nor_to_memory_that_nobody_counts(box: ForkSer
     assert told.startswith((*refused, gone)), told
 
 
+def test_it_makes_nobody_write_to_a_disk(inside: Spawned):
+    if not machine.probe().seccomp:
+        pytest.skip("libseccomp is not installed")
+    libc = "import ctypes, os; libc = ctypes.CDLL(None); os.sync(); "
+    for call in ("syncfs", "fsync", "fdatasync"):
+        assert run(inside, f"{libc}answer = libc.{call}(-1)") == 0, "where there is no such file"
+
+
 LOCKS = {
     "flock": "fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)",
     "lock": "fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 1000)",

@@ -4,6 +4,7 @@ Directives, each documented in its module:
     chapter-card     what a chapter teaches, and its reading time      (cards.py)
     exercise-card    what an exercise notebook holds, with a download  (cards.py)
     anywidget        an interactive figure that also works on file://  (anywidget.py)
+    translator       the trained translator, loaded when asked for     (translator.py)
     trap, quiz, five what chapters show in boxes and folds             (boxes.py)
     erratum          an error of one of the five documents             (lines.py)
     inventory        what a document contains                          (lines.py)
@@ -44,6 +45,7 @@ from . import (
     mutants,
     polish,
     progress,
+    translator,
 )
 
 
@@ -55,6 +57,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("chapter-card", cards.ChapterCard)
     app.add_directive("exercise-card", cards.ExerciseCard)
     app.add_directive("anywidget", anywidget.AnyWidget)
+    app.add_directive("translator", translator.Translator)
     app.add_directive("coverage", coverage.Coverage)
     app.add_directive("erratum", lines.Erratum)
     app.add_directive("inventory", lines.Inventory)
@@ -75,6 +78,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", drawn.write_into_page)
     app.connect("doctree-resolved", hidden.put_below)
     app.connect("html-page-context", described.describe)
+    app.connect("build-finished", translator.put_scripts)
     app.connect("build-finished", polish.polish_pages)
     app.connect("build-finished", icons.cut_icons)
     return {"env_version": fresh.version(), "parallel_read_safe": True}

@@ -1,0 +1,199 @@
+"""The translator in the book's pages: a picture first, the model when it is asked for."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+
+from lab.page import numbers, writing
+from tests.book_code import translator
+from tests.browsing import BROWSER, Page
+from tests.conftest import ROOT
+from tests.test_book_browser import nameless, profile, window  # noqa: F401
+from tests.test_lab_page import BOOKS
+
+PAGES = {
+    path.stem: found
+    for path in sorted((ROOT / "book").glob("*.md"))
+    if (found := re.findall(r"^```\{translator\} (.+)$", path.read_text("utf-8"), re.MULTILINE))
+}
+POSTER = 2_000  # bytes that a picture adds to a page, compressed
+
+in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def model() -> dict:
+    """What the book's file of weights holds."""
+    return numbers.read_file(BOOKS.read_text(encoding="utf-8"))
+
+
+def test_the_first_page_has_it():
+    assert "index" in PAGES
+
+
+def test_the_focuses_are_those_of_the_code():
+    view = (writing.HERE / "view.js").read_text(encoding="utf-8")
+    table = view[view.index("const FOCUSES") :].split("};")[0]
+    assert tuple(re.findall(r"^  (\w+): \{ parts", table, re.MULTILINE)) == translator.FOCUSES
+
+
+def test_a_poster_tells_what_the_model_wrote(model: dict):
+    opening = model["openings"][0]
+    html = translator.poster("one", "_static/translator/", model, opening["sentence"], "all")
+    page = BeautifulSoup(html, "html.parser")
+    assert [span.contents[0] for span in page.select(".translator-french span")] == [
+        word for word in opening["french"] if word != "<eos>"
+    ]
+    words = [text.get_text() for text in page.select("svg text")]
+    assert words == [*opening["english"], *opening["french"]]
+    assert page.select("svg[role=img]")[0]["aria-label"]
+    assert writing.gzipped(html) < POSTER
+
+
+def test_a_sentence_without_a_picture_is_refused(model: dict):
+    with pytest.raises(ValueError, match="shows no 'the cat'; write one of"):
+        translator.poster("one", "", model, "the cat", "all")
+
+
+def test_sentences_to_try_were_not_trained_on(model: dict):
+    from lab import little
+    from lab.five_minutes import grammar_data
+
+    data = grammar_data(little.PAIRS, little.SEED)
+    assert not {english for english, _ in data.train} & {*model["examples"]}
+
+
+ASKED = "JSON.stringify([...document.scripts].map((one) => one.src))"
+OPENED = 'document.querySelector(".translator .tr-said button")'
+# opens it when the page is there, and is true when it has drawn
+OPENING = f"""(() => {{
+  const button = document.querySelector(".translator-open button");
+  if (document.readyState === "complete" && button && !button.ariaDisabled) button.click();
+  return {OPENED};
+}})()"""
+
+
+@in_a_browser
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_is_loaded_before_it_is_asked_for(page: str, book_html: Path, window: Page):  # noqa: F811
+    address = (book_html / f"{page}.html").as_uri()
+    ready = 'document.readyState === "complete"'
+    assert "static/translator" not in window.show(address, ready, ASKED)
+
+
+@in_a_browser
+@pytest.mark.parametrize("page", PAGES)
+def test_it_opens_from_a_file_with_what_the_picture_shows(
+    page: str,
+    book_html: Path,
+    window: Page,  # noqa: F811
+    model: dict,
+):
+    address = (book_html / f"{page}.html").as_uri()
+    told = """JSON.stringify({
+      html: document.querySelector(".translator").outerHTML,
+      held: document.activeElement.closest(".translator") !== null,
+      wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    })"""
+    told = json.loads(window.show(address, OPENING, told, width=360))
+    host = BeautifulSoup(told["html"], "html.parser")
+    opening = next(one for one in model["openings"] if one["sentence"] == PAGES[page][0])
+    assert [word.get_text() for word in host.select(".tr-said .tr-word")] == opening["french"]
+    assert told["held"], "the keyboard is lost"
+    assert told["wide"] <= 0, "the page is wider than its window"
+    assert not nameless(host)
+    assert host.select("[aria-live]")
+
+
+# what a test does with an open translator; ACT is its own part
+PLAY = """(() => {
+  const all = (places) => [...document.querySelectorAll(places)];
+  const of = (text) => all(".tr button").find((one) => one.textContent === text);
+  const label = (text) => all(".tr label").find((one) => one.textContent.startsWith(text));
+  const named = (text) => document.getElementById(label(text).htmlFor);
+  const said = () => all(".tr-said .tr-word").map((one) => one.textContent).join(" ");
+  const check = (text) => {
+    named(text).checked = true;
+    named(text).dispatchEvent(new Event("change"));
+  };
+  ACT
+})()"""
+
+
+def play(window: Page, book_html: Path, act: str) -> Any:  # noqa: F811
+    """Open the first page's translator, act, and return what came of it."""
+    address = (book_html / "index.html").as_uri()
+    return json.loads(window.show(address, OPENING, PLAY.replace("ACT", act)))
+
+
+@in_a_browser
+def test_a_part_that_is_off_breaks_it_and_comes_back(book_html: Path, window: Page):  # noqa: F811
+    act = """
+      const whole = said();
+      check("the positions");
+      const broken = said(), marked = all(".tr-said .tr-changed").length;
+      const line = document.querySelector(".tr-line").textContent;
+      of("All on again").click();
+      return JSON.stringify([whole, broken, marked, line, said()]);"""
+    whole, broken, marked, line, after = play(window, book_html, act)
+    assert whole == after != broken
+    assert marked > 0
+    assert f"“{whole.removesuffix(' <eos>')}”" in line
+
+
+@in_a_browser
+def test_words_come_one_by_one_and_the_button_keeps_the_keyboard(
+    book_html: Path,
+    window: Page,  # noqa: F811
+):
+    act = """
+      const whole = said().split(" ").length;
+      const back = of("One word back");
+      back.focus();
+      const seen = [];
+      for (let i = 0; i < whole + 1; i += 1) { back.click(); seen.push(said().split(" ").length); }
+      return JSON.stringify([whole, seen, document.activeElement === back, back.ariaDisabled]);"""
+    whole, seen, held, disabled = play(window, book_html, act)
+    assert seen == [max(whole - n, 1) for n in range(1, whole + 2)]
+    assert held and disabled == "true"
+
+
+@in_a_browser
+def test_a_chosen_word_keeps_the_keyboard_and_shows_what_could_come(
+    book_html: Path,
+    window: Page,  # noqa: F811
+):
+    act = """
+      const second = all(".tr-said button")[1];
+      second.focus();
+      second.click();
+      const now = all(".tr-said button")[1];
+      return JSON.stringify([
+        document.activeElement === now, now.ariaPressed, now.querySelector(".tr-word").textContent,
+        document.querySelector(".tr-bars .tr-taken .tr-word").textContent,
+      ]);"""
+    held, pressed, word, taken = play(window, book_html, act)
+    assert held and pressed == "true" and word == taken
+
+
+@in_a_browser
+def test_strange_words_and_long_sentences_are_said(book_html: Path, window: Page):  # noqa: F811
+    act = """
+      const line = () => document.querySelector(".tr-line").textContent;
+      const ask = (text, words) => {
+        document.querySelector(".tr-form input").value = text;
+        document.querySelector(".tr-form button").click();
+        for (let i = 0; i < words; i += 1) of("Next word").click();
+        return line();
+      };
+      return JSON.stringify([
+        ask("the zebra sleeps", 40), ask("cat ".repeat(60), 0), ask(" ", 0),
+      ]);"""
+    strange, long, empty = play(window, book_html, act)
+    assert "never seen zebra" in strange
+    assert "at most" in long
+    assert "Write an English sentence" in empty

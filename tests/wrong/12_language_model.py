@@ -1,0 +1,83 @@
+"""Wrong answers to the exercise on language models that nobody gets a name for; all must lose."""
+
+import math
+
+import torch
+from torch import nn
+
+from lab.answers import variant
+from lab.blocks import (
+    Encoder,
+    EncoderLayer,
+    Generator,
+    LayerNorm,
+    PositionalEncoding,
+    TokenEmbedding,
+    causal_mask,
+)
+
+
+@variant("windows")
+def in_single_precision(stream, length):
+    if length < 1:
+        raise ValueError("length must be at least 1")
+    rows = max(0, len(stream) - 1) // length
+    end = rows * length
+    inputs, labels = stream[:end].view(rows, length), stream[1 : end + 1].view(rows, length)
+    return inputs.float(), labels.float()
+
+
+@variant("language-model", target="LanguageModel.__init__")
+def one_layer_whatever_is_asked_for(
+    self, vocab_size, encoding, num_layers, num_heads, d_ff, dropout=0.0
+):
+    nn.Module.__init__(self)
+    width = encoding.shape[1]
+    self.embedding = TokenEmbedding(vocab_size, width)
+    self.positional_encoding = PositionalEncoding(encoding, dropout)
+    self.stack = Encoder(
+        lambda: EncoderLayer(width, num_heads, d_ff, dropout, norm_first=True), 1, LayerNorm(width)
+    )
+    self.generator = Generator(width, vocab_size)
+    self.generator.tie(self.embedding.weight)
+
+
+@variant("language-model", target="LanguageModel.forward")
+def no_mask_behind_an_offset(self, ids, offset=0):
+    x = self.positional_encoding(self.embedding(ids), offset)
+    return self.generator(self.stack(x, None if offset else causal_mask(ids.shape[1])))
+
+
+@variant("write-on")
+def first_row_for_all(model, prompt, count, choose):
+    was_training = model.training
+    model.eval()
+    model.reset()
+    new, offset, written = prompt, 0, prompt[:, :0]
+    with torch.no_grad():
+        for _ in range(count):
+            logits = model(new, offset)[:, -1]
+            offset += new.shape[1]
+            new = choose(logits)[:1].expand(len(prompt)).unsqueeze(1)
+            written = torch.cat([written, new], dim=1)
+    model.train(was_training)
+    return written
+
+
+@variant("shaped")
+def top_p_of_the_first_row(logits, temperature=1.0, top_k=None, top_p=None):
+    if temperature <= 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature or top_k is too small")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError("top_p must be above 0 and at most 1")
+    scaled = logits / temperature
+    if top_k is not None:
+        least = scaled.topk(min(top_k, scaled.shape[-1])).values[:, -1:]
+        scaled = scaled.masked_fill(scaled < least, -math.inf)
+    chances = scaled.softmax(-1)
+    if top_p is not None:
+        ordered, ids = chances.sort(dim=-1, descending=True)
+        count = int((ordered[0].cumsum(-1) - ordered[0] < top_p).sum())
+        dropped = torch.ones_like(chances, dtype=torch.bool).scatter(-1, ids[:, :count], False)
+        chances = scaled.masked_fill(dropped, -math.inf).softmax(-1)
+    return chances
