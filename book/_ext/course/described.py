@@ -8,19 +8,15 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-LONGEST = 200  # letters; what is longer is cut off anyway
+SHORTEST, LONGEST = 60, 200  # letters; what is longer is cut off anyway
 
 
 def description(page: nodes.document) -> str:
     """A page's first sentences, as many as fit; of one that is too long, its start."""
-    words = next(
-        (
-            " ".join(paragraph.astext().split())
-            for paragraph in page.findall(nodes.paragraph)
-            if isinstance(paragraph.parent, nodes.section)
-        ),
-        "",
-    )
+    words = ""
+    for paragraph in page.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section) and len(words) < SHORTEST:
+            words = " ".join(f"{words} {paragraph.astext()}".split())
     if len(words) <= LONGEST:
         return words
     start, full_stop, _ = words[:LONGEST].rpartition(". ")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from docutils import nodes
-from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
+
+
+def is_fold(node: nodes.Node) -> bool:
+    """Whether a node is the fold that MyST-NB has put around a cell's code."""
+    return isinstance(node, nodes.Element) and "above-input" in node.get("classes", [])
 
 
 def put_below(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
     """Put the folded code of a page's cells behind their output."""
-    for fold in list(doctree.findall(HideCodeCellNode)):
+    for fold in list(doctree.findall(is_fold)):
         shown = fold.next_node(siblings=True, descend=False)
-        if shown is not None and shown.get("nb_element") == "cell_code_output":
-            cell = fold.parent
+        if isinstance(shown, nodes.Element) and shown.get("nb_element") == "cell_code_output":
+            cell = shown.parent
             cell.remove(fold)
             cell.insert(cell.index(shown) + 1, fold)
             fold["classes"] = ["below-output"]
