@@ -6,14 +6,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 
-def is_fold(node: nodes.Node) -> bool:
-    """Whether a node is the fold that MyST-NB has put around a cell's code."""
-    return isinstance(node, nodes.Element) and "above-input" in node.get("classes", [])
-
-
 def put_below(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
     """Put the folded code of a page's cells behind their output."""
-    for fold in list(doctree.findall(is_fold)):
+    for fold in list(doctree.findall(nodes.Element)):
+        if "above-input" not in fold.get("classes", []):
+            continue
         shown = fold.next_node(siblings=True, descend=False)
         if isinstance(shown, nodes.Element) and shown.get("nb_element") == "cell_code_output":
             cell = shown.parent
