@@ -164,7 +164,8 @@ def test_every_control_has_a_name(pages: dict[Path, BeautifulSoup]):
             assert label or text, f"{path.name}: {button}"
             assert not (label and text) or text.startswith(label), f"{path.name}: {button}"
         for summary in page.select("summary"):
-            assert summary.get_text(strip=True) and not name(summary, "aria-label"), path.name
+            text, label = summary.get_text(strip=True), name(summary, "aria-label")
+            assert bool(text) != bool(label), f"{path.name}: {summary}"
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -221,3 +222,21 @@ def test_folded_code_stands_below_what_it_shows(pages: dict[Path, BeautifulSoup]
     assert len(folds) >= 40
     for fold in folds:
         assert fold.find_next_sibling("div", class_="cell_output") is None
+
+
+def test_a_chapter_has_the_number_of_its_file(pages: dict[Path, BeautifulSoup]):
+    for path, page in pages.items():
+        number = page.select_one(".bd-article h1 > .section-number")
+        expected = f"{int(path.name[:2])} " if path.stem in CHAPTERS else None
+        assert (number.text.replace("\xa0", " ") if number else None) == expected, path.name
+
+
+def test_the_first_page_leads_to_every_chapter(pages: dict[Path, BeautifulSoup]):
+    front = next(page for path, page in pages.items() if path.name == "index.html")
+    cards = front.select(".chapter-link")
+    assert {name(card.select("a")[0], "href") for card in cards} >= {f"{c}.html" for c in CHAPTERS}
+    for card in cards:
+        assert card.select_one("svg[aria-hidden]") is not None
+        assert "min" in card.select(".card-note")[0].text
+    assert len(front.select(".front-numbers strong")) == 4
+    assert front.select_one(".heard pre") and front.select_one(".heard-told strong")

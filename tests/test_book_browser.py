@@ -193,3 +193,31 @@ def test_a_picture_follows_the_theme(book_html: Path, window: Page):
     light, dark = json.loads(shown)
     assert light == ["rgb(28, 33, 38)", "rgb(255, 255, 255)"]
     assert dark == ["rgb(230, 232, 238)", "rgb(20, 22, 29)"]
+
+
+def test_paper_shows_what_is_folded_and_the_screen_folds_it_again(book_html: Path, window: Page):
+    counted = """(() => {
+      const folded = () => document.querySelectorAll("details:not(.hide, [open])").length;
+      const before = folded();
+      window.dispatchEvent(new Event("beforeprint"));
+      const printed = folded();
+      window.dispatchEvent(new Event("afterprint"));
+      return [before > 0, printed, folded() === before].join();
+    })()"""
+    address = (book_html / "03_attention.html").as_uri()
+    assert window.show(address, LAID_OUT, counted) == "true,0,true"
+
+
+def test_the_first_page_knows_where_a_reader_was(book_html: Path, window: Page):
+    leave = """(() => {
+      document.getElementById("causal-mask").scrollIntoView();
+      window.dispatchEvent(new Event("pagehide"));
+      return localStorage.getItem("course-reading");
+    })()"""
+    window.show((book_html / "03_attention.html").as_uri(), LAID_OUT, leave)
+    last = "document.querySelector('.front-doors a:nth-of-type(3)')"
+    link = f"[{last}.getAttribute('href'), {last}.textContent].join()"
+    front = (book_html / "index.html").as_uri()
+    page, text = window.show(front, last, link).split(",")
+    assert page.startswith("03_attention.html#")
+    assert text.startswith("Go on with 3 Attention: ")

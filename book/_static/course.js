@@ -14,4 +14,66 @@
   if (window.location.protocol === "file:") {
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
   }
+
+  // Paper shows what is folded, except the code that made a picture.
+  window.addEventListener("beforeprint", () => {
+    for (const fold of document.querySelectorAll("details:not(.hide, [open])")) {
+      fold.dataset.folded = "";
+      fold.open = true;
+    }
+  });
+  window.addEventListener("afterprint", () => {
+    for (const fold of document.querySelectorAll("[data-folded]")) {
+      delete fold.dataset.folded;
+      fold.open = false;
+    }
+  });
+
+  // Where a reader was, and which chapters were read to their end: kept in this browser alone.
+  const KEPT = "course-reading";
+  const kept = () => {
+    try {
+      return JSON.parse(localStorage.getItem(KEPT)) || { read: [] };
+    } catch {
+      return { read: [] };
+    }
+  };
+  const keep = (what) => {
+    try {
+      localStorage.setItem(KEPT, JSON.stringify(what));
+    } catch {
+      // a browser that keeps nothing: the page works as before
+    }
+  };
+
+  const remember = () => {
+    const page = window.location.pathname.split("/").pop();
+    const sections = [...document.querySelectorAll(".bd-article section[id]")];
+    const above = sections.filter((section) => section.getBoundingClientRect().top < 200);
+    const here = above.at(-1);
+    if (!/^\d\d_/.test(page) || above.length < 2) return;
+    const heading = (section) => section.querySelector("h1, h2, h3").firstChild.textContent;
+    const title = document.title.split(" \u2014 ")[0];
+    const read = new Set(kept().read);
+    if (here === sections.at(-1)) read.add(page);
+    keep({ page, section: here.id, title, heading: heading(here), read: [...read] });
+  };
+  window.addEventListener("pagehide", remember);
+  document.addEventListener("visibilitychange", () => document.hidden && remember());
+
+  const welcomeBack = () => {
+    const doors = document.querySelector(".front-doors p");
+    const { page, section, title, heading, read } = kept();
+    if (doors && page) {
+      const link = document.createElement("a");
+      link.href = `${page}#${section}`;
+      link.textContent = `Go on with ${title}: ${heading}`;
+      doors.append(link);
+    }
+    for (const link of document.querySelectorAll(".chapter-title a")) {
+      const name = link.getAttribute("href");
+      if (read.includes(name)) link.closest(".chapter-link").classList.add("chapter-read");
+    }
+  };
+  document.addEventListener("DOMContentLoaded", welcomeBack);
 })();

@@ -11,6 +11,7 @@ Directives, each documented in its module:
     coverage         how many items and errors are treated             (coverage.py)
     departures       where the code departs from the paper             (departures.py)
     mutants          known mistakes, what catches and what names them  (mutants.py)
+    chapters, heard, numbers   what the first page shows              (front.py)
 
 And ten services: cells run with the book's settings, not with somebody's own (kernel.py), a page
 that is read is named on stderr (progress.py), a link to the glossary says on hover what its word
@@ -37,6 +38,7 @@ from . import (
     described,
     drawn,
     fresh,
+    front,
     glossary,
     hidden,
     icons,
@@ -68,6 +70,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(boxes.fold_line, html=(boxes.open_line, boxes.close_line))
     app.add_directive("departures", departures.Departures)
     app.add_directive("mutants", mutants.Mutants)
+    app.add_directive("chapters", front.Chapters)
+    app.add_directive("heard", front.Heard)
+    app.add_directive("numbers", front.Numbers)
     app.connect("builder-inited", kernel.use_settings_of_the_book)
     app.connect("builder-inited", fresh.forget_stale_outputs)
     app.connect("source-read", progress.say_page)

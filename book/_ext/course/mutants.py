@@ -11,7 +11,7 @@ which `make mutants` writes.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -21,6 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from .departures import entry
 from .fresh import always_read_again
+from .titles import numbered
 
 BY_NAME = "by name"
 HIDDEN = " (hidden)"
@@ -89,11 +90,15 @@ class Mutants(SphinxDirective):
         if kind == "counts":
             return [nodes.paragraph("", counts(mutants))]
         if kind == "summary":
-            return [summary(mutants)]
-        return [part for name, some in by_chapter(mutants).items() for part in folded(name, some)]
+            return [summary(mutants, self._title)]
+        chapters = by_chapter(mutants).items()
+        return [part for name, some in chapters for part in folded(self._title(name), some)]
+
+    def _title(self, chapter: str) -> str:
+        return numbered(Path(self.env.srcdir, f"{chapter}.md"))
 
 
-def summary(mutants: list[Mutant]) -> nodes.table:
+def summary(mutants: list[Mutant], title: Callable[[str], str]) -> nodes.table:
     """Return a table with one row a chapter."""
     head = ("Notebook", "Mistakes", "Fail a visible test", "Fail a hidden test only", "Named")
     rows = [
@@ -109,7 +114,7 @@ def summary(mutants: list[Mutant]) -> nodes.table:
     return table(head, (30, 15, 20, 20, 15), rows)
 
 
-def folded(chapter: str, mutants: list[Mutant]) -> list[nodes.Node]:
+def folded(title: str, mutants: list[Mutant]) -> list[nodes.Node]:
     """Return one chapter's table, folded under its name."""
     head = ("Mistake", "What its student reads", "Fails", "Told")
     rows = [
@@ -121,7 +126,7 @@ def folded(chapter: str, mutants: list[Mutant]) -> list[nodes.Node]:
         ]
         for mutant in mutants
     ]
-    words = escape(f"{title(chapter)}: {len(mutants)} mistakes")
+    words = escape(f"{title}: {len(mutants)} mistakes")
     return [
         nodes.raw("", f'<details class="mutants"><summary>{words}</summary>', format="html"),
         table(head, (25, 40, 25, 10), rows),
@@ -143,12 +148,6 @@ def with_code(text: str) -> nodes.inline:
             if part
         ),
     )
-
-
-def title(chapter: str) -> str:
-    """Return a chapter's name as a reader writes it: "3 attention"."""
-    number, _, name = chapter.partition("_")
-    return f"{number.lstrip('0')} {name.replace('_', ' ')}"
 
 
 def table(

@@ -54,6 +54,7 @@ REPAIRS = (
         r'(<button class="sidebar-toggle[^>]*?) title="([^"]+)"(?! aria-label)',
         r'\1 title="\2" aria-label="\2"',
     ),
+    (r'<summary>(<span class="toctree-toggle")', r'<summary aria-label="Pages below">\1'),
     # the sidebar's logo stands outside every landmark
     (
         r'(<div id="pst-primary-sidebar" class="[^"]*")>',
