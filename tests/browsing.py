@@ -40,6 +40,7 @@ class Page:
         """Take the page with this address of its protocol; it asks servers with these headers."""
         self._socket = socket
         self._headers = dict(headers)
+        self.slowness = 1  # how many times slower than the machine's the page's processor is
 
     def show(
         self, address: str, until: str, then: str = "document.body.outerHTML", width: int = 1280
@@ -79,6 +80,7 @@ class Page:
         try:
             await ask("Network.enable")
             await ask("Network.setExtraHTTPHeaders", headers=self._headers)
+            await ask("Emulation.setCPUThrottlingRate", rate=self.slowness)
             await be_wide(widths[0])
             await ask("Page.navigate", url=address)
             seen = []
