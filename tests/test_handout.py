@@ -199,6 +199,8 @@ def test_it_holds_notebooks_modules_and_texts_for_students_and_nothing_else(hand
         assert handout.files[path] == (ROOT / path).read_bytes(), "as it is released"
     floors = {Path(path).parts[1] for path in handout.files if path.startswith("autograder/")}
     assert not floors & {"authoring", "classroom"}
+    beside = {path for path in handout.files if path.endswith((".js", ".html"))}
+    assert beside == {f"lab/page/{path.name}" for path in (ROOT / "lab/page").glob("*.[jh]*")}
     assert not {"lab/answers.py", "trainer/contest.py"} & handout.files.keys()
     rules = [content for path, content in handout.files.items() if path.endswith(".toml")]
     assert not any(b"[late]" in content or b"[files]" in content for content in rules)
@@ -270,6 +272,18 @@ def test_every_module_can_be_imported_without_the_rest(wheel: Path, tmp_path: Pa
         done = alone(wheel, tmp_path, "-m", room, "--help")
         assert done.returncode == 0, done.stderr
     assert re.findall(r"^    (\w+) ", done.stdout, re.MULTILINE) == ["check"]
+
+
+def test_a_model_of_ones_own_becomes_a_page_there(wheel: Path, tmp_path: Path):
+    module = tmp_path / "my_transformer.py"
+    shutil.copy(ROOT / "solutions" / "transformer.py", module)
+    for command in (
+        ("little", module.name, "--out", "mine", "--steps", "2"),
+        ("page", "mine", "--out", "page.html"),
+    ):
+        done = alone(wheel, tmp_path, "-m", "lab", *command)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_check_says_there_what_it_says_in_the_course(wheel: Path, handout, tmp_path: Path):
@@ -344,7 +358,8 @@ def test_its_readme_names_commands_that_are_there(handout: handing.HandOut, whee
 def test_the_link_to_the_book_comes_from_one_setting(tmp_path: Path, monkeypatch):
     told = handing._settings(COURSE)
     assert (
-        "Your instructor says where it is" in handing._texts(COURSE, told, [])["README.md"].decode()
+        "Your instructor says where it is"
+        in handing._texts(COURSE, told, [], {})["README.md"].decode()
     )
     course = Course(tmp_path)
     config = (ROOT / "nbgrader_config.py").read_text(encoding="utf-8")
@@ -352,5 +367,5 @@ def test_the_link_to_the_book_comes_from_one_setting(tmp_path: Path, monkeypatch
     (tmp_path / "nbgrader_config.py").write_text(config, encoding="utf-8")
     for name in ("handout", "requirements"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    text = handing._texts(course, handing._settings(course), [])["README.md"].decode()
+    text = handing._texts(course, handing._settings(course), [], {})["README.md"].decode()
     assert "**The book:** [https://example.org/book](https://example.org/book)" in text

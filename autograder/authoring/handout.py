@@ -1,7 +1,8 @@
 """The hand-out: what a student gets of a course, in a folder or in a zip file, and nothing else.
 
-Notebooks as they are released, the course's packages as far as these import them, `check`, and
-what installs all of it. nbgrader_config.py says what there is to say, all of it optional:
+Notebooks as they are released, the course's packages as far as these import them, with the files
+that pyproject.toml says lie beside their modules, `check`, and what installs all of it.
+nbgrader_config.py says what there is to say, all of it optional:
 
     c.HandOut.name = "my-course"          # of the package; by default the course's id
     c.HandOut.packages = ["lab"]          # of the course, which its notebooks import
@@ -103,8 +104,12 @@ def made(course: Course, commands: Sequence[str]) -> HandOut:
         if not (course.root / name).is_dir():
             raise CourseError(f"c.HandOut.packages names {name}, and the course has no {name}/.")
     code = handout_code.modules(packages, commands, _code(given))
-    files |= {inside: path.read_bytes() for inside, path in code.items()}
-    files |= _texts(course, settings, [*code])
+    all_packages = sorted({path.rpartition("/")[0].replace("/", ".") for path in code})
+    own = [name for name in all_packages if name.partition(".")[0] in settings.packages]
+    data = _package_data(course, own)
+    beside = handout_code.data(course.root, data)
+    files |= {inside: path.read_bytes() for inside, path in (code | beside).items()}
+    files |= _texts(course, settings, all_packages, data)
     return HandOut(settings.name, dict(sorted(files.items())), notes)
 
 
@@ -190,10 +195,14 @@ def _code(given: Sequence[Released]) -> list[Any]:
     return [tree for tree in trees if tree is not None]
 
 
-def _texts(course: Course, settings: Settings, code: Sequence[str]) -> dict[str, bytes]:
+def _texts(
+    course: Course,
+    settings: Settings,
+    all_packages: Sequence[str],
+    data: Mapping[str, Sequence[str]],
+) -> dict[str, bytes]:
     """What is written for students, and the course's own files for them."""
-    project = _project(course)
-    folders = {path.rpartition("/")[0] for path in code}
+    project = _pyproject(course).get("project", {})
     values = {
         **{one.name: getattr(settings, one.name) for one in fields(Settings)},
         "title": project.get("description") or settings.name,
@@ -201,7 +210,8 @@ def _texts(course: Course, settings: Settings, code: Sequence[str]) -> dict[str,
         "license": project.get("license", ""),
         "python": project.get("requires-python", PYTHONS),
         "needed": _needed(course, settings),
-        "all_packages": sorted(folder.replace("/", ".") for folder in folders),
+        "all_packages": all_packages,
+        "data": data,
         "is_pinned": (course.root / "constraints.txt").is_file(),
     }
     texts = {
@@ -236,11 +246,17 @@ def _filled(course: Course, settings: Settings, name: str, values: Mapping[str, 
         ) from error
 
 
-def _project(course: Course) -> dict[str, Any]:
+def _package_data(course: Course, packages: Sequence[str]) -> dict[str, list[str]]:
+    """Patterns of the files that lie beside the modules of these packages."""
+    told = _pyproject(course).get("tool", {}).get("setuptools", {}).get("package-data", {})
+    return {name: told[name] for name in packages if name in told}
+
+
+def _pyproject(course: Course) -> dict[str, Any]:
     """What the course's own pyproject.toml says of it."""
     path = course.root / "pyproject.toml"
     try:
-        return tomllib.loads(path.read_text("utf-8")).get("project", {}) if path.is_file() else {}
+        return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} is no TOML ({error}); mend that line.") from error
 

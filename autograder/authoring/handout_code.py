@@ -33,6 +33,22 @@ def modules(
     return dict(sorted(found.items()))
 
 
+def data(root: Path, told: Mapping[str, Sequence[str]]) -> dict[str, Path]:
+    """The files beside the modules of some packages, by their path in a hand-out.
+
+    Args:
+        root: the course's folder.
+        told: package -> patterns, as pyproject.toml has them in [tool.setuptools.package-data].
+    """
+    return {
+        path.relative_to(root).as_posix(): path
+        for package, patterns in told.items()
+        for pattern in patterns
+        for path in root.joinpath(*package.split(".")).glob(pattern)
+        if path.is_file()
+    }
+
+
 def _file(packages: Mapping[str, Path], parts: tuple[str, ...]) -> Path | None:
     """The file of a module that belongs to one of the packages."""
     if parts[0] not in packages or not all(part.isidentifier() for part in parts):
