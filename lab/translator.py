@@ -233,14 +233,14 @@ def _scheduled(parameters: Iterable[nn.Parameter], rate: Callable[[int], float])
 
 
 def workshop(folder: Path | None = None) -> Workshop:
-    """Sentences and parts: those of my_transformer.py, if it is here or one folder up.
+    """Sentences and parts: those of my_transformer.py, if it is here or up to two folders up.
 
     Args:
         folder: where to look; by default the working directory.
     """
     here = folder or Path.cwd()
     module = None
-    for path in (here / MODULE, here.parent / MODULE):
+    for path in (place / MODULE for place in (here, *here.parents[:2])):
         if path.is_file():
             try:
                 module = load_module(path)
