@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import tomllib
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -173,6 +174,25 @@ def test_settings_that_cannot_be_are_refused_by_name(sums: Course, capsys):
         config.write_text(f"{CONFIG}c.HandOut.{line}\n", encoding="utf-8")
         assert run(sums.root, "handout", "new") == 2
         assert words in capsys.readouterr().err
+
+
+def test_what_lies_beside_a_packages_modules_comes_along_as_pyproject_says(sums: Course):
+    for name in ("lab", "other"):
+        (sums.root / name).mkdir()
+        for file in ("__init__.py", "page.html", "notes.txt"):
+            (sums.root / name / file).write_text("", encoding="utf-8")
+    config, project = sums.root / "nbgrader_config.py", sums.root / "pyproject.toml"
+    config.write_text(f'{CONFIG}c.HandOut.packages = ["lab"]\n', encoding="utf-8")
+    told = '"lab" = ["*.html", "*.css"]\n"other" = ["*.html"]\n'
+    project.write_text(f"[tool.setuptools.package-data]\n{told}", encoding="utf-8")
+    files = handing.made(sums, [checking.__name__]).files
+    assert {path for path in files if path.startswith(("lab", "other"))} == {
+        "lab/__init__.py",
+        "lab/page.html",
+    }
+    setuptools = tomllib.loads(files["pyproject.toml"].decode())["tool"]["setuptools"]
+    assert setuptools["package-data"]["lab"] == ["*.html", "*.css"]
+    assert "other" not in setuptools["package-data"]
 
 
 # A cell for hosted notebook services --------------------------------------------------------------
