@@ -21,7 +21,7 @@ ROOMS    := autograder lab trainer benchmarks
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that was built with errors is not built
-.PHONY: help course test quick book release demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
+.PHONY: help course test quick book release handout demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ quick: .venv/ready build/released ## run the tests that take little: no browser,
 book: .venv/ready $(HTML) ## build the book into book/_build/html
 
 release: .venv/ready build/released ## make exercises/ and solutions/transformer.py from their sources
+
+handout: .venv/ready build/released ## write what students get, and nothing else, to build/handout.zip
+	@rm -f build/handout.zip
+	@$(PY) -m autograder handout build/handout.zip
 
 demo: .venv/ready build/released ## make and grade a demo class of 24 in build/demo
 	@$(PY) -m autograder demo --jobs $(JOBS)

@@ -53,6 +53,15 @@ c.ExchangeFactory.release_feedback = "autograder.classroom.outbound.SafeRelease"
 # `nbgrader export` writes its table so that no name in it is a formula.
 c.ExportApp.plugin_class = "autograder.classroom.grade_table.GradeTable"
 
+# `python -m autograder handout DIR|ZIP`: what students get. `book` is where the book can be read,
+# for a link to it; `url` is where the hand-out's zip file will lie, and gives notebooks a first
+# cell that installs it on a hosted notebook service.
+c.HandOut.packages = ["lab", "trainer"]
+c.HandOut.requirements = "requirements/students.txt"
+c.HandOut.readme = "handout/README.md"
+c.HandOut.book = ""
+c.HandOut.url = ""
+
 # `python -m autograder contest FOLDER`: who translates best after so many minutes of a processor.
 c.Contest.module = "trainer.contest"
 c.Contest.minutes = 10

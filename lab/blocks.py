@@ -2,11 +2,13 @@
 
 Notebooks use these in place of what another notebook builds, so that no exercise depends on the
 answers to an earlier one. What torch has is called, not written out: for how a part works, see
-the book. Masks are boolean and True means "may attend", throughout.
+the book. Masks are boolean and True means "may attend", throughout. Students get this file, so no
+line of it is one of an answer's.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from types import SimpleNamespace
 
 import torch
@@ -68,15 +70,19 @@ class MultiHeadAttention(nn.Module):
     Source: Vaswani et al. (2017), section 3.2.2.
     """
 
+    w_q: nn.Linear
+    w_k: nn.Linear
+    w_v: nn.Linear
+    w_o: nn.Linear
+
     def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__()
         if num_heads < 1 or d_model % num_heads:
-            raise ValueError(f"d_model ({d_model}) must be divisible by num_heads ({num_heads})")
+            said = f"d_model ({d_model}) must be divisible by num_heads ({num_heads})"
+            raise ValueError(said)
         self.num_heads = num_heads
-        self.w_q = nn.Linear(d_model, d_model, bias=False)
-        self.w_k = nn.Linear(d_model, d_model, bias=False)
-        self.w_v = nn.Linear(d_model, d_model, bias=False)
-        self.w_o = nn.Linear(d_model, d_model, bias=False)
+        for name in ("w_q", "w_k", "w_v", "w_o"):
+            self.add_module(name, nn.Linear(d_model, d_model, bias=False))
 
     def split(self, x: Float[Tensor, "B n d_model"]) -> Float[Tensor, "B H n d_k"]:
         """Give every head its part of the columns: head 0 the first d_k, head 1 the next, ..."""
@@ -146,8 +152,7 @@ class LayerNorm(nn.Module):
 
     def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
-        self.gain = nn.Parameter(torch.ones(d_model))
-        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.gain, self.bias = (nn.Parameter(torch.full((d_model,), n)) for n in (1.0, 0.0))
         self.eps = eps
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
@@ -173,6 +178,23 @@ class FeedForward(nn.Sequential):
         super().__init__(OrderedDict(inner=inner, relu=nn.ReLU(), outer=outer))
 
 
+def _add_parts(
+    layer: nn.Module,
+    attentions: Sequence[str],
+    norms: Sequence[str],
+    sizes: tuple[int, int, int],
+    dropout: float,
+) -> None:
+    """Give a layer what it consists of: attentions, the feed-forward network, norms, dropout."""
+    d_model, num_heads, d_ff = sizes
+    for name in attentions:
+        layer.add_module(name, MultiHeadAttention(d_model, num_heads))
+    layer.add_module("feed_forward", FeedForward(d_model, d_ff))
+    for name in norms:
+        layer.add_module(name, LayerNorm(d_model))
+    layer.add_module("dropout", nn.Dropout(dropout))
+
+
 class EncoderLayer(nn.TransformerEncoderLayer):
     """One encoder layer: the parts above, put together by torch's layer.
 
@@ -189,6 +211,8 @@ class EncoderLayer(nn.TransformerEncoderLayer):
     Source: Vaswani et al. (2017), section 3.1.
     """
 
+    self_attention: MultiHeadAttention
+    feed_forward: FeedForward
     # keeps torch's layer from its fast path, which knows torch's own parts only
     self_attn = SimpleNamespace(batch_first=False)  # pyright: ignore[reportAssignmentType]
 
@@ -201,11 +225,8 @@ class EncoderLayer(nn.TransformerEncoderLayer):
         norm_first: bool = False,
     ) -> None:
         nn.Module.__init__(self)  # skips torch's layer, which would make its own parts
-        self.self_attention = MultiHeadAttention(d_model, num_heads)
-        self.feed_forward = FeedForward(d_model, d_ff)
-        self.norm1 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
-        self.norm2 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
-        self.dropout = nn.Dropout(dropout)
+        sizes = (d_model, num_heads, d_ff)
+        _add_parts(self, ["self_attention"], ["norm1", "norm2"], sizes, dropout)
         self.norm_first = norm_first
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -229,11 +250,12 @@ class EncoderLayer(nn.TransformerEncoderLayer):
         return self.dropout(self.self_attention(x, x, x, mask)[0])
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        return self.dropout(self.feed_forward(x))
+        fed = self.feed_forward(x)
+        return self.dropout(fed)
 
 
-class Encoder(nn.Module):
-    """A stack of encoder layers.
+class _Stack(nn.Module):
+    """Layers, one after the other.
 
     Args:
         make_layer: called once for every layer, so that each has its own weights.
@@ -247,16 +269,32 @@ class Encoder(nn.Module):
         self, make_layer: Callable[[], nn.Module], num_layers: int, norm: nn.Module | None = None
     ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
+        made = [make_layer() for _ in range(num_layers)]
+        self.layers = nn.ModuleList(made)
         self.norm = norm
+
+    def _through(self, x: Tensor, *same: Tensor | None) -> Tensor:
+        """What comes out above the last layer; all layers get the same besides x."""
+        out = reduce(lambda below, layer: layer(below, *same), self.layers, x)
+        return self.norm(out) if self.norm else out
+
+
+class Encoder(_Stack):
+    """A stack of encoder layers.
+
+    Args:
+        make_layer: called once for every layer, so that each has its own weights.
+        num_layers: how many.
+        norm: comes after the last layer; pre-norm stacks need one.
+
+    Source: Vaswani et al. (2017), section 3.1.
+    """
 
     def forward(
         self, x: Float[Tensor, "B n d_model"], mask: Bool[Tensor, "... #n n"] | None = None
     ) -> Float[Tensor, "B n d_model"]:
         """Pass tokens through all layers; every layer sees the same mask."""
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x if self.norm is None else self.norm(x)
+        return self._through(x, mask)
 
 
 class DecoderLayer(nn.TransformerDecoderLayer):
@@ -267,6 +305,10 @@ class DecoderLayer(nn.TransformerDecoderLayer):
     Source: Vaswani et al. (2017), section 3.1.
     """
 
+    self_attention: MultiHeadAttention
+    cross_attention: MultiHeadAttention
+    feed_forward: FeedForward
+
     def __init__(
         self,
         d_model: int,
@@ -276,13 +318,8 @@ class DecoderLayer(nn.TransformerDecoderLayer):
         norm_first: bool = False,
     ) -> None:
         nn.Module.__init__(self)  # skips torch's layer, which would make its own parts
-        self.self_attention = MultiHeadAttention(d_model, num_heads)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads)
-        self.feed_forward = FeedForward(d_model, d_ff)
-        self.norm1 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
-        self.norm2 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
-        self.norm3 = LayerNorm(d_model)  # pyright: ignore[reportAttributeAccessIssue]
-        self.dropout = nn.Dropout(dropout)
+        attentions, norms = ["self_attention", "cross_attention"], ["norm1", "norm2", "norm3"]
+        _add_parts(self, attentions, norms, (d_model, num_heads, d_ff), dropout)
         self.norm_first = norm_first
 
     def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -311,21 +348,15 @@ class DecoderLayer(nn.TransformerDecoderLayer):
         return self.dropout(self.cross_attention(x, mem, mem, attn_mask)[0])
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        return self.dropout(self.feed_forward(x))
+        fed = self.feed_forward(x)
+        return self.dropout(fed)
 
 
-class Decoder(nn.Module):
+class Decoder(_Stack):
     """A stack of decoder layers; arguments as for `Encoder`.
 
     Source: Vaswani et al. (2017), section 3.1.
     """
-
-    def __init__(
-        self, make_layer: Callable[[], nn.Module], num_layers: int, norm: nn.Module | None = None
-    ) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(make_layer() for _ in range(num_layers))
-        self.norm = norm
 
     def forward(
         self,
@@ -335,9 +366,7 @@ class Decoder(nn.Module):
         memory_mask: Bool[Tensor, "... #n m"] | None = None,
     ) -> Float[Tensor, "B n d_model"]:
         """Pass target tokens through all layers; every layer sees the same memory and masks."""
-        for layer in self.layers:
-            x = layer(x, memory, target_mask, memory_mask)
-        return x if self.norm is None else self.norm(x)
+        return self._through(x, memory, target_mask, memory_mask)
 
 
 class Generator(nn.Module):
@@ -352,7 +381,8 @@ class Generator(nn.Module):
 
     def __init__(self, d_model: int, vocab_size: int) -> None:
         super().__init__()
-        self.weight = nn.Linear(d_model, vocab_size, bias=False).weight  # (vocab_size, d_model)
+        drawn = nn.Linear(d_model, vocab_size, bias=False)
+        self.weight = drawn.weight  # (vocab_size, d_model)
 
     def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... vocab_size"]:
         """Return the logits; no softmax."""
@@ -365,9 +395,9 @@ class Generator(nn.Module):
             ValueError: if it has another shape.
         """
         if weight.shape != self.weight.shape:
+            given, wanted = tuple(weight.shape), tuple(self.weight.shape)
             raise ValueError(
-                f"weight has shape {tuple(weight.shape)}; it must be "
-                f"(vocab_size, d_model) = {tuple(self.weight.shape)}"
+                f"weight has shape {given}; it must be (vocab_size, d_model) = {wanted}"
             )
         self.weight = weight
 
@@ -409,8 +439,8 @@ class PositionalEncoding(nn.Module):
 
     def __init__(self, encoding: Float[Tensor, "max_len d_model"], dropout: float = 0.0) -> None:
         super().__init__()
-        self.register_buffer("encoding", encoding, persistent=False)
-        self.dropout = nn.Dropout(dropout)
+        self.register_buffer(name="encoding", tensor=encoding, persistent=False)
+        self.dropout = nn.Dropout(p=dropout)
 
     def forward(
         self, x: Float[Tensor, "B n d_model"], offset: int = 0
@@ -420,10 +450,11 @@ class PositionalEncoding(nn.Module):
         Raises:
             ValueError: if the table has too few rows.
         """
-        positions = torch.arange(offset, offset + x.shape[1], device=x.device)
-        if offset + x.shape[1] > len(self.encoding):
+        end = offset + x.shape[1]
+        positions = torch.arange(offset, end, device=x.device)
+        if end > len(self.encoding):
             raise ValueError(
-                f"offset + n ({offset + x.shape[1]}) must not exceed max_len "
+                f"offset + n ({end}) must not exceed max_len "
                 f"({len(self.encoding)}), the number of rows of the table"
             )
         return self.dropout(x + F.embedding(positions, self.encoding))

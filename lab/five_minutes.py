@@ -180,7 +180,8 @@ def torchs_step(
 ) -> float:
     """One update of the weights, with gradients clipped to norm 1; returns the loss."""
     model.train()
-    loss = loss_function(model(source, target[:, :-1]), target[:, 1:], pad_id)
+    given, wanted = target[:, :-1], target[:, 1:]
+    loss = loss_function(model(source, given), wanted, pad_id)
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)

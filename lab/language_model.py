@@ -1,26 +1,18 @@
-"""A small language model: of the lab's blocks, trained on stories, with a cache for writing.
+"""A small language model: of torch's own layers, trained on stories, with a cache for writing.
 
 It stands in where a notebook's own is not answered yet, and the book measures with it.
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import signature
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from lab.blocks import (
-    Encoder,
-    EncoderLayer,
-    Generator,
-    LayerNorm,
-    MultiHeadAttention,
-    PositionalEncoding,
-    TokenEmbedding,
-    causal_mask,
-)
 from lab.translator import sinusoids
 
 WINDOW = 32  # tokens that a model reads at once
@@ -29,7 +21,10 @@ WARMUP = 30  # steps
 
 
 class LanguageModel(nn.Module):
-    """A decoder without a source: layers of self-attention, each token sees those before it.
+    """Torch's layers one on the other, in which each token sees those before it.
+
+    It is called as the one that a student builds of other parts, and has other weights: torch's
+    attention has biases, and its three projections are one matrix.
 
     Args:
         vocab_size: number of ids.
@@ -39,6 +34,8 @@ class LanguageModel(nn.Module):
         d_ff: width inside the feed-forward networks.
         dropout: probability of dropping an entry, in the layers and after adding positions.
     """
+
+    places: Tensor
 
     def __init__(
         self,
@@ -51,20 +48,26 @@ class LanguageModel(nn.Module):
     ) -> None:
         super().__init__()
         width = encoding.shape[1]
-        self.embedding = TokenEmbedding(vocab_size, width)
-        self.positional_encoding = PositionalEncoding(encoding, dropout)
-        self.stack = Encoder(
-            lambda: EncoderLayer(width, num_heads, d_ff, dropout, norm_first=True),
-            num_layers,
-            LayerNorm(width),
+        layer = nn.TransformerEncoderLayer(
+            width, num_heads, d_ff, dropout, batch_first=True, norm_first=True
         )
-        self.generator = Generator(width, vocab_size)
-        self.generator.tie(self.embedding.weight)
+        norm = nn.LayerNorm(width)
+        self.layers = nn.TransformerEncoder(layer, num_layers, norm, enable_nested_tensor=False)
+        self.table = nn.Embedding(vocab_size, width)  # of the tokens that are read and of the next
+        self.register_buffer("places", encoding, persistent=False)
+        self.dropout = nn.Dropout(dropout)
+
+    def placed(self, ids: Int[Tensor, "B N"], offset: int = 0) -> Float[Tensor, "B N d_model"]:
+        """The tokens' vectors, each with that of its place; the first stands at `offset`."""
+        places = torch.arange(offset, offset + ids.shape[1], device=ids.device)
+        return self.dropout(self.table(ids) + F.embedding(places, self.places))
 
     def forward(self, ids: Int[Tensor, "B N"], offset: int = 0) -> Float[Tensor, "B N vocab_size"]:
         """Logits at each place for the token that comes next; the first stands at `offset`."""
-        x = self.positional_encoding(self.embedding(ids), offset)
-        return self.generator(self.stack(x, causal_mask(ids.shape[1]).to(ids.device)))
+        x = self.placed(ids, offset)
+        later = nn.Transformer.generate_square_subsequent_mask(ids.shape[1], x.device, x.dtype)
+        # not hinted at: where more is read than new tokens, the mask is no square
+        return F.linear(self.layers(x, later, is_causal=False), self.table.weight)
 
 
 class Remembering(nn.Module):
@@ -73,26 +76,41 @@ class Remembering(nn.Module):
     It makes keys and values of that anew. To keep these instead is a question of chapter 9.
 
     Args:
-        model: whose weights it has; every `self_attention` in it gets a memory. It stays as it is.
+        model: whose weights it has. Every attention in it that is named as a self-attention gets a
+            memory; its first three arguments are query, key and value. The model stays as it is.
     """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = copy.deepcopy(model)
-        self._kept: list[_Growing] = []
-        for layer in list(self.model.modules()):
-            if isinstance(attention := getattr(layer, "self_attention", None), MultiHeadAttention):
-                self._kept.append(_Growing(attention))
-                setattr(layer, "self_attention", self._kept[-1])  # noqa: B010
+        self._read: dict[Any, Tensor] = {}  # (B, m, d_model): keys and values are made of it
+        for name, part in self.model.named_modules():
+            if name.rpartition(".")[2] in ("self_attention", "self_attn"):  # a student's, torch's
+                part.register_forward_pre_hook(self._with_all_before, with_kwargs=True)
 
     def reset(self) -> None:
         """Forget all tokens: a new text begins."""
-        for attention in self._kept:
-            attention.kept = None
+        self._read.clear()
 
     def forward(self, ids: Int[Tensor, "B n"], offset: int) -> Float[Tensor, "B n vocab_size"]:
         """Logits at the new tokens, the first of which stands at `offset`."""
         return self.model(ids, offset)
+
+    def _with_all_before(
+        self, attention: nn.Module, given: Sequence[Any], named: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the attention is called with: keys and values of all that it has been handed."""
+        call = signature(attention.forward).bind(*given, **named)
+        _, key, value, *others = call.arguments
+        new: Tensor = call.arguments[key]
+        before = self._read.get(attention, new[:, :0])
+        read = torch.cat([before, new], dim=1)
+        self._read[attention] = call.arguments[key] = call.arguments[value] = read
+        for name in others:
+            if isinstance(mask := call.arguments[name], Tensor):
+                seen = mask.dtype == torch.bool  # True lets see; in torch's, of numbers, 0 does
+                call.arguments[name] = F.pad(mask, (before.shape[1], 0), value=seen)
+        return call.args, call.kwargs
 
 
 class Sourceless(nn.Module):
@@ -124,24 +142,6 @@ class Sourceless(nn.Module):
     ) -> Float[Tensor, "B N vocab_size"]:
         """The language model's logits for the target."""
         return self.model(target)
-
-
-class _Growing(nn.Module):
-    """Self-attention to the new tokens and to all that it has been handed before."""
-
-    def __init__(self, attention: MultiHeadAttention) -> None:
-        super().__init__()
-        self.attention = attention
-        self.kept: Tensor | None = None  # what keys and values are made of, (B, m, d_model)
-
-    def forward(
-        self, query: Tensor, key: Tensor, _value: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Attend; the mask is about the new tokens, which are queries, keys and values alike."""
-        old = 0 if self.kept is None else self.kept.shape[1]
-        self.kept = key if self.kept is None else torch.cat([self.kept, key], dim=1)
-        seen = None if mask is None else F.pad(mask, (old, 0), value=True)
-        return self.attention(query, self.kept, self.kept, seen)
 
 
 def new_model(
@@ -201,11 +201,11 @@ def train(
             group["lr"] = peak * min(done / WARMUP, left)
         logits = model(windows[:, :-1])
         loss = F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
+        losses.append(loss.item())
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        losses.append(loss.item())
     model.eval()
     return losses
 

@@ -140,8 +140,8 @@ def learning_curve(
         loss = cross_entropy(logits.flatten(0, 1), digits[:, : length - back].flatten())
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
         losses.append(loss.item())
+        optimizer.step()
     return losses
 
 

@@ -1,6 +1,9 @@
 """What notebooks show of a small translator: what it writes, its two shares, its losses."""
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import takewhile
+from operator import ne
 
 import torch
 from torch import Tensor, nn
@@ -24,12 +27,11 @@ def greedy(
     """
     training = model.training
     model.eval()
-    ids = torch.full((len(source), 1), bos_id)
+    ids = nn.functional.pad(source[:, :0], (1, 0), value=bos_id)
     while ids.shape[1] <= max_len and not (ids == eos_id).any(-1).all():
         ids = torch.cat([ids, model(source, ids)[:, -1:].argmax(-1)], dim=1)
     model.train(training)
-    rows = [row[1:] for row in ids.tolist()]
-    return [row[: row.index(eos_id)] if eos_id in row else row for row in rows]
+    return [list(takewhile(partial(ne, eos_id), row)) for row in ids[:, 1:].tolist()]
 
 
 def written(model: nn.Module, data: GrammarData, sentences: Sequence[str]) -> list[list[int]]:

@@ -74,6 +74,14 @@ class Stories:
         right[-1] = 1
         return torch.linalg.lstsq(equations.double(), right, driver="gelsd").solution[:, 0]
 
+    @cached_property
+    def _steps(self) -> Float[Tensor, "V S S"]:
+        """The probability that a word is written in a state and leads to another."""
+        states, count = torch.arange(len(self._states))[:, None], len(self.words)
+        steps = torch.zeros(count, len(states), len(states), dtype=torch.float64)
+        steps[torch.arange(count), states, self._following] = self._chances
+        return steps
+
     @property
     def tables(self) -> tuple[Float[Tensor, "S V"], Int[Tensor, "S V"]]:
         """The probability of each word in each state, and the state that it leads to."""
@@ -122,11 +130,12 @@ class Stories:
         belief = self.stationary.expand(len(ids), -1)
         losses = []
         for words in ids.T:
-            weights = belief * self._chances[:, words].T  # (B, S)
-            total = weights.sum(1, keepdim=True)
-            losses.append(-total.log()[:, 0])
-            places = self._following[:, words].T
-            belief = torch.zeros_like(weights).scatter_add(1, places, weights / total)
+            reached = torch.empty_like(belief)  # probability of the word and of each state after it
+            for word in words.unique():
+                reached[words == word] = belief[words == word] @ self._steps[word]
+            chance = reached.sum(1)
+            losses.append(-chance.log())
+            belief = reached / chance[:, None]
         return torch.stack(losses, dim=1)
 
 

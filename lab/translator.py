@@ -73,10 +73,9 @@ class Translator(nn.Module):
         self.encoder = Encoder(lambda: encoder_layer(*sizes), layers)
         self.decoder = Decoder(lambda: decoder_layer(*sizes), layers)
         self.generator = Generator(width, target_vocab)
-        self.generator.tie(self.target_embedding.weight)
-        for parameter in self.parameters():
-            if parameter.dim() == 2:
-                nn.init.xavier_uniform_(parameter)
+        self.generator.tie(weight=self.target_embedding.weight)
+        for matrix in (one for one in self.parameters() if one.dim() == 2):
+            nn.init.xavier_uniform_(matrix)
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.normal_(embedding.weight, std=width**-0.5)
 
@@ -93,11 +92,13 @@ class Translator(nn.Module):
         if not self.sees_all:
             mask = mask & causal_mask(target.shape[1])
         x = self._placed(self.target_embedding(target), offset)
-        return self.generator(self.decoder(x, memory, mask, memory_mask))
+        out = self.decoder(x, memory, mask, memory_mask)
+        return self.generator(out)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits; the target is the decoder's input as it is."""
-        return self.decode(target, *self.encode(source))
+        memory, mask = self.encode(source)
+        return self.decode(target, memory, mask)
 
     def _placed(self, vectors: Tensor, offset: int = 0) -> Tensor:
         return self.positional_encoding(math.sqrt(vectors.shape[-1]) * vectors, offset)
@@ -194,8 +195,8 @@ class Workshop:
         for batch in batches(self.data.held_out, self.data.source, self.data.target, 100):
             labels = batch.target[:, 1:]
             log_p = model(batch.source, batch.target[:, :-1]).log_softmax(-1)
-            of_label = log_p.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-            total -= float(of_label[labels != pad_id].sum())
+            chosen = log_p.gather(-1, labels[..., None])[..., 0]
+            total -= float(chosen[labels != pad_id].sum())
             real += int((labels != pad_id).sum())
         return total / real
 
@@ -227,19 +228,19 @@ class Workshop:
 
 
 def _scheduled(parameters: Iterable[nn.Parameter], rate: Callable[[int], float]) -> Any:
-    optimizer = torch.optim.Adam(parameters, lr=1.0, betas=(0.9, 0.98), eps=1e-9)
+    optimizer = torch.optim.Adam(parameters, 1.0, (0.9, 0.98), 1e-9)
     return optimizer, LambdaLR(optimizer, lambda done: rate(done + 1))
 
 
 def workshop(folder: Path | None = None) -> Workshop:
-    """Sentences and parts: those of my_transformer.py, if it is here or one folder up.
+    """Sentences and parts: those of my_transformer.py, if it is here or up to two folders up.
 
     Args:
         folder: where to look; by default the working directory.
     """
     here = folder or Path.cwd()
     module = None
-    for path in (here / MODULE, here.parent / MODULE):
+    for path in (place / MODULE for place in (here, *here.parents[:2])):
         if path.is_file():
             try:
                 module = load_module(path)

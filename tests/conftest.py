@@ -70,6 +70,8 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_grade_command.py",
     "test_groupshared.py",
     "test_growth.py",
+    "test_handout.py",
+    "test_handout_command.py",
     "test_history.py",
     "test_in_class.py",
     "test_keeper.py",

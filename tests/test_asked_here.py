@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder import __main__ as command
 from autograder.authoring import rehearsal
 from autograder.authoring.asked_here import asked_here
+from autograder.commands import classroom
 from autograder.common.course import Course
 from tests.test_assignment import answer, cell, check, make
 
@@ -44,5 +44,5 @@ def test_the_instructor_hears_of_it_whenever_a_class_is_graded(
     made = make(tmp_path / "week", answer("def f(): pass"), check("import weakref\nf()"))
     monkeypatch.setattr(rehearsal, "rehearse", lambda course, chapters: [])
     monkeypatch.setattr(rehearsal, "read", lambda course, chapter: made)
-    assert command._rehearse_as_it_is(Course(tmp_path), ["week"]) == ""
+    assert classroom._rehearse_as_it_is(Course(tmp_path), ["week"]) == ""
     assert "note: week/a, test t uses weakref." in capsys.readouterr().err

@@ -44,7 +44,14 @@ JUDGES = [
     *("authoring.source", "authoring.trials", "classroom.warm"),
 ]
 NO_JUDGES = [
-    *("__main__", "common.headings", "authoring.building", "authoring.mutants"),
+    *(
+        "__main__",
+        "commands.authoring",
+        "commands.classroom",
+        "common.headings",
+        "authoring.building",
+        "authoring.mutants",
+    ),
     *("authoring.release", "checking.check"),
     *("classroom.bench", "classroom.classes", "classroom.demo", "classroom.exports"),
     *("classroom.feedback", "classroom.grade", "classroom.hooks", "classroom.journal"),

@@ -14,6 +14,7 @@ from autograder.authoring import processes
 from autograder.classroom.classes import Class, assignments
 from autograder.classroom.grade import grade
 from autograder.classroom.journal import Journal
+from autograder.commands import classroom
 from autograder.common.course import CourseError
 from autograder.isolation import machine
 from tests.small_course import NAME, make_class, scores
@@ -104,8 +105,8 @@ def test_without_a_sandbox_it_says_what_is_missing_and_which_flag_names_the_risk
     with pytest.raises(CourseError) as refused:
         grade(taught, [NAME], progress=False)
     assert "Set kernel.x to 1." in str(refused.value)
-    assert command_line.RISK_FLAG in str(refused.value)
-    assert command_line.RISK_FLAG == processes.RISK_FLAG
+    assert classroom.RISK_FLAG in str(refused.value)
+    assert classroom.RISK_FLAG == processes.RISK_FLAG
 
 
 @linux

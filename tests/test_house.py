@@ -25,6 +25,7 @@ FLOORS = {  # of the grader; each may import from itself and from those that are
     "authoring": {"common", "isolation", "bridge", "judge"},
     "checking": {"common", "isolation", "bridge", "judge"},
     "classroom": {"common", "isolation", "bridge", "judge", "authoring"},
+    "commands": {"common", "isolation", "authoring", "checking", "classroom"},
 }
 MAY_IMPORT = {
     "lab": {"lab"},

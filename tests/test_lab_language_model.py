@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 from lab import __main__ as command_line
 from lab.battery import shaken
-from lab.blocks import Decoder, DecoderLayer, LayerNorm, causal_mask
 from lab.check import draw
 from lab.five_minutes import torchs_loss
 from lab.language_model import (
@@ -33,20 +34,20 @@ def model() -> LanguageModel:
     return shaken(LanguageModel(11, draw((9, 12)), 2, 3, 20), seed=1).eval()
 
 
-def test_it_is_the_decoder_with_its_cross_attention_removed(model: LanguageModel):
-    decoder = Decoder(
-        lambda: DecoderLayer(12, 3, 20, 0.0, norm_first=True), 2, LayerNorm(12)
-    ).double()
-    state = {}
-    for name, value in model.stack.state_dict().items():
-        state[name.replace("norm2", "norm3")] = value
+def test_it_is_torchs_decoder_with_its_cross_attention_removed(model: LanguageModel):
+    layer = nn.TransformerDecoderLayer(12, 3, 20, 0.0, batch_first=True, norm_first=True)
+    decoder = nn.TransformerDecoder(layer, 2, nn.LayerNorm(12)).double()
+    state = {
+        name.replace("norm2", "norm3"): value for name, value in model.layers.state_dict().items()
+    }
     decoder.load_state_dict(state, strict=False)
     with torch.no_grad():
         for name, weight in decoder.named_parameters():
-            if "cross_attention.w_o" in name:
+            if "multihead_attn.out_proj" in name:
                 weight.zero_()  # what it adds to each token is nothing
-        x = model.positional_encoding(model.embedding(IDS))
-        logits = model.generator(decoder(x, draw((2, 4, 12), seed=3), causal_mask(5)))
+        x, memory = model.placed(IDS), draw((2, 4, 12), seed=3)
+        later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+        logits = F.linear(decoder(x, memory, tgt_mask=later), model.table.weight)
         assert (model(IDS) - logits).abs().max() < 1e-10
 
 
@@ -59,7 +60,9 @@ def test_later_tokens_change_no_earlier_logits(model: LanguageModel):
 
 @torch.no_grad()
 @pytest.mark.parametrize("parts", [(5,), (1, 1, 1, 1, 1), (3, 1, 1), (1, 3, 1), (2, 2, 1)])
-def test_with_a_cache_the_logits_are_the_same(model: LanguageModel, parts: tuple[int, ...]):
+@pytest.mark.parametrize("make", [LanguageModel, transformer.LanguageModel])
+def test_with_a_cache_the_logits_are_the_same(make: type[nn.Module], parts: tuple[int, ...]):
+    model = shaken(make(11, draw((9, 12)), 2, 3, 20), seed=1).eval()
     whole, remembering = model(IDS), Remembering(model)
     for _ in range(2):  # a second text, too
         remembering.reset()
@@ -98,7 +101,7 @@ def test_an_unanswered_class_has_a_stand_in(capsys: pytest.CaptureFixture[str]):
 
 def test_without_positions_the_table_is_empty_and_the_other_weights_are_the_same():
     whole, without = new_model(11, 8), new_model(11, 8, positions=False)
-    assert not without.get_buffer("positional_encoding.encoding").any()
+    assert not without.get_buffer("places").any()
     for one, other in zip(whole.parameters(), without.parameters(), strict=True):
         assert torch.equal(one, other)
 

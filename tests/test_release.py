@@ -148,7 +148,7 @@ def test_known_mistakes_are_tried_with_a_release_and_not_before_a_class(
     course: Course, monkeypatch: pytest.MonkeyPatch
 ):
     tried: list[str] = []
-    monkeypatch.setattr(__main__, "_rehearse", lambda *_: None)
+    monkeypatch.setattr("autograder.commands.authoring._rehearse", lambda *_: None)
     monkeypatch.setattr("autograder.authoring.building.build_instructor", lambda *_: None)
     monkeypatch.setattr(
         "autograder.authoring.release.release", lambda course, one: course.release(one)

@@ -172,13 +172,12 @@ def read_position(path: Path) -> Position:
 
 def mean_of(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of floating-point tensors; others come from the last (Vaswani et al., 6.1)."""
-    last = states[-1]
-    return {
-        name: torch.stack([state[name].double() for state in states]).mean(0).to(tensor.dtype)
-        if tensor.is_floating_point()
-        else tensor.clone()
-        for name, tensor in last.items()
-    }
+    mean: dict[str, Tensor] = {}
+    for name, newest in states[-1].items():
+        mean[name] = newest.clone()
+        if newest.is_floating_point():
+            mean[name].copy_(torch.stack([state[name].double() for state in states]).mean(0))
+    return mean
 
 
 # Files --------------------------------------------------------------------------------------------

@@ -38,7 +38,8 @@ def rate_share(config: TrainConfig, step: int, used: float) -> float:
         ValueError: if the step is below 1.
     """
     if step < 1:
-        raise ValueError(f"step ({step}) must be at least 1")
+        said = f"step ({step}) must be at least 1"
+        raise ValueError(said)
     if config.warmup_share:
         warm = min(used / config.warmup_share, 1.0)
     else:

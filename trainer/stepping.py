@@ -227,7 +227,8 @@ class _InPlace:
         keys, values = self.keys[:, :, : self.length], self.values[:, :, : self.length]
         scores = q @ keys.transpose(-2, -1) / q.shape[-1] ** 0.5  # (B, H, n, m)
         if mask is not None:
-            scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
+            lowest = torch.finfo(scores.dtype).min
+            scores.masked_fill_(~mask, lowest)
         weights = scores.softmax(-1)
         if mask is not None:
             weights.masked_fill_(~mask, 0.0)  # matters only for a row without visible keys

@@ -1,13 +1,14 @@
 """What a broken rule would cost a student who checks a notebook before handing it in.
 
-The rules are those beside the notebook, or of the course around it. Only texts are read here, as
-grading reads them; what shows while an answer runs is found when it is graded.
+The rules are those beside the notebook, of the course around it, or of the hand-out. Only texts are
+read here, as grading reads them; what shows while an answer runs is found when it is graded.
 """
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from autograder.common import handed_out
 from autograder.common.course import Course, CourseError
 from autograder.common.scopes import facts
 from autograder.judge.broken_rules import broken_rules
@@ -39,20 +40,33 @@ class Cell(Protocol):
 def not_allowed(path: Path, cells: Sequence[Cell]) -> tuple[dict[str, str], str]:
     """The tests whose points a broken rule costs, with its words; and why no rule was read."""
     course, chapter = _course_of(path)
+    handed = handed_out.find(path)
     beside = path.resolve().parent / "rules.toml"
-    source = course.source(chapter).parent / beside.name if course else beside
+    if course:
+        elsewhere = course.source(chapter).parent / beside.name
+    else:
+        elsewhere = handed.rules if handed else beside
     names = [cell.name for cell in cells if cell.kind == "solution"]
     try:
-        rules = read_rules(beside if beside.is_file() else source, chapter, names)
+        rules = read_rules(beside if beside.is_file() else elsewhere, chapter, names)
     except CourseError as error:
         return {}, f"What the questions do not allow was not looked for: {error}"
-    given = _released(course, chapter) if course else set[str]()
-    return dict(_broken(cells, rules, given)), ""
+    return dict(_broken(cells, rules, released_texts(path))), ""
+
+
+def released_texts(path: Path) -> set[str]:
+    """Digests of the texts of all cells as they were handed out; none where nobody knows."""
+    course, chapter = _course_of(path)
+    if course:
+        return _released(course, chapter)
+    handed = handed_out.find(path)
+    return handed.texts() if handed else set[str]()
 
 
 def _broken(cells: Sequence[Cell], rules: Rules, given: set[str]) -> Iterator[tuple[str, str]]:
     """Each test of a question that breaks a rule; cells with a text in `given` are no student's."""
-    theirs = [cell for cell in cells if cell.kind != "test" and cell.source not in given]
+    texts = [cell for cell in cells if cell.kind != "test"]
+    theirs = [cell for cell in texts if handed_out.digest(cell.source) not in given]
     imports = [cell.source for cell in cells if cell.kind not in ("test", "solution")]
     for solutions, tests in _questions(cells):
         needed = {name for test in tests for name in facts(test.source).needed}
@@ -101,9 +115,10 @@ def _course_of(path: Path) -> tuple[Course | None, str]:
 
 
 def _released(course: Course, chapter: str) -> set[str]:
-    """The texts of all cells as they were handed out; none where they cannot be read."""
+    """Digests of a release's texts; none where it cannot be read."""
     path = course.release(chapter)
     try:
-        return {cell.source for cell in read_cells(read_file(path), path.name)[0]}
+        cells, _ = read_cells(read_file(path), path.name)
     except (Unreadable, CourseError, OSError):
         return set()
+    return {handed_out.digest(cell.source) for cell in cells}

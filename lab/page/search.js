@@ -30,7 +30,7 @@ function beam(model, sentence, size = 4, alpha = 0.6) {
   const source = model.encode(model.ids(sentence));
   const root = { parent: null, id: model.bos, total: 0, depth: 0, fate: "live", state: model.step(model.begin(source), model.bos) };
   const nodes = [root];
-  const finished = [];
+  const ended = [];
   let live = [root];
   for (let n = 1; n < model.longest && live.length; n += 1) {
     // no hypothesis outside the `size` likeliest of its parent can be among the `size` of all
@@ -44,16 +44,16 @@ function beam(model, sentence, size = 4, alpha = 0.6) {
     for (const one of kept.filter((each) => each.id === model.eos)) {
       one.fate = "finished";
       one.score = one.total / penalty(n, alpha);
-      finished.push(one);
+      ended.push(one);
     }
     for (const one of live) {
       one.fate = "live";
       if (n < model.longest - 1) one.state = model.step(one.parent.state, one.id);
     }
   }
-  if (!finished.length) finished.push(...live.map((one) => Object.assign(one, { score: one.total / penalty(one.depth, alpha) })));
-  finished.sort((a, b) => b.score - a.score);
+  if (!ended.length) ended.push(...live.map((one) => Object.assign(one, { score: one.total / penalty(one.depth, alpha) })));
+  ended.sort((a, b) => b.score - a.score);
   const path = (node) => (node.parent ? [...path(node.parent), node.id] : []);
-  const ids = path(finished[0]).filter((id) => id !== model.eos);
-  return { nodes, finished, best: finished[0], ids, path };
+  const ids = path(ended[0]).filter((id) => id !== model.eos);
+  return { nodes, finished: ended, best: ended[0], ids, path };
 }

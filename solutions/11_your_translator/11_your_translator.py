@@ -20,8 +20,8 @@
 #
 # **Your own parts.** The cells marked *Try it* train a small translator for some seconds. They take
 # your model, loss, rate, optimiser, step, search and BLEU from `my_transformer.py`, if
-# `python -m lab assemble` has put that file beside this notebook or one folder up; for what is not
-# there, a simple one of the lab stands in, and the first of these cells says which. They do nothing while
+# `python -m lab assemble` has put that file beside this notebook, or one or two folders up; for what
+# is not there, a simple one of the lab stands in, and the first of these cells says which. They do nothing while
 # the notebook is graded.
 
 # %% setup

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autograder.__main__ import MOST_CALLS, costly
+from autograder.commands.authoring import MOST_CALLS, costly
 from autograder.common.results import Result
 from autograder.judge import rehearsal
 from autograder.judge.assignment import read_assignment

@@ -186,8 +186,8 @@ def _run(
     """Logits, and the gradients of a loss that no two logits enter in the same way."""
     model.zero_grad(set_to_none=True)
     logits = model(source, target)
-    generator = torch.Generator().manual_seed(2)
-    weights = torch.randn(logits.shape, generator=generator).to(logits)
+    seeded = torch.Generator().manual_seed(2)
+    weights = torch.randn(logits.shape, generator=seeded).to(logits)
     (logits * weights)[target != pad_id].sum().backward()
     gradients = [
         torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

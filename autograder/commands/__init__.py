@@ -1,0 +1,1 @@
+"""The commands, a module for each floor that has some. Each imports what it needs and no more."""

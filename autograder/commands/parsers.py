@@ -1,0 +1,33 @@
+"""How a command is added to the command line, and the arguments that several have."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_command(
+    commands: Commands,
+    run: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    """Add a command that is called and described as its function is."""
+    command = commands.add_parser(run.__name__, help=run.__doc__, description=run.__doc__)
+    command.set_defaults(run=run, stopped="Nothing was left half done.")
+    return command
+
+
+def add_chapters(command: argparse.ArgumentParser) -> None:
+    """Add the chapters' names, of which none means all."""
+    command.add_argument("chapters", nargs="*", metavar="CHAPTER", help="by default all")
+
+
+def add_folder(command: argparse.ArgumentParser) -> None:
+    """Add the option that names another folder of submissions."""
+    command.add_argument(
+        "--folder",
+        type=Path,
+        help="holds submitted/; by default here. All settings are the course's, db_url too, but "
+        "not for what lies in build/",
+    )
