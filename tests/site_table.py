@@ -32,7 +32,7 @@ STARTED = """(() => {
   return true;
 })()"""
 LOADED = f"""{STARTED} && document.readyState === "complete" && document.fonts.status === "loaded"
-  && performance.now() > 1000"""
+  && performance.getEntriesByType("paint").length > 0"""
 SEEN = """JSON.stringify({
   asked: performance.getEntriesByType("resource").map((one) => one.name),
   elements: document.querySelectorAll("*").length,

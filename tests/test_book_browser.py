@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup, Tag
 
 from tests.browsing import BROWSER, OPTIONS, Page, browsing
 from tests.conftest import ROOT
+from tests.site_table import cost, served
 from tests.test_book import CHAPTERS, LISTED
 
 EXPLORERS = [
@@ -221,3 +222,12 @@ def test_the_first_page_knows_where_a_reader_was(book_html: Path, window: Page):
     page, text = window.show(front, last, link).split(",")
     assert page.startswith("03_attention.html#")
     assert text.startswith("Go on with 3 Attention: ")
+
+
+def test_a_first_visit_is_light(book_html: Path, window: Page):
+    """In kilobytes, as a server sends them that compresses."""
+    with served(book_html) as address:
+        for page in ("index", *CHAPTERS):
+            found = cost(window, address, book_html / f"{page}.html")
+            assert found.requests > 20, "what a page loads was not seen"
+            assert found.kilobytes <= (250 if page == "index" else 450), page
