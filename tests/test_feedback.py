@@ -216,6 +216,35 @@ def test_the_page_shows_answers_verdicts_and_where_to_read():
         assert part not in text
 
 
+def test_the_page_is_called_what_its_notebook_is():
+    soup = BeautifulSoup(page(RESULT, NOTEBOOK, "lena"), "html.parser")
+    assert soup.h1 and soup.h1.text == "Sums"
+    assert soup.title and soup.title.text == "Sums: feedback for lena"
+    nameless = Notebook(NOTEBOOK.cells[1:])
+    soup = BeautifulSoup(page(RESULT, nameless, "lena"), "html.parser")
+    assert soup.h1 and soup.h1.text == "01_sums"
+
+
+def test_an_answer_that_needs_no_look_is_folded():
+    passed = replace(RESULT.verdicts[0], status="passed", score=2.0)
+    done = replace(RESULT, verdicts=(passed, RESULT.verdicts[1]))
+    for result, folded in ((RESULT, 0), (done, 1)):
+        soup = BeautifulSoup(page(result, NOTEBOOK, "lena"), "html.parser")
+        assert len(soup.select("details pre.code")) == folded
+        assert len(soup.select("pre.code")) == 2
+
+
+def test_the_colours_of_code_are_no_part_of_the_pages_own_dress():
+    """A comment in an answer's code once got the bar of a person's comment."""
+    html = page(replace(RESULT, answers={"total": "x = 1  # one"}), NOTEBOOK, "lena")
+    soup = BeautifulSoup(html, "html.parser")
+    classes = {name for tag in soup.select("pre.code [class]") for name in tag["class"]}
+    style = "".join(tag.text for tag in soup.find_all("style"))
+    assert "comment" in classes
+    for name in classes:
+        assert not re.search(rf"(?<!\.code )\.{name}\b", style), name
+
+
 def test_the_page_links_to_the_book_where_there_is_one():
     html = page(RESULT, NOTEBOOK, "lena", "../book/")
     assert 'href="../book/01_sums.html#totals"' in html

@@ -159,6 +159,16 @@ def test_a_question_is_the_tests_under_its_heading():
     assert question.tests == ("q1-a", "q1-b")
 
 
+def test_a_chapter_is_called_what_its_notebook_is(tmp_path: Path):
+    title = Cell("", "markdown", "# 1 Sums\n\nAbout sums.", cell_type="markdown")
+    (notebook,) = assignment("01_one", 1).notebooks
+    one = Assignment("01_one", (replace(notebook, cells=(title, *notebook.cells)),))
+    report = compose(["ada"], {"01_one": one}, {}, {}, {})
+    assert report.titles == {"01_one": "1 Sums"}
+    assert 'title="1 Sums">1</abbr>' in render(report, tmp_path)
+    assert report_on(graded()).titles == {"01_one": "01_one"}
+
+
 def test_scores_come_from_the_gradebook_and_those_by_hand_are_apart():
     report = report_on(graded(Verdict("q1-a", "passed", 2, 2), Verdict("q1-b", "failed", 0, 1)))
     score = report.rows[0].scores["01_one"]

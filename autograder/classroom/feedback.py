@@ -72,6 +72,13 @@ class Section:
     verdicts: list[Verdict] = field(default_factory=list)
 
     @property
+    def is_done(self) -> bool:
+        """Whether all of it passed, and no person has given or written anything."""
+        said = any(part["comment"] or part["given"] is not None for part in self.parts)
+        by_hand = any(part["by_hand"] for part in self.parts)
+        return not said and not by_hand and all(one.status == "passed" for one in self.verdicts)
+
+    @property
     def score(self) -> float:
         """Points earned."""
         return sum(verdict.score for verdict in self.verdicts)
@@ -121,6 +128,7 @@ def page(
     return inert_page(
         "feedback.html",
         name=result.name,
+        title=_title(notebook) or result.name,
         student=student,
         sections=sections,
         score=score,
@@ -157,6 +165,10 @@ def _sections(
             section.verdicts.append(verdicts[cell.grade_id])
             section.parts.append(_test(verdicts[cell.grade_id], book, marks))
     return [section for section in sections if section.parts]
+
+
+def _title(notebook: PageNotebook) -> str:
+    return headings.of_notebook(c.stub for c in notebook.cells if c.cell_type == "markdown")
 
 
 def _heading(cell: PageCell) -> str:

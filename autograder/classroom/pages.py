@@ -11,8 +11,8 @@ POLICY = (
     '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">"
 )
-# Of light pages; nbgrader's page of feedback has them too.
-COLOURS = {"soft": "#5a6472", "good": "#1b7f5c", "fair": "#9a6700", "accent": "#2f5fa8"}
+# Of light pages, the book's indigo among them; nbgrader's page of feedback has them too.
+COLOURS = {"soft": "#5a6472", "good": "#1b7f5c", "fair": "#9a6700", "accent": "#3a4fa3"}
 STAMP = re.compile(rb'<meta name="made-of" content="(\w+)">')
 STAMPED_WITHIN = 200  # bytes from the beginning of a page
 

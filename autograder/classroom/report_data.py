@@ -1,8 +1,8 @@
 """What a report on a class says: students, questions, tests, mistakes, who needs a look."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder.classroom.counted import Points
@@ -139,6 +139,7 @@ class Report:
     looks: tuple[Look, ...]
     times: Times
     notebooks: dict[str, tuple[str, ...]]  # names, by chapter
+    titles: Mapping[str, str] = field(default_factory=dict)  # in words, by chapter
     graded: int = 0  # submissions
     feedback: Path = Path("feedback")  # the students' pages
 

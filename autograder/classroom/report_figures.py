@@ -90,8 +90,18 @@ def compose(
             name: tuple(notebook.name for notebook in found.notebooks)
             for name, found in assignments.items()
         },
+        titles={name: _title(found) for name, found in assignments.items()},
         graded=len(seconds),
     )
+
+
+def _title(assignment: "Assignment") -> str:
+    """A notebook's own title, where an assignment is one notebook; else the assignment's name."""
+    if len(assignment.notebooks) > 1:
+        return assignment.name
+    cells = [cell for notebook in assignment.notebooks for cell in notebook.cells]
+    words = headings.of_notebook(cell.source for cell in cells if cell.cell_type == "markdown")
+    return words or assignment.name
 
 
 def _questions(assignment: "Assignment") -> list[Question]:

@@ -14,6 +14,7 @@ from autograder.classroom.pages import page
 from autograder.classroom.report_data import KINDS, Item, Look, Mistake, Question, Report, one_line
 from autograder.classroom.report_figures import SAID
 from autograder.classroom.report_tables import name_of_table
+from autograder.common import headings
 from autograder.common.names import link
 
 LONGEST = 160  # characters of one such sentence on the page
@@ -45,6 +46,8 @@ def render(report: Report, folder: Path) -> str:
             (name, link(*pages, row.folder or row.student, chapter, f"{name}.html"))
             for name in report.notebooks[chapter]
         ],
+        title=lambda chapter: report.titles.get(chapter, chapter),
+        label=headings.label,
         has_page=lambda row, chapter: (row.student, chapter) in report.shares,
         number=number,
         cut=one_line,

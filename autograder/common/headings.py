@@ -1,7 +1,7 @@
 """What a notebook's headings say of its questions."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 DEEPEST = 6  # levels of headings
 FENCE = re.compile(r"`{3,}(?=[^`]*$)|~{3,}")
@@ -32,6 +32,16 @@ def heading(markdown: str, deepest: int = DEEPEST) -> tuple[int, str]:
     if levels[:1] == [1] and levels[1:2] != [1]:
         levels = levels[1:] or levels
     return next((one for one in reversed(found) if one[0] == levels[0]), (0, ""))
+
+
+def of_notebook(texts: Iterable[str]) -> str:
+    """What a notebook is called: its first markdown cell's heading of level 1; "" if it has none.
+
+    Args:
+        texts: of its markdown cells, in order.
+    """
+    first = next(iter(texts), "")
+    return next((words for level, words in _headings(first) if level == 1), "")
 
 
 def _headings(markdown: str) -> Iterator[tuple[int, str]]:
