@@ -107,7 +107,9 @@ def _interrupt() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m autograder", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m autograder", description="Release, grade and report on notebooks."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in (f"autograder.commands.{whose}" for whose in WHOSE):
         if importlib.util.find_spec(name):
