@@ -13,13 +13,14 @@ Directives, each documented in its module:
     mutants          known mistakes, what catches and what names them  (mutants.py)
     chapters, heard, numbers   what the first page shows              (front.py)
 
-And ten services: cells run with the book's settings, not with somebody's own (kernel.py), a page
+And eleven services: cells run with the book's settings, not with somebody's own (kernel.py), a page
 that is read is named on stderr (progress.py), a link to the glossary says on hover what its word
 means (glossary.py), pictures without alternative text fail the build (polish.py), finished pages
 are made lighter and more accessible (polish.py), what cells draw becomes a part of the page
 (drawn.py), folded code stands below what it shows (hidden.py), a page says what it is about to
-search engines (described.py), icons that no page shows are left out (icons.py), and a page runs
-again when a module has changed that its cells import (fresh.py).
+search engines (described.py), icons that no page shows are left out (icons.py), words that readers
+search for lead to their sections (terms.py), and a page runs again when a module has changed that
+its cells import (fresh.py).
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from . import (
     mutants,
     polish,
     progress,
+    terms,
     translator,
 )
 
@@ -73,6 +75,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("chapters", front.Chapters)
     app.add_directive("heard", front.Heard)
     app.add_directive("numbers", front.Numbers)
+    app.add_transform(terms.Terms)
     app.connect("builder-inited", kernel.use_settings_of_the_book)
     app.connect("builder-inited", fresh.forget_stale_outputs)
     app.connect("source-read", progress.say_page)
