@@ -240,3 +240,15 @@ def test_the_first_page_leads_to_every_chapter(pages: dict[Path, BeautifulSoup])
         assert "min" in card.select(".card-note")[0].text
     assert len(front.select(".front-numbers strong")) == 4
     assert front.select_one(".heard pre") and front.select_one(".heard-told strong")
+
+
+def test_the_way_of_a_course_has_every_chapter(pages: dict[Path, BeautifulSoup]):
+    paths = next(page for path, page in pages.items() if path.name == "paths.html")
+    last = paths.find_all("table")[-1]
+    linked = [name(link, "href").removesuffix(".html") for link in last.select("td a")]
+    assert linked == CHAPTERS
+    minutes = [
+        sum(int(n) * (60 if unit == "h" else 1) for n, unit in re.findall(r"(\d+)\s(h|min)", text))
+        for text in (cell.text for cell in last.select("tr > td:last-child"))
+    ]
+    assert sum(minutes[:-1]) == minutes[-1] > 0

@@ -23,6 +23,7 @@ from tests.book_code import (
     imported,
     katex_pre,
     mutants,
+    plans,
     polish,
 )
 from tests.conftest import ROOT
@@ -441,3 +442,10 @@ def test_what_stands_between_backticks_is_code(text, expected):
     made = mutants.with_code(text)
     parts = [f"<{n.astext()}>" if n.tagname == "literal" else n.astext() for n in made.children]
     assert "".join(parts) == expected
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(0, "–"), (45, "45 min"), (60, "1 h"), (125, "2 h 5 min")]
+)
+def test_a_time_is_said_in_hours_and_minutes(minutes: int, said: str):
+    assert plans.clock(minutes).replace("\N{NO-BREAK SPACE}", " ") == said

@@ -12,6 +12,7 @@ Directives, each documented in its module:
     departures       where the code departs from the paper             (departures.py)
     mutants          known mistakes, what catches and what names them  (mutants.py)
     chapters, heard, numbers   what the first page shows              (front.py)
+    plan             a way through the book, with its times           (plans.py)
 
 And eleven services: cells run with the book's settings, not with somebody's own (kernel.py), a page
 that is read is named on stderr (progress.py), a link to the glossary says on hover what its word
@@ -46,6 +47,7 @@ from . import (
     kernel,
     lines,
     mutants,
+    plans,
     polish,
     progress,
     terms,
@@ -75,6 +77,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("chapters", front.Chapters)
     app.add_directive("heard", front.Heard)
     app.add_directive("numbers", front.Numbers)
+    app.add_directive("plan", plans.Plan)
     app.add_transform(terms.Terms)
     app.connect("builder-inited", kernel.use_settings_of_the_book)
     app.connect("builder-inited", fresh.forget_stale_outputs)
