@@ -1,4 +1,4 @@
-"""The commands for those who write a course: build, release, mutants, handout."""
+"""The commands for those who write a course: build, release, mutants, rotate, handout."""
 
 import argparse
 import os
@@ -18,11 +18,15 @@ MOST_WORK = 2.0  # seconds that processors work for it: more is said
 
 def add(commands: Commands) -> None:
     """Add them to the command line."""
-    for run in (build, release, mutants):
+    for run in (build, release, mutants, rotate):
         command = add_command(commands, run)
         add_chapters(command)
         if run is mutants:
             _add_mutants(command)
+        if run is rotate:
+            command.add_argument(
+                "--seed", type=int, required=True, help="the course's, such as the year"
+            )
     command = add_command(commands, handout)
     command.add_argument(
         "target", type=Path, metavar="DIR|ZIP", help="a new folder, or a file that ends in .zip"
@@ -91,6 +95,27 @@ def mutants(options: argparse.Namespace) -> int:
         return in_class.command(course, chapters, options.jobs)
     run_for = partial(trials.runner, course) if can_fork() else None
     return mutation.command(course, chapters, run_for)
+
+
+def rotate(options: argparse.Namespace) -> int:
+    """Give the hidden tests other numbers, drawn from a seed, and try all known answers."""
+    from autograder.authoring import rotating
+
+    course = Course.find()
+    for chapter in course.select(options.chapters):
+        found = rotating.rotate(course, chapter, options.seed)
+        say(
+            f"{chapter}: {found.numbers.total()} numbers of {len(found.numbers)} hidden tests are "
+            f"those of seed {options.seed}; all known answers come out as they should."
+        )
+        for tests, why in (
+            (found.without, "draw from no seed; change their numbers by hand"),
+            (found.kept, "keep their numbers: with others a known answer came out otherwise"),
+        ):
+            if tests:
+                say(f"note: {', '.join(tests)}: they {why}.")
+    say("Next: python -m autograder release, and mutants for the table of the book.")
+    return 0
 
 
 def handout(options: argparse.Namespace) -> int:
