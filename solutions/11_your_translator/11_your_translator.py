@@ -827,7 +827,9 @@ for right, said, kind in (
 # say.
 
 # %%
-if watched():
+if watched() and len(stages) < 12:
+    print("What this looks at comes from the run below 11.1, which has not come to its end.")
+elif watched():
     chosen_stages = {50: 2, 100: 4, 200: 8, 300: 12}
     counts = {}
     for number, stage in chosen_stages.items():
@@ -1275,7 +1277,9 @@ assert_close(float(found[2]), high, "high should be their quantile 0.975", atol=
 # your module has a `beam_search`: is a beam of four better than the likeliest token at each step?
 
 # %%
-if watched():
+if watched() and len(stages) < 12:
+    print("What this looks at comes from the run below 11.1, which has not come to its end.")
+elif watched():
     right = [sentence.split() for sentence in french[:100]]
     systems = {}
     for number in (200, 300):
