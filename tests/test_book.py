@@ -1,5 +1,6 @@
 """The finished book: nothing leads nowhere, nothing comes from outside, nothing lacks a name."""
 
+import json
 import re
 from collections import Counter
 from functools import lru_cache
@@ -202,7 +203,7 @@ def test_no_markup_is_left_in_sight(pages: dict[Path, BeautifulSoup]):
 
 def test_every_page_says_what_it_is_about(pages: dict[Path, BeautifulSoup]):
     for path, page in pages.items():
-        if path.name in ("search.html", "genindex.html"):
+        if path.name in ("404.html", "search.html", "genindex.html"):
             continue
         told = page.select_one('meta[name="description"]')
         assert told is not None, path.name
@@ -252,3 +253,19 @@ def test_the_way_of_a_course_has_every_chapter(pages: dict[Path, BeautifulSoup])
         for text in (cell.text for cell in last.select("tr > td:last-child"))
     ]
     assert sum(minutes[:-1]) == minutes[-1] > 0
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_can_be_had_as_a_notebook(chapter: str, book_html: Path):
+    link = soup(book_html / f"{chapter}.html").select_one(".chapter-card a.download")
+    assert link is not None
+    cells = json.loads((book_html / name(link, "href")).read_text(encoding="utf-8"))["cells"]
+    assert sum(cell["cell_type"] == "code" for cell in cells) > 5
+
+
+def test_a_page_says_when_it_was_changed(pages: dict[Path, BeautifulSoup]):
+    if (ROOT / ".git").exists():
+        for chapter in ("index", *CHAPTERS):
+            page = next(page for path, page in pages.items() if path.stem == chapter)
+            footer = " ".join(part.text for part in page.select(".bd-footer-content"))
+            assert re.search(r"Version [\d.]+, changed on \d{4}-", footer), chapter

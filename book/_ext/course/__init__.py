@@ -14,14 +14,14 @@ Directives, each documented in its module:
     chapters, heard, numbers   what the first page shows              (front.py)
     plan             a way through the book, with its times           (plans.py)
 
-And eleven services: cells run with the book's settings, not with somebody's own (kernel.py), a page
+And twelve services: cells run with the book's settings, not with somebody's own (kernel.py), a page
 that is read is named on stderr (progress.py), a link to the glossary says on hover what its word
 means (glossary.py), pictures without alternative text fail the build (polish.py), finished pages
 are made lighter and more accessible (polish.py), what cells draw becomes a part of the page
 (drawn.py), folded code stands below what it shows (hidden.py), a page says what it is about to
 search engines (described.py), icons that no page shows are left out (icons.py), words that readers
-search for lead to their sections (terms.py), and a page runs again when a module has changed that
-its cells import (fresh.py).
+search for lead to their sections (terms.py), a published site gets what belongs to one
+(published.py), and a page runs again when a module has changed that its cells import (fresh.py).
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from . import (
     plans,
     polish,
     progress,
+    published,
     terms,
     translator,
 )
@@ -79,6 +80,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("numbers", front.Numbers)
     app.add_directive("plan", plans.Plan)
     app.add_transform(terms.Terms)
+    app.add_config_value("course_repository", "", "html", str)
     app.connect("builder-inited", kernel.use_settings_of_the_book)
     app.connect("builder-inited", fresh.forget_stale_outputs)
     app.connect("source-read", progress.say_page)
@@ -89,6 +91,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", drawn.write_into_page)
     app.connect("doctree-resolved", hidden.put_below)
     app.connect("html-page-context", described.describe)
+    app.connect("html-page-context", published.say_when)
+    app.connect("build-finished", published.list_pages)
     app.connect("build-finished", translator.put_scripts)
     app.connect("build-finished", polish.polish_pages)
     app.connect("build-finished", icons.cut_icons)

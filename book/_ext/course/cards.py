@@ -6,10 +6,11 @@
     - third
     ```
 
-shows the list and the time: the words of the page's prose at 180 a minute, a minute for each code
-cell and its output, and the lines of code in sight at 30 a minute. These numbers were chosen so
-that the time comes to what readers of chapters 3 and 6 reported. A formula in running text counts
-as one word; displayed formulas, folded code, directive lines, comments and front matter for none.
+shows the list, a link to the page as a notebook, and the time: the words of its prose at 180 a
+minute, a minute for each code cell and its output, and the lines of code in sight at 30 a minute.
+These numbers were chosen so that the time comes to what readers of chapters 3 and 6 reported. A
+formula in running text counts as one word; displayed formulas, folded code, directive lines,
+comments and front matter for none.
 
     ```{exercise-card} 03_attention
     ```
@@ -22,6 +23,7 @@ headings of the form `## 3.2 Title (4 points, about 15 minutes, difficulty 2 of 
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,18 +143,29 @@ class ChapterCard(SphinxDirective):
         card = nodes.container(classes=["course-card", "chapter-card"])
         card += label("After this chapter you can")
         self.state.nested_parse(self.content, self.content_offset, card)
-        card += nodes.paragraph(
-            "",
-            "",
+        time = (
             nodes.strong("", f"About {page.minutes} minutes"),
             nodes.Text(
                 f" with all its cells: {page.words:,} words at {WORDS_A_MINUTE} a minute, "
                 f"{page.lines} lines of code at {LINES_A_MINUTE}, and a minute for "
-                f"{each_of(page.cells)}."
+                f"{each_of(page.cells)}. "
             ),
-            classes=["card-note"],
         )
+        more = [self._as_notebook()] if page.cells else []
+        card += nodes.paragraph("", "", *time, *more, classes=["card-note"])
         return [card]
+
+    def _as_notebook(self) -> addnodes.download_reference:
+        executed = Path(self.env.mystnb_config.output_folder, f"{self.env.docname}.ipynb")  # type: ignore[attr-defined]
+        return addnodes.download_reference(
+            "",
+            "",
+            nodes.Text("Download it as a notebook"),
+            reftarget=f"/{os.path.relpath(executed, self.env.srcdir)}",
+            refdoc=self.env.docname,
+            refdomain="",
+            reftype="download",
+        )
 
 
 class ExerciseCard(SphinxDirective):
