@@ -4,6 +4,7 @@ PYTHON ?= python3
 JOBS   ?= 0
 # Processes that run tests: more than cores, since a test of what hangs waits most of its time.
 WORKERS ?= 4
+CHROMIUM ?= chromium
 BIN    := $(CURDIR)/.venv/bin
 PY     := $(BIN)/python
 export PATH := $(BIN):$(PATH)
@@ -21,7 +22,7 @@ ROOMS    := autograder lab trainer benchmarks
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that was built with errors is not built
-.PHONY: help course test quick book release handout demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
+.PHONY: help course test quick book pdf release handout demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +40,12 @@ quick: .venv/ready build/released ## run the tests that take little: no browser,
 	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder -m "not slow"
 
 book: .venv/ready $(HTML) ## build the book into book/_build/html
+
+pdf: book ## print the whole book into book/_build/the-graded-transformer.pdf (needs Chromium)
+	@jupyter-book build book -q --builder custom --custom-builder singlehtml
+	@$(CHROMIUM) --headless --no-sandbox --disable-gpu --no-pdf-header-footer --virtual-time-budget=60000 \
+		--print-to-pdf=book/_build/the-graded-transformer.pdf $(CURDIR)/book/_build/singlehtml/index.html 2>/dev/null
+	@echo "on paper:     book/_build/the-graded-transformer.pdf"
 
 release: .venv/ready build/released ## make exercises/ and solutions/transformer.py from their sources
 
