@@ -67,13 +67,14 @@ def make_scratch(megabytes: int, uid: int | None = None) -> None:
 
 
 def hide_processes() -> None:
-    """In process 1: /proc shows from now on what is in its namespaces, or nothing.
+    """In process 1: /proc shows from now on the processes in its namespaces alone, or nothing.
 
+    What it counts of the whole machine, as open files, one sandbox could raise and another read.
     Nobody writes there: a process could take back that it goes first when memory runs out.
     """
     flags = kernel.NOSUID | kernel.NODEV | kernel.NOEXEC
     try:
-        kernel.mount("proc", "/proc", "proc", flags)
+        kernel.mount("proc", "/proc", "proc", flags, "subset=pid")
         kernel.mount("", "/proc", "", kernel.REMOUNT | kernel.BIND | kernel.RDONLY | flags)
     except OSError:
         kernel.mount(
