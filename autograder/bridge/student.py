@@ -52,6 +52,7 @@ def warm(modules: Sequence[str], watched: Sequence[str] = ()) -> None:
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")  # out of reach in the sandbox
     watch.prepare(watched)
+    watch.hear_of_starts()
     open_packages(modules)
     SHELL = _shell()
     SHELL.run_cell("None", store_history=False)  # what the first cell needs is looked up here
@@ -217,10 +218,15 @@ class Runner:
         path.write_bytes(content)
         importlib.invalidate_caches()  # a module among them is to be found at once
 
-    def watch(self, names: list[str]) -> None:
-        """Stop the answer from now on where it does what these names stand for."""
+    def watch(self, names: list[str], alone: bool) -> None:
+        """Stop the answer from now on where it does what these names stand for.
+
+        If it is to be `alone`, no other process of the student's runs meanwhile.
+        """
         self.seen()
         self.watching = Watch(names)
+        if alone:
+            watch.start_alone()
 
     def seen(self) -> list[str]:
         """What was stopped; from now on nothing is."""

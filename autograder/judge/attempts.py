@@ -397,11 +397,12 @@ class Attempts(Cells):
         return steps(self._known_reference(test) or ())
 
     def _watch(self, student: Student, group: Group) -> bool:
-        """Have operations that are not allowed noted while the answer runs."""
-        names = [] if self.unwatched else self.questions.forbidden_operations(group)
-        if names:
-            student.peer.ask("watch", sorted(names))
-        return bool(names)
+        """Have operations that are not allowed noted while the answer runs, and runs alone."""
+        if self.unwatched or not self.questions.with_rules(group):
+            return False
+        names = self.questions.forbidden_operations(group)
+        student.peer.ask("watch", sorted(names), not self.questions.may_start(group))
+        return True
 
     def _report(self, group: Group, student: Student) -> None:
         """Note which of the operations that are not allowed the answer has run."""

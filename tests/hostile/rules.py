@@ -12,6 +12,27 @@ READY = (
     "             if f.__name__ == 'soft' + 'max')\n"
 )
 
+# A process that has the ready function, begun by a library that no rule names.
+SERVER = '''
+import _osx_support, sys, time
+from pathlib import Path
+Path("serve.py").write_text("""
+import json, time, torch
+from pathlib import Path
+Path("begun").touch()
+while True:
+    for asked in Path().glob("*.asked"):
+        x = torch.tensor(json.loads(asked.read_text()), dtype=torch.float64)
+        Path("told").write_text(json.dumps(torch.softmax(x, -1).tolist()))
+        asked.unlink()
+        Path("told").rename(asked.with_suffix(".told"))
+    time.sleep(0.001)
+""")
+_osx_support._read_output(f"{sys.executable} serve.py >/dev/null 2>&1 &")
+while not Path("begun").exists():
+    time.sleep(0.01)
+'''
+
 
 def around(id: str, *do: Step) -> Row:
     """Everything right but for a ready softmax, got at in some way."""
@@ -261,6 +282,21 @@ NEEDS_WHAT_NOBODY_READS = [
         "open('tidy.py', 'w').write(text.replace('SYS', 'sys'))",
         "import tidy",
         DEFINED,
+    ),
+    row(
+        "rule-process-that-a-library-starts",
+        right(),
+        prefix("square", SERVER),
+        bodies(
+            softmax="import json, time\nfrom pathlib import Path\n"
+            "Path('new').write_text(json.dumps(x.tolist()))\nPath('new').rename('a.asked')\n"
+            "for _ in range(30):\n    time.sleep(0.01)\n    if Path('a.told').exists():\n"
+            "        out = torch.tensor(json.loads(Path('a.told').read_text()), dtype=x.dtype)\n"
+            "        Path('a.told').unlink()\n        return out\n"
+            "raise RuntimeError('nobody serves')"
+        ),
+        expected=RULE_BROKEN,
+        says="nobody serves",
     ),
     around(
         "unseen-in-the-answers-own-cell",
