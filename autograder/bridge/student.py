@@ -218,15 +218,14 @@ class Runner:
         path.write_bytes(content)
         importlib.invalidate_caches()  # a module among them is to be found at once
 
-    def watch(self, names: list[str], alone: bool) -> None:
+    def watch(self, names: list[str], alone: bool) -> bool:
         """Stop the answer from now on where it does what these names stand for.
 
-        If it is to be `alone`, no other process of the student's runs meanwhile.
+        If it is to be `alone`, no other process of the student's runs meanwhile; whether one did.
         """
         self.seen()
         self.watching = Watch(names)
-        if alone:
-            watch.start_alone()
+        return alone and watch.start_alone()
 
     def seen(self) -> list[str]:
         """What was stopped; from now on nothing is."""

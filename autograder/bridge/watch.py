@@ -112,11 +112,14 @@ def _hear(event: str, _: object) -> None:
         raise Forbidden("this question does not allow to start a program or process")
 
 
-def start_alone() -> None:
-    """End the other processes of this sandbox, and let none be started until a watch ends."""
+def start_alone() -> bool:
+    """End the other processes of this sandbox, and let none be started until a watch ends.
+
+    Returns whether there were any.
+    """
     global _is_alone
     _is_alone = True
-    end_all_others()
+    return end_all_others()
 
 
 def stopped() -> frozenset[str]:

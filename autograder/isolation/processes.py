@@ -117,14 +117,16 @@ def die_with_parent(parent: int) -> None:
             os._exit(1)
 
 
-def end_all_others() -> None:
-    """In a sandbox's first process: end all others in it, for good, but process 1.
+def end_all_others() -> bool:
+    """In a sandbox's first process: end all others in it but process 1; whether there were any.
 
     Elsewhere nothing is done: there these would be all processes of a person's.
     """
     if (os.getpid(), os.getppid(), os.uname().nodename) == (2, 0, HOST):
         with suppress(ProcessLookupError):  # there is no other
             os.kill(-1, signal.SIGKILL)
+            return True
+    return False
 
 
 def hide_from_siblings() -> None:

@@ -80,13 +80,13 @@ def test_all_other_processes_of_a_sandbox_end_when_its_first_is_to_be_alone(insi
     code = """
         import os, subprocess
         from autograder.isolation.processes import end_all_others
-        end_all_others()
+        before = end_all_others()
         child = subprocess.Popen(["sleep", "1000"])
         apart = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-        end_all_others()
-        answer = [child.wait(), apart.wait(), os.getpid()]
+        after = end_all_others()
+        answer = [before, after, child.wait(), apart.wait(), os.getpid()]
     """
-    assert run(inside, code) == [-signal.SIGKILL, -signal.SIGKILL, 2]
+    assert run(inside, code) == [False, True, -signal.SIGKILL, -signal.SIGKILL, 2]
 
 
 def test_outside_of_a_sandbox_nobody_is_ended(monkeypatch: pytest.MonkeyPatch):
