@@ -52,7 +52,8 @@ def warm(modules: Sequence[str], watched: Sequence[str] = ()) -> None:
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")  # out of reach in the sandbox
     watch.prepare(watched)
-    watch.hear_of_starts()
+    if watched:
+        watch.hear_of_starts()
     open_packages(modules)
     SHELL = _shell()
     SHELL.run_cell("None", store_history=False)  # what the first cell needs is looked up here

@@ -60,6 +60,15 @@ def test_nothing_is_counted_there_that_others_use(inside: Spawned):
     assert set(names) <= {"self", "thread-self"}, "each tells one sandbox what another does"
 
 
+def test_processors_are_counted_there_and_tell_nothing_of_others(inside: Spawned):
+    folder = "/sys/devices/system/cpu"
+    told = run(inside, f"answer = open('{folder}/online').read()")
+    assert told == Path(folder, "online").read_text()
+    names = run(inside, f"import glob; answer = glob.glob('{folder}/cpu*/*')")
+    left = {Path(name).name for name in names}
+    assert left <= {"cache", "topology"}, "there are none that count, as cpuidle does"
+
+
 def test_it_cannot_take_back_that_it_goes_first_when_memory_runs_out(inside: Spawned):
     code = """
         import glob, os, threading
