@@ -117,6 +117,30 @@ def test_a_fork_does_not_live_on(student: Student):
         _said(student, "import os\nassert os.waitpid(pid, 0) == (pid, 0)")
 
 
+STARTS = {
+    "fork": "os.fork()",
+    "program": "subprocess.run(['true'])",
+    "program by its path": "os.posix_spawn('/bin/true', ['true'], {})",
+    "command": "os.system('true')",
+    "another program in its place": "os.execv('/bin/true', ['true'])",
+    "terminal": "pty.fork()",
+    "pool": "multiprocessing.Pool(1)",
+    "a library that has a Popen of its own": "_osx_support._read_output('true')",
+}
+
+
+@pytest.mark.parametrize("way", STARTS)
+def test_where_an_answer_is_to_be_alone_no_process_is_started(student: Student, way: str):
+    modules = "import _osx_support, multiprocessing, os, pty, subprocess"
+    _said(student, f"{modules}\ndef start():\n    {STARTS[way]}")
+    with student.clock(60):
+        student.peer.ask("watch", [], True)
+        with pytest.raises(RuntimeError, match="does not allow to start a program or process"):
+            student.name("start")()
+        student.peer.ask("seen")
+    assert _said(student, "assert subprocess.run(['true']).returncode == 0") == []
+
+
 @pytest.mark.parametrize(
     ("told", "words"),
     [

@@ -52,6 +52,8 @@ def warm(modules: Sequence[str], watched: Sequence[str] = ()) -> None:
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")  # out of reach in the sandbox
     watch.prepare(watched)
+    if watched:
+        watch.hear_of_starts()
     open_packages(modules)
     SHELL = _shell()
     SHELL.run_cell("None", store_history=False)  # what the first cell needs is looked up here
@@ -217,10 +219,14 @@ class Runner:
         path.write_bytes(content)
         importlib.invalidate_caches()  # a module among them is to be found at once
 
-    def watch(self, names: list[str]) -> None:
-        """Stop the answer from now on where it does what these names stand for."""
+    def watch(self, names: list[str], alone: bool) -> bool:
+        """Stop the answer from now on where it does what these names stand for.
+
+        If it is to be `alone`, no other process of the student's runs meanwhile; whether one did.
+        """
         self.seen()
         self.watching = Watch(names)
+        return alone and watch.start_alone()
 
     def seen(self) -> list[str]:
         """What was stopped; from now on nothing is."""

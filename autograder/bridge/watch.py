@@ -12,6 +12,9 @@ things are replaced by something that takes a note and raises `Forbidden`:
   as a whole whatever it offers, or the module itself if it is not imported yet; for a bare name the
   functions of that name in all libraries in use.
 
+And as nothing is stopped in another process, there is none meanwhile: those that run are ended,
+and whatever starts one in Python raises `Forbidden` (`start_alone`).
+
 What it needs of torch is bound before any student's code runs (`prepare`), and each operator's stop
 is tried once: one that does not stop was undone, and counts as used.
 
@@ -32,6 +35,8 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
+from autograder.isolation.processes import end_all_others
+
 # torch's ways to undo this, to reach a name by its text, to compile code or to start processes
 # fmt: off
 WAYS_ROUND = (
@@ -46,6 +51,9 @@ WAYS_ROUND = (
 # fmt: on
 QUALIFIERS = ("native", "safe", "masked", "sparse", "special", "linalg")  # for one computation
 BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
+STARTS = frozenset(  # of which Python tells: what starts a process, or becomes another program
+    ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen")
+)
 ALWAYS = ("Autograd", "MkldnnCPU")  # no operator takes its steps there
 TENSOR = "a tensor"
 # torch's own operators once more, in Python
@@ -56,6 +64,7 @@ IN_PYTHON = ("torch._refs", "torch._refs.nn.functional", "torch._decomp.decompos
 _bound: SimpleNamespace | None = None
 _known: dict[str, "_Meaning"] = {}
 _stopped: frozenset[str] = frozenset()
+_is_alone = False  # whether no process may be started now
 
 
 def prepare(names: Iterable[str] = ()) -> None:
@@ -91,6 +100,26 @@ def prepare(names: Iterable[str] = ()) -> None:
         if _bound is not None and _torchs(name):
             for overload in _bound.operators.get(_bare(name.rpartition(".")[2]), ()):
                 _bound.steps.setdefault(overload, _Steps(_bound, overload))
+
+
+def hear_of_starts() -> None:
+    """From now on it is heard when Python starts a process; call this before any student's code."""
+    sys.addaudithook(_hear)
+
+
+def _hear(event: str, _: object) -> None:
+    if event in STARTS and _is_alone:
+        raise Forbidden("this question does not allow to start a program or process")
+
+
+def start_alone() -> bool:
+    """End the other processes of this sandbox, and let none be started until a watch ends.
+
+    Returns whether there were any.
+    """
+    global _is_alone
+    _is_alone = True
+    return end_all_others()
 
 
 def stopped() -> frozenset[str]:
@@ -132,8 +161,8 @@ class Watch:
 
     def end(self) -> None:
         """Let everything be as it was."""
-        global _stopped
-        _stopped = frozenset()
+        global _stopped, _is_alone
+        _stopped, _is_alone = frozenset(), False
         for function, code in self._codes.values():
             function.__code__ = code
         self._codes.clear()

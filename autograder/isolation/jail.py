@@ -17,6 +17,15 @@ from autograder.isolation import kernel, machine, processes, scratch
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "alternatives", "fonts")
 _DEVICES = ("null", "full", "random", "urandom")  # "zero", mapped, is memory that nobody counts
+# by which libraries count processors; what else stands beside it tells how busy these are
+_PROCESSORS = (
+    "kernel_max",
+    "online",
+    "possible",
+    "present",
+    "cpu[0-9]*/cache",
+    "cpu[0-9]*/topology",
+)
 _OF_PREFIX = ("bin", "lib", "lib64", "share", "pyvenv.cfg")  # never the whole: it may be the course
 
 
@@ -67,13 +76,14 @@ def make_scratch(megabytes: int, uid: int | None = None) -> None:
 
 
 def hide_processes() -> None:
-    """In process 1: /proc shows from now on what is in its namespaces, or nothing.
+    """In process 1: /proc shows from now on the processes in its namespaces alone, or nothing.
 
+    What it counts of the whole machine, as open files, one sandbox could raise and another read.
     Nobody writes there: a process could take back that it goes first when memory runs out.
     """
     flags = kernel.NOSUID | kernel.NODEV | kernel.NOEXEC
     try:
-        kernel.mount("proc", "/proc", "proc", flags)
+        kernel.mount("proc", "/proc", "proc", flags, "subset=pid")
         kernel.mount("", "/proc", "", kernel.REMOUNT | kernel.BIND | kernel.RDONLY | flags)
     except OSError:
         kernel.mount(
@@ -105,8 +115,10 @@ def _bind_system() -> None:
         host = Path(f"/.host/etc/{name}")
         if host.exists() and not host.is_symlink():
             _bind(str(host), Path("/etc", name))
-    with suppress(OSError):  # libraries count the processors there
-        _bind("/.host/sys/devices/system/cpu", Path("/sys/devices/system/cpu"))
+    processors = Path("/.host/sys/devices/system/cpu")
+    for path in (place for name in _PROCESSORS for place in sorted(processors.glob(name))):
+        with suppress(OSError):
+            _bind(str(path), Path("/", path.relative_to("/.host")))
 
 
 def _make_devices() -> None:

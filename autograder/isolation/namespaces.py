@@ -16,6 +16,7 @@ from autograder.isolation.machine import Capabilities
 from autograder.isolation.seccomp import load_filter
 
 _UIDS = 5000
+_HOST = processes.HOST.encode()
 
 
 def leave_the_machine(found: Capabilities) -> None:
@@ -41,7 +42,7 @@ def enter(found: Capabilities, limits: Limits, slot: int) -> None:
         with suppress(OSError):
             Path("/proc/sys/user/max_user_namespaces").write_text("0")
     jail.make_scratch(limits.disk_mb, None if found.user_namespaces else uid)
-    kernel.check(kernel.libc().sethostname(b"student", 7), "sethostname")
+    kernel.check(kernel.libc().sethostname(_HOST, len(_HOST)), "sethostname")
     kernel.mount(
         "tmpfs",
         str(processes.PACKAGE),

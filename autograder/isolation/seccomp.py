@@ -20,11 +20,12 @@ _REFUSED = (
     "swapoff reboot acct open_by_handle_at name_to_handle_at fanotify_init lookup_dcookie "
     "vmsplice personality io_setup io_submit io_destroy io_cancel io_getevents io_pgetevents "
 )
-# What tells one sandbox of another through a file that both can read: watches, and what the kernel
-# keeps of it in memory (locks: below). Libraries do without, as where a kernel has none.
+# What tells one sandbox of another: through a file that both can read, by watches and by what the
+# kernel keeps of it in memory (locks: below); and by what the whole machine uses. Libraries do
+# without, as where a kernel has none.
 _UNKNOWN = (
     "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch preadv2 pwritev2 "
-    "fadvise64 readahead mincore cachestat "
+    "fadvise64 readahead mincore cachestat sysinfo "
 )
 _F_GET_LOCK, _F_SET_LOCK = (5, 36), (6, 7, 37, 38)  # a process's, an open file's; also: and wait
 _F_LEASES = (1024, 1025, 1026)  # set, get, and a folder's: F_NOTIFY

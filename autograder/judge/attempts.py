@@ -31,6 +31,10 @@ from autograder.judge.space import Space
 from autograder.judge.testing import NoNumber, run_test
 
 TAMPERED = "its process was changed"
+ENDED = (
+    "Processes that your cells had started were ended before the tests of a question with rules: "
+    "an answer to it has to do without them."
+)
 
 
 class Before:
@@ -397,11 +401,14 @@ class Attempts(Cells):
         return steps(self._known_reference(test) or ())
 
     def _watch(self, student: Student, group: Group) -> bool:
-        """Have operations that are not allowed noted while the answer runs."""
-        names = [] if self.unwatched else self.questions.forbidden_operations(group)
-        if names:
-            student.peer.ask("watch", sorted(names))
-        return bool(names)
+        """Have operations that are not allowed noted while the answer runs, and runs alone."""
+        if self.unwatched or not self.questions.with_rules(group):
+            return False
+        names = self.questions.forbidden_operations(group)
+        ended = student.peer.ask("watch", sorted(names), not self.questions.may_start(group))
+        if ended is True and not (self.hidden_ran or self.hidden_kept):
+            self.left_out[ENDED] = None
+        return True
 
     def _report(self, group: Group, student: Student) -> None:
         """Note which of the operations that are not allowed the answer has run."""

@@ -18,6 +18,7 @@ BY_TEXT = frozenset({
 })
 BY_TEXT_MODULES = (
     "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "ctypes", "cffi", "gc",
+    "_ctypes", "_cffi_backend",
     "inspect", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile", "profile",
     "trace", "bdb", "pdb", "unittest.mock", "autograder", "IPython", "ipykernel", "pydoc",
     "doctest", "rlcompleter", "shelve", "joblib", "logging.config", "_string", "sympy",
@@ -177,6 +178,11 @@ def covers(entry: str, origin: str) -> bool:
     if origin == entry or origin.startswith(f"{entry}."):
         return True
     return "." not in entry and not hasattr(builtins, entry) and origin.endswith(f".{entry}")
+
+
+def leads_to_programs(entry: str) -> bool:
+    """Whether who may use this may start another program or process."""
+    return any(covers(entry, program) or covers(program, entry) for program in PROGRAMS)
 
 
 def is_stopped_alone(entry: str, bare: str, own: bool) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from autograder.bridge.errors import said
 from autograder.bridge.line import Gone
 from autograder.common.results import Flag, NotebookResult, Result, TestRun, Verdict
+from autograder.isolation.clock import Clock, here
 from autograder.isolation.parts import Parts
 from autograder.judge.assignment import Assignment, Notebook
 from autograder.judge.budget import Budget
@@ -18,8 +19,10 @@ from autograder.judge.intake import read_submission
 from autograder.judge.passes import IN_PRIVATE
 from autograder.judge.plain import as_in_notebook
 from autograder.judge.script import Script, Submission
+from autograder.judge.space import alarm
 from autograder.judge.work import Work
 
+WORDS_SECONDS = 5.0  # to find words for how a test ended, whatever an answer gave
 MOST_NOTES = 100  # as many as the journal keeps
 ENDS = ("failed", "error", "timeout", "died", "unanswered")  # an answer's own
 
@@ -168,8 +171,9 @@ def _verdict(work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf 
         if known is not None and run.test in known.unable and run.status in ("failed", "error"):
             words = "the reference does not pass this test here either"
             run = TestRun(run.test, "test-error", run.score, message=words)
-        return told(run, cell, reference, mistakes, answers=work.script.answers, runs=found)
-    except Exception as error:  # noqa: BLE001  (words that cannot be found cost no points)
+        with alarm(Clock(WORDS_SECONDS, here())):
+            return told(run, cell, reference, mistakes, answers=work.script.answers, runs=found)
+    except (Gone, Exception) as error:  # noqa: BLE001  (words not found cost no points)
         text = f"{run.status}: it could not be explained ({said(error)}: {error})"[:500]
         words = "" if run.status == "passed" else "A test failed."
         return Verdict(run.test, run.status, run.score, cell.points, words, text, run.in_hidden)

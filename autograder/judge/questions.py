@@ -10,6 +10,7 @@ from autograder.common.scopes import facts
 from autograder.common.syntax import acts, altered, touched
 from autograder.judge.assignment import Assignment, Cell, Group, Notebook
 from autograder.judge.broken_rules import ALL, module_cell, statements, unread
+from autograder.judge.forbidden import leads_to_programs
 from autograder.judge.given import locked
 from autograder.judge.made_of import Place
 from autograder.judge.rules import QuestionRules
@@ -295,6 +296,11 @@ class Questions:
         """Names in the order in which the rules have them."""
         rules = [self.assignment.rules.for_question(id) for id in group.solutions]
         return [*dict.fromkeys(name for rule in rules for name in rule.operations_forbidden)]
+
+    def may_start(self, group: Group) -> bool:
+        """Whether the rules of a question let answers start programs or processes."""
+        rules = [self.assignment.rules.for_question(id) for id in group.solutions]
+        return any(map(leads_to_programs, (name for rule in rules for name in rule.allow)))
 
     @cached_property
     def modules(self) -> list[str]:

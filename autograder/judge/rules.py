@@ -45,13 +45,14 @@ it is used, and a builtin's name for the student's own if that was given to it.
 
 While the tests of the question run, operators of tensor libraries, and functions and classes
 written in Python, are stopped as well (`autograder.bridge.watch`); a function written in terms of a
-forbidden one is forbidden with it. What could give a name its meaning out of sight, or undo the
-stops, is no part of the answer (`broken_rules.unread`): such statements elsewhere in the notebook,
-those that use what is forbidden when it is not stopped yet, what a name stood for before, cells too
-long or too deep to be read, and imported modules whose text is not seen. Nor is Python's own
-meaning of a builtin's name that the student gives another. An answer that earns points beside them
-is run once more without them, and has to earn the same. A broken rule costs the points of the
-question's tests.
+forbidden one is forbidden with it. No other process of the student's runs meanwhile, since nothing
+is stopped in it: those that cells have left are ended, and none can be started. What could give a
+name its meaning out of sight, or undo the stops, is no part of the answer (`broken_rules.unread`):
+such statements elsewhere in the notebook, those that use what is forbidden when it is not stopped
+yet, what a name stood for before, cells too long or too deep to be read, and imported modules whose
+text is not seen. Nor is Python's own meaning of a builtin's name that the student gives another. An
+answer that earns points beside them is run once more without them, and has to earn the same. A
+broken rule costs the points of the question's tests.
 
 Open in principle: the stops live in the student's own process, so what undoes them by a name that
 is not known here is not seen; nor is a module that is written, by a text that is computed, under

@@ -12,6 +12,24 @@ READY = (
     "             if f.__name__ == 'soft' + 'max')\n"
 )
 
+# A process that has the ready function, begun by a library that no rule names.
+SERVER = '''
+import _osx_support, sys, time
+from pathlib import Path
+Path("serve.py").write_text("""
+import json, time, torch
+from pathlib import Path
+while True:
+    for asked in Path().glob("*.asked"):
+        x = torch.tensor(json.loads(asked.read_text()), dtype=torch.float64)
+        Path("told").write_text(json.dumps(torch.softmax(x, -1).tolist()))
+        asked.unlink()
+        Path("told").rename(asked.with_suffix(".told"))
+    time.sleep(0.001)
+""")
+_osx_support._read_output(f"{sys.executable} serve.py >/dev/null 2>&1 &")
+'''
+
 
 def around(id: str, *do: Step) -> Row:
     """Everything right but for a ready softmax, got at in some way."""
@@ -207,6 +225,25 @@ def unseen(id: str, *cells: str, do: Step = LAST) -> Row:
 
 
 DEFINED = "exec('ready = torch.soft' + 'max')"
+# A process in which nothing is stopped, and what asks it.
+FORK = (
+    "import os, struct\nasks, asked = os.pipe()\ntells, told = os.pipe()\n"
+    "def numbers(file, count):\n"
+    "    return struct.unpack(f'{count}d', os.read(file, 8 * count))\n"
+    "if os.fork() == 0:\n    while True:\n"
+    "        wide, = numbers(asks, 1)\n"
+    "        row = torch.tensor(numbers(asks, int(wide)), dtype=torch.float64)\n"
+    "        os.write(told, struct.pack(f'{int(wide)}d', *torch.softmax(row, -1)))\n",
+    "class Own(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+    "        rows = []\n"
+    "        for row in x.detach().reshape(-1, x.shape[-1]).tolist():\n"
+    "            os.write(asked, struct.pack(f'{len(row) + 1}d', len(row), *row))\n"
+    "            rows.append(numbers(tells, len(row)))\n"
+    "        p = torch.tensor(rows, dtype=x.dtype).reshape(x.shape)\n"
+    "        ctx.save_for_backward(p)\n        return p\n"
+    "    @staticmethod\n    def backward(ctx, g):\n        p, = ctx.saved_tensors\n"
+    "        return p * (g - (g * p).sum(-1, keepdim=True))",
+)
 # Each undoes the stops in a statement that no name leads to; the answer's text shows nothing.
 NEEDS_WHAT_NOBODY_READS = [
     unseen(
@@ -262,30 +299,33 @@ NEEDS_WHAT_NOBODY_READS = [
         "import tidy",
         DEFINED,
     ),
+    row(
+        "rule-process-that-a-library-starts",
+        right(),
+        *(extra(cell, before="square") for cell in (SERVER, *["time.sleep(1)"] * 3)),
+        bodies(
+            softmax="import json, time\nfrom pathlib import Path\n"
+            "Path('new').write_text(json.dumps(x.tolist()))\nPath('new').rename('a.asked')\n"
+            "for _ in range(30):\n    time.sleep(0.01)\n    if Path('a.told').exists():\n"
+            "        out = torch.tensor(json.loads(Path('a.told').read_text()), dtype=x.dtype)\n"
+            "        Path('a.told').unlink()\n        return out\n"
+            "raise RuntimeError('nobody serves')"
+        ),
+        expected=RULE_BROKEN,
+        says="nobody serves",
+    ),
     around(
         "unseen-in-the-answers-own-cell",
         answers(softmax=f"{UNDO}{DEFINED}\ndef softmax(x):\n    return ready(x, -1)"),
     ),
     around("unseen-in-another-answer", prefix("square", f"import torch\n{UNDO}{DEFINED}\n"), LAST),
-    unseen(
-        "fork",
-        "import os, struct\nasks, asked = os.pipe()\ntells, told = os.pipe()\n"
-        "def numbers(file, count):\n"
-        "    return struct.unpack(f'{count}d', os.read(file, 8 * count))\n"
-        "if os.fork() == 0:\n    while True:\n"
-        "        wide, = numbers(asks, 1)\n"
-        "        row = torch.tensor(numbers(asks, int(wide)), dtype=torch.float64)\n"
-        "        os.write(told, struct.pack(f'{int(wide)}d', *torch.softmax(row, -1)))\n",
-        "class Own(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
-        "        rows = []\n"
-        "        for row in x.detach().reshape(-1, x.shape[-1]).tolist():\n"
-        "            os.write(asked, struct.pack(f'{len(row) + 1}d', len(row), *row))\n"
-        "            rows.append(numbers(tells, len(row)))\n"
-        "        p = torch.tensor(rows, dtype=x.dtype).reshape(x.shape)\n"
-        "        ctx.save_for_backward(p)\n        return p\n"
-        "    @staticmethod\n    def backward(ctx, g):\n        p, = ctx.saved_tensors\n"
-        "        return p * (g - (g * p).sum(-1, keepdim=True))",
-        do=bodies(softmax="return Own.apply(x)"),
+    row(
+        "rule-unseen-fork",
+        right(),
+        *(extra(cell, before="softmax") for cell in FORK),
+        bodies(softmax="return Own.apply(x)"),
+        expected=RULE_BROKEN,
+        says="processes that your cells had started were ended",
     ),
 ]
 

@@ -63,6 +63,18 @@ def test_what_ran_once_is_not_repeated_when_the_time_for_that_is_spent(
     assert len(spawned) == 1
 
 
+def test_words_that_are_not_found_in_time_cost_no_points(task: Any, monkeypatch: Any) -> None:
+    def endless(*_: Any, **__: Any) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(grading, "told", endless)
+    monkeypatch.setattr(grading, "WORDS_SECONDS", 0.1)
+    verdicts = task(CHAIN).verdicts(square="def square(x):\n    return None")
+    assert [one.status for one in verdicts.values()] == ["failed", "passed", "passed"]
+    assert verdicts["t_square"].told == "A test failed."
+
+
 def test_a_question_that_breaks_the_engine_costs_itself_alone(task: Any, monkeypatch: Any) -> None:
     made = task(CHAIN)
     group = work.Work._group

@@ -63,6 +63,7 @@ REFUSED = {
     "libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p\n"
     "at = libc.mmap(None, ctypes.c_size_t(4096), 1, 2, fd, ctypes.c_long(0))\n"
     "call('mincore', ctypes.c_void_p(at), ctypes.c_size_t(4096), ctypes.create_string_buffer(1))",
+    "what the machine uses": "call('sysinfo', ctypes.create_string_buffer(200))",
     "shared memory without a file": "mmap.mmap(-1, 4096)",
     "shared zeros": "mmap.mmap(os.open('/dev/zero', os.O_RDWR), 4096)",
     "queue": "call('syscall', 206, 8, ctypes.byref(ctypes.c_ulong()))",

@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,26 @@ def test_kill_is_quick_even_for_a_process_in_c_code(inside: Spawned):
     assert inside.ended() == "was killed"
     assert time.process_time() - started < 1  # waiting, not spinning
     inside.kill()  # twice is once
+
+
+def test_all_other_processes_of_a_sandbox_end_when_its_first_is_to_be_alone(inside: Spawned):
+    code = """
+        import os, subprocess
+        from autograder.isolation.processes import end_all_others
+        before = end_all_others()
+        child = subprocess.Popen(["sleep", "1000"])
+        apart = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        after = end_all_others()
+        answer = [before, after, child.wait(), apart.wait(), os.getpid()]
+    """
+    assert run(inside, code) == [False, True, -signal.SIGKILL, -signal.SIGKILL, 2]
+
+
+def test_outside_of_a_sandbox_nobody_is_ended(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("these would be a person's"))
+    processes.end_all_others()
+    monkeypatch.setattr(os, "getppid", lambda: 0)  # as where a container's program runs tests
+    processes.end_all_others()
 
 
 def test_workers_that_were_forked_spawn_at_the_same_time(box: ForkServer):

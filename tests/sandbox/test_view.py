@@ -44,7 +44,7 @@ def test_no_network(inside: Spawned):
             answer = "refused"
     """
     assert run(inside, code) == "refused"
-    cards = run(inside, "import os; answer = open('/proc/net/dev').read().count(':')")
+    cards = run(inside, "import os; answer = open('/proc/self/net/dev').read().count(':')")
     assert cards == 1  # the loopback, which is down
 
 
@@ -53,6 +53,20 @@ def test_no_other_process_is_seen(inside: Spawned):
     assert run(inside, code) == ["1", "2"]
     assert run(inside, "import os; os.kill(1, 9); answer = 'still there'") == "still there"
     assert "Permission" in run(inside, "open('/proc/1/mem', 'rb')")
+
+
+def test_nothing_is_counted_there_that_others_use(inside: Spawned):
+    names = run(inside, "import os; answer = [n for n in os.listdir('/proc') if not n.isdigit()]")
+    assert set(names) <= {"self", "thread-self"}, "each tells one sandbox what another does"
+
+
+def test_processors_are_counted_there_and_tell_nothing_of_others(inside: Spawned):
+    folder = "/sys/devices/system/cpu"
+    told = run(inside, f"answer = open('{folder}/online').read()")
+    assert told == Path(folder, "online").read_text()
+    names = run(inside, f"import glob; answer = glob.glob('{folder}/cpu*/*')")
+    left = {Path(name).name for name in names}
+    assert left <= {"cache", "topology"}, "there are none that count, as cpuidle does"
 
 
 def test_it_cannot_take_back_that_it_goes_first_when_memory_runs_out(inside: Spawned):
