@@ -20,7 +20,8 @@ from autograder.authoring.processes import (
     warm_order,
 )
 from autograder.common.course import Course
-from autograder.common.failures import in_words, write_whole
+from autograder.common.failures import in_words
+from autograder.common.whole import write_whole
 from autograder.judge.markers import read_markers
 
 MOST_COMPLAINTS = 10  # that are shown
