@@ -3,7 +3,7 @@
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -32,7 +32,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
+def whole(path: Path) -> Generator[BinaryIO]:
     """A new file that nobody else writes; it takes its place when it is written to the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _clear(path.parent)
