@@ -47,6 +47,9 @@ c.ZipCollectApp.collector_plugin = "autograder.classroom.unzip.SafeCollector"
 # account made in another's name, and collects all others.
 c.ExchangeFactory.collect = "autograder.classroom.inbound.SafeCollect"
 
+# `nbgrader list --inbound` lists everybody else's where one submission cannot be read.
+c.ExchangeFactory.list = "autograder.classroom.listed.SafeList"
+
 # `nbgrader release_feedback` publishes every page, whatever its student is called.
 c.ExchangeFactory.release_feedback = "autograder.classroom.outbound.SafeRelease"
 

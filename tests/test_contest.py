@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ PLUG = """
                 pass
             if said[0] == "score me and die":
                 raise RecursionError
+            if said[0].removeprefix("score me ") in ("nan", "inf", "-inf"):
+                return {"right": float(said[0].removeprefix("score me "))}
             return {"right": 100 * sum(map(str.__eq__, said, right)) / len(right)}
         given = {"questions.txt": "\\n".join(str(len(line)) for line in right).encode()}
         return SimpleNamespace(given=given, right=right, kind=kind, score=score)
@@ -161,6 +164,36 @@ def test_an_answer_that_takes_scoring_without_end_fails_alone(
     assert found["ada"].outcome.scores == {"right": 50.0}
     assert found["costly"].outcome.failed == "what it said could not be scored"
     assert found["fatal"].outcome.failed == "what it said could not be scored"
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "-inf"])
+def test_a_score_that_is_no_finite_number_is_none(course: Course, tmp_path: Path, score: str):
+    hand_in(tmp_path, "ada", HALF)
+    hand_in(tmp_path, "odd", f"said = ['score me {score}', '']")
+    hand_in(tmp_path, "zoe", HALF.replace("no", "yes"))
+    places = contest.run(course, tmp_path)
+    assert [(place.student, place.rank) for place in places] == [
+        ("zoe", 1),
+        ("ada", 2),
+        ("odd", None),
+    ]
+    assert places[2].outcome.failed == f"what it said has no score: its right is {score}"
+
+
+def test_two_runs_in_one_folder_do_not_meet(course: Course, tmp_path: Path):
+    hand_in(tmp_path, "ada", HALF)
+    code = "import sys\nfrom pathlib import Path\nfrom autograder.classroom import contest\n"
+    code += "contest.opened = lambda course: print(flush=True) or sys.stdin.read()\n"
+    code += "from autograder.common.course import Course\n"
+    code += f"contest.run(Course(Path({str(course.root)!r})), Path({str(tmp_path)!r}))"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        other.stdout.readline()
+        with pytest.raises(CourseError, match=f"process {other.pid}.*is at work"):
+            contest.run(course, tmp_path)
+        other.kill()
+    assert by_student(contest.run(course, tmp_path))["ada"].rank == 1
 
 
 def test_an_entry_finds_no_answer(course: Course, tmp_path: Path):

@@ -16,7 +16,8 @@ from sqlalchemy import exc
 
 from autograder.classroom.classes import Class
 from autograder.common.course import CourseError
-from autograder.common.failures import in_words, write_whole
+from autograder.common.failures import in_words
+from autograder.common.whole import whole, write_whole
 from tests.nbgraders_commands import own
 from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, release, scores
 
@@ -219,6 +220,33 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path):
     with pytest.raises(OSError):
         write_whole(tmp_path / "c", "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"]
+
+
+def test_two_writers_of_a_file_mix_nothing(tmp_path: Path):
+    path = tmp_path / "table.csv"
+    with whole(path) as one:
+        one.write(b"first, and ")
+        write_whole(path, "second")
+        assert path.read_text() == "second"
+        one.write(b"whole")
+    assert path.read_text() == "first, and whole"
+    assert [one.name for one in tmp_path.iterdir()] == ["table.csv"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files cannot be held there")
+def test_what_a_writer_left_that_was_killed_is_removed_by_the_next(tmp_path: Path):
+    path = tmp_path / "table.csv"
+    code = "import sys\nfrom pathlib import Path\nfrom autograder.common.whole import whole\n"
+    code += f"with whole(Path({str(path)!r})) as file: print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout
+        writer.stdout.readline()
+        write_whole(path, "ours")
+        assert len([*tmp_path.iterdir()]) == 2  # it is at work
+        writer.kill()
+    write_whole(path, "ours")
+    assert [one.name for one in tmp_path.iterdir()] == ["table.csv"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are POSIX's")

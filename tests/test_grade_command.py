@@ -11,6 +11,7 @@ import pytest
 
 from autograder import __main__ as command_line
 from autograder.authoring import processes
+from autograder.classroom import warm
 from autograder.classroom.classes import Class, assignments
 from autograder.classroom.grade import grade
 from autograder.classroom.journal import Journal
@@ -95,6 +96,25 @@ def test_ctrl_c_in_a_destructor_is_not_lost(capsys: pytest.CaptureFixture[str]):
 def test_two_graders_do_not_meet(taught: Class):
     with Journal(taught), pytest.raises(CourseError, match="Another grader"):
         grade(taught, [NAME], progress=False)
+
+
+@linux
+def test_a_class_is_graded_by_the_course_as_it_was_read(
+    taught: Class, monkeypatch: pytest.MonkeyPatch
+):
+    """Whoever builds or releases meanwhile changes the next run's tests, and no grade of this."""
+
+    def build(*_: object) -> None:
+        path = taught.course.root / "source" / NAME / "numbers.ipynb"
+        path.write_text(path.read_text().replace("third-values", "third-of-one"))
+
+    monkeypatch.setattr(warm, "try_known_mistakes", build)
+    grade(taught, [NAME], progress=False)
+    before = scores(taught)
+    assert before["ada"] == 6
+    monkeypatch.undo()
+    assert grade(taught, [NAME], progress=False).graded == len(before)
+    assert scores(taught)["ada"] == 6
 
 
 def test_without_a_sandbox_it_says_what_is_missing_and_which_flag_names_the_risk(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from autograder.authoring.source import digest_of, made_from, notebook, read_source
 from autograder.common.course import Course, CourseError
-from autograder.common.failures import write_whole
+from autograder.common.whole import write_whole
 
 if TYPE_CHECKING:
     from autograder.judge.assignment import Assignment

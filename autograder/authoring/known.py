@@ -20,6 +20,7 @@ from autograder.bridge import arrays
 from autograder.bridge.wire import Decoder, Encoder, Frame, WireError, read_frame
 from autograder.common.course import Course, CourseError
 from autograder.common.results import TestRun, Transcript
+from autograder.common.whole import write_whole
 from autograder.judge.diagnose import Known, ending
 from autograder.judge.differences import Kept, keep
 
@@ -180,10 +181,7 @@ def save(
         places[question] = (at, len(data))
         at += len(data)
     head = {"key": key, "places": places, "questions": dict(questions), "unable": list(unable)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".new")
-    new.write_bytes(json.dumps(head).encode() + b"\n" + b"".join(packed.values()))
-    new.replace(path)
+    write_whole(path, json.dumps(head).encode() + b"\n" + b"".join(packed.values()))
 
 
 def load(path: Path, key: str) -> Shelf | None:

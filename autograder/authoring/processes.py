@@ -5,9 +5,11 @@ sandbox is forked. Nothing is computed in either, so that a fork of them can do 
 """
 
 import ast
+import base64
 import importlib
 import math
 import os
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -15,7 +17,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.authoring.building import source_folder
 from autograder.bridge import STUDENT
 from autograder.common.course import Course, CourseError
 from autograder.common.startup import import_quickly
@@ -91,16 +92,32 @@ def start_bare(order: Mapping[str, Any]) -> Any:
     return fork_server
 
 
-def start_warm(fork_server: Any, root: str, prints: Mapping[str, str], diagnose: bool) -> State:
+def warm_order(
+    course: Course,
+    assignments: Mapping[str, "Assignment"],
+    prints: Mapping[str, str],
+    *,
+    diagnose: bool = False,
+) -> list[Any]:
+    """What `start_warm` is told, fit for JSON.
+
+    The assignments as they were read: on the disk there may be others by now, as after a build.
+    """
+    read = pickle.dumps({name: assignments[name] for name in prints})
+    return [str(course.root), base64.b64encode(read).decode(), prints, diagnose]
+
+
+def start_warm(
+    fork_server: Any, root: str, read: str, prints: Mapping[str, str], diagnose: bool
+) -> State:
     """Make ready what every submission needs; runs once, in the process that is kept warm."""
     from autograder.judge import old
-    from autograder.judge.assignment import read_assignment
 
     import_quickly()
     for name in GRADES:
         importlib.import_module(name)
     course = Course(Path(root))
-    assignments = {name: read_assignment(source_folder(course, name)) for name in prints}
+    assignments = pickle.loads(base64.b64decode(read))
     warm_up(assignments.values())
     state = State(course, assignments, fork_server, prints)
     for name in prints if diagnose else ():

@@ -17,9 +17,11 @@ from autograder.authoring.processes import (
     fork_server_order,
     start_bare,
     start_warm,
+    warm_order,
 )
 from autograder.common.course import Course
-from autograder.common.failures import in_words, write_whole
+from autograder.common.failures import in_words
+from autograder.common.whole import write_whole
 from autograder.judge.markers import read_markers
 
 MOST_COMPLAINTS = 10  # that are shown
@@ -88,7 +90,7 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     complaints: list[str] = []
     able = machine.probe().namespaces
     firsts = [fork_server_order([assignments[name] for name in todo], able)]
-    arguments = [str(course.root), todo, False]
+    arguments = warm_order(course, assignments, todo)
     readable = firsts[0]["readable"] if able else None
     pool = Pool(cores(), start_warm, rehearse_one, arguments, start_bare, firsts, readable=readable)
     with pool:

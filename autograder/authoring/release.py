@@ -11,7 +11,7 @@ from traitlets.config import Config
 from autograder.authoring.building import build_instructor
 from autograder.authoring.source import digest_of, made_from
 from autograder.common.course import Course, CourseError, read_config
-from autograder.common.failures import write_whole
+from autograder.common.whole import write_whole
 
 if TYPE_CHECKING:
     from nbgrader.apps import NbGraderAPI

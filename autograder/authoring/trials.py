@@ -21,6 +21,7 @@ from autograder.authoring.processes import (
     require_sandbox,
     start_bare,
     start_warm,
+    warm_order,
 )
 from autograder.common.course import Course
 from autograder.common.results import TestRun
@@ -46,7 +47,7 @@ def try_known_mistakes(
     if sandboxed:
         require_sandbox()
     firsts = [fork_server_order([assignments[name] for name in todo], sandboxed)]
-    arguments = [str(course.root), todo, False]
+    arguments = warm_order(course, assignments, todo)
     with (
         Pool(min(jobs, len(todo)), start_warm, try_one, arguments, start_bare, firsts) as pool,
         tqdm(

@@ -27,14 +27,17 @@ from pathlib import Path
 from typing import Any
 
 from autograder.classroom.contest_entry import Arena, Budget, Failed, Outcome, Plug, take
+from autograder.classroom.journal_lock import Lock
 from autograder.classroom.pages import inert_page
 from autograder.classroom.spreadsheet import safe
 from autograder.common.course import Course, CourseError, read_config
-from autograder.common.failures import in_words, write_whole
+from autograder.common.failures import in_words
 from autograder.common.names import plain, readable, say
+from autograder.common.whole import write_whole
 from autograder.judge.toml_tables import checked, positive, whole
 
 KEPT, PAGE, TABLE = "contest.json", "leaderboard.html", "leaderboard.csv"
+LOCK = "contest.lock"
 PARTS = ("PACKAGES", "FILES", "begin", "enter")
 FORMAT = 1
 
@@ -57,7 +60,18 @@ def run(course: Course, folder: Path, *, again: bool = False) -> Sequence[Place]
         again: also those that were scored before.
     """
     students = _students(folder)
-    arena = opened(course)
+    with in_words(folder):
+        lock = Lock(folder / LOCK, folder)
+    try:
+        return _run(course, opened(course), folder, students, again=again)
+    finally:
+        lock.release()
+
+
+def _run(
+    course: Course, arena: Arena, folder: Path, students: Sequence[str], *, again: bool
+) -> Sequence[Place]:
+    """The same, while no other run writes there."""
     kept = {} if again else _read_kept(folder / KEPT)
     rules = _digest_of_rules(arena)
     outcomes: dict[str, Outcome] = {}

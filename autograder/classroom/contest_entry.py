@@ -5,6 +5,7 @@ never an answer. What comes back is text, of which so many lines count as there 
 are scored in a process of its own within a time and a memory.
 """
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -194,6 +195,9 @@ class Arena:
         scored = apart(partial(self._score, said), SCORING)
         if not isinstance(scored, dict):
             raise Failed("what it said could not be scored")
+        for name, value in scored.items():
+            if not math.isfinite(value):  # nothing is above or below that
+                raise Failed(f"what it said has no score: its {name} is {value}")
         return scored
 
     def _score(self, said: Sequence[str]) -> dict[str, float]:

@@ -30,8 +30,9 @@ from autograder.classroom.marks import points_of
 from autograder.classroom.roster import ROSTER, Person, known_as, merged, roster_of
 from autograder.classroom.spreadsheet import safe
 from autograder.common.course import Course, CourseError
-from autograder.common.failures import in_words, write_whole
+from autograder.common.failures import in_words
 from autograder.common.names import alike, composed, readable, say, visible
+from autograder.common.whole import write_whole
 
 POINTS_ROW = re.compile(r"(points)\s+(possible)", re.IGNORECASE)  # Canvas: no student's line
 
@@ -45,6 +46,23 @@ class Grades:
     waiting: int = 0  # answers that nobody graded by hand yet
     stale: int = 0  # those that somebody did, and that have changed since
     people: dict[str, Person] = field(default_factory=dict)
+    listed: frozenset[str] = frozenset()  # students whom the roster names
+
+    def known_by_folder(self) -> dict[str, str]:
+        """By student: the folder's name, by which an LMS may look for a person.
+
+        Empty where another person goes by it there: each would get the grade of whose line is last.
+        """
+        owners: dict[str, set[str]] = {}
+        for one in self.people.values():
+            own = readable(one.student) if one.student in self.listed else ""
+            for name in filter(None, (one.lms_id, one.sis_id, one.login, one.email, own)):
+                owners.setdefault(_looked_up(name), set()).add(one.student)
+        names = {student: readable(student) for student in self.people}
+        return {
+            student: name if owners.get(_looked_up(name), {student}) == {student} else ""
+            for student, name in names.items()
+        }
 
 
 def run(taught: Class, kind: str, out: Path | None = None) -> int:
@@ -102,9 +120,17 @@ def enrol(grades: Grades, roster: Mapping[str, Person] | None) -> list[str]:
                 f"{_shortened([readable(name) for name in unknown])}; their rows carry only what "
                 "the gradebook knows, add them to the roster or match them by hand."
             )
-        known = grades.people
+        known, grades.listed = grades.people, frozenset(roster)
         grades.people = {student: merged(known.get(student), roster[student]) for student in roster}
         grades.people |= {student: known[student] for student in unknown}
+    names = grades.known_by_folder()
+    if others := sorted(
+        who for who, name in names.items() if not name and who not in grades.listed
+    ):
+        said.append(
+            f"{_shortened([readable(name) for name in others])}: an LMS knows somebody else by "
+            "that number, login or address; the rows leave it out, match them by hand."
+        )
     if grades.waiting:
         said.append(
             f"{_count(grades.waiting, 'answer waits', 'answers wait')} for a grade by hand and "
@@ -125,10 +151,10 @@ def write_canvas(grades: Grades, file: Any) -> None:
     head = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
     writer.writerow([*head, *map(safe, grades.points)])
     writer.writerow(["    Points Possible", "", "", "", "", *map(number, grades.points.values())])
+    names = grades.known_by_folder()
     for person in _in_order(grades):
-        name = readable(person.student)
-        login = person.login or name
-        shown = POINTS_ROW.sub(r"\1-\2", person.name or name)
+        login = person.login or names[person.student]
+        shown = POINTS_ROW.sub(r"\1-\2", person.name or readable(person.student))
         row = [shown, person.lms_id, person.sis_id, login, person.section]
         writer.writerow([*map(safe, row), *_scores(grades, person)])
 
@@ -138,9 +164,10 @@ def write_moodle(grades: Grades, file: Any) -> None:
     writer = csv.writer(file)
     head = ["First name", "Last name", "ID number", "Email address"]
     writer.writerow([*head, *(safe(f"Assignment: {name} (Real)") for name in grades.points)])
+    names = grades.known_by_folder()
     for person in _in_order(grades):
         first, _, last = person.name.rpartition(" ")
-        row = [first, last, person.lms_id or readable(person.student), person.email]
+        row = [first, last, person.lms_id or names[person.student], person.email]
         writer.writerow([*map(safe, row), *_scores(grades, person)])
 
 
@@ -207,6 +234,11 @@ def _without_doubles(grades: Grades) -> None:
     for student in sorted(grades.people.keys() - graded):
         if twin := near.get(composed(student)):
             grades.people[twin] = merged(grades.people.pop(student), grades.people[twin])
+
+
+def _looked_up(name: str) -> str:
+    """A name as an LMS compares it, at least: without case, and as it is composed."""
+    return composed(composed(name).casefold()).strip()
 
 
 def _in_order(grades: Grades) -> list[Person]:

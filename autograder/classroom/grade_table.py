@@ -17,8 +17,9 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins.export import ExportPlugin
 
 from autograder.classroom.spreadsheet import safe
-from autograder.common.failures import in_words, write_whole
+from autograder.common.failures import in_words
 from autograder.common.names import readable
+from autograder.common.whole import write_whole
 
 COLUMNS = (  # nbgrader's
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),

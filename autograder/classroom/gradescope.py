@@ -15,9 +15,10 @@ from autograder.classroom.gradebook import reading
 from autograder.classroom.journal import read_journal, results
 from autograder.classroom.keeper import refreshed
 from autograder.classroom.marks import Seconds, lateness, points_of
-from autograder.common.failures import in_words, write_whole
+from autograder.common.failures import in_words
 from autograder.common.names import plain, say
 from autograder.common.results import NotebookResult, Result, Verdict
+from autograder.common.whole import write_whole
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class

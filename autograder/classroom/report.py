@@ -28,8 +28,9 @@ from autograder.classroom.report_tables import (
     questions_table,
 )
 from autograder.common.course import Course
-from autograder.common.failures import in_words, write_whole
+from autograder.common.failures import in_words
 from autograder.common.names import alike, composed, plain, readable, say
+from autograder.common.whole import write_whole
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class

@@ -17,9 +17,9 @@ from autograder.classroom.journal_lines import Graded
 from autograder.classroom.pages import made_of, stamped
 from autograder.classroom.rebuild import rebuild
 from autograder.classroom.secret import made_up
-from autograder.common.failures import write_whole
 from autograder.common.names import plain, readable
 from autograder.common.results import NotebookResult, Result, Verdict
+from autograder.common.whole import whole, write_whole
 from autograder.judge.assignment import Assignment, Notebook
 from autograder.judge.parcel import SECRET_FILE, STAMP
 
@@ -55,10 +55,8 @@ def _copy(path: Path, place: Path) -> None:
     """Put a file of the instructor's, as a picture in the text, where the graded notebook lies."""
     if place.is_file() and filecmp.cmp(path, place, shallow=False):
         return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_name(f".{place.name}.part")
-    shutil.copyfile(path, partial)
-    partial.replace(place)
+    with path.open("rb") as original, whole(place) as copy:
+        shutil.copyfileobj(original, copy)
 
 
 def _for_the_exchange(graded: Graded) -> dict[str, str]:

@@ -18,6 +18,7 @@ from autograder.authoring.processes import (
     require_sandbox,
     start_bare,
     start_warm,
+    warm_order,
 )
 from autograder.authoring.trials import try_known_mistakes
 from autograder.common.course import Course
@@ -83,7 +84,7 @@ class Warm:
 
             try_known_mistakes(self._course, self._assignments, self._jobs, self._sandboxed)
             prints = fingerprints(self._course, self._assignments)
-            arguments = [str(self._course.root), prints, True]
+            arguments = warm_order(self._course, self._assignments, prints, diagnose=True)
             firsts = [fork_server_order(self._assignments.values(), self._sandboxed)]
             readable = firsts[0]["readable"] if self._sandboxed else None
             pool = Pool(

@@ -4,8 +4,7 @@ import errno
 import sqlite3
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 
 from autograder.common.course import CourseError
 
@@ -30,27 +29,6 @@ def in_words(where: object) -> Generator[None]:
         if sentence is None:
             raise
         raise CourseError(sentence) from error
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place and rename it into it: a whole file or none. May raise OSError.
-
-    A sign that UTF-8 does not have is written as an escape. A pipe or a device stays what it is,
-    and is written into.
-    """
-    content = text.encode("utf-8", "backslashreplace")
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        path.write_bytes(content)
-        return
-    partial = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content)
-        partial.replace(path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise
 
 
 def sentence_of(error: Exception, where: str) -> str | None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from autograder.common.course import Course
 from autograder.common.syntax import parse
+from autograder.common.whole import write_whole
 
 if TYPE_CHECKING:
     from autograder.judge.assignment import Assignment
@@ -189,10 +190,7 @@ class _Known:
         if self._new:
             kept = dict(list(self._read.items())[-MOST_KEPT:])
             with suppress(OSError):  # then it is read again
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                new = self._path.with_suffix(".new")
-                new.write_text(json.dumps([self._maker, kept]), encoding="utf-8")
-                new.replace(self._path)
+                write_whole(self._path, json.dumps([self._maker, kept]))
             self._new = False
 
     def _of_module(self, path: Path) -> tuple[str, list[str]]:

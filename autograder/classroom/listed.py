@@ -1,0 +1,46 @@
+"""`nbgrader list --inbound`, which nobody who hands in can end.
+
+nbgrader_config.py names the class:
+
+    c.ExchangeFactory.list = "autograder.classroom.listed.SafeList"
+
+nbgrader reads the secret in each submission, whatever it is, to see whether feedback is there. What
+it could not read is named and left out, of the list and of what `--remove` removes.
+"""
+
+import stat
+from pathlib import Path
+from typing import Any
+
+from nbgrader.exchange.default import ExchangeList
+
+from autograder.common.names import clean_log, shown
+from autograder.judge.parcel import SECRET_FILE, Unreadable, read_file
+
+LARGEST = 1000  # bytes of a secret
+
+
+class SafeList(ExchangeList):
+    """Lists what lies in the exchange."""
+
+    def parse_assignments(self) -> list[dict[str, Any]]:
+        """What is said of each; of what is handed in, as far as it can be read."""
+        clean_log(self.log)
+        if self.inbound:
+            odd = {path: why for path in self.assignments if (why := _why_not(Path(path)))}
+            for path, why in odd.items():
+                self.log.warning("%s was left out: %s", shown(Path(path).name), why)
+            self.assignments = [path for path in self.assignments if path not in odd]
+        return super().parse_assignments()
+
+
+def _why_not(folder: Path) -> str:
+    """Why a submission cannot be listed; empty if it can."""
+    try:
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            return "it is no folder"
+        if (folder / SECRET_FILE).is_file():
+            read_file(folder / SECRET_FILE, LARGEST).decode("utf-8")
+    except (OSError, Unreadable, UnicodeDecodeError) as error:
+        return str(error)
+    return ""

@@ -1,0 +1,81 @@
+"""Files that are written whole or not at all, whoever else writes, whenever one is ended."""
+
+import os
+import re
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+_BEGUN = re.compile(r"\.[0-9a-f]{16}\.part")
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file beside its place and rename it into it. May raise OSError.
+
+    A sign that UTF-8 does not have is written as an escape. A pipe or a device stays what it is,
+    and is written into.
+    """
+    if isinstance(content, str):
+        content = content.encode("utf-8", "backslashreplace")
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        path.write_bytes(content)
+        return
+    with whole(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def whole(path: Path) -> Generator[BinaryIO]:
+    """A new file that nobody else writes; it takes its place when it is written to the end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _clear(path.parent)
+    file = _begun(path.parent)
+    begun = Path(file.name)
+    try:
+        with file:
+            yield file
+            file.flush()
+            if fcntl is None:  # and no file that is open can be renamed
+                file.close()
+            begun.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            begun.unlink(missing_ok=True)
+        raise
+
+
+def _begun(folder: Path) -> BinaryIO:
+    """A new file in a folder, held by this process."""
+    while True:
+        file = folder.joinpath(f".{secrets.token_hex(8)}.part").open("xb")
+        _lock(file)
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()  # somebody took it for abandoned before it was locked
+
+
+def _clear(folder: Path) -> None:
+    """Remove what writers have left here that were ended: no process holds it."""
+    found = [one.name for one in folder.iterdir() if _BEGUN.fullmatch(one.name)]
+    for name in found:
+        with suppress(OSError), folder.joinpath(name).open("r+b") as file:
+            if _lock(file):
+                folder.joinpath(name).unlink()
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Hold a file for as long as it is open; False if somebody does, or if none can be held."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

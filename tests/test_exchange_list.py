@@ -1,0 +1,47 @@
+"""`nbgrader list --inbound` of an exchange into which students have put what they like."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.small_course import NAME, nbgrader
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange")
+WHEN = "2026-11-23 10:00:00.000000 UTC"
+
+
+def test_whatever_one_hands_in_the_others_are_listed(tmp_path: Path):
+    shared, inbound = tmp_path / "exchange", tmp_path / "exchange" / "small" / "inbound"
+    inbound.mkdir(parents=True)
+    shared.chmod(0o777)
+    (tmp_path / "nbgrader_config.py").write_text(
+        f'c = get_config()\nc.CourseDirectory.course_id = "small"\nc.Exchange.root = "{shared}"\n'
+        'c.ExchangeFactory.list = "autograder.classroom.listed.SafeList"\n'
+    )
+    folders = {
+        name: inbound / f"{name}+{NAME}+{WHEN}+x1"
+        for name in ("ada", "zoe", "bytes", "sparse", "linked", "\x1b[2J", "no secret")
+    }
+    for folder in folders.values():
+        folder.mkdir()
+        (folder / "numbers.ipynb").write_text("{}")
+        (folder / "submission_secret.txt").write_text("a" * 32)
+    (folders["bytes"] / "submission_secret.txt").write_bytes(b"\xff\xfe")
+    os.truncate(folders["sparse"] / "submission_secret.txt", 1 << 40)
+    (folders["linked"] / "submission_secret.txt").unlink()
+    (folders["linked"] / "submission_secret.txt").symlink_to(folders["ada"] / "numbers.ipynb")
+    (folders["no secret"] / "submission_secret.txt").unlink()
+    (inbound / f"link+{NAME}+{WHEN}").symlink_to(tmp_path)
+    (inbound / f"file+{NAME}+{WHEN}").write_text("")
+    said = nbgrader(tmp_path, "list", "--inbound")
+    for name in ("ada", "zoe", "\\x1b[2J", "no secret"):
+        assert f"small {name} {NAME} {WHEN} (no feedback available)" in said, name
+    for name in ("bytes", "sparse", "linked", "link", "file"):
+        assert f"{name}+{NAME}+{WHEN}" in said.partition("Submitted assignments")[0], name
+        assert f"small {name} " not in said
+    assert "\x1b" not in said
+    nbgrader(tmp_path, "list", "--inbound", "--remove")
+    left = {path.name.partition("+")[0] for path in inbound.iterdir()}
+    assert left == {"bytes", "sparse", "linked", "link", "file"}
