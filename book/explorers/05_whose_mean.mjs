@@ -5,10 +5,15 @@ const { make, draw, fixed, slider, choice, row, put, frame, heat } = course;
 
 const EPSILONS = [0, 0.00001, 0.1, 1, 10];
 const KINDS = [
-  ["layer", "LayerNorm: the features of this token"],
-  ["batch", "BatchNorm: this feature in all tokens"],
-  ["instance", "InstanceNorm: this feature in this sentence"],
+  ["layer", "LayerNorm"],
+  ["batch", "BatchNorm"],
+  ["instance", "InstanceNorm"],
 ];
+const MEANS = {
+  layer: "framed: the features of one token share a mean",
+  batch: "framed: a feature's numbers in all tokens share a mean",
+  instance: "framed: a feature's numbers in one sentence share a mean",
+};
 const [REACH, WIDE] = [80, 300]; // pixels of the largest bar, and of the picture
 const MOST = 6;
 const STYLE = `
@@ -42,17 +47,18 @@ function bars(before, after) {
   const parts = before.flatMap((value, j) => [
     bar(j * step + 0.08 * step, value, "wm-in"),
     ...(Number.isNaN(after[j]) ? [] : [bar(j * step + 0.5 * step, after[j], after[j] < 0 ? "fig-minus" : "fig-plus")]),
-    draw("text", { x: (j + 0.5) * step, y: 2 * REACH + 24, "text-anchor": "middle" }, [`${told(value, 1)} → ${told(after[j])}`]),
+    draw("text", { x: (j + 0.26) * step, y: 2 * REACH + 22, "text-anchor": "middle", class: "fig-faint" }, [told(value, 1)]),
+    draw("text", { x: (j + 0.68) * step, y: 2 * REACH + 22, "text-anchor": "middle" }, [told(after[j])]),
   ]);
   const axis = draw("line", { x1: 0, x2: WIDE, y1: REACH + 4, y2: REACH + 4, class: "wm-axis" });
   const name = before.map((value, j) => `feature ${j}: ${told(value, 1)} becomes ${told(after[j])}`).join("; ");
-  return draw("svg", { viewBox: `0 0 ${WIDE} ${2 * REACH + 32}`, class: "wm-bars", role: "img", "aria-label": name }, [axis, ...parts]);
+  return draw("svg", { viewBox: `0 0 ${WIDE} ${2 * REACH + 30}`, class: "wm-bars", role: "img", "aria-label": name }, [axis, ...parts]);
 }
 
 export default {
   render({ model, el }) {
     const start = model.get("tokens"); // [sentence][token][feature]
-    const [picture, grid] = [make("div"), make("div")];
+    const [picture, grid, whose] = [make("div"), make("div"), make("p", { class: "fig-note" })];
     const update = () => show();
     const values = start[0][0].map((value, j) => slider(`feature ${j}`, { min: -4, max: 6, step: 0.5, value }, update, (one) => fixed(one, 1)));
     const kind = choice("norm", KINDS, "layer", update);
@@ -63,7 +69,7 @@ export default {
       el, "Whose mean?", STYLE, row(kind),
       make("div", { class: "wm-both" }, [
         make("div", {}, [make("p", { class: "fig-note" }, ["token 0 of sentence 0: dashed as it comes in, filled as it goes out"]), picture]),
-        make("div", {}, [make("p", { class: "fig-note" }, ["framed: numbers that share a mean with the first one"]), grid]),
+        make("div", {}, [whose, grid]),
       ]),
       make("div", { class: "wm-sliders" }, [...values, gain, bias, eps].map(({ element }) => element)),
     );
@@ -75,10 +81,11 @@ export default {
         const { mean, variance } = statistics(kind.get(), tokens, [0, 0, j]);
         return (gain.get() * (value - mean)) / Math.sqrt(variance + EPSILONS[eps.get()]) + bias.get(); // 0/0 is NaN
       });
+      whose.textContent = MEANS[kind.get()];
       put(picture, bars(tokens[0][0], after));
       const places = tokens.flatMap((sentence, b) => sentence.map((_, i) => [b, i]));
       put(grid, heat({
-        name: "All numbers, a row a token", values: tokens.flat(), rows: places.map(([b, i]) => `${b}, ${i}`), columns: tokens[0][0].map((_, j) => `feature ${j}`.replace("feature ", "f")), most: MOST, cell: 46, left: 40,
+        name: "All numbers, a row a token", values: tokens.flat(), rows: places.map(([b, i]) => `${b}, ${i}`), columns: values.map((_, j) => `f ${j}`), most: MOST, cell: 46, left: 40,
         write: (value) => told(value, 1), ring: (at, j) => together(kind.get(), [...places[at], j], [0, 0, 0]),
       }));
       const { mean, variance, count } = statistics(kind.get(), tokens, [0, 0, 0]);

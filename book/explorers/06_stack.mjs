@@ -127,7 +127,7 @@ export default {
       const last = change.get() === "word" ? `${words.at(-1)} → ${model.get("other")}` : words.at(-1);
       put(picture, heat({
         name: "How far each token's vector moves", values: gaps, rows: [...words.slice(0, -1), last, ...fillers.map(() => "padding")], columns: first.map((_, m) => `layer ${m + 1}`),
-        most: 2, cell: 58, left: 104, write: (gap) => (gap < STILL ? "–" : fixed(gap)),
+        most: 2, cell: 50, left: 92, write: (gap) => (gap < STILL ? "–" : fixed(gap)),
       }));
       const moved = first.map((_, m) => gaps.slice(0, real).filter((line) => line[m] >= STILL).length);
       say(`Of the ${real} real words, moved: ${moved.map((number, m) => `${number} after layer ${m + 1}`).join(", ")}.`);

@@ -41,6 +41,7 @@ function search(after, begin, end, size) {
   return { nodes, last };
 }
 
+const chance = (node) => (node.chance < 0.0005 ? "<0.001" : fixed(node.chance, 3));
 const path = (node) => (node.parent ? [...path(node.parent), node] : []);
 const text = (node) => path(node).filter(({ fate }) => fate !== "finished").map(({ word }) => word).join(" ");
 
@@ -70,7 +71,7 @@ function tree(nodes, best) {
   });
   const words = nodes.map((node) => draw("g", { class: kind(node) }, [
     draw("text", { x: x(node), y: y(node) + 1, class: "bs-word" }, [node.word]),
-    draw("text", { x: x(node), y: y(node) + 13, class: "fig-faint" }, [node.parent ? fixed(node.chance, 3) : ""]),
+    draw("text", { x: x(node), y: y(node) + 13, class: "fig-faint" }, [node.parent ? chance(node) : ""]),
   ]));
   const depth = Math.max(...nodes.map((node) => node.depth));
   const foot = LINE * Math.max(...at.values()) + LINE + 12;
