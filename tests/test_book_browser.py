@@ -127,8 +127,7 @@ def test_the_figures_are_one_family():
         text = path.read_text("utf-8")
         assert len(re.findall(r"\bframe\(", text)) == 1, path.name
         assert "aria-live" not in text and "<output" not in text, path.name
-        written = re.findall(r"#[0-9a-f]{3,8}\b|rgba?\(\d", text)
-        assert set(written) <= {"#fff"}, f"{path.name}: {written}"
+        assert not re.findall(r"#[0-9a-f]{3,8}\b|rgba?\(\d", text), path.name
 
 
 # how far a figure is wider than its frame; parts that scroll by themselves are not
@@ -162,7 +161,7 @@ DRIVE = """(() => {
 ANSWERS = [
     ("01_embedding", "", "22 of 24 entries are real, 2 are padding"),
     ("01_embedding", 'set("max_len", 6);', "0 are padding. Words lost: 4."),
-    ("03_attention", 'set("temperature", 2);', "with 0.59"),
+    ("03_attention", 'set("temperature", 2);', "with 0.56"),
     ("03_attention", 'for (let i = 0; i < 3; i += 1) key("ArrowLeft");', "Query (1.0, 1.5)"),
     ("04_multi_head_attention", "", "3 of 3 heads noticed"),
     ("04_multi_head_attention", 'set("order", "slices");', "1 of 3 heads noticed"),

@@ -4,7 +4,7 @@ const { make, slider, choice, row, put, frame } = course;
 
 const STYLE = `
 .bat-text { display: flex; flex-direction: column; margin-bottom: 0.5rem; }
-.bat-text textarea { font: inherit; padding: 0.4rem 0.5rem; resize: vertical; color: inherit; background: var(--pst-color-background, Canvas); border: 1px solid var(--line); border-radius: 6px; }
+.bat-text textarea { font: inherit; padding: 0.4rem 0.5rem; resize: vertical; color: inherit; background: var(--ground); border: 1px solid var(--line); border-radius: 6px; }
 .bat-text textarea:focus-visible { outline: 3px solid var(--blue); outline-offset: 2px; }
 .bat-scroll { overflow-x: auto; margin-top: 0.9rem; }
 .bat-scroll table { border-collapse: separate; border-spacing: 2px; margin: 0; width: auto; font-size: 0.9rem; color: inherit; }
@@ -13,7 +13,7 @@ const STYLE = `
 .bat-scroll td { background: var(--paper); }
 .bat-scroll td span { display: block; line-height: 1.35; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .bat-scroll td span:first-child { font-weight: 600; }
-.bat-scroll td.bat-special { background: var(--pst-color-primary-bg, #e8ebf8); }
+.bat-scroll td.bat-special { background: var(--tint); }
 .bat-scroll td.bat-pad { color: var(--quiet); background: repeating-linear-gradient(45deg, transparent 0 6px, var(--line) 6px 7px); }
 .fig details { margin-top: 0.6rem; }
 .fig .bat-list { display: flex; flex-wrap: wrap; gap: 0.3rem 0.9rem; margin-top: 0.5rem; font-size: 0.9rem; }

@@ -14,9 +14,9 @@ const STYLE = `
 .at-axis { stroke: var(--line); }
 .at-key { stroke-linecap: round; }
 .at-query { stroke: currentColor; stroke-width: 3; }
-.at-head { fill: currentColor; stroke: var(--pst-color-background, #fff); stroke-width: 2; }
+.at-head { fill: currentColor; stroke: var(--ground); stroke-width: 2; }
 .at-weights li { display: grid; grid-template-columns: 6.2rem minmax(2rem, 1fr) 3.2rem; gap: 0.6rem; align-items: center; min-height: 36px; font-variant-numeric: tabular-nums; }
-.at-bar { height: 16px; border-radius: 4px; background: linear-gradient(var(--tint) 0 0) no-repeat left / calc(100% * var(--share)) 100%, var(--paper); }
+.at-bar { height: 16px; border-radius: 4px; background: linear-gradient(var(--hue) 0 0) no-repeat left / calc(100% * var(--share)) 100%, var(--paper); }
 .at-mixed { height: 3.4rem; border-radius: 8px; margin-top: 0.4rem; border: 1px solid var(--line); }
 `;
 
@@ -84,7 +84,7 @@ export default {
       put(weights, ...keys.map((key, i) => {
         const bar = make("span", { class: "at-bar" });
         bar.style.setProperty("--share", weight[i].toFixed(4));
-        bar.style.setProperty("--tint", css(key.rgb));
+        bar.style.setProperty("--hue", css(key.rgb));
         const button = push(key.word, () => { key.hidden = !key.hidden; show(); }, { "aria-pressed": String(!key.hidden), "aria-label": `${key.word}, ${key.hidden ? "hidden" : "seen"}` });
         return make("li", {}, [button, bar, make("span", {}, [key.hidden ? "hidden" : fixed(weight[i])])]);
       }));

@@ -9,7 +9,7 @@ const STYLE = `
 .dec-scroll caption { caption-side: top; text-align: left; color: var(--quiet); padding: 0 0 0.3rem; }
 .dec-scroll :is(th, td) { padding: 0.3rem 0.35rem; text-align: center; border: 1px solid var(--line); }
 .dec-scroll th { font-weight: 600; white-space: nowrap; }
-.dec-scroll th[scope="row"] { text-align: left; position: sticky; left: 0; background: var(--pst-color-background, Canvas); }
+.dec-scroll th[scope="row"] { text-align: left; position: sticky; left: 0; background: var(--ground); }
 .dec-scroll .dec-source { border-left: 3px solid var(--quiet); }
 .dec-scroll .dec-direct { background: color-mix(in srgb, var(--blue) 40%, transparent); }
 .dec-scroll .dec-carried { background: color-mix(in srgb, var(--blue) 16%, transparent); }

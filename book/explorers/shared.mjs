@@ -3,7 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const STYLE = `
-.fig { color: var(--pst-color-text-base, #1c2126); --blue: var(--pst-color-primary, #3a4fa3); --rust: var(--course-trap, #a8440f); --quiet: var(--pst-color-text-muted, #5b636c); --line: var(--pst-color-border, #c9ccd3); --paper: var(--pst-color-surface, #f5f6fa); container-type: inline-size; }
+.fig { color: var(--pst-color-text-base, #1c2126); --blue: var(--pst-color-primary, #3a4fa3); --rust: var(--course-trap, #a8440f); --quiet: var(--pst-color-text-muted, #5b636c); --line: var(--pst-color-border, #c9ccd3); --paper: var(--pst-color-surface, #f5f6fa); --ground: var(--pst-color-background, #fff); --tint: var(--pst-color-primary-bg, #e8ebf8); container-type: inline-size; }
 .fig p { margin: 0; }
 .fig :is(ul, ol) { list-style: none; margin: 0; padding: 0; }
 .fig .fig-title { font-weight: 600; margin-bottom: 0.6rem; }
@@ -16,8 +16,8 @@ const STYLE = `
 .fig-check { display: inline-flex; gap: 0.45rem; align-items: center; min-height: 32px; }
 .fig input[type="range"] { width: 100%; min-height: 24px; accent-color: var(--blue); }
 .fig input[type="checkbox"] { width: 18px; height: 18px; margin: 0; flex: none; accent-color: var(--blue); }
-.fig :is(select, button) { font: inherit; color: inherit; min-height: 32px; max-width: 100%; padding: 0.15rem 0.7rem; border: 1px solid var(--line); border-radius: 6px; background: var(--pst-color-background, Canvas); cursor: pointer; }
-.fig button[aria-pressed="true"] { background: var(--pst-color-primary-bg, #e8ebf8); border-color: var(--blue); font-weight: 600; }
+.fig :is(select, button) { font: inherit; color: inherit; min-height: 32px; max-width: 100%; padding: 0.15rem 0.7rem; border: 1px solid var(--line); border-radius: 6px; background: var(--ground); cursor: pointer; }
+.fig button[aria-pressed="true"] { background: var(--tint); border-color: var(--blue); font-weight: 600; }
 .fig button[aria-disabled="true"] { opacity: 0.45; cursor: default; }
 .fig :is(select, button, input, [tabindex]):focus-visible { outline: 3px solid var(--blue); outline-offset: 2px; }
 .fig svg { display: block; max-width: 100%; height: auto; }
@@ -121,7 +121,7 @@ function heat({ name, values, rows, columns, most = 1, ring = () => false, write
 }
 
 function number(x, y, text, onDark) {
-  return draw("text", { x, y, "text-anchor": "middle", "dominant-baseline": "central", style: onDark ? "fill: var(--pst-color-background, #fff); font-size: 12px" : "font-size: 12px" }, [text]);
+  return draw("text", { x, y, "text-anchor": "middle", "dominant-baseline": "central", style: onDark ? "fill: var(--ground); font-size: 12px" : "font-size: 12px" }, [text]);
 }
 
 function softmax(scores) {

@@ -6,8 +6,9 @@
 
 The module is an AnyWidget front-end module: `export default { render({ model, el }) { ... } };`
 with exactly one `export default`, at the beginning of a line, and no imports. What explorers share,
-`shared.mjs` in the same folder, is there as `course`. `model.get("d_k")` reads the JSON body. A reader without JavaScript sees a sentence instead. A body that is not JSON,
-or a module that breaks these rules, is a build error with file and line.
+`shared.mjs` in the same folder, is there as `course`. `model.get("d_k")` reads the JSON body. A
+reader without JavaScript sees a sentence instead. A body that is not JSON, or a module that breaks
+these rules, is a build error with file and line.
 """
 
 from __future__ import annotations
