@@ -38,7 +38,7 @@ class ForcedLens extends Lens {
     const { steps, ids } = carryOn(model, this.source, beginning);
     const next = likeliest(steps[0].logProbs, 5).map((id) => ({ word: model.target.words[id], share: Math.exp(steps[0].logProbs[id]), taken: id === steps[0].id }));
     const sentence = make("p", { class: "tr-beginning", lang: "fr" }, [model.text(beginning.slice(0, -1)), " ", make("mark", { class: kind }, [model.text(beginning.slice(-1))]), " ", make("span", { class: "tr-rest" }, [model.text(ids)])]);
-    return { rest: ids, element: make("div", {}, [make("p", { class: "tr-head" }, [title]), sentence, bars(next)]) };
+    return { rest: ids, element: make("div", { class: kind }, [make("p", { class: "tr-head" }, [title]), sentence, bars(next)]) };
   }
 
   show() {

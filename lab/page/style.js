@@ -109,6 +109,9 @@ const STYLE = `
 .tr .tr-beginning { font-family: var(--course-serif, Georgia, serif); font-size: 1.25rem; line-height: 1.35; margin: 0.2rem 0 0.6rem; }
 .tr-beginning mark { padding: 0 0.2rem; border-radius: 4px; color: inherit; background: var(--pst-color-primary-bg, #e8ebf8); }
 .tr-beginning .tr-bad { background: none; color: var(--course-trap, #a8440f); text-decoration: underline wavy 1px; text-underline-offset: 0.2em; }
+.tr-sides .tr-bad .tr-bar { background: linear-gradient(var(--course-trap, #a8440f) 0 0) no-repeat left / calc(100% * var(--share)) 100%, var(--pst-color-surface, #f5f6fa); }
+.tr .tr-form + .tr-head { margin-top: 0.7rem; }
+.tr-form + .tr-row { margin-top: 0.5rem; }
 .tr-rest { color: var(--pst-color-text-muted, #5b636c); }
 @container (max-width: 26rem) {
   .tr-orders { grid-template-columns: 1fr 1fr; gap: 0.4rem 0.8rem; }

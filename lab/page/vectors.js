@@ -110,7 +110,7 @@ class StackLens extends VectorLens {
       return make("li", {}, [make("span", { class: "tr-share" }, [name]), strip(vector, most, `the vector of ${words[this.chosen]}, ${name}`)]);
     });
     swap(this.picture, make("div", {}, [
-      arcs({ keys: words, queries: words, weights, chosen: this.chosen, heads: ["hide this", "and it moves by"], choose: (place) => this.choose(place) }),
+      arcs({ keys: words, queries: words, weights, chosen: this.chosen, heads: ["hide this", "and this moves"], choose: (place) => this.choose(place) }),
       make("ol", { class: "tr-levels" }, strips),
     ]));
     this.say(this.summary(words, weights[this.chosen]));
