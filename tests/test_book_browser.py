@@ -194,6 +194,14 @@ def test_a_figure_says_what_its_answer_says(
     assert says in window.show(address, drawn, DRIVE.replace("ACT", act))
 
 
+def test_chapter_5_says_what_the_stack_of_random_layers_does(book_html: Path, window: Page):
+    said = "document.querySelector('.fig:has(.dep-both) .fig-said').textContent"
+    address = (book_html / "05_layer_norm.html").as_uri()
+    told = window.show(address, "document.querySelector('.dep-both')", said)
+    assert "added size above 100, alike 1.00; post-norm size 1.00, alike 1.00" in told
+    assert told.endswith("alike 0.88.")
+
+
 def test_beam_search_is_a_tree_that_grows(book_html: Path, window: Page):
     act = """(() => {
       const seen = [];
