@@ -123,6 +123,104 @@ def test_the_interactive_figures_are_drawn(page: str, book_html: Path, profile: 
         assert not nameless(host), "give it a label, or an aria-label"
 
 
+def test_the_figures_are_one_family():
+    """One frame with one title and one live region; the page's colours and no other."""
+    for path in sorted((ROOT / "book" / "explorers").glob("[0-9]*.mjs")):
+        text = path.read_text("utf-8")
+        assert len(re.findall(r"\bframe\(", text)) == 1, path.name
+        assert "aria-live" not in text and "<output" not in text, path.name
+        assert not re.findall(r"#[0-9a-f]{3,8}\b|rgba?\(\d", text), path.name
+
+
+# how far a figure is wider than its frame; parts that scroll by themselves are not
+WIDER = """JSON.stringify([...document.querySelectorAll(".anywidget:not(.translator)")]
+  .map((host) => host.scrollWidth - host.clientWidth))"""
+
+
+@pytest.mark.parametrize("page", EXPLORERS)
+def test_a_figure_fits_its_frame(page: str, book_html: Path, window: Page):
+    address = (book_html / f"{page}.html").as_uri()
+    drawn = "document.querySelector('.anywidget .fig')"
+    for found in window.show_in(address, drawn, WIDER, (320, 768, 1920)):
+        assert all(wider <= 0 for wider in json.loads(found))
+
+
+# what a reader does with a figure, and what it then says; ACT is a row's own part
+DRIVE = """(() => {
+  const fig = document.querySelector(".anywidget .fig");
+  const control = (name) => [...fig.querySelectorAll("label")]
+    .find((one) => one.textContent.startsWith(name)).querySelector("input, select, textarea");
+  const set = (name, value) => {
+    const one = control(name);
+    one.value = value;
+    for (const kind of ["input", "change"]) one.dispatchEvent(new Event(kind));
+  };
+  const key = (name) => fig.querySelector(".at-plane")
+    .dispatchEvent(new KeyboardEvent("keydown", { key: name }));
+  ACT
+  return fig.querySelector(".fig-said").textContent;
+})()"""
+ANSWERS = [
+    ("01_embedding", "", "22 of 24 entries are real, 2 are padding"),
+    ("01_embedding", 'set("max_len", 6);', "0 are padding. Words lost: 4."),
+    ("03_attention", 'set("temperature", 2);', "with 0.56"),
+    ("03_attention", 'for (let i = 0; i < 3; i += 1) key("ArrowLeft");', "Query (1.0, 1.5)"),
+    ("04_multi_head_attention", "", "3 of 3 heads noticed"),
+    ("04_multi_head_attention", 'set("order", "slices");', "1 of 3 heads noticed"),
+    ("04_multi_head_attention", 'set("heads", 4);', "4 cannot share 6 columns evenly"),
+    ("05_layer_norm", "", "with 3 others: mean 2.50, variance 1.25"),
+    ("05_layer_norm", 'set("norm", "batch");', "shares its mean with 5 others"),
+    ("06_encoder", "", "moved: 0 after layer 1, 4 after layer 2"),
+    ("06_encoder", 'set("padding is", "all");', "0 after layer 6"),
+    ("07_decoder", 'set("layers", 3);', "But Je, vis and à reach it too"),
+    ("07_decoder", 'set("layers", 4);', "But Je, vis, à and Paris reach it too"),
+    ("08_teacher_forcing", "", "of which smoothing adds 0.268. Mean over 5 places"),
+    ("09_inference", "", "Best finished: J' habite, score"),
+    ("09_inference", 'set("length penalty", 0.2);', "Best finished: J' habite, score"),
+    ("09_inference", 'set("length penalty", 0.3);', "Best finished: J' habite à Paris, score"),
+    ("09_inference", 'set("beam size", 1);', "Best finished: Je vis à Paris, score"),
+    ("10_full_model", "", "All attentions: 18,874,368. Embeddings and output: 18,944,000."),
+    ("11_your_translator", "", "stops at record 7; the weights of record 3 are kept"),
+    ("11_your_translator", 'set("patience", 5);', "the weights of record 9 are kept"),
+    ("12_language_model", 'set("top-p", 0.75);', "3 of 8 words"),
+    ("12_language_model", 'set("top-p", 0.75); set("temperature", 2);', "4 of 8 words"),
+]
+
+
+@pytest.mark.parametrize(("page", "act", "says"), ANSWERS)
+def test_a_figure_says_what_its_answer_says(
+    page: str, act: str, says: str, book_html: Path, window: Page
+):
+    address = (book_html / f"{page}.html").as_uri()
+    drawn = "document.querySelector('.anywidget .fig')"
+    assert says in window.show(address, drawn, DRIVE.replace("ACT", act))
+
+
+def test_chapter_5_says_what_the_stack_of_random_layers_does(book_html: Path, window: Page):
+    said = "document.querySelector('.fig:has(.dep-both) .fig-said').textContent"
+    address = (book_html / "05_layer_norm.html").as_uri()
+    told = window.show(address, "document.querySelector('.dep-both')", said)
+    assert "added size above 100, alike 1.00; post-norm size 1.00, alike 1.00" in told
+    assert told.endswith("alike 0.88.")
+
+
+def test_beam_search_is_a_tree_that_grows(book_html: Path, window: Page):
+    act = """(() => {
+      const seen = [];
+      const count = (kind) => document.querySelectorAll(`.bs-tree .${kind} .bs-word`).length;
+      const look = () => ["bs-live", "bs-dropped", "bs-finished"].map(count);
+      const press = (name) => [...document.querySelectorAll(".fig button")]
+        .find((one) => one.textContent === name).click();
+      press("Start again");
+      for (let step = 0; step < 3; step += 1) { seen.push(look()); press("Next step"); }
+      return JSON.stringify([...seen, look()]);
+    })()"""
+    address = (book_html / "09_inference.html").as_uri()
+    drawn = "document.querySelector('.bs-tree svg')"
+    grown = [[1, 0, 0], [3, 1, 0], [5, 4, 0], [6, 8, 1]]
+    assert json.loads(window.show(address, drawn, act)) == grown
+
+
 def test_every_chapter_has_an_interactive_figure():
     assert set(CHAPTERS) <= set(EXPLORERS)
 

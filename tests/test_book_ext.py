@@ -125,6 +125,17 @@ def test_a_module_is_bound_and_its_data_cannot_end_the_script():
     assert 'id="one"' in html and "needs JavaScript" in html
 
 
+def test_what_figures_share_is_bound_once_in_a_scope_of_its_own():
+    html = anywidget.inline(
+        "one",
+        "const make = 2;\nexport default { make };\n",
+        {},
+        "const make = 1;\nexport default { make };\n",
+    )
+    assert "const course = (() => {\nconst make = 1;\nreturn { make };\n})();" in html
+    assert "const make = 2;\nconst widget = { make };" in html
+
+
 @pytest.mark.parametrize(
     ("source", "says"),
     [

@@ -9,17 +9,22 @@ import pytest
 from bs4 import BeautifulSoup
 
 from lab.page import numbers, writing
-from tests.book_code import translator
+from tests.book_code import lenses, translator
 from tests.browsing import BROWSER, Page
 from tests.conftest import ROOT
 from tests.test_book_browser import nameless, profile, window  # noqa: F401
 from tests.test_lab_page import BOOKS
 
-PAGES = {
-    path.stem: found
+WRITTEN = re.compile(
+    r"^```\{translator\} (.+)\n(?::focus: (\w+)\n)?(?::word: (.+)\n)?", re.MULTILINE
+)
+ALL = {  # sentence, focus and word of each page's translator
+    path.stem: found.groups(default="")
     for path in sorted((ROOT / "book").glob("*.md"))
-    if (found := re.findall(r"^```\{translator\} (.+)$", path.read_text("utf-8"), re.MULTILINE))
+    if (found := WRITTEN.search(path.read_text("utf-8")))
 }
+LENSES = {page: told for page, told in ALL.items() if told[1] in lenses.POSTERS}
+PAGES = {page: told for page, told in ALL.items() if page not in LENSES}
 POSTER = 2_000  # bytes that a picture adds to a page, compressed
 
 in_a_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
@@ -39,6 +44,12 @@ def test_the_focuses_are_those_of_the_code():
     view = (writing.HERE / "view.js").read_text(encoding="utf-8")
     table = view[view.index("const FOCUSES") :].split("};")[0]
     assert tuple(re.findall(r"^  (\w+): \{ parts", table, re.MULTILINE)) == translator.FOCUSES
+    opened = (writing.HERE / "opened.js").read_text(encoding="utf-8")
+    assert re.findall(r"^  (\w+): \w+Lens,", opened, re.MULTILINE) == list(lenses.POSTERS)
+
+
+def test_each_chapter_of_the_machine_has_a_part_of_it():
+    assert {page[:2] for page in ALL} >= {f"{n:02}" for n in range(1, 11)}
 
 
 def test_a_poster_tells_what_the_model_wrote(model: dict):
@@ -51,6 +62,14 @@ def test_a_poster_tells_what_the_model_wrote(model: dict):
     words = [text.get_text() for text in page.select("svg text")]
     assert words == [*opening["english"], *opening["french"]]
     assert page.select("svg[role=img]")[0]["aria-label"]
+    assert writing.gzipped(html) < POSTER
+
+
+@pytest.mark.parametrize("page", LENSES)
+def test_a_smaller_figures_poster_is_small_and_told(page: str, model: dict):
+    sentence, focus, word = LENSES[page]
+    html = translator.poster("one", "", model, sentence, focus, word)
+    assert BeautifulSoup(html, "html.parser").select("svg[role=img]")[0]["aria-label"]
     assert writing.gzipped(html) < POSTER
 
 
@@ -68,7 +87,7 @@ def test_sentences_to_try_were_not_trained_on(model: dict):
 
 
 ASKED = "JSON.stringify([...document.scripts].map((one) => one.src))"
-OPENED = 'document.querySelector(".translator .tr-said button")'
+OPENED = 'document.querySelector(".translator :is(.tr-said button, .tr-drawn *)")'
 # opens it when the page is there, and is true when it has drawn
 OPENING = f"""(() => {{
   const button = document.querySelector(".translator-open button");
@@ -78,7 +97,7 @@ OPENING = f"""(() => {{
 
 
 @in_a_browser
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", ALL)
 def test_nothing_is_loaded_before_it_is_asked_for(page: str, book_html: Path, window: Page):  # noqa: F811
     address = (book_html / f"{page}.html").as_uri()
     ready = 'document.readyState === "complete"'
@@ -107,6 +126,66 @@ def test_it_opens_from_a_file_with_what_the_picture_shows(
     assert told["wide"] <= 0, "the page is wider than its window"
     assert not nameless(host)
     assert host.select("[aria-live]")
+
+
+# where a figure and its poster show the same numbers or words, and how many
+SHOWN = {
+    "word": (".tr-rows .tr-share:last-child", "text.translator-faint", 6),
+    "order": (".tr-orders :is(.tr-with, .tr-without)", "text[x='10']", 4),
+    "layer": (".tr-way .tr-share", "text.translator-faint", 7),
+    "stack": (".tr-keys .tr-share", "text.translator-faint", 10),
+    "forced": (".tr-bars .tr-share", "text.translator-faint[text-anchor=end]", 4),
+}
+
+
+@in_a_browser
+@pytest.mark.parametrize("page", LENSES)
+@pytest.mark.parametrize("width", [320, 1280])
+def test_a_smaller_figure_opens_with_the_numbers_of_its_poster(
+    page: str,
+    width: int,
+    book_html: Path,
+    window: Page,  # noqa: F811
+    model: dict,
+):
+    told = """JSON.stringify({
+      html: document.querySelector(".translator").outerHTML,
+      held: document.activeElement.closest(".translator") !== null,
+      wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    })"""
+    address = (book_html / f"{page}.html").as_uri()
+    told = json.loads(window.show(address, OPENING, told, width))
+    host = BeautifulSoup(told["html"], "html.parser")
+    sentence, focus, word = LENSES[page]
+    live, drawn, count = SHOWN[focus]
+    poster = BeautifulSoup(
+        translator.poster("one", "", model, sentence, focus, word), "html.parser"
+    )
+    shown, said = (
+        [one.get_text().removeprefix("size ") for one in place.select(where)][:count]
+        for place, where in ((host, live), (poster, drawn))
+    )
+    assert len(shown) == count and shown == said
+    assert told["held"], "the keyboard is lost"
+    assert told["wide"] <= 0, "the page is wider than its window"
+    assert not nameless(host)
+    assert len(host.select("[aria-live]")) == 1
+
+
+@in_a_browser
+def test_words_that_change_places_keep_the_keyboard(book_html: Path, window: Page):  # noqa: F811
+    act = """(() => {
+      const chips = () => [...document.querySelectorAll(".tr-tokens button")];
+      const words = () => chips().map((one) => one.textContent).join(" ");
+      const seen = [words()];
+      for (const place of [0, 2]) { chips()[place].focus(); chips()[place].click(); }
+      seen.push(words(), chips().indexOf(document.activeElement));
+      return JSON.stringify(seen);
+    })()"""
+    address = (book_html / "02_positional_encoding.html").as_uri()
+    assert json.loads(window.show(address, OPENING, act)) == [
+        *("the king helps the queen .", "helps king the the queen .", 2)
+    ]
 
 
 # what a test does with an open translator; ACT is its own part

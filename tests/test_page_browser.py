@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from lab import little
 from lab.assembled import build, load_module
 from lab.batching import pad_ids
 from lab.five_minutes import GrammarData, grammar_data
-from lab.page import numbers, writing
+from lab.page import numbers, plain, writing
 from tests.browsing import BROWSER, Page, browsing
 from tests.conftest import ROOT
 from tests.small_training import MODULE
@@ -131,6 +131,69 @@ def test_logits_are_torchs(page: tuple[Page, str], torchs: Torchs):
     assert max(apart) < CLOSE
 
 
+def test_the_encoders_stages_are_torchs(page: tuple[Page, str], torchs: Torchs):
+    seen: list[torch.Tensor] = []
+    hooks = [
+        norm.register_forward_hook(lambda _, given, out: seen.extend((given[0][0], out[0])))
+        for layer in cast("Any", torchs.model).encoder.layers
+        for norm in (layer.norm1, layer.norm2)
+    ]
+    source = torchs.data.source.encode(english(torchs, 1)[0])
+    with torch.no_grad():
+        torchs.model(torch.tensor([source]), torch.tensor([[torchs.data.target.bos_id]]))
+    for hook in hooks:
+        hook.remove()
+    code = """return model.encode(given[0]).stages.flatMap(({ rows, made, sum, out }) => {
+      const apart = (i, j) => Math.abs(rows[i][j] + made[i][j] - sum[i][j]);
+      const same = rows.every((row, i) => row.every((_, j) => apart(i, j) < 1e-5));
+      return same ? [sum, out].map((all) => all.map((row) => [...row])) : [];
+    });"""
+    found = ask(page, code, source)
+    assert len(found) == len(seen) == 8
+    assert all((torch.tensor(a) - b).abs().max() < CLOSE for a, b in zip(found, seen, strict=True))
+
+
+@pytest.mark.parametrize("word", ["queen", "eats", "three"])
+def test_nearest_rows_are_torchs(word: str, page: tuple[Page, str], torchs: Torchs):
+    table = numbers.unpacked(torchs.content)[0]["source_embedding.weight"]
+    (row,) = torchs.data.source.encode(word)[1:-1]
+    near = torch.cosine_similarity(table, table[row : row + 1])
+    near[[*range(4), row]] = -1  # special tokens, and the word itself
+    wanted = near.topk(5)
+    found = ask(page, "return t.nearest(model, given[0], 5);", row)
+    assert [one["id"] for one in found] == wanted.indices.tolist()
+    assert [one["share"] for one in found] == pytest.approx(wanted.values.tolist(), abs=CLOSE)
+
+
+def test_a_hidden_token_is_hidden_and_padding_can_be_seen(page: tuple[Page, str], torchs: Torchs):
+    tensors, positions = numbers.unpacked(torchs.content)
+    sizes = plain.Sizes(**torchs.content["sizes"])
+    ids = [*torchs.data.source.encode(english(torchs, 1)[0]), 0, 0]
+    code = """
+      model.switches = { ...t.WHOLE, padding: given[2] };
+      return model.encode(given[0], given[1]).stages.at(-1).out.map((row) => [...row]);"""
+    for hidden, padding in ((-1, True), (3, True), (-1, False)):
+        seen = torch.tensor(
+            [[i != hidden and (one != 0 or not padding) for i, one in enumerate(ids)]]
+        )
+        stages = plain.encoder_stages(tensors, sizes, positions, torch.tensor([ids]), seen)
+        found = torch.tensor(ask(page, code, ids, hidden, padding))
+        assert (found - stages[-1]["out"][0]).abs().max() < CLOSE
+
+
+def test_it_goes_on_after_a_wrong_word_as_torch_does(page: tuple[Page, str], torchs: Torchs):
+    data = torchs.data
+    source = data.source.encode("the small strange dog is not white .")
+    written = data.target.encode("le petit chien étrange est")[:-1]
+    beginning = written[1:]
+    with torch.no_grad():
+        while written[-1] != data.target.eos_id:
+            logits = torchs.model(torch.tensor([source]), torch.tensor([written]))[0, -1]
+            written.append(int(logits.argmax()))
+    code = "return t.carryOn(model, model.encode(given[0]), given[1]).steps.map(({ id }) => id);"
+    assert ask(page, code, source, beginning) == written[len(beginning) + 1 :]
+
+
 def test_greedy_decoding_writes_the_same(page: tuple[Page, str], torchs: Torchs):
     sentences, data = english(torchs, SENTENCES), torchs.data
     ids, _ = pad_ids(data.source.encode_all(sentences), data.source.pad_id)
@@ -208,6 +271,59 @@ def test_a_switch_does_what_it_says(
         wanted, whole = (one(*given)[0, -1] for one in (model, torchs.model))
     assert (found - wanted).abs().max() < CLOSE * max(1.0, wanted.abs().max().item() / 10)
     assert part == "causal" or (found - whole).abs().max() > 10 * CLOSE
+
+
+SAID = {  # what chapters' answers say of the smaller figures
+    ("01_embedding", "eats"): ("nearest(model, id, 1)", ["eat"]),
+    ("01_embedding", "queen"): (
+        "nearest(model, id)",
+        ["girl", "aunt", "woman", "sister", "meat", "soup", "house"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("chapter", "word"), SAID)
+def test_the_answers_on_rows_are_what_the_table_says(
+    chapter: str, word: str, page: tuple[Page, str]
+):
+    told, wanted = SAID[chapter, word]
+    code = f"""
+      const [id] = model.source.encode(given[0]);
+      return t.{told}.map((one) => model.source.words[one.id]);"""
+    assert ask(page, code, word) == wanted
+    text = (ROOT / "book" / f"{chapter}.md").read_text("utf-8")
+    assert all(f'"{one}"' in text for one in (word, *wanted) if one != "sister")
+
+
+CARRIED = {  # what chapter 8's answer says: sentence, beginning, what is then written
+    ("the small strange dog is not white .", "le petit chien étrange est"): "blanc .",
+    ("we do not draw these grey newspapers .", "je"): "ne dessine pas ces journaux gris .",
+    ("the small strange dog is not white .", "la"): "petit chien étrange n' est pas blanc .",
+}
+
+
+@pytest.mark.parametrize(("sentence", "beginning"), CARRIED)
+def test_an_error_is_carried_on_as_the_chapter_says(
+    sentence: str, beginning: str, page: tuple[Page, str]
+):
+    code = """
+      const source = model.encode(model.ids(given[0]));
+      return model.text(t.carryOn(model, source, model.target.encode(given[1])).ids);"""
+    assert ask(page, code, sentence, beginning) == CARRIED[sentence, beginning]
+
+
+def test_sizes_without_norms_are_what_chapter_5_says(page: tuple[Page, str]):
+    code = """
+      const place = given[0].split(" ").indexOf("live") + 1;
+      const norms = [0, 1].flatMap((n) => [1, 2].map((m) => `encoder.layers.${n}.norm${m}`));
+      return [[], norms].map((off) => {
+        model.switches = { ...t.WHOLE, norms: new Set(off) };
+        const row = model.encode(model.ids(given[0])).stages.at(-1).out[place];
+        return Math.sqrt(row.reduce((sum, value) => sum + value ** 2, 0) / row.length).toFixed(2);
+      });"""
+    sizes = ask(page, code, "she does not live near a quiet garden .")
+    text = (ROOT / "book" / "05_layer_norm.md").read_text("utf-8")
+    assert f"{sizes[0]} with norms, {sizes[1]} without" in text
 
 
 TOLD = {  # what the chapters' answers say of a sentence with something switched off

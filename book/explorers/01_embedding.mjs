@@ -1,48 +1,25 @@
 // A batch of sentences as tokens, ids, padding, valid lengths and mask, under rules one can change.
 
+const { make, slider, choice, row, put, frame } = course;
+
 const STYLE = `
-.batch { color: var(--pst-color-text-base); }
-.batch label, .batch legend { font-size: 0.95rem; }
-.batch legend { font-weight: 600; float: none; width: auto; padding: 0; margin: 0; }
-.batch fieldset { border: 0; padding: 0; margin: 0; }
-.batch fieldset label { display: block; padding: 0.15rem 0; }
-.batch .batch-controls { display: grid; gap: 1rem 2rem; grid-template-columns: repeat(auto-fit, minmax(14rem, 1fr)); }
-.batch .batch-label { display: block; font-weight: 600; }
-.batch textarea, .batch input[type=range] { width: 100%; box-sizing: border-box; }
-.batch textarea { font: inherit; padding: 0.4rem 0.5rem; resize: vertical; color: inherit;
-  background: var(--pst-color-background); border: 1px solid var(--pst-color-text-muted); border-radius: 0.4rem; }
-.batch input[type=range] { accent-color: var(--pst-color-primary); }
-.batch .batch-scroll { overflow-x: auto; margin: 1rem 0 0.6rem; }
-.batch table { border-collapse: collapse; margin: 0; width: auto; font-size: 0.9rem; color: inherit; }
-.batch caption { caption-side: top; text-align: left; color: var(--pst-color-text-muted); font-size: 0.9rem; padding: 0 0 0.4rem; }
-.batch th, .batch td { border: 1px solid var(--pst-color-border); padding: 0.25rem 0.5rem; text-align: center; min-width: 3.2rem; }
-.batch thead th { font-weight: 600; background: var(--pst-color-surface); }
-.batch td { background: var(--pst-color-background); }
-.batch td span { display: block; line-height: 1.35; white-space: nowrap; }
-.batch .batch-token { font-weight: 600; }
-.batch .batch-id { font-variant-numeric: tabular-nums; }
-.batch td.batch-special { background: var(--pst-color-primary-bg); }
-.batch td.batch-pad { color: var(--pst-color-text-muted); background-image: repeating-linear-gradient(
-  45deg, transparent 0 6px, var(--pst-color-border) 6px 7px); }
-.batch td.batch-pad .batch-token { font-weight: 400; }
-.batch .batch-summary { margin: 0.6rem 0; }
-.batch details { margin-top: 0.6rem; }
-.batch .batch-list { display: flex; flex-wrap: wrap; gap: 0.3rem 0.9rem; margin: 0.5rem 0 0; padding: 0; list-style: none;
-  font-size: 0.9rem; font-variant-numeric: tabular-nums; }
+.bat-text { display: flex; flex-direction: column; margin-bottom: 0.5rem; }
+.bat-text textarea { font: inherit; padding: 0.4rem 0.5rem; resize: vertical; color: inherit; background: var(--ground); border: 1px solid var(--line); border-radius: 6px; }
+.bat-text textarea:focus-visible { outline: 3px solid var(--blue); outline-offset: 2px; }
+.bat-scroll { overflow-x: auto; margin-top: 0.9rem; }
+.bat-scroll table { border-collapse: separate; border-spacing: 2px; margin: 0; width: auto; font-size: 0.9rem; color: inherit; }
+.bat-scroll :is(th, td) { border: 0; padding: 0.25rem 0.45rem; text-align: center; min-width: 3rem; border-radius: 3px; }
+.bat-scroll th { font-weight: 600; white-space: nowrap; }
+.bat-scroll td { background: var(--paper); }
+.bat-scroll td span { display: block; line-height: 1.35; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.bat-scroll td span:first-child { font-weight: 600; }
+.bat-scroll td.bat-special { background: var(--tint); }
+.bat-scroll td.bat-pad { color: var(--quiet); background: repeating-linear-gradient(45deg, transparent 0 6px, var(--line) 6px 7px); }
+.fig details { margin-top: 0.6rem; }
+.fig .bat-list { display: flex; flex-wrap: wrap; gap: 0.3rem 0.9rem; margin-top: 0.5rem; font-size: 0.9rem; }
 `;
 
 const MOST_SENTENCES = 4;
-
-function build(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false) element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
-}
 
 function words(sentence) {
   return sentence.split(/\s+/).filter((word) => word !== "");
@@ -73,168 +50,60 @@ function plural(count, noun) {
 
 export default {
   render({ model, el }) {
-    const vocabulary = buildVocabulary(model.get("training"), model.get("specials"));
-    const state = { text: model.get("sentences").join("\n"), maxLen: 8, rule: "words", side: "end" };
+    const specials = model.get("specials");
+    const vocabulary = buildVocabulary(model.get("training"), specials);
+    const update = () => show();
+    const area = make("textarea", { rows: MOST_SENTENCES - 1, spellcheck: "false" });
+    area.value = model.get("sentences").join("\n");
+    area.addEventListener("input", update);
+    const most = slider("max_len", { min: 2, max: 12, value: 8 }, update);
+    const rule = choice("a sentence that is too long", [["words", "drop words, keep <eos>"], ["row", "cut the row"]], "words", update);
+    const side = choice("padding", [["end", "at the end"], ["front", "in front"]], "end", update);
+    const place = make("div", { class: "bat-scroll", tabindex: 0, role: "region", "aria-label": "The batch as a table" });
+    const listed = [...vocabulary].map(([token, id]) => make("li", {}, [`${id} ${token}`]));
+    const words = make("details", {}, [make("summary", {}, [`The vocabulary: ${vocabulary.size} tokens`]), make("ul", { class: "bat-list" }, listed)]);
+    const text = make("label", { class: "bat-text" }, [make("span", {}, ["Sentences, one a line"]), area]);
+    const note = make("p", { class: "fig-note" }, ["Each cell: token, id, and ✓ real or – padding."]);
+    const say = frame(el, "A batch", STYLE, text, row(rule, side, most), place, note, words);
 
-    const choice = (name, legend, options) =>
-      build(
-        "fieldset",
-        {},
-        build("legend", {}, legend),
-        ...options.map(([value, text]) =>
-          build(
-            "label",
-            {},
-            build("input", {
-              type: "radio",
-              name: `batch-${name}`,
-              value,
-              checked: state[name] === value,
-              onchange: () => update({ [name]: value }),
-            }),
-            ` ${text}`,
-          ),
-        ),
-      );
-
-    const reading = build("output", { for: "batch-max-len" }, String(state.maxLen));
-    const area = build("textarea", {
-      id: "batch-text",
-      rows: MOST_SENTENCES,
-      spellcheck: "false",
-      oninput: (event) => update({ text: event.target.value }),
-    });
-    area.value = state.text;
-    const slider = build("input", {
-      id: "batch-max-len",
-      type: "range",
-      min: 2,
-      max: 12,
-      step: 1,
-      value: state.maxLen,
-      oninput: (event) => update({ maxLen: Number(event.target.value) }),
-    });
-    const table = build("div", {
-      class: "batch-scroll",
-      tabindex: "0",
-      role: "region",
-      "aria-label": "The batch as a table",
-    });
-    const summary = build("p", { class: "batch-summary", "aria-live": "polite" });
-
-    function draw() {
-      const sentences = state.text
-        .split("\n")
-        .filter((line) => line.trim() !== "")
-        .slice(0, MOST_SENTENCES);
-      const rows = sentences.map((sentence) => cut(sentence, state.maxLen, state.rule));
-      const N = Math.max(0, ...rows.map((row) => row.tokens.length));
-      reading.textContent = String(state.maxLen);
-      table.replaceChildren(rows.length === 0 ? "" : drawTable(rows, N));
-      summary.textContent = rows.length === 0 ? "Write at least one sentence." : describe(rows, N);
-    }
-
-    function drawTable(rows, N) {
-      const positions = Array.from({ length: N }, (_, n) => n);
-      return build(
-        "table",
-        {},
-        build("caption", {}, "Each cell: token, id, and ✓ real or – padding."),
-        build(
-          "thead",
-          {},
-          build(
-            "tr",
-            {},
-            build("td", {}),
-            ...positions.map((n) => build("th", { scope: "col" }, String(n))),
-            build("th", { scope: "col" }, "valid length"),
-          ),
-        ),
-        build("tbody", {}, ...rows.map((row, b) => drawRow(row.tokens, b, N))),
-      );
-    }
-
-    function drawRow(tokens, b, N) {
-      const padding = Array(N - tokens.length).fill("<pad>");
-      const filled = state.side === "end" ? [...tokens, ...padding] : [...padding, ...tokens];
-      const first = state.side === "end" ? 0 : padding.length;
-      const cells = filled.map((token, n) => {
+    function line({ tokens }, b, longest) {
+      const padding = Array(longest - tokens.length).fill("<pad>");
+      const atEnd = side.get() === "end";
+      const all = atEnd ? [...tokens, ...padding] : [...padding, ...tokens];
+      const first = atEnd ? 0 : padding.length;
+      const cells = all.map((token, n) => {
         const real = n >= first && n < first + tokens.length;
         const known = vocabulary.has(token) ? token : "<unk>";
-        const special = model.get("specials").includes(known);
-        return build(
-          "td",
-          { class: real ? (special ? "batch-special" : "") : "batch-pad" },
-          build("span", { class: "batch-token" }, known === token ? token : `${token} → ${known}`),
-          build("span", { class: "batch-id" }, String(vocabulary.get(known))),
-          build("span", { role: "img", "aria-label": real ? "real" : "padding" }, real ? "✓" : "–"),
-        );
+        const kind = specials.includes(known) ? "bat-special" : "";
+        return make("td", { class: real ? kind : "bat-pad" }, [
+          make("span", {}, [known === token ? token : `${token} → ${known}`]), make("span", {}, [String(vocabulary.get(known))]),
+          make("span", { role: "img", "aria-label": real ? "real" : "padding" }, [real ? "✓" : "–"]),
+        ]);
       });
-      const heading = build("th", { scope: "row" }, `sentence ${b}`);
-      return build("tr", {}, heading, ...cells, build("td", {}, String(tokens.length)));
+      return make("tr", {}, [make("th", { scope: "row" }, [`sentence ${b}`]), ...cells, make("td", {}, [String(tokens.length)])]);
     }
 
-    function describe(rows, N) {
-      const real = rows.reduce((sum, row) => sum + row.tokens.length, 0);
-      const lost = rows.reduce((sum, row) => sum + row.lost, 0);
-      const endless = rows.filter((row) => row.tokens.at(-1) !== "<eos>").length;
-      const unknown = rows
-        .flatMap((row) => row.tokens)
-        .filter((token) => !vocabulary.has(token)).length;
-      const all = rows.length * N;
-      return (
-        `${plural(rows.length, "sentence")}, N = ${N}: ${real} of ${all} entries are real, ` +
-        `${all - real} ${all - real === 1 ? "is" : "are"} padding. ` +
-        `Words lost: ${lost}. Unknown words: ${unknown}. Sentences without <eos>: ${endless}.`
-      );
+    function table(rows, longest) {
+      const names = [...Array(longest).keys(), "valid length"].map((name) => make("th", { scope: "col" }, [String(name)]));
+      return make("table", {}, [make("thead", {}, [make("tr", {}, [make("td"), ...names])]), make("tbody", {}, rows.map((one, b) => line(one, b, longest)))]);
     }
 
-    function update(change) {
-      Object.assign(state, change);
-      draw();
+    function summary(rows, longest) {
+      const tokens = rows.flatMap((one) => one.tokens);
+      const [all, lost] = [rows.length * longest, rows.reduce((sum, one) => sum + one.lost, 0)];
+      const endless = rows.filter((one) => one.tokens.at(-1) !== "<eos>").length;
+      const unknown = tokens.filter((token) => !vocabulary.has(token)).length;
+      const padding = all - tokens.length;
+      return `${plural(rows.length, "sentence")}, N = ${longest}: ${tokens.length} of ${all} entries are real, ${padding} ${padding === 1 ? "is" : "are"} padding. Words lost: ${lost}. Unknown words: ${unknown}. Sentences without <eos>: ${endless}.`;
     }
 
-    const listed = [...vocabulary].map(([token, id]) => build("li", {}, `${id} ${token}`));
-    el.append(
-      build("style", {}, STYLE),
-      build(
-        "div",
-        { class: "batch" },
-        build(
-          "div",
-          { class: "batch-controls" },
-          build(
-            "div",
-            {},
-            build("label", { class: "batch-label", for: "batch-text" }, "Sentences, one a line"),
-            area,
-          ),
-          build(
-            "div",
-            {},
-            build("label", { class: "batch-label", for: "batch-max-len" }, "max_len: ", reading),
-            slider,
-            choice("rule", "A sentence that is too long", [
-              ["words", "drop words, keep <eos>"],
-              ["row", "cut the row"],
-            ]),
-            choice("side", "Padding", [
-              ["end", "at the end"],
-              ["front", "in front"],
-            ]),
-          ),
-        ),
-        table,
-        summary,
-        build(
-          "details",
-          {},
-          build("summary", {}, `The vocabulary: ${vocabulary.size} tokens`),
-          build("ul", { class: "batch-list" }, ...listed),
-        ),
-      ),
-    );
-    draw();
+    function show() {
+      const sentences = area.value.split("\n").filter((one) => one.trim() !== "").slice(0, MOST_SENTENCES);
+      const rows = sentences.map((sentence) => cut(sentence, most.get(), rule.get()));
+      const longest = Math.max(0, ...rows.map(({ tokens }) => tokens.length));
+      put(place, ...(rows.length ? [table(rows, longest)] : []));
+      say(rows.length ? summary(rows, longest) : "Write at least one sentence.");
+    }
+    show();
   },
 };

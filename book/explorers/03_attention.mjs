@@ -1,172 +1,100 @@
-// Attention weights of random queries and keys, with the scale, the temperature and both masks in
-// the reader's hands. A real table, so that every number can be read, copied and spoken.
+// A query in the plane, to be dragged: its scores with the keys, the weights, and the mixture of the
+// values, which are colours. A key can be hidden.
 
+const { make, draw, fixed, slider, check, push, row, put, frame, softmax } = course;
+
+const [SIDE, UNIT] = [300, 60]; // pixels of the plane, and of length 1
+const MOST = SIDE / 2 / UNIT; // largest coordinate
+const STEP = 0.1; // of an arrow key
+const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const STYLE = `
-.att-explorer { color: var(--pst-color-text-base, inherit); }
-.att-explorer fieldset { border: 0; margin: 0 0 0.6rem; padding: 0; min-width: 0; }
-.att-explorer legend { font-weight: 600; font-size: 1rem; margin-bottom: 0.3rem; }
-.att-explorer .att-controls { display: flex; flex-wrap: wrap; gap: 0.5rem 1.4rem; align-items: end; }
-.att-explorer .att-slider { display: flex; flex-direction: column; flex: 1 1 11rem; min-width: 0; }
-.att-explorer input[type="range"] { width: 100%; min-height: 24px; accent-color: #2f7fd6; }
-.att-explorer .att-check { display: inline-flex; gap: 0.45rem; align-items: center; min-height: 24px; }
-.att-explorer input[type="checkbox"] { width: 18px; height: 18px; accent-color: #2f7fd6; }
-.att-explorer .att-scroll { overflow-x: auto; margin-top: 0.4rem; }
-.att-explorer table { border-collapse: collapse; width: 100%; margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; color: var(--pst-color-text-base, inherit); }
-.att-explorer caption { caption-side: top; text-align: left; color: var(--pst-color-text-base, inherit); padding: 0 0 0.3rem; }
-.att-explorer th, .att-explorer td { padding: 0.25rem 0.3rem; text-align: center; border: 1px solid var(--pst-color-border, #888); }
-.att-explorer th { font-weight: 600; }
-.att-explorer td.att-extra { border-left-width: 2px; }
-.att-explorer .att-summary { margin: 0.7rem 0 0; }
+.at-both { display: grid; grid-template-columns: minmax(0, 20rem) minmax(13rem, 1fr); gap: 0.6rem 1.6rem; margin-top: 0.9rem; align-items: start; }
+@container (max-width: 34rem) { .at-both { grid-template-columns: minmax(0, 1fr); } }
+.fig .at-plane { width: 100%; touch-action: none; cursor: grab; border-radius: 8px; }
+.at-axis { stroke: var(--line); }
+.at-key { stroke-linecap: round; }
+.at-query { stroke: currentColor; stroke-width: 3; }
+.at-head { fill: currentColor; stroke: var(--ground); stroke-width: 2; }
+.at-weights li { display: grid; grid-template-columns: 6.2rem minmax(2rem, 1fr) 3.2rem; gap: 0.6rem; align-items: center; min-height: 36px; font-variant-numeric: tabular-nums; }
+.at-bar { height: 16px; border-radius: 4px; background: linear-gradient(var(--hue) 0 0) no-repeat left / calc(100% * var(--share)) 100%, var(--paper); }
+.at-mixed { height: 3.4rem; border-radius: 8px; margin-top: 0.4rem; border: 1px solid var(--line); }
 `;
 
-const NUMBERS_PER_TOKEN = 128;
-
-function generator(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
-// Standard normal numbers: one vector of NUMBERS_PER_TOKEN per token.
-function drawVectors(count, random) {
-  const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-  return Array.from({ length: count }, () => Array.from({ length: NUMBERS_PER_TOKEN }, normal));
-}
-
-function dot(a, b, length) {
-  let sum = 0;
-  for (let i = 0; i < length; i += 1) sum += a[i] * b[i];
-  return sum;
-}
-
-// Softmax of one row over the keys that may be seen; the others get weight 0.
-function rowWeights(scores, seen) {
-  const largest = Math.max(...scores.filter((_, j) => seen[j]));
-  const parts = scores.map((score, j) => (seen[j] ? Math.exp(score - largest) : 0));
-  const total = parts.reduce((a, b) => a + b, 0);
-  return parts.map((part) => part / total);
-}
-
-const entropy = (weights) => weights.reduce((sum, w) => (w > 0 ? sum - w * Math.log2(w) : sum), 0);
-const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
-
-function deviation(numbers) {
-  const centre = mean(numbers);
-  return Math.sqrt(mean(numbers.map((number) => (number - centre) ** 2)));
-}
-
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
+const css = (rgb) => `rgb(${rgb.map(Math.round).join(", ")})`;
 
 export default {
   render({ model, el }) {
-    const tokens = model.get("tokens");
-    const real = model.get("real");
-    const sizes = model.get("sizes");
-    const random = generator(model.get("seed"));
-    const queries = drawVectors(tokens.length, random);
-    const keys = drawVectors(tokens.length, random);
-    const temperatures = [0.25, 0.5, 1, 2, 4, 5.66, 8, 11.3, 16];
-
-    const slider = (text, values, start) => {
-      const shown = element("span");
-      const input = element("input", { type: "range", min: 0, max: values.length - 1, step: 1 });
-      input.value = values.indexOf(start);
-      const label = element("label", { className: "att-slider" }, element("span", {}, text, " = ", shown), input);
-      const read = () => values[Number(input.value)];
-      const tell = () => {
-        shown.textContent = String(read());
-        input.setAttribute("aria-valuetext", String(read()));
-      };
-      return { label, input, read, tell };
-    };
-    const checkbox = (text, checked) => {
-      const input = element("input", { type: "checkbox", checked });
-      return { label: element("label", { className: "att-check" }, input, text), input };
-    };
-
-    const size = slider("d_k", sizes, 8);
-    const temperature = slider("temperature", temperatures, 1);
-    const scale = checkbox("divide by √d_k", true);
-    const causal = checkbox("causal mask", false);
-    const padding = checkbox("hide padding", false);
-    const controls = [size, temperature, scale, causal, padding];
-
-    const body = element("tbody");
-    const header = element("tr", {}, element("th", { scope: "col" }, "query ↓ key →"));
-    for (const token of tokens) header.append(element("th", { scope: "col" }, token));
-    header.append(element("th", { scope: "col" }, "sum"), element("th", { scope: "col" }, "entropy, bits"));
-    const table = element(
-      "table",
-      {},
-      element("caption", {}, "Attention weights, one row per query; a dash is a hidden key"),
-      element("thead", {}, header),
-      body,
+    const keys = model.get("keys").map((key) => ({ ...key, hidden: false }));
+    const query = [...model.get("query")];
+    const [x, y] = [(value) => SIDE / 2 + UNIT * value, (value) => SIDE / 2 - UNIT * value];
+    const update = () => show();
+    const temperature = slider("temperature", { min: 0.1, max: 4, step: 0.1, value: 1 }, update, (value) => fixed(value, 1));
+    const scaled = check("divide by √d_k", true, update);
+    const plane = draw("svg", { viewBox: `0 0 ${SIDE} ${SIDE}`, class: "at-plane", tabindex: 0, role: "application", "aria-label": "The plane of keys; arrow keys move the query" });
+    const weights = make("ul", { class: "at-weights", "aria-label": "Weights; a press hides a key" });
+    const mixed = make("div", { class: "at-mixed", role: "img" });
+    const say = frame(
+      el, "Drag the query", STYLE, row(temperature, scaled),
+      make("div", { class: "at-both" }, [make("div", {}, [plane]), make("div", {}, [weights, make("p", { class: "fig-note" }, ["the output: the values, mixed by these weights"]), mixed])]),
     );
-    const scroll = element("div", { className: "att-scroll", tabIndex: 0 }, table);
-    scroll.setAttribute("role", "region");
-    scroll.setAttribute("aria-label", "Table of attention weights");
-    const summary = element("p", { className: "att-summary" });
-    summary.setAttribute("aria-live", "polite");
 
-    const draw = () => {
-      const length = size.read();
-      const divisor = (scale.input.checked ? Math.sqrt(length) : 1) * temperature.read();
-      const entropies = [];
-      const largest = [];
-      const visible = [];
-      body.replaceChildren();
-      tokens.forEach((token, i) => {
-        const seen = tokens.map((_, j) => (!causal.input.checked || j <= i) && (!padding.input.checked || j < real));
-        const scores = keys.map((key) => dot(queries[i], key, length) / divisor);
-        const weights = rowWeights(scores, seen);
-        visible.push(...scores.filter((_, j) => seen[j]));
-        entropies.push(entropy(weights));
-        largest.push(Math.max(...weights));
-        const row = element("tr", {}, element("th", { scope: "row" }, token));
-        weights.forEach((weight, j) => {
-          const cell = element("td", {}, seen[j] ? weight.toFixed(2) : "–");
-          if (seen[j]) cell.style.background = `rgba(47, 127, 214, ${(0.55 * weight).toFixed(3)})`;
-          else cell.setAttribute("aria-label", "hidden");
-          row.append(cell);
-        });
-        const sum = weights.reduce((a, b) => a + b, 0);
-        row.append(
-          element("td", { className: "att-extra" }, sum.toFixed(2)),
-          element("td", {}, Math.abs(entropies[i]).toFixed(2)),
-        );
-        body.append(row);
-      });
-      const most = Math.log2(tokens.length).toFixed(2);
-      summary.textContent =
-        `Mean entropy of the rows ${mean(entropies).toFixed(2)} bits (${most} if all ${tokens.length} keys counted alike); ` +
-        `mean largest weight ${mean(largest).toFixed(2)}; ` +
-        `spread (standard deviation) of what enters the softmax ${deviation(visible).toFixed(2)}.`;
-      for (const control of [size, temperature]) control.tell();
-    };
+    function move(to) {
+      to.forEach((value, axis) => { query[axis] = Math.max(-MOST, Math.min(MOST, Number(value.toFixed(2)))); });
+      show();
+    }
 
-    for (const { input } of controls) input.addEventListener("input", draw);
-    const box = element(
-      "div",
-      { className: "att-explorer" },
-      element("style", {}, STYLE),
-      element(
-        "fieldset",
-        {},
-        element("legend", {}, "Attention explorer"),
-        element("div", { className: "att-controls" }, ...controls.map((control) => control.label)),
-      ),
-      scroll,
-      summary,
-    );
-    el.append(box);
-    draw();
+    function drag(event) {
+      const box = plane.getBoundingClientRect();
+      move([((event.clientX - box.left) / box.width - 0.5) * 2 * MOST, (0.5 - (event.clientY - box.top) / box.height) * 2 * MOST]);
+    }
+
+    plane.addEventListener("pointerdown", (event) => { plane.setPointerCapture(event.pointerId); drag(event); });
+    plane.addEventListener("pointermove", (event) => { if (plane.hasPointerCapture(event.pointerId)) drag(event); });
+    plane.addEventListener("keydown", (event) => {
+      const by = KEYS[event.key];
+      if (!by) return;
+      event.preventDefault();
+      move(query.map((value, axis) => value + STEP * by[axis]));
+    });
+
+    // Softmax of query · key over the keys that may be seen.
+    function shares() {
+      const divisor = temperature.get() * (scaled.get() ? Math.SQRT2 : 1);
+      const scores = keys.map(({ at, hidden }) => (hidden ? -Infinity : (at[0] * query[0] + at[1] * query[1]) / divisor));
+      return keys.every(({ hidden }) => hidden) ? keys.map(() => 0) : softmax(scores);
+    }
+
+    function paint(weight) {
+      const axes = [[0, SIDE / 2, SIDE, SIDE / 2], [SIDE / 2, 0, SIDE / 2, SIDE]].map(([x1, y1, x2, y2]) => draw("line", { x1, y1, x2, y2, class: "at-axis" }));
+      const arrows = keys.flatMap(({ at, word, rgb, hidden }, i) => [
+        draw("line", { x1: x(0), y1: y(0), x2: x(at[0]), y2: y(at[1]), class: "at-key", stroke: css(rgb), "stroke-width": (1.5 + 14 * weight[i]).toFixed(1), "stroke-opacity": hidden ? 0.15 : 1 }),
+        draw("text", { x: x(at[0] * 1.24), y: y(at[1] * 1.24), "text-anchor": "middle", "dominant-baseline": "central", opacity: hidden ? 0.4 : 1 }, [word]),
+      ]);
+      const own = [
+        draw("line", { x1: x(0), y1: y(0), x2: x(query[0]), y2: y(query[1]), class: "at-query" }),
+        draw("circle", { cx: x(query[0]), cy: y(query[1]), r: 9, class: "at-head" }),
+        draw("text", { x: x(query[0]) + 14, y: y(query[1]) - 9, style: "font-weight: 600" }, ["query"]),
+      ];
+      plane.replaceChildren(draw("rect", { width: SIDE, height: SIDE, class: "fig-paper" }), ...axes, ...arrows, ...own);
+    }
+
+    function show() {
+      const weight = shares();
+      paint(weight);
+      put(weights, ...keys.map((key, i) => {
+        const bar = make("span", { class: "at-bar" });
+        bar.style.setProperty("--share", weight[i].toFixed(4));
+        bar.style.setProperty("--hue", css(key.rgb));
+        const button = push(key.word, () => { key.hidden = !key.hidden; show(); }, { "aria-pressed": String(!key.hidden), "aria-label": `${key.word}, ${key.hidden ? "hidden" : "seen"}` });
+        return make("li", {}, [button, bar, make("span", {}, [key.hidden ? "hidden" : fixed(weight[i])])]);
+      }));
+      const colour = [0, 1, 2].map((c) => keys.reduce((sum, { rgb }, i) => sum + weight[i] * rgb[c], 0));
+      mixed.style.background = css(colour);
+      mixed.setAttribute("aria-label", `Output ${css(colour)}`);
+      const entropy = weight.reduce((sum, w) => sum - (w > 0 ? w * Math.log2(w) : 0), 0);
+      const most = keys[weight.indexOf(Math.max(...weight))];
+      say(weight.every((w) => w === 0) ? "All keys are hidden: there is nothing to average, and the weights are 0." : `Query (${query.map((value) => fixed(value, 1)).join(", ")}), length ${fixed(Math.hypot(...query), 1)}: it looks most at “${most.word}”, with ${fixed(Math.max(...weight))}. Entropy ${fixed(entropy)} bits of at most ${fixed(Math.log2(keys.filter(({ hidden }) => !hidden).length))}.`);
+    }
+    show();
   },
 };

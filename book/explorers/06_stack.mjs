@@ -1,47 +1,24 @@
-// A small encoder with random weights, taken apart: something in its input changes, and a table
-// shows whose output moves, layer by layer. All arithmetic happens here, when a control is moved.
+// A small encoder with random weights, taken apart: something in its input changes, and a map shows
+// whose output moves, layer by layer. All arithmetic happens here, when a control is moved.
+
+const { make, fixed, slider, choice, check, row, put, frame, heat, softmax, generator } = course;
 
 const STYLE = `
-.enc-explorer { color: var(--pst-color-text-base, inherit); }
-.enc-explorer fieldset { border: 0; margin: 0 0 0.6rem; padding: 0; min-width: 0; }
-.enc-explorer legend { font-weight: 600; font-size: 1rem; margin-bottom: 0.3rem; }
-.enc-explorer .enc-controls { display: flex; flex-wrap: wrap; gap: 0.5rem 1.4rem; align-items: end; }
-.enc-explorer .enc-choice { display: flex; flex-direction: column; flex: 1 1 13rem; min-width: 0; }
-.enc-explorer select { width: 100%; min-height: 32px; font: inherit; color: var(--pst-color-text-base, inherit); background: var(--pst-color-background, transparent); border: 1px solid var(--pst-color-border, #888); border-radius: 4px; }
-.enc-explorer input[type="range"] { width: 100%; min-height: 24px; accent-color: #2f7fd6; }
-.enc-explorer .enc-check { display: inline-flex; gap: 0.45rem; align-items: center; min-height: 24px; }
-.enc-explorer input[type="checkbox"] { width: 18px; height: 18px; accent-color: #2f7fd6; }
-.enc-explorer .enc-scroll { overflow-x: auto; margin-top: 0.4rem; }
-.enc-explorer table { border-collapse: collapse; width: 100%; margin: 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; color: var(--pst-color-text-base, inherit); }
-.enc-explorer caption { caption-side: top; text-align: left; color: var(--pst-color-text-base, inherit); padding: 0 0 0.3rem; }
-.enc-explorer th, .enc-explorer td { padding: 0.25rem 0.3rem; text-align: center; border: 1px solid var(--pst-color-border, #888); }
-.enc-explorer th { font-weight: 600; }
-.enc-explorer tr.enc-padding th, .enc-explorer tr.enc-padding td { font-style: italic; }
-.enc-explorer .enc-summary { margin: 0.7rem 0 0; }
+.enc-map { margin-top: 0.9rem; }
 `;
 
 const CHANGES = [
-  ["padding", "other numbers in the padding"],
-  ["swap", "the first two words change places"],
-  ["word", "another last word"],
+  ["padding", "the padding's numbers"],
+  ["swap", "first two words swap"],
+  ["word", "the last word"],
 ];
 const MASKS = [
-  ["all", "padding hidden in every layer"],
-  ["first", "padding hidden in the first layer only"],
-  ["none", "padding not hidden"],
-  ["queries", "padded queries hidden, not keys"],
+  ["all", "hidden in every layer"],
+  ["first", "hidden in the first layer"],
+  ["none", "not hidden"],
+  ["queries", "hidden as queries, not as keys"],
 ];
 const STILL = 1e-9;
-
-function generator(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 const zip = (a, b, join) => a.map((value, i) => join(value, b[i]));
 const add = (a, b) => zip(a, b, (x, y) => x + y);
@@ -55,13 +32,6 @@ function normalised(row) {
   const centred = row.map((value) => value - mean);
   const deviation = Math.sqrt(dot(centred, centred) / row.length + 1e-5);
   return centred.map((value) => value / deviation);
-}
-
-function softmax(scores) {
-  const largest = Math.max(...scores);
-  const parts = scores.map((score) => Math.exp(score - largest));
-  const total = parts.reduce((a, b) => a + b, 0);
-  return parts.map((part) => part / total);
 }
 
 // One post-norm layer: attention with one head, then a feed-forward network.
@@ -90,20 +60,10 @@ function position(n, width) {
   });
 }
 
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
-
 export default {
   render({ model, el }) {
-    const words = model.get("words");
-    const padding = model.get("padding");
-    const width = model.get("width");
-    const depth = model.get("depth");
-    const random = generator(model.get("seed"));
-    const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+    const [words, padding, width, depth] = ["words", "padding", "width", "depth"].map((name) => model.get(name));
+    const { normal } = generator(model.get("seed"));
     const vector = (length, scale = 1) => Array.from({ length }, () => scale * normal());
     const matrix = (rows, columns) => Array.from({ length: columns }, () => vector(rows, rows ** -0.5));
 
@@ -120,121 +80,58 @@ export default {
       down: matrix(2 * width, width),
     }));
 
-    const select = (text, options) => {
-      const input = element("select");
-      for (const [value, shown] of options) input.append(element("option", { value }, shown));
-      return { label: element("label", { className: "enc-choice" }, element("span", {}, text), input), input };
-    };
-    const checkbox = (text) => {
-      const input = element("input", { type: "checkbox" });
-      return { label: element("label", { className: "enc-check" }, input, text), input };
-    };
-    const change = select("What changes", CHANGES);
-    const mask = select("Mask", MASKS);
-    const shownDepth = element("span");
-    const count = element("input", { type: "range", min: 1, max: depth, step: 1 });
-    count.value = Math.min(3, depth);
-    const countLabel = element(
-      "label",
-      { className: "enc-choice" },
-      element("span", {}, "layers = ", shownDepth),
-      count,
-    );
-    const positions = checkbox("positions added");
-    const causal = checkbox("causal mask");
-
-    const header = element("tr");
-    const body = element("tbody");
-    const table = element(
-      "table",
-      {},
-      element("caption", {}, "How far each token's output moves; a dash means not at all"),
-      element("thead", {}, header),
-      body,
-    );
-    const scroll = element("div", { className: "enc-scroll", tabIndex: 0 }, table);
-    scroll.setAttribute("role", "region");
-    scroll.setAttribute("aria-label", "Table of changes by token and layer");
-    const summary = element("p", { className: "enc-summary" });
-    summary.setAttribute("aria-live", "polite");
+    const update = () => show();
+    const change = choice("what changes", CHANGES, "padding", update);
+    const mask = choice("padding is", MASKS, "first", update);
+    const count = slider("layers", { min: 1, max: depth, value: depth }, update);
+    const positions = check("positions added", true, update);
+    const causal = check("causal mask", false, update);
+    const picture = make("div", { class: "fig-scroll enc-map", tabindex: 0, role: "region", "aria-label": "Map of changes by token and layer" });
+    const say = frame(el, "Whose vector moves?", STYLE, row(change, mask, count), row(positions, causal), picture, make("p", { class: "fig-note" }, ["How far each token's vector moves, layer by layer; a dash: not at all."]));
 
     // Whether query i may attend to key j in this layer. A query that may see nothing else sees itself.
     const seesIn = (number) => (i, j) => {
       if (i === j) return true;
-      if (causal.input.checked && j > i) return false;
-      const rule = mask.input.value;
+      if (causal.get() && j > i) return false;
+      const rule = mask.get();
       if (rule === "queries") return i < real;
       return j < real || rule === "none" || (rule === "first" && number > 0);
     };
 
-    // The rows after each layer, before and after the change, for the same tokens.
+    // The rows after each layer.
     const run = (rows) => {
-      let state = positions.input.checked ? rows.map((row, n) => add(row, position(n, width))) : rows;
-      return layers.slice(0, Number(count.value)).map((weights, number) => {
+      let state = positions.get() ? rows.map((line, n) => add(line, position(n, width))) : rows;
+      return layers.slice(0, count.get()).map((weights, number) => {
         state = layer(state, weights, seesIn(number));
         return state;
       });
     };
 
-    const draw = () => {
-      const kind = change.input.value;
-      const before = [...vectors, ...fillers];
-      const after = [...before];
-      const cameFrom = before.map((_, n) => n);
-      if (kind === "padding") after.splice(real, padding, ...otherFillers);
-      if (kind === "word") after[real - 1] = otherWord;
-      if (kind === "swap") {
+    // The input after the change, and where each of its tokens stood before.
+    function changed(before) {
+      const [after, cameFrom] = [[...before], before.map((_, n) => n)];
+      if (change.get() === "padding") after.splice(real, padding, ...otherFillers);
+      if (change.get() === "word") after[real - 1] = otherWord;
+      if (change.get() === "swap") {
         [after[0], after[1]] = [after[1], after[0]];
         [cameFrom[0], cameFrom[1]] = [1, 0];
       }
-      const [first, second] = [run(before), run(after)];
-      const names = words.concat(fillers.map(() => "padding"));
-      header.replaceChildren(element("th", { scope: "col" }, "token"));
-      first.forEach((_, m) => header.append(element("th", { scope: "col" }, `layer ${m + 1}`)));
-      body.replaceChildren();
-      const movedIn = first.map(() => 0);
-      names.forEach((name, n) => {
-        const replaced = kind === "word" && n === real - 1;
-        const label = replaced ? `${name} → ${model.get("other")}` : name;
-        const row = element("tr", { className: n < real ? "" : "enc-padding" });
-        row.append(element("th", { scope: "row" }, label));
-        first.forEach((rows, m) => {
-          const place = cameFrom.indexOf(n);
-          const gaps = zip(rows[n], second[m][place], (x, y) => Math.abs(x - y));
-          const gap = Math.max(...gaps);
-          const still = gap < STILL;
-          if (!still && n < real) movedIn[m] += 1;
-          const cell = element("td", {}, still ? "–" : gap.toFixed(2));
-          if (still) cell.setAttribute("aria-label", "does not move");
-          else cell.style.background = `rgba(230, 114, 6, ${Math.min(0.4, 0.12 + 0.12 * gap).toFixed(3)})`;
-          row.append(cell);
-        });
-        body.append(row);
-      });
-      const told = movedIn.map((number, m) => `${number} after layer ${m + 1}`).join(", ");
-      summary.textContent = `Of the ${real} real words, moved: ${told}.`;
-      shownDepth.textContent = count.value;
-    };
-
-    const controls = [change.label, mask.label, countLabel, positions.label, causal.label];
-    for (const input of [change.input, mask.input, count, positions.input, causal.input]) {
-      input.addEventListener("input", draw);
+      return { after, cameFrom };
     }
-    el.append(
-      element(
-        "div",
-        { className: "enc-explorer" },
-        element("style", {}, STYLE),
-        element(
-          "fieldset",
-          {},
-          element("legend", {}, "A stack, taken apart"),
-          element("div", { className: "enc-controls" }, ...controls),
-        ),
-        scroll,
-        summary,
-      ),
-    );
-    draw();
+
+    function show() {
+      const before = [...vectors, ...fillers];
+      const { after, cameFrom } = changed(before);
+      const [first, second] = [run(before), run(after)];
+      const gaps = before.map((_, n) => first.map((rows, m) => Math.max(...zip(rows[n], second[m][cameFrom.indexOf(n)], (x, y) => Math.abs(x - y)))));
+      const last = change.get() === "word" ? `${words.at(-1)} → ${model.get("other")}` : words.at(-1);
+      put(picture, heat({
+        name: "How far each token's vector moves", values: gaps, rows: [...words.slice(0, -1), last, ...fillers.map(() => "padding")], columns: first.map((_, m) => `layer ${m + 1}`),
+        most: 2, cell: 50, left: 92, write: (gap) => (gap < STILL ? "–" : fixed(gap)),
+      }));
+      const moved = first.map((_, m) => gaps.slice(0, real).filter((line) => line[m] >= STILL).length);
+      say(`Of the ${real} real words, moved: ${moved.map((number, m) => `${number} after layer ${m + 1}`).join(", ")}.`);
+    }
+    show();
   },
 };

@@ -1,131 +1,149 @@
-// Beam search, one step at a time, on a small table of next-word probabilities. What is live, what
-// was dropped in this step and what is finished are ordered lists, the best first.
+// Beam search as a tree, one step at a time, on a small table of next-word probabilities. Below each
+// step stands its work: tokens that go through the layers with a cache of keys and values, and without.
 
+const { make, draw, fixed, slider, push, row, put, frame } = course;
+
+const LONGEST = 6;
+const [STEP, LINE] = [88, 30]; // pixels of a step's column and of a leaf's row
+const [BELOW, TALL] = [74, 40]; // of the bars of work
 const STYLE = `
-.bs { color: var(--pst-color-text-base, #1c2126); }
-.bs fieldset { border: 0; margin: 0 0 0.6rem; padding: 0; min-width: 0; }
-.bs legend { font-weight: 600; font-size: 1rem; margin-bottom: 0.3rem; }
-.bs .bs-sliders { display: grid; gap: 0.3rem 1rem; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); }
-.bs label { display: flex; flex-direction: column; }
-.bs input[type="range"] { width: 100%; min-height: 24px; accent-color: #2f7fd6; }
-.bs .bs-buttons { display: flex; flex-wrap: wrap; gap: 0.5rem; margin: 0.4rem 0 0.8rem; }
-.bs button { font: inherit; min-height: 32px; padding: 0.2rem 0.8rem; border-radius: 6px; border: 1px solid var(--pst-color-text-base, #1c2126); background: transparent; color: inherit; cursor: pointer; }
-.bs button[aria-disabled="true"] { opacity: 0.45; cursor: default; }
-.bs h4 { font-size: 1rem; margin: 0.6rem 0 0.2rem; }
-.bs ol { margin: 0 0 0.4rem; padding-left: 1.6rem; }
-.bs li { margin: 0.15rem 0; }
-.bs .bs-words { font-weight: 600; }
-.bs .bs-dropped { text-decoration: line-through; font-weight: 400; }
-.bs .bs-numbers { display: inline-block; font-variant-numeric: tabular-nums; }
-.bs .bs-none { margin: 0 0 0.4rem; }
-.bs .bs-summary { margin: 0.7rem 0 0; font-weight: 600; }
+.bs-tree { margin-top: 0.9rem; }
+.bs-edge { fill: none; stroke: var(--quiet); stroke-width: 1.5; }
+.bs-edge.bs-live, .bs-edge.bs-finished { stroke: var(--blue); }
+.bs-edge.bs-best { stroke-width: 4; }
+.bs-dropped { opacity: 0.45; }
+.bs-dropped .bs-word { text-decoration: line-through; }
+.fig svg .bs-best .bs-word { font-weight: 700; fill: var(--blue); }
+.bs-kept { fill: var(--blue); }
+.bs-again { fill: var(--rust); fill-opacity: 0.55; }
+.bs-ranks { margin-top: 0.4rem; }
+.bs-ranks li { display: grid; grid-template-columns: minmax(7rem, 11rem) minmax(2rem, 1fr) 7.5rem; gap: 0.7rem; align-items: center; font-variant-numeric: tabular-nums; }
+.bs-ranks li:first-child { font-weight: 600; }
+.bs-bar { height: 10px; border-radius: 5px; background: linear-gradient(var(--blue) 0 0) no-repeat left / calc(100% * var(--share)) 100%, var(--paper); }
+@container (max-width: 26rem) { .bs-ranks li { grid-template-columns: 1fr 7.5rem; } .bs-bar { display: none; } }
 `;
-
-function make(name, attributes = {}, children = []) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
-
-function fixed(value, digits) {
-  return value.toFixed(digits).replace("-", "−");
-}
-
-function slider(text, attributes, digits, onInput) {
-  const value = make("span");
-  const input = make("input", { type: "range", ...attributes });
-  const get = () => Number(input.value);
-  const show = () => { value.textContent = get().toFixed(digits); };
-  input.addEventListener("input", () => { show(); onInput(); });
-  show();
-  return { element: make("label", {}, [make("span", {}, [`${text} = `, value]), input]), get };
-}
 
 const byChance = (a, b) => b.chance - a.chance;
 
-// All states of the search, from the single hypothesis without words to the one without live ones.
-function search(after, begin, end, size, longest) {
-  let live = [{ words: [begin], chance: 1 }];
-  let finished = [];
-  const states = [{ live, finished, dropped: [] }];
-  while (live.length && states.length <= longest) {
-    const extended = live.flatMap(({ words, chance }) =>
-      Object.entries(after[words.at(-1)]).map(([word, p]) => ({ words: [...words, word], chance: chance * p })),
-    ).sort(byChance);
-    const kept = extended.slice(0, size);
-    finished = [...finished, ...kept.filter(({ words }) => words.at(-1) === end)];
-    live = kept.filter(({ words }) => words.at(-1) !== end);
-    states.push({ live, finished, dropped: extended.slice(size) });
+// All nodes of the search, {parent, word, chance, depth, fate}; `last` is the step of the last one.
+function search(after, begin, end, size) {
+  const root = { parent: null, word: begin, chance: 1, depth: 0, fate: "live" };
+  const nodes = [root];
+  let live = [root];
+  let last = 0;
+  while (live.length && last < LONGEST) {
+    last += 1;
+    const grown = live.flatMap((parent) => Object.entries(after[parent.word]).map(([word, p]) => ({ parent, word, chance: parent.chance * p, depth: last, fate: "dropped" }))).sort(byChance);
+    for (const one of grown.slice(0, size)) one.fate = one.word === end ? "finished" : "live";
+    live = grown.filter(({ fate }) => fate === "live");
+    nodes.push(...grown);
   }
-  return states;
+  return { nodes, last };
+}
+
+const chance = (node) => (node.chance < 0.0005 ? "<0.001" : fixed(node.chance, 3));
+const path = (node) => (node.parent ? [...path(node.parent), node] : []);
+const text = (node) => path(node).filter(({ fate }) => fate !== "finished").map(({ word }) => word).join(" ");
+
+// The rows of the tree: children are next to each other, so that no two lines cross.
+function placed(nodes) {
+  const at = new Map();
+  let next = 0;
+  const visit = (node) => {
+    const children = nodes.filter(({ parent }) => parent === node).sort(byChance);
+    const rows = children.map(visit);
+    at.set(node, rows.length ? rows[0] : next++);
+    return at.get(node);
+  };
+  visit(nodes[0]);
+  return at;
+}
+
+function tree(nodes, best) {
+  const at = placed(nodes);
+  const onBest = new Set(best ? path(best) : []);
+  const x = ({ depth }) => 2 + STEP * depth;
+  const y = (node) => LINE * (at.get(node) + 0.5) + 4;
+  const kind = (node) => `bs-${node.fate}${onBest.has(node) ? " bs-best" : ""}`;
+  const edges = nodes.slice(1).map((node) => {
+    const [from, end] = [x(node.parent) + STEP - 30, x(node) - 4];
+    return draw("path", { d: `M${from} ${y(node.parent)}C${from + 13} ${y(node.parent)} ${end - 13} ${y(node)} ${end} ${y(node)}`, class: `bs-edge ${kind(node)}` });
+  });
+  const words = nodes.map((node) => draw("g", { class: kind(node) }, [
+    draw("text", { x: x(node), y: y(node) + 1, class: "bs-word" }, [node.word]),
+    draw("text", { x: x(node), y: y(node) + 13, class: "fig-faint" }, [node.parent ? chance(node) : ""]),
+  ]));
+  const depth = Math.max(...nodes.map((node) => node.depth));
+  const foot = LINE * Math.max(...at.values()) + LINE + 12;
+  const [width, height] = [STEP * depth + 72, foot + BELOW];
+  return draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": told(nodes, best) }, [...edges, ...words, ...work(nodes, depth, foot)]);
+}
+
+function told(nodes, best) {
+  const of = (fate) => nodes.filter((node) => node.fate === fate && node.parent).length;
+  return `Tree of the search: ${of("live")} nodes kept, ${of("finished")} finished, ${of("dropped")} dropped${best ? `; the best is ${text(best)}` : ""}`;
+}
+
+// Tokens that are read in each step: the newest of each live hypothesis, or all of each once more.
+function work(nodes, depth, foot) {
+  const steps = Array.from({ length: depth }, (_, n) => {
+    const live = nodes.filter((node) => node.depth === n && node.fate === "live").length;
+    return { n, kept: live, again: live * (n + 1) };
+  });
+  const most = Math.max(1, ...steps.map(({ again }) => again));
+  return steps.flatMap(({ n, kept, again }) => {
+    const x = 2 + STEP * (n + 1);
+    const bar = (at, value, kind) => draw("rect", { x: at, y: foot + 12 + TALL * (1 - value / most), width: 16, height: TALL * (value / most), class: kind });
+    return [
+      bar(x, kept, "bs-kept"), bar(x + 20, again, "bs-again"),
+      draw("text", { x, y: foot + BELOW - 7, class: "fig-faint" }, [`${kept} or ${again}`]),
+    ];
+  });
 }
 
 export default {
   render({ model, el }) {
-    const after = model.get("after");
-    const [begin, end] = [model.get("begin"), model.get("end")];
-    let step = 0;
-    let ready = false;
-    const update = () => { if (ready) show(); };
-    const size = slider("beam size", { min: 1, max: 4, step: 1, value: 1 }, 0, update);
-    const alpha = slider("length penalty α", { min: 0, max: 1.5, step: 0.1, value: 0 }, 1, update);
-    const lists = make("div");
-    const summary = make("p", { class: "bs-summary", "aria-live": "polite" });
+    const [after, begin, end] = [model.get("after"), model.get("begin"), model.get("end")];
+    let step = Infinity;
+    const picture = make("div", { class: "fig-scroll bs-tree", tabindex: 0, role: "region", "aria-label": "Tree of the search" });
+    const ranks = make("div");
+    const update = () => show();
+    const size = slider("beam size", { min: 1, max: 4, value: 2 }, update);
+    const alpha = slider("length penalty α", { max: 1.5, step: 0.1, value: 0 }, update, (value) => fixed(value, 1));
+    const move = (name, act) => push(name, () => { act(); show(); });
+    const [back, next] = [move("One step back", () => { step -= 1; }), move("Next step", () => { step += 1; })];
+    const [all, again] = [move("To the end", () => { step = Infinity; }), move("Start again", () => { step = 0; })];
+    const say = frame(
+      el, "Beam search for a translation of “I live in Paris”", STYLE, row(size, alpha), row(again, back, next, all), picture,
+      make("p", { class: "fig-note" }, ["Below each step: tokens that go through the layers, blue with a cache of keys and values, rust without."]), ranks,
+    );
 
-    const button = (text, act) => {
-      const element = make("button", { type: "button" }, [text]);
-      element.addEventListener("click", () => { act(); update(); });
-      return element;
-    };
-    const back = button("One step back", () => { step -= 1; });
-    const next = button("Next step", () => { step += 1; });
-    const all = button("To the end", () => { step = Infinity; });
-    const again = button("Start again", () => { step = 0; });
+    const score = (node) => Math.log(node.chance) / ((5 + node.depth) / 6) ** alpha.get();
 
-    const score = ({ words, chance }) => Math.log(chance) / ((4 + words.length) / 6) ** alpha.get();
-    const text = ({ words }) => words.slice(1).join(" ") || "(nothing yet)";
-
-    function list(title, hypotheses, none, numbers, mark = "") {
-      const items = hypotheses.map((one) => make("li", {}, [
-        make("span", { class: `bs-words ${mark}` }, [text(one)]),
-        " ",
-        make("span", { class: "bs-numbers" }, [numbers(one)]),
-      ]));
-      const body = items.length ? make("ol", {}, items) : make("p", { class: "bs-none" }, [none]);
-      return [make("h4", {}, [title]), body];
+    function ranked(finished) {
+      const scores = finished.map(score);
+      const [best, worst] = [Math.max(...scores), Math.min(...scores)];
+      return make("ol", { class: "bs-ranks", "aria-label": "Finished, the best score first" }, finished.map((node, i) => {
+        const bar = make("span", { class: "bs-bar" });
+        bar.style.setProperty("--share", best === worst ? 1 : (1 - 0.75 * ((best - scores[i]) / (best - worst))).toFixed(3));
+        return make("li", {}, [make("span", {}, [text(node)]), bar, make("span", {}, [`score ${fixed(scores[i], 3)}`])]);
+      }));
     }
 
     function show() {
-      const states = search(after, begin, end, size.get(), 6);
-      step = Math.max(0, Math.min(step, states.length - 1));
-      const { live, finished, dropped } = states[step];
-      const ranked = [...finished].sort((a, b) => score(b) - score(a));
-      const chance = (one) => `probability ${fixed(one.chance, 4)}`;
-      lists.replaceChildren(
-        ...list("Live", live, "None is left.", chance),
-        ...list("Dropped in this step (the likeliest four)", dropped.slice(0, 4), "None.", chance, "bs-dropped"),
-        ...list("Finished, the best score first", ranked, "None yet.", (one) => `${chance(one)}, score ${fixed(score(one), 3)}`),
-      );
-      const done = step === states.length - 1;
+      const { nodes, last } = search(after, begin, end, size.get());
+      step = Math.max(0, Math.min(step, last));
+      const grown = nodes.filter(({ depth }) => depth <= step);
+      const finished = grown.filter(({ fate }) => fate === "finished").sort((a, b) => score(b) - score(a));
+      put(picture, tree(grown, finished[0]));
+      put(ranks, ranked(finished));
       // not "disabled": the button just pressed would lose the keyboard
       for (const one of [back, again]) one.setAttribute("aria-disabled", String(step === 0));
-      for (const one of [next, all]) one.setAttribute("aria-disabled", String(done));
-      const best = ranked.length ? ` Best finished: ${text(ranked[0])}, score ${fixed(score(ranked[0]), 3)}.` : "";
-      summary.textContent = `Step ${step}: ${live.length} live, ${finished.length} finished.${best}${done ? " The search is over." : ""}`;
+      for (const one of [next, all]) one.setAttribute("aria-disabled", String(step === last));
+      const live = grown.filter(({ depth, fate }) => depth === step && fate === "live").length;
+      const best = finished.length ? ` Best finished: ${text(finished[0])}, score ${fixed(score(finished[0]), 3)}.` : "";
+      say(`Step ${step}: ${live} live, ${finished.length} finished.${best}${step === last ? " The search is over." : ""}`);
     }
-
-    el.append(make("div", { class: "bs" }, [
-      make("style", {}, [STYLE]),
-      make("fieldset", {}, [
-        make("legend", {}, ["Beam search for a translation of “I live in Paris”"]),
-        make("div", { class: "bs-sliders" }, [size.element, alpha.element]),
-      ]),
-      make("div", { class: "bs-buttons" }, [next, back, all, again]),
-      lists,
-      summary,
-    ]));
-    ready = true;
     show();
   },
 };

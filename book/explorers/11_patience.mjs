@@ -1,24 +1,17 @@
 // Early stopping on a record of held-out losses: how long one waits decides where training stops and
-// which weights are kept. A list of bars, so that every loss can be read and spoken.
+// which weights are kept.
 
+const { make, draw, fixed, slider, row, put, frame } = course;
+
+const [STEP, TALL, FOOT] = [46, 150, 44]; // pixels of a record's column, of the largest loss, and below
 const STYLE = `
-.pat { color: var(--pst-color-text-base, inherit); }
-.pat label { display: flex; flex-direction: column; max-width: 22rem; }
-.pat input[type="range"] { width: 100%; min-height: 24px; accent-color: var(--pst-color-primary, #3a4fa3); }
-.pat table { border-collapse: collapse; width: 100%; margin: 0.8rem 0 0; font-size: 0.9rem; color: inherit; }
-.pat th, .pat td { padding: 0.2rem 0.45rem; text-align: left; border: 0; border-bottom: 1px solid var(--pst-color-border, #888); }
-.pat td.pat-loss { width: 55%; }
-.pat .pat-bar { display: inline-block; height: 0.8rem; margin-right: 0.5rem; vertical-align: middle; border-radius: 3px; background: rgba(47, 127, 214, 0.55); }
-.pat tr.pat-unseen { text-decoration: line-through; }
-.pat tr.pat-best { font-weight: 700; }
-.pat .pat-summary { margin: 0.7rem 0 0; }
+.pat-picture { margin-top: 0.9rem; }
+.pat-unseen { opacity: 0.3; }
+.pat-other { fill: var(--quiet); fill-opacity: 0.45; }
+.fig svg .pat-best { fill: var(--blue); font-weight: 600; }
+.pat-stop { stroke: var(--rust); stroke-width: 2; stroke-dasharray: 5 4; }
+.fig svg text.pat-end { fill: var(--rust); font-weight: 600; }
 `;
-
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
 
 function choose(losses, patience) {
   let best = 0;
@@ -29,54 +22,34 @@ function choose(losses, patience) {
   return [best, losses.length - 1];
 }
 
+function picture(losses, best, stopped) {
+  const scale = TALL / Math.max(...losses);
+  const columns = losses.map((loss, i) => {
+    const [x, height] = [STEP * i, scale * loss];
+    return draw("g", i > stopped ? { class: "pat-unseen" } : {}, [
+      draw("rect", { x: x + 6, y: TALL - height + 20, width: STEP - 12, height, rx: 3, class: i === best ? "pat-best" : "pat-other" }),
+      draw("text", { x: x + STEP / 2, y: TALL - height + 15, "text-anchor": "middle", class: i === best ? "pat-best" : "" }, [fixed(loss)]),
+      draw("text", { x: x + STEP / 2, y: TALL + 36, "text-anchor": "middle", class: i === best ? "pat-best" : "fig-faint" }, [i === best ? "kept" : String(i)]),
+    ]);
+  });
+  const end = STEP * (stopped + 1);
+  const stop = [draw("line", { x1: end, x2: end, y1: 6, y2: TALL + 20, class: "pat-stop" }), draw("text", { x: end - 4, y: TALL + 56, "text-anchor": "end", class: "pat-end" }, ["stop"])];
+  const [width, height] = [STEP * losses.length + 4, TALL + 20 + FOOT];
+  return draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Held-out losses of records 0 to ${losses.length - 1}: ${losses.map((loss) => fixed(loss)).join(", ")}` }, [...columns, ...stop]);
+}
+
 export default {
   render({ model, el }) {
     const losses = model.get("losses");
-    const shown = element("span");
-    const input = element("input", { type: "range", min: 1, max: losses.length - 1, step: 1, value: 1 });
-    const body = element("tbody");
-    const head = element(
-      "tr",
-      {},
-      ...["record", "held-out loss", ""].map((text) => element("th", { scope: "col" }, text)),
-    );
-    const summary = element("p", { className: "pat-summary" });
-    summary.setAttribute("aria-live", "polite");
-    const draw = () => {
-      const patience = Number(input.value);
-      const [best, stopped] = choose(losses, patience);
-      shown.textContent = patience;
-      body.replaceChildren(
-        ...losses.map((loss, i) => {
-          const bar = element("span", { className: "pat-bar" });
-          bar.style.width = `${(70 * loss) / Math.max(...losses)}%`;
-          const says = i > stopped ? "never seen" : i === best ? "kept" : i === stopped ? "stop" : "";
-          const row = element(
-            "tr",
-            {},
-            element("th", { scope: "row" }, String(i)),
-            element("td", { className: "pat-loss" }, bar, loss.toFixed(2)),
-            element("td", {}, says),
-          );
-          row.className = i > stopped ? "pat-unseen" : i === best ? "pat-best" : "";
-          return row;
-        }),
-      );
-      summary.textContent =
-        `Patience ${patience}: training stops at record ${stopped}; the weights of record ${best} ` +
-        `are kept, with a loss of ${losses[best].toFixed(2)}.`;
-    };
-    input.addEventListener("input", draw);
-    el.append(
-      element("style", {}, STYLE),
-      element(
-        "div",
-        { className: "pat" },
-        element("label", {}, element("span", {}, "patience: ", shown), input),
-        element("table", {}, element("thead", {}, head), body),
-        summary,
-      ),
-    );
-    draw();
+    const patience = slider("patience", { min: 1, max: losses.length - 1, value: 4 }, () => show());
+    const place = make("div", { class: "fig-scroll pat-picture", tabindex: 0, role: "region", "aria-label": "Held-out loss of each record" });
+    const say = frame(el, "How long to wait", STYLE, row(patience), place);
+
+    function show() {
+      const [best, stopped] = choose(losses, patience.get());
+      put(place, picture(losses, best, stopped));
+      say(`Patience ${patience.get()}: training stops at record ${stopped}; the weights of record ${best} are kept, with a loss of ${fixed(losses[best])}.`);
+    }
+    show();
   },
 };

@@ -5,7 +5,7 @@ const FORMAT = 1;
 
 // What a switch turns off. Heads and norms are named as in the weights, a head with its number:
 // "encoder.layers.0.self_attention/2", "decoder.layers.1.norm3".
-const WHOLE = { causal: true, positions: true, heads: new Set(), norms: new Set() };
+const WHOLE = { causal: true, positions: true, padding: true, heads: new Set(), norms: new Set() };
 
 // The numbers of a file that `python -m lab page` wrote.
 function unpack(content) {
@@ -118,22 +118,26 @@ class Model {
     return ids.map((id) => this.target.words[id]).join(" ");
   }
 
-  // Read the source: memory, and the weights of every layer and head, [layer][head][query][key].
-  encode(ids) {
+  // Read the source: memory, the weights of every layer and head, [layer][head][query][key], and
+  // what stands before and after each sub-layer, [2 * layer + sub-layer]. One place can be hidden.
+  encode(ids, hidden = -1) {
     if (ids.length > this.longest) throw new Error(`at most ${this.longest - 2} words: the model has seen no longer sentence`);
-    const seen = ids.map((id) => id !== this.sizes.pad_id);
+    const seen = ids.map((id, place) => place !== hidden && (id !== this.sizes.pad_id || !this.switches.padding));
     let rows = ids.map((id, place) => this.placed("source_embedding.weight", id, place));
-    const weights = [];
+    const [weights, stages] = [[], []];
     for (const layer of this.layers("encoder")) {
       const maps = this.noMaps();
-      const asked = rows.map((x) => this.before(`${layer}.norm1`, x));
-      const kept = this.project(`${layer}.self_attention`, asked);
-      rows = rows.map((x, i) => this.after(`${layer}.norm1`, plus(x, this.attend(`${layer}.self_attention`, asked[i], kept, seen, maps))));
-      rows = rows.map((x) => this.feed(layer, "norm2", x));
+      const look = (given) => {
+        const kept = this.project(`${layer}.self_attention`, given);
+        return given.map((x) => this.attend(`${layer}.self_attention`, x, kept, seen, maps));
+      };
+      stages.push(this.around(`${layer}.norm1`, rows, look));
+      stages.push(this.around(`${layer}.norm2`, stages.at(-1).out, (given) => given.map((x) => this.network(layer, x))));
+      rows = stages.at(-1).out;
       weights.push(maps);
     }
     const memory = rows.map((x) => this.last("encoder", x));
-    return { ids, seen, memory, weights, keys: this.layers("decoder").map((layer) => this.project(`${layer}.cross_attention`, memory)) };
+    return { ids, seen, memory, weights, stages, keys: this.layers("decoder").map((layer) => this.project(`${layer}.cross_attention`, memory)) };
   }
 
   // The state before the first word: nothing is written, nothing is kept.
@@ -203,6 +207,13 @@ class Model {
     return row.map((value, i) => Math.fround(value * scale) + (this.switches.positions ? position[i] : 0));
   }
 
+  // A sub-layer of all rows with its residual connection and its norm, and what stood on the way.
+  around(norm, rows, part) {
+    const made = part(rows.map((x) => this.before(norm, x)));
+    const sum = rows.map((x, i) => plus(x, made[i]));
+    return { rows, made, sum, out: sum.map((x) => this.after(norm, x)) };
+  }
+
   before(norm, x) {
     return this.sizes.norm_first ? this.normed(norm, x) : x;
   }
@@ -259,10 +270,14 @@ class Model {
   }
 
   feed(layer, norm, x) {
+    const made = this.network(layer, this.before(`${layer}.${norm}`, x));
+    return this.after(`${layer}.${norm}`, plus(x, made));
+  }
+
+  network(layer, x) {
     const [inner, outer] = ["inner", "outer"].map((part) => `${layer}.feed_forward.${part}`);
-    const given = this.before(`${layer}.${norm}`, x);
-    const hidden = linear(given, this.tensors[`${inner}.weight`], this.tensors[`${inner}.bias`]).map((value) => Math.max(value, 0));
-    return this.after(`${layer}.${norm}`, plus(x, linear(hidden, this.tensors[`${outer}.weight`], this.tensors[`${outer}.bias`])));
+    const hidden = linear(x, this.tensors[`${inner}.weight`], this.tensors[`${inner}.bias`]).map((value) => Math.max(value, 0));
+    return linear(hidden, this.tensors[`${outer}.weight`], this.tensors[`${outer}.bias`]);
   }
 
   logits(x) {

@@ -82,6 +82,21 @@ def logits(
     return x @ tensors["generator.weight"].T
 
 
+def encoder_stages(
+    tensors: Tensors, sizes: Sizes, positions: Tensor, source: Tensor, seen: Tensor
+) -> list[dict[str, Tensor]]:
+    """What stands before and after each sub-layer of the encoder, each (B, M, D).
+
+    A key where `seen` (B, M) is False is hidden from all tokens.
+    """
+    stages: list[dict[str, Tensor]] = []
+    rows = _placed(tensors["source_embedding.weight"], positions, source)
+    for number in range(sizes.num_layers):
+        layer = _Layer(tensors, sizes, None, f"encoder.layers.{number}", stages)
+        rows = layer.encode(rows, seen[:, None, None])
+    return stages
+
+
 @dataclass(frozen=True)
 class _Layer:
     """One layer of either side, by the name that its tensors begin with."""
@@ -90,6 +105,7 @@ class _Layer:
     sizes: Sizes
     maps: dict[str, Tensor] | None
     name: str
+    stages: list[dict[str, Tensor]] | None = None
 
     def encode(self, x: Tensor, seen: Tensor) -> Tensor:
         x = self._around("norm1", x, lambda y: self._attend("self_attention", y, y, seen))
@@ -103,9 +119,12 @@ class _Layer:
     def _around(self, norm: str, x: Tensor, part) -> Tensor:
         """A part with its residual connection and its norm."""
         name, eps = f"{self.name}.{norm}", self.sizes.eps
-        if self.sizes.norm_first:
-            return x + part(_normed(self.tensors, name, x, eps))
-        return _normed(self.tensors, name, x + part(x), eps)
+        first = self.sizes.norm_first
+        made = part(_normed(self.tensors, name, x, eps) if first else x)
+        out = x + made if first else _normed(self.tensors, name, x + made, eps)
+        if self.stages is not None:
+            self.stages.append({"rows": x, "made": made, "sum": x + made, "out": out})
+        return out
 
     def _attend(self, name: str, x: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
         q, k, v = (

@@ -7,10 +7,15 @@ function likeliest(values, count) {
 
 // Write a sentence: a list of steps {id, logProbs, state}, the last of which may be the end.
 function greedy(model, sentence) {
-  const source = model.encode(model.ids(sentence));
+  return carryOn(model, model.encode(model.ids(sentence)));
+}
+
+// The same for a source that has been read, after a beginning that is given.
+function carryOn(model, source, beginning = []) {
   let state = model.step(model.begin(source), model.bos);
+  for (const id of beginning) state = model.step(state, id);
   const steps = [];
-  while (steps.length < model.longest - 1) {
+  while (beginning.length + steps.length < model.longest - 1) {
     const logProbs = logSoftmax(state.logits);
     const [id] = likeliest(logProbs, 1);
     steps.push({ id, logProbs, state });

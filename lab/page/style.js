@@ -28,8 +28,8 @@ const STYLE = `
 .tr .tr-said .tr-changed .tr-word { color: var(--course-trap, #a8440f); text-decoration: underline wavy 1px; text-underline-offset: 0.2em; }
 .tr-share { font-size: 0.78rem; font-variant-numeric: tabular-nums; color: var(--pst-color-text-muted, #5b636c); }
 .tr-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-.tr-line { margin-top: 0.7rem; min-height: 1.5em; }
-.tr-part .tr-line { margin-top: 0.7rem; }
+.tr .tr-line { margin-top: 0.7rem; min-height: 1.5em; }
+.tr-part .tr .tr-line { margin-top: 0.7rem; }
 .tr-looks { display: grid; gap: 1.2rem 1.6rem; margin-top: 0.9rem; }
 .tr-picture { min-width: 0; overflow-x: auto; }
 .tr-head { font-size: 0.8rem; color: var(--pst-color-text-muted, #5b636c); }
@@ -75,6 +75,52 @@ const STYLE = `
 .tr .tr-finished li { font-variant-numeric: tabular-nums; }
 .tr details { margin-top: 1.1rem; font-size: 0.9rem; color: var(--pst-color-text-muted, #5b636c); }
 .tr details p { margin-top: 0.4rem; }
+.tr-minus { fill: var(--course-trap, #a8440f); }
+.tr-strip { display: block; width: 100%; height: 22px; background: var(--pst-color-surface, #f5f6fa); border-radius: 2px; }
+.tr-drawn { margin-top: 0.9rem; min-width: 0; }
+.tr-tokens { display: flex; flex-wrap: wrap; gap: 0.3rem; margin: 0.6rem 0; }
+.tr .tr-tokens button { font-family: var(--course-serif, Georgia, serif); font-size: 1.1rem; padding: 0.05rem 0.55rem; }
+.tr .tr-tokens button[aria-pressed="true"] { background: var(--pst-color-primary-bg, #e8ebf8); border-color: var(--pst-color-primary, #3a4fa3); font-weight: 600; }
+.tr-rows li { display: grid; grid-template-columns: 6.5rem 3rem minmax(0, 1fr) 3rem; gap: 0.5rem; align-items: center; min-height: 32px; }
+.tr-rows .tr-taken { padding-bottom: 0.4rem; margin-bottom: 0.4rem; border-bottom: 1px solid var(--pst-color-border, #c9ccd3); font-weight: 600; }
+.tr .tr-rows .tr-word { padding: 0 0.6rem; }
+.tr .tr-rows button { border-color: transparent; background: none; text-align: left; min-height: 28px; padding: 0 0.6rem; color: var(--pst-color-primary, #3a4fa3); }
+.tr-rows li > .tr-share:last-child { text-align: right; }
+.tr-orders { display: grid; grid-template-columns: auto 1fr 1fr; gap: 0.7rem 1.2rem; align-items: baseline; }
+.tr-orders span { font-family: var(--course-serif, Georgia, serif); font-size: 1.15rem; line-height: 1.3; }
+.tr-orders .tr-head { font: inherit; font-size: 0.85rem; }
+.tr-orders .tr-given { color: var(--pst-color-text-muted, #5b636c); }
+.tr-orders .tr-with { color: var(--pst-color-primary, #3a4fa3); font-weight: 600; }
+.tr-orders .tr-without { color: var(--course-trap, #a8440f); font-weight: 600; }
+.tr-way li { display: grid; grid-template-columns: 8.2rem minmax(0, 1fr) 4.6rem; gap: 0.6rem; align-items: center; }
+.tr-way li.tr-out { border-bottom: 1px solid var(--pst-color-border, #c9ccd3); padding-bottom: 0.3rem; margin-bottom: 0.3rem; }
+.tr-way .tr-word { font-size: 0.9rem; text-align: right; }
+.tr-bristles { display: block; width: 100%; height: 54px; overflow: visible; }
+.tr-bristles path { fill: none; stroke: var(--pst-color-primary, #3a4fa3); stroke-width: 0.7; }
+.tr-bristles.tr-made path { stroke: var(--course-trap, #a8440f); }
+.tr-bristles.tr-sum path { stroke: var(--pst-color-text-muted, #5b636c); }
+.tr-bristles .tr-zero, .tr-bristles.tr-made .tr-zero { stroke: var(--pst-color-border, #c9ccd3); stroke-width: 0.02; }
+.tr-from-padding { stroke: var(--course-trap, #a8440f); }
+.tr-residual { stroke: var(--pst-color-text-muted, #5b636c); stroke-width: 1.5; stroke-dasharray: 5 4; vector-effect: non-scaling-stroke; }
+.tr-levels { margin-top: 0.9rem !important; max-width: 34rem; }
+.tr-levels li { display: grid; grid-template-columns: 6.5rem minmax(0, 1fr); gap: 0.6rem; align-items: center; margin-top: 3px; }
+.tr-levels .tr-share { text-align: right; }
+.tr-sides { display: grid; gap: 1.2rem 2rem; grid-template-columns: repeat(auto-fit, minmax(min(17rem, 100%), 1fr)); }
+.tr .tr-beginning { font-family: var(--course-serif, Georgia, serif); font-size: 1.25rem; line-height: 1.35; margin: 0.2rem 0 0.6rem; }
+.tr-beginning mark { padding: 0 0.2rem; border-radius: 4px; color: inherit; background: var(--pst-color-primary-bg, #e8ebf8); }
+.tr-beginning .tr-bad { background: none; color: var(--course-trap, #a8440f); text-decoration: underline wavy 1px; text-underline-offset: 0.2em; }
+.tr-sides .tr-bad .tr-bar { background: linear-gradient(var(--course-trap, #a8440f) 0 0) no-repeat left / calc(100% * var(--share)) 100%, var(--pst-color-surface, #f5f6fa); }
+.tr .tr-form + .tr-head { margin-top: 0.7rem; }
+.tr-form + .tr-row { margin-top: 0.5rem; }
+.tr-rest { color: var(--pst-color-text-muted, #5b636c); }
+@container (max-width: 26rem) {
+  .tr-orders { grid-template-columns: 1fr 1fr; gap: 0.4rem 0.8rem; }
+  .tr-orders .tr-head { grid-column: 1 / -1; margin-top: 0.5rem; }
+  .tr-orders > span:first-child { display: none; }
+  .tr-rows li { grid-template-columns: 6rem minmax(0, 1fr) 2.4rem; }
+  .tr-rows li > .tr-share:nth-child(2) { display: none; }
+  .tr-way li { grid-template-columns: 5.2rem minmax(0, 1fr) 3.9rem; gap: 0.4rem; }
+}
 @container (min-width: 37rem) {
   .tr-looks { grid-template-columns: minmax(0, 1.5fr) minmax(14.5rem, 1fr); }
 }

@@ -17,32 +17,6 @@ const PACE = 420; // milliseconds a word, when it is watched
 const FIRST = 6; // words in the list of what could come next
 const TRIES = 5; // sentences to choose from
 const FINISHED = 4; // hypotheses in the list below the tree
-let copies = 0;
-
-// A control with its own label; the id ties them together.
-function labelled(text, control, after = false) {
-  control.id = `translator-${(copies += 1)}`;
-  const label = make("label", { for: control.id }, [text]);
-  return make("span", { class: "tr-control" }, after ? [control, label] : [label, control]);
-}
-
-function select(options, change) {
-  const control = make("select", {}, Object.entries(options).map(([value, text]) => make("option", { value }, [text])));
-  control.addEventListener("change", () => change(control.value));
-  return control;
-}
-
-function check(change) {
-  const control = make("input", { type: "checkbox" });
-  control.addEventListener("change", () => change(control.checked));
-  return control;
-}
-
-function push(text, act, attributes = {}) {
-  const button = make("button", { type: "button", ...attributes }, [text]);
-  button.addEventListener("click", act);
-  return button;
-}
 
 // The head whose looks are sharpest and most spread over the words: the one worth seeing first.
 function telling(layers) {
@@ -361,22 +335,3 @@ class View {
     swap(this.searched, make("div", {}, [scroll, list]));
   }
 }
-
-// Put new content into a place; the button that had the keyboard has it afterwards too.
-function swap(place, content) {
-  const buttons = [...place.querySelectorAll("button")];
-  const held = buttons.indexOf(document.activeElement);
-  place.replaceChildren(content);
-  if (held >= 0) [...place.querySelectorAll("button")].at(Math.min(held, place.querySelectorAll("button").length - 1))?.focus({ preventScroll: true });
-}
-
-let loaded;
-globalThis.courseTranslatorLoaded = (content) => { loaded = content; };
-globalThis.courseTranslator = {
-  Model, greedy, beam, tidy, WHOLE,
-  content: () => loaded,
-  open: (root, { focus = "all", sentence } = {}) => {
-    const examples = sentence ? [...new Set([sentence, ...loaded.examples])] : loaded.examples;
-    return new View(root, new Model(loaded), { ...loaded, examples }, focus);
-  },
-};

@@ -9,7 +9,10 @@ from string import Template
 from typing import Any
 
 HERE = Path(__file__).parent
-PARTS = ("style.js", "model.js", "search.js", "pictures.js", "tree.js", "view.js")  # joined so
+PARTS = (  # joined in this order
+    *("style.js", "model.js", "search.js", "pictures.js", "tree.js", "controls.js", "view.js"),
+    *("lens.js", "word.js", "order.js", "vectors.js", "forced.js", "opened.js"),
+)
 LOADED = "courseTranslatorLoaded"  # the function that the weights' file calls
 
 

@@ -5,9 +5,10 @@
     ```
 
 The module is an AnyWidget front-end module: `export default { render({ model, el }) { ... } };`
-with exactly one `export default`, at the beginning of a line, and no imports. `model.get("d_k")`
-reads the JSON body. A reader without JavaScript sees a sentence instead. A body that is not JSON,
-or a module that breaks these rules, is a build error with file and line.
+with exactly one `export default`, at the beginning of a line, and no imports. What explorers share,
+`shared.mjs` in the same folder, is there as `course`. `model.get("d_k")` reads the JSON body. A
+reader without JavaScript sees a sentence instead. A body that is not JSON, or a module that breaks
+these rules, is a build error with file and line.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 EXPORT = re.compile(r"^export default\b", re.MULTILINE)
 IMPORT = re.compile(r"^\s*(?:import\b\s*[\w{*\"'(]|export\s+(?!default\b))", re.MULTILINE)
+SHARED = "shared.mjs"
 FALLBACK = (
     "This figure is interactive and needs JavaScript. "
     "The text and the printed numbers of this page do not depend on it."
@@ -75,8 +77,8 @@ def read_values(body: str) -> dict[str, Any]:
     return values
 
 
-def bind_module(source: str) -> str:
-    """Return the module with its default export bound to the name `widget`."""
+def bind_module(source: str, bound: str = "const widget =") -> str:
+    """Return the module with something else in the place of its `export default`."""
     exports = len(EXPORT.findall(source))
     if exports != 1:
         raise WidgetError(
@@ -88,11 +90,14 @@ def bind_module(source: str) -> str:
             f"the module says {found.group().strip()!r}; imports and named exports cannot work "
             "inside a page, so keep everything in one file"
         )
-    return EXPORT.sub("const widget =", source)
+    return EXPORT.sub(bound, source)
 
 
-def inline(name: str, source: str, values: dict[str, Any]) -> str:
+def inline(name: str, source: str, values: dict[str, Any], shared: str = "") -> str:
     """Return the HTML of one figure: host element, fallback sentence, data and module."""
+    if shared:
+        # in a function of its own, so that a figure may use the same names
+        source = f"const course = (() => {{\n{bind_module(shared, 'return')}}})();\n{source}"
     # inside a script element only "</script" and "<!--" could end or confuse it
     module = re.sub(r"<(?=/script|!--)", r"\\x3c", bind_module(source), flags=re.IGNORECASE)
     data = json.dumps(values, ensure_ascii=False).replace("<", "\\u003c")
@@ -115,10 +120,13 @@ class AnyWidget(SphinxDirective):
                 f"anywidget: there is no {self.arguments[0]}; "
                 "write the path from this page's folder"
             )
+        beside = Path(path).with_name(SHARED)
+        self.env.note_dependency(str(beside))
+        shared = beside.read_text(encoding="utf-8") if beside.is_file() else ""
         name = f"anywidget-{self.env.new_serialno('anywidget')}"
         try:
             values = read_values("\n".join(self.content))
-            html = inline(name, Path(path).read_text(encoding="utf-8"), values)
+            html = inline(name, Path(path).read_text(encoding="utf-8"), values, shared)
         except WidgetError as error:
             logger.warning(
                 "anywidget %s: %s",

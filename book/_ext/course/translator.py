@@ -8,7 +8,11 @@ shows the sentence, what the model made of it, and one head's attention, from th
 `python -m lab page RUN --weights` wrote, `translator/weights.js`. A button loads that file and the
 code by script elements, which also work on file://. Until then the page is some
 kilobytes heavier, and a reader without JavaScript has the picture. `focus` names the part that the
-translator opens with: all, attention, heads, masks or search (`FOCUSES` in `lab/page/view.js`).
+translator opens with: all, attention, heads, masks or search (`FOCUSES` in `lab/page/view.js`), or
+one of the smaller figures of `LENSES` in `lab/page/opened.js`, whose pictures `lenses.py` draws:
+word (a row of the embedding table; the argument is the word), order (positions on and off), layer
+and stack (the vector of the token that `:word:` names) and forced (`:word:` of the translation
+comes one place too early).
 """
 
 from __future__ import annotations
@@ -25,24 +29,35 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from course import lenses
 from lab.page import writing
 
 WEIGHTS = "translator/weights.js"  # not in _static: each page loads every script that lies there
 FOLDER = "_static/translator"  # of the built book
 FOCUSES = ("all", "attention", "heads", "masks", "search")
+BUTTONS = {
+    "all": "Write your own sentence",
+    "word": "Look up your own word",
+    "order": "Shuffle it yourself",
+    "layer": "Follow another token",
+    "stack": "Follow another token",
+    "forced": "Make it err elsewhere",
+}
 ROW, WIDTH, LEFT, RIGHT = 28, 330, 120, 210  # of the picture
 EOS = "<eos>"
 FAINT = 0.02  # share of attention that is not drawn
 
+NOTE = (
+    "Written by a Transformer of {numbers:,} numbers, trained on a processor for some minutes. "
+    "Below each word stands its probability (training asked for no more than 90\u202f%); the lines "
+    "show what one of its heads looked at."
+)
 PAGE = """\
 <div class="anywidget translator" id="{name}">
 <div class="translator-poster">
 <div class="translator-words">
 <p class="translator-english" lang="en">{english}</p>
-<p class="translator-french" lang="fr">{french}</p>
-<p class="translator-note">Written by a Transformer of {numbers:,} numbers, trained on a processor \
-for some minutes. Below each word stands its probability (training asked for no more than \
-90 %); the lines show what one of its heads looked at.</p>
+{french}<p class="translator-note">{note}</p>
 <p class="translator-open"><button type="button" hidden>{button}</button>\
 <span aria-live="polite"></span></p>
 <noscript><p class="translator-note">To run it, the page needs JavaScript.</p></noscript>
@@ -69,7 +84,7 @@ for some minutes. Below each word stands its probability (training asked for no 
       if (!globalThis.courseTranslator) await load("code.js");
       if (!globalThis.courseTranslator.content()) await load("weights.js");
       globalThis.courseTranslator.open(host, {options});
-      host.querySelector("input, select").focus();
+      host.querySelector(".tr input").focus();
     }} catch {{
       line.textContent = "The model could not be loaded.";
       button.ariaDisabled = "false";
@@ -130,12 +145,32 @@ def _word(x: int, row: int, word: str, anchor: str, name: str = "") -> str:
     return f"<text {place}{kind}>{escape(word)}</text>"
 
 
-def poster(name: str, root: str, model: dict[str, Any], sentence: str, focus: str) -> str:
+def poster(
+    name: str, root: str, model: dict[str, Any], sentence: str, focus: str, word: str = ""
+) -> str:
     """The HTML of a translator that is not loaded yet.
 
     Raises:
         ValueError: if the file has no picture of this sentence.
     """
+    if focus in lenses.POSTERS:
+        told = lenses.POSTERS[focus](lenses.Translator(model), sentence, word)
+        shown = {"english": escape(told.title), "french": "", "picture": told.picture}
+        shown["note"] = escape(told.note)
+    else:
+        shown = _opening(model, sentence)
+    return PAGE.format(
+        name=name,
+        root=root,
+        button=BUTTONS.get(focus, "Open it"),
+        options=json.dumps(
+            {"focus": focus, "sentence": sentence, **({"word": word} if word else {})}
+        ),
+        **shown,
+    )
+
+
+def _opening(model: dict[str, Any], sentence: str) -> dict[str, str]:
     openings = {one["sentence"]: one for one in model["openings"]}
     if sentence not in openings:
         raise ValueError(
@@ -149,16 +184,12 @@ def poster(name: str, root: str, model: dict[str, Any], sentence: str, focus: st
         for word, share in rows
         if word != EOS
     )
-    return PAGE.format(
-        name=name,
-        root=root,
-        english=escape(sentence),
-        french=french,
-        numbers=numbers_in(model),
-        button="Write your own sentence" if focus == "all" else "Open it",
-        picture=picture(opening),
-        options=json.dumps({"focus": focus, "sentence": sentence}),
-    )
+    return {
+        "english": escape(sentence),
+        "french": f'<p class="translator-french" lang="fr">{french}</p>\n',
+        "note": NOTE.format(numbers=numbers_in(model)),
+        "picture": picture(opening),
+    }
 
 
 def numbers_in(model: dict[str, Any]) -> int:
@@ -173,7 +204,10 @@ class Translator(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
-    option_spec = {"focus": lambda argument: directives.choice(argument, FOCUSES)}  # noqa: RUF012
+    option_spec = {  # noqa: RUF012
+        "focus": lambda argument: directives.choice(argument, (*FOCUSES, *lenses.POSTERS)),
+        "word": directives.unchanged_required,
+    }
 
     def run(self) -> list[nodes.Node]:
         """Return the picture and the button, or report what is wrong with the sentence."""
@@ -188,6 +222,7 @@ class Translator(SphinxDirective):
                 read_model(path),
                 self.arguments[0],
                 self.options.get("focus", "all"),
+                self.options.get("word", ""),
             )
         except ValueError as error:
             raise self.error(f"translator: {error}") from error
