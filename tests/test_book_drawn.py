@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from lab import plots
+from lab import diagrams, plots
 from tests.book_code import drawn
 from tests.conftest import ROOT
 from tests.test_lab_plots import COLOR_BLIND, contrast, lab, linear
@@ -131,6 +131,31 @@ def test_white_letters_turn_black_and_white_paper_turns_into_the_page():
     text = drawn.inline(written.getvalue(), ALTERNATIVE, "p1-")
     assert "fill:light-dark(#ffffff, #000000)" in text
     assert drawn.DARK[plots.PAPER] == "var(--pst-color-background)"
+
+
+def test_a_box_that_leads_to_a_page_is_one_link_and_the_picture_does_not_hide_it():
+    figure, ax = plt.subplots()
+    for y, page in enumerate(["03_attention.html", "05_layer_norm.html#layer-norm"]):
+        diagrams.box(ax, (0, y), page[:2], plots.COLORS[y], link=page)
+    diagrams.box(ax, (0, 2), "none", plots.COLORS[2])
+    written = io.StringIO()
+    figure.savefig(written, format="svg")
+    root = ET.fromstring(drawn.inline(written.getvalue(), ALTERNATIVE, "p1-"))
+    links = [one for one in root.iter() if one.tag.endswith("a")]
+    found = [(one.get("href"), "".join(one.itertext()).strip()) for one in links]
+    assert found == [("03_attention.html", "03"), ("05_layer_norm.html#layer-norm", "05")]
+    assert [one.get("target") for one in links] == [None, None]
+    assert root.get("role") == "group"
+
+
+def test_the_drawing_of_the_whole_model_leads_to_the_chapters(book_html: Path):
+    page = (book_html / "10_full_model.html").read_text(encoding="utf-8")
+    (drawing,) = re.findall(r'<svg[^>]*class="drawn" role="group".*?</svg>', page, re.DOTALL)
+    chapters = {path.name for path in book_html.glob("0*.html")} - {
+        "08_teacher_forcing.html",  # how it is trained, and how it is used
+        "09_inference.html",
+    }
+    assert {*re.findall(r'<a href="([^"#]+)', drawing)} == chapters
 
 
 def test_no_picture_of_a_cell_is_left_apart_from_its_page(book_html: Path):
