@@ -133,8 +133,6 @@ def box(
 
 def arrow(ax: Axes, *points: tuple[float, float], color: str = INK) -> None:
     """Draw a line through the points that ends in an arrow head."""
-    for start, stop in zip(points[:-2], points[1:-1], strict=True):
-        xs, ys = zip(start, stop, strict=True)
-        ax.plot(xs, ys, color=color, lw=1.4, ls="-")
+    ax.plot(*zip(*points[:-1], strict=True), color=color, lw=1.4, ls="-")
     style = {"arrowstyle": "-|>", "mutation_scale": 11, "lw": 1.4, "shrinkA": 0, "shrinkB": 0}
     ax.add_patch(FancyArrowPatch(*points[-2:], color=color, **style))

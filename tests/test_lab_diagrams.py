@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from matplotlib.patches import FancyArrowPatch
 
 from lab import diagrams, plots
 from lab.diagrams import Matrix
@@ -40,7 +41,7 @@ def test_words_stand_in_rows_from_top_to_bottom_and_padding_is_grey():
 
 def test_words_fit_into_their_cells():
     ax = diagrams.words([["<bos>", "the", "extraordinary", "cat", "sleeps", ".", "<eos>"]])
-    ax.figure.draw_without_rendering()
+    plt.gcf().draw_without_rendering()
     for text, cell in zip(ax.texts, ax.patches, strict=True):
         assert text.get_window_extent().width < cell.get_window_extent().width
 
@@ -57,3 +58,13 @@ def test_query_key_value_norm_and_residual_have_colours_of_their_own():
     names = ("query", "key", "value", "norm", "residual", "feed-forward")
     assert len({diagrams.ROLES[name] for name in names}) == len(names)
     assert {*diagrams.ROLES.values()} <= {*plots.COLORS}
+
+
+def test_an_arrow_goes_through_its_points_and_ends_at_the_last():
+    ax = plt.subplots()[1]
+    diagrams.arrow(ax, (0, 0), (1, 0), (1, 2), color=plots.COLORS[1])
+    (line,) = ax.lines
+    assert [tuple(point) for point in line.get_xydata()] == [(0, 0), (1, 0)]
+    (head,) = ax.patches
+    assert isinstance(head, FancyArrowPatch)
+    assert to_hex(head.get_edgecolor()) == plots.COLORS[1]
