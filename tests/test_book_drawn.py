@@ -5,6 +5,7 @@ import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import matplotlib as mpl
@@ -107,6 +108,11 @@ def test_the_colours_of_lines_can_be_told_from_the_dark_page():
     assert contrast(drawn.dark(plots.INK), NIGHT[1]) >= 4.5
 
 
+def test_grey_letters_can_be_read_in_a_grey_cell_in_both_themes():
+    assert contrast(diagrams.GREY, plots.BLANK) >= 4.5
+    assert contrast(drawn.dark(diagrams.GREY), drawn.dark(plots.BLANK)) >= 4.5
+
+
 @pytest.mark.parametrize("kind", COLOR_BLIND)
 def test_the_colours_of_lines_stay_apart_on_the_dark_page(kind: str):
     colors = [drawn.dark(color) for color in plots.COLORS]
@@ -156,6 +162,32 @@ def test_the_drawing_of_the_whole_model_leads_to_the_chapters(book_html: Path):
         "09_inference.html",
     }
     assert {*re.findall(r'<a href="([^"#]+)', drawing)} == chapters
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("01_embedding", ["N, columns of the batch", "without <eos>, in percent"]),
+        ("02_positional_encoding", ["pair", "wavelength, in positions", "a text of 8,192 tokens"]),
+        ("03_attention", ["query", "key", "value", "softmax"]),
+        ("04_multi_head_attention", ["(N, d_k)", "(d_k, M)", "(N, M)", "(M, d_k)", "weights"]),
+        ("05_layer_norm", ["size", "alike", "layers", "post-norm", "pre-norm", "added", "alone"]),
+        ("06_encoder", ["tokens of the vocabulary, in thousands", "big: 213 M"]),
+        ("06_encoder", ["tokens", "share, in percent", "scores + mix", "feed-forward"]),
+        ("08_teacher_forcing", ["lead of the label's logit", "loss", "smoothing 0.1"]),
+        ("08_teacher_forcing", ["loss", "honest floor", "share right", "no shift"]),
+        ("11_your_translator", ["difference in BLEU", "300 less 275 steps,", "not paired"]),
+        ("11_your_translator", ["reads (keys)", "writes", "<bos>", "<eos>"]),
+        ("12_language_model", ["words of text", "loss of a word", "training", "held out"]),
+    ],
+)
+def test_a_picture_that_carries_the_argument_names_its_axes(
+    book_html: Path, page: str, said: list[str]
+):
+    text = (book_html / f"{page}.html").read_text(encoding="utf-8")
+    drawings = re.findall(r'<svg[^>]*class="drawn".*?</svg>', text, re.DOTALL)
+    found = [{*map(unescape, re.findall(r">([^<>]+)<", one))} for one in drawings]
+    assert any({*said} <= words for words in found)
 
 
 def test_no_picture_of_a_cell_is_left_apart_from_its_page(book_html: Path):

@@ -40,6 +40,7 @@ DARK = {
     "#222426": "#edeeef",
     "#8b929a": "#7b8390",
     "#e3e6ea": "#333846",
+    "#5b636c": "#a9b0bb",
 }
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
 COLOR = re.compile(r"#[0-9a-f]{6}")
