@@ -142,14 +142,14 @@ def test_white_letters_turn_black_and_white_paper_turns_into_the_page():
 def test_a_box_that_leads_to_a_page_is_one_link_and_the_picture_does_not_hide_it():
     figure, ax = plt.subplots()
     for y, page in enumerate(["03_attention.html", "05_layer_norm.html#layer-norm"]):
-        diagrams.box(ax, (0, y), page[:2], plots.COLORS[y], link=page)
+        diagrams.box(ax, (0, y), f"{page[:2]}\nhere", plots.COLORS[y], link=page)
     diagrams.box(ax, (0, 2), "none", plots.COLORS[2])
     written = io.StringIO()
     figure.savefig(written, format="svg")
     root = ET.fromstring(drawn.inline(written.getvalue(), ALTERNATIVE, "p1-"))
     links = [one for one in root.iter() if one.tag.endswith("a")]
     found = [(one.get("href"), "".join(one.itertext()).strip()) for one in links]
-    assert found == [("03_attention.html", "03"), ("05_layer_norm.html#layer-norm", "05")]
+    assert found == [("03_attention.html", "03here"), ("05_layer_norm.html#layer-norm", "05here")]
     assert [one.get("target") for one in links] == [None, None]
     assert root.get("role") == "group"
 

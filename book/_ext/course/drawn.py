@@ -153,20 +153,21 @@ def _restyle(element: ET.Element) -> None:
 
 
 def _join_links(root: ET.Element) -> bool:
-    """Make a box and the text in it, which have the same address, one link of the same window."""
+    """Make a box and the lines in it, which have one address, one link of the same window."""
     found = False
     for parent in list(root.iter()):
         last: ET.Element | None = None
         for group in list(parent):
-            link = group.find("a")
-            if link is not None:
+            links = group.findall("a")
+            for link in links:
                 found = True
                 link.attrib.pop("target", None)
                 if last is not None and last.get("href") == link.get("href"):
                     last.extend(link)
-                    parent.remove(group)
-                    continue
-            last = link
+                    group.remove(link)
+                else:
+                    last = link
+            last = last if links else None
     return found
 
 
