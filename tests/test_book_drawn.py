@@ -5,6 +5,7 @@ import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from lab import plots
+from lab import diagrams, plots
 from tests.book_code import drawn
 from tests.conftest import ROOT
 from tests.test_lab_plots import COLOR_BLIND, contrast, lab, linear
@@ -107,6 +108,11 @@ def test_the_colours_of_lines_can_be_told_from_the_dark_page():
     assert contrast(drawn.dark(plots.INK), NIGHT[1]) >= 4.5
 
 
+def test_grey_letters_can_be_read_in_a_grey_cell_in_both_themes():
+    assert contrast(diagrams.GREY, plots.BLANK) >= 4.5
+    assert contrast(drawn.dark(diagrams.GREY), drawn.dark(plots.BLANK)) >= 4.5
+
+
 @pytest.mark.parametrize("kind", COLOR_BLIND)
 def test_the_colours_of_lines_stay_apart_on_the_dark_page(kind: str):
     colors = [drawn.dark(color) for color in plots.COLORS]
@@ -131,6 +137,57 @@ def test_white_letters_turn_black_and_white_paper_turns_into_the_page():
     text = drawn.inline(written.getvalue(), ALTERNATIVE, "p1-")
     assert "fill:light-dark(#ffffff, #000000)" in text
     assert drawn.DARK[plots.PAPER] == "var(--pst-color-background)"
+
+
+def test_a_box_that_leads_to_a_page_is_one_link_and_the_picture_does_not_hide_it():
+    figure, ax = plt.subplots()
+    for y, page in enumerate(["03_attention.html", "05_layer_norm.html#layer-norm"]):
+        diagrams.box(ax, (0, y), f"{page[:2]}\nhere", plots.COLORS[y], link=page)
+    diagrams.box(ax, (0, 2), "none", plots.COLORS[2])
+    written = io.StringIO()
+    figure.savefig(written, format="svg")
+    root = ET.fromstring(drawn.inline(written.getvalue(), ALTERNATIVE, "p1-"))
+    links = [one for one in root.iter() if one.tag.endswith("a")]
+    found = [(one.get("href"), "".join(one.itertext()).strip()) for one in links]
+    assert found == [("03_attention.html", "03here"), ("05_layer_norm.html#layer-norm", "05here")]
+    assert [one.get("target") for one in links] == [None, None]
+    assert root.get("role") == "group"
+
+
+def test_the_drawing_of_the_whole_model_leads_to_the_chapters(book_html: Path):
+    page = (book_html / "10_full_model.html").read_text(encoding="utf-8")
+    (drawing,) = re.findall(r'<svg[^>]*class="drawn" role="group".*?</svg>', page, re.DOTALL)
+    chapters = {path.name for path in book_html.glob("0*.html")} - {
+        "08_teacher_forcing.html",  # how it is trained, and how it is used
+        "09_inference.html",
+    }
+    assert {*re.findall(r'<a href="([^"#]+)', drawing)} == chapters
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("01_embedding", ["N, columns of the batch", "without <eos>, in percent"]),
+        ("02_positional_encoding", ["pair", "wavelength, in positions", "a text of 8,192 tokens"]),
+        ("03_attention", ["query", "key", "value", "softmax"]),
+        ("04_multi_head_attention", ["(N, d_k)", "(d_k, M)", "(N, M)", "(M, d_k)", "weights"]),
+        ("05_layer_norm", ["size", "alike", "layers", "post-norm", "pre-norm", "added", "alone"]),
+        ("06_encoder", ["tokens of the vocabulary, in thousands", "big: 213 M"]),
+        ("06_encoder", ["tokens", "share, in percent", "scores + mix", "feed-forward"]),
+        ("08_teacher_forcing", ["lead of the label's logit", "loss", "smoothing 0.1"]),
+        ("08_teacher_forcing", ["loss", "honest floor", "share right", "no shift"]),
+        ("11_your_translator", ["difference in BLEU", "300 less 275 steps,", "not paired"]),
+        ("11_your_translator", ["reads (keys)", "writes", "<bos>", "<eos>"]),
+        ("12_language_model", ["words of text", "loss of a word", "training", "held out"]),
+    ],
+)
+def test_a_picture_that_carries_the_argument_names_its_axes(
+    book_html: Path, page: str, said: list[str]
+):
+    text = (book_html / f"{page}.html").read_text(encoding="utf-8")
+    drawings = re.findall(r'<svg[^>]*class="drawn".*?</svg>', text, re.DOTALL)
+    found = [{*map(unescape, re.findall(r">([^<>]+)<", one))} for one in drawings]
+    assert any({*said} <= words for words in found)
 
 
 def test_no_picture_of_a_cell_is_left_apart_from_its_page(book_html: Path):

@@ -291,7 +291,8 @@ def test_pages_of_this_book_depend_on_what_they_import():
         found = imported.decisive_files(ROOT / "book" / page, ROOT)
         return {path.relative_to(ROOT).as_posix() for path in found}
 
-    assert files("03_attention.md") == {"lab/__init__.py", "lab/plots.py"}
+    diagrams = {"lab/__init__.py", "lab/diagrams.py", "lab/plots.py"}
+    assert files("03_attention.md") == diagrams
     assert {"lab/five_minutes.py", "lab/corpus.py", "lab/words.py"} <= files("10_full_model.md")
     training = files("training.md")
     assert {"trainer/report.py", "benchmarks/results/bench.jsonl"} <= training

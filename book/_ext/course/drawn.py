@@ -40,6 +40,7 @@ DARK = {
     "#222426": "#edeeef",
     "#8b929a": "#7b8390",
     "#e3e6ea": "#333846",
+    "#5b636c": "#a9b0bb",
 }
 NUMBER = re.compile(r"-?\d+\.\d{3,}")
 COLOR = re.compile(r"#[0-9a-f]{6}")
@@ -95,7 +96,8 @@ def inline(svg: str, alternative: str, prefix: str) -> str:
         element.tag = element.tag.removeprefix(f"{{{SVG}}}")
         _restyle(element)
     _double_dots(root)
-    root.attrib |= {"class": "drawn", "role": "img", "aria-label": alternative}
+    role = "group" if _join_links(root) else "img"  # an image would hide its links
+    root.attrib |= {"class": "drawn", "role": role, "aria-label": alternative}
     root.set("style", f"width: {width * ZOOM:.0f}px")
     return re.sub(r">\s+<", "><", ET.tostring(root, encoding="unicode"))
 
@@ -124,7 +126,7 @@ def _rename(root: ET.Element, prefix: str) -> None:
             element.set("id", f"{prefix}{name}")
         if LINK in element.attrib:
             target = element.attrib.pop(LINK)
-            is_inside = target.startswith("#")
+            is_inside = target.startswith("#") and not element.tag.endswith("}a")
             element.set("href", f"#{prefix}{target[1:]}" if is_inside else target)
         if "clip-path" in element.attrib:
             element.set("clip-path", element.get("clip-path", "").replace("#", f"#{prefix}"))
@@ -148,6 +150,25 @@ def _restyle(element: ET.Element) -> None:
             style[name] = f"light-dark({color}, {'#000000' if is_ink else dark(color)})"
     if style:
         element.set("style", ";".join(f"{name}:{value}" for name, value in style.items()))
+
+
+def _join_links(root: ET.Element) -> bool:
+    """Make a box and the lines in it, which have one address, one link of the same window."""
+    found = False
+    for parent in list(root.iter()):
+        last: ET.Element | None = None
+        for group in list(parent):
+            links = group.findall("a")
+            for link in links:
+                found = True
+                link.attrib.pop("target", None)
+                if last is not None and last.get("href") == link.get("href"):
+                    last.extend(link)
+                    group.remove(link)
+                else:
+                    last = link
+            last = last if links else None
+    return found
 
 
 def _double_dots(root: ET.Element) -> None:
