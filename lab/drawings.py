@@ -1,7 +1,7 @@
 """Drawings of two things, one left of the other, with captions, from a seed.
 
-All that is true of a drawing is known, and so is what a caption of it must cost: nobody who sees the
-drawing can guess better than the coin that decides how the caption begins.
+All that is true of a drawing is known, and so is what a caption of it must cost: nobody who sees
+the drawing can guess better than the coin that decides how the caption begins.
 """
 
 import random
@@ -52,7 +52,7 @@ class Drawings:
 
 
 def drawings(count: int, seed: int) -> Drawings:
-    """Make so many drawings; colours and shapes are equally likely, and both things differ in them."""
+    """Make so many; all colours and shapes are equally likely, the two things differ in both."""
     rng = random.Random(seed)
     noise = torch.randn(count, 3, HEIGHT, WIDTH, generator=torch.Generator().manual_seed(seed))
     pictures = GROUND + NOISE * noise
