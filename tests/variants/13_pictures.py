@@ -297,7 +297,7 @@ def by_a_softmax(tokens, kernel, height, width):
     n = torch.arange(height * width)
     y = (n // width)[None] - (n // width)[:, None] + size // 2
     x = (n % width)[None] - (n % width)[:, None] + size // 2
-    there = (0 <= y) & (y < size) & (0 <= x) & (x < size)
+    there = (y >= 0) & (y < size) & (x >= 0) & (x < size)
     head = torch.where(there, y * size + x, -1)
     seen = head == torch.arange(size * size)[:, None, None]  # (heads, N, N)
     scores = torch.zeros(seen.shape, dtype=tokens.dtype).masked_fill(~seen, -math.inf)
@@ -310,13 +310,16 @@ def by_a_softmax(tokens, kernel, height, width):
 
 
 @variant("sight-causes")
-def from_a_list_of_pairs():
-    return dict([("corner", 9), ("blind", 7), ("company", 6), ("mixed", 3)])
+def turned_round():
+    lines = {9: "corner", 7: "blind", 6: "company", 3: "mixed"}
+    return {symptom: line for line, symptom in lines.items()}
 
 
 @variant("sight-causes")
-def by_names():
-    return dict(mixed=3, company=6, blind=7, corner=9)
+def updated():
+    found = {"mixed": 3}
+    found.update(company=6, blind=7, corner=9)
+    return found
 
 
 @variant("sight-causes")
