@@ -462,7 +462,6 @@ assert_close(
     token_by_token(model, 2, 20)(patches),
     "the class token should stand in front, position 0 belong to it and position 1 + n to patch n, "
     "and all go through the stack",
-    atol=1e-9,
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -476,12 +475,11 @@ assert_sound(
     rate=0.4,
 )
 model = shaken(PatchEncoder(3, 10, 8, 1, 2, 16), seed=3)
-pictures = draw((2, 3, 2, 5), seed=33)
+pictures = draw((4, 3, 2, 5), seed=33)
 assert_close(
     model(F.unfold(pictures, 1).transpose(1, 2)),
     token_by_token(model, 2, 16)(pictures.flatten(2).transpose(1, 2)),
     "with patches of one pixel every pixel should be a token",
-    atol=1e-9,
 )
 ### END HIDDEN TESTS
 
@@ -736,14 +734,14 @@ for height, width, largest in ((3, 2, 2), (2, 5, 1), (4, 3, 3), (1, 4, 2), (3, 3
 #
 # **Objective.** Set attention's weights by hand, by relative position alone, and get a convolution.
 #
-# Let one head look at one relative position and at nothing else: the patch that lies so many rows down and so many columns to the right of the query gets weight 1,
-# all others 0. If there is no such patch, because it would lie outside of the picture, all weights of that query are 0, and so is its output.
+# Let one head look at one relative position and at nothing else: its mask lets each query see the patch that lies so many rows down and so many columns to the right of it.
+# A softmax over one key gives it weight 1. If there is no such patch, because it would lie outside of the picture, that query sees nothing, and its output is 0.
 # A kernel of $K \times K$, $K$ odd, takes $K^2$ heads: head $a K + b$ looks $a - \lfloor K/2 \rfloor$ rows down and
 # $b - \lfloor K/2 \rfloor$ columns to the right.
 #
 # `hard_attention(tokens, kernel, height, width)` gets tokens $(B, N, D)$ of a grid and a kernel $(E, D, K, K)$ as for `F.conv2d`. It returns a
-# pair: the output $(B, N, E)$, the sum over the heads of *weights times tokens times the head's matrix*, which is `kernel[:, :, a, b]`, transposed; and the weights
-# $(K^2, N, N)$ of all heads, which are the same for all pictures, in the dtype of the tokens. The output is then what a convolution with zeros around the picture gives, with stride 1.
+# pair: the output $(B, N, E)$, the sum over the heads of *weights times tokens times the head's matrix*, which is `kernel[:, :, a, b]`, transposed; and the boolean masks
+# $(K^2, N, N)$ of all heads, which are the same for all pictures. The output is then what a convolution with zeros around the picture gives, with stride 1.
 #
 # Convolutions (`conv2d`) are not allowed here.
 #
@@ -755,7 +753,7 @@ for height, width, largest in ((3, 2, 2), (2, 5, 1), (4, 3, 3), (1, 4, 2), (3, 3
 # <details><summary>Hint 2: a sketch</summary>
 #
 # Rows and columns of all patches as in 13.5, without clipping. For each head one comparison gives a boolean matrix $(N, N)$: its
-# weights. Then `weights @ tokens` moves the picture by the offset, and the head's matrix mixes features.
+# mask, and, as numbers, its weights. Then `weights @ tokens` moves the picture by the offset, and the head's matrix mixes features.
 #
 # </details>
 # <details><summary>Help by symptom</summary>
@@ -770,55 +768,50 @@ for height, width, largest in ((3, 2, 2), (2, 5, 1), (4, 3, 3), (1, 4, 2), (3, 3
 # %% solution="hard-attention"
 def hard_attention(
     tokens: Float[Tensor, "B N D"], kernel: Float[Tensor, "E D K K"], height: int, width: int
-) -> tuple[Float[Tensor, "B N E"], Float[Tensor, "heads N N"]]:
-    """Return the output and the weights of heads that look at one relative position each."""
+) -> tuple[Float[Tensor, "B N E"], Bool[Tensor, "heads N N"]]:
+    """Return the output and the masks of heads that look at one relative position each."""
     ### BEGIN SOLUTION
     size = kernel.shape[-1]
     places = torch.arange(height * width, device=tokens.device)
     down = (places[None, :] // width) - (places[:, None] // width)  # (N, N), query to key
     right = (places[None, :] % width) - (places[:, None] % width)
     offsets = [(a - size // 2, b - size // 2) for a in range(size) for b in range(size)]
-    weights = torch.stack([(down == y) & (right == x) for y, x in offsets]).to(tokens.dtype)
-    seen = weights.unsqueeze(1) @ tokens  # (heads, B, N, D)
-    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights
+    masks = torch.stack([(down == y) & (right == x) for y, x in offsets])  # (heads, N, N)
+    seen = masks.to(tokens.dtype).unsqueeze(1) @ tokens  # (heads, B, N, D)
+    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), masks
     ### END SOLUTION
 
 
-# %% test="hard-attention-weights" points=1
+# %% test="hard-attention-masks" points=1
 tokens, kernel = draw((2, 6, 4), (5, 4, 3, 3), seed=41)
-output, weights = hard_attention(tokens, kernel, 2, 3)
-assert_shape(weights, (9, 6, 6), "nine heads, six queries, six keys")
-assert_close(weights[4], torch.eye(6).double(), "head 4 of 9 looks at the query itself")
-assert_close(
-    weights[5].argmax(1)[[0, 1, 3, 4]],
-    torch.tensor([1, 2, 4, 5]),
-    "head 5 of 9 looks one column to the right",
-)
-assert_close(
-    weights[5].sum(1),
-    torch.tensor([1.0, 1, 0, 1, 1, 0]).double(),
-    "to the right of the last column there is nothing: all weights are 0",
+output, masks = hard_attention(tokens, kernel, 2, 3)
+assert_shape(masks, (9, 6, 6), "nine heads, six queries, six keys")
+assert_dtype(masks, torch.bool, "a mask should be boolean")
+assert torch.equal(masks[4], torch.eye(6, dtype=torch.bool)), "head 4 of 9 sees the query itself"
+assert masks[5].nonzero().tolist() == [[0, 1], [1, 2], [3, 4], [4, 5]], (
+    "head 5 of 9 looks one column to the right; to the right of the last column there is nothing\n"
+    f"Pairs of query and key in yours: {masks[5].nonzero().tolist()}"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for height, width, size in ((3, 2, 3), (2, 5, 1), (4, 3, 5)):
     tokens, kernel = draw((1, height * width, 2), (3, 2, size, size), seed=42)
-    output, weights = hard_attention(tokens, kernel, height, width)
-    wanted = torch.zeros(size * size, height * width, height * width).double()
+    output, masks = hard_attention(tokens, kernel, height, width)
+    wanted = torch.zeros(size * size, height * width, height * width, dtype=torch.bool)
     for head in range(size * size):
         for i in range(height * width):
             row = i // width + head // size - size // 2
             column = i % width + head % size - size // 2
             if 0 <= row < height and 0 <= column < width:
-                wanted[head, i, row * width + column] = 1
-    assert_close(
-        weights, wanted, "each head should look at one relative position, and nowhere outside"
+                wanted[head, i, row * width + column] = True
+    assert torch.equal(masks, wanted), (
+        "each head should look at one relative position, and nowhere outside"
     )
 ### END HIDDEN TESTS
 
 # %% test="hard-attention-output" points=2
 tokens, kernel = draw((2, 6, 4), (5, 4, 3, 3), seed=41)
-output, weights = hard_attention(tokens, kernel, 2, 3)
+output, masks = hard_attention(tokens, kernel, 2, 3)
 assert_shape(output, (2, 6, 5), "the output has the kernel's features: (B, N, E)")
 grid = tokens.transpose(1, 2).reshape(2, 4, 2, 3)
 assert_close(
@@ -828,11 +821,11 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for height, width, size in ((3, 4, 3), (2, 5, 1), (4, 3, 5)):
-    tokens, kernel = draw((3, height * width, 2), (3, 2, size, size), seed=43)
+for height, width, size in ((4, 5, 3), (2, 5, 1), (5, 4, 5)):
+    grid, kernel = draw((3, 2, height, width), (3, 2, size, size), seed=43)
+    tokens = grid.flatten(2).transpose(1, 2)
     before = tokens.clone(), kernel.clone()
-    output, weights = hard_attention(tokens, kernel, height, width)
-    grid = tokens.transpose(1, 2).reshape(3, 2, height, width)
+    output, masks = hard_attention(tokens, kernel, height, width)
     assert_close(
         output,
         F.conv2d(grid, kernel, padding=size // 2).flatten(2).transpose(1, 2),
@@ -843,9 +836,8 @@ for height, width, size in ((3, 4, 3), (2, 5, 1), (4, 3, 5)):
     )
 tokens, kernel = draw((2, 6, 4), (5, 4, 3, 3), seed=44, dtype=torch.float32)
 leaves = tokens.requires_grad_(), kernel.requires_grad_()
-output, weights = hard_attention(*leaves, 3, 2)
+output, masks = hard_attention(*leaves, 3, 2)
 assert_dtype(output, torch.float32, "tokens of single precision should give such output")
-assert_dtype(weights, torch.float32, "tokens of single precision should give such weights")
 grid = leaves[0].transpose(1, 2).reshape(2, 4, 3, 2)
 assert_gradients(
     output,
@@ -944,12 +936,13 @@ def honest_logits(
 def made_parts(patch_dim: int, num_patches: int, width: int, seed: int) -> dict[str, Any]:
     """Functions and tensors with drawn numbers; the stack mixes what the mask lets a token see."""
     embed, head = draw((width, patch_dim), (3, width), seed=seed)
+    embed = embed / patch_dim**0.5
     token, positions = draw((width,), (1 + num_patches, width), seed=seed + 1)
 
     def stack(x: Tensor, mask: Tensor | None = None) -> Tensor:
         n = x.shape[1]
         seen = torch.ones(n, n, dtype=torch.bool) if mask is None else mask
-        return x + (seen / seen.sum(-1, keepdim=True)).to(x.dtype) @ (x * x).sin()
+        return x + (seen / seen.sum(-1, keepdim=True)).to(x.dtype) @ x.sin()
 
     return {
         "embed": lambda patches: patches @ embed.to(patches.dtype).T,
@@ -985,6 +978,7 @@ assert_close(
 visible_passed()
 ### BEGIN HIDDEN TESTS
 parts = made_parts(27, 4, 7, seed=53)
+kept = dict(parts)
 pictures = draw((5, 3, 12, 3), seed=54).requires_grad_()
 before = pictures.detach().clone()
 logits = honest_logits(pictures, parts, 3)
@@ -992,6 +986,7 @@ claim = "with other sizes, too, the logits should be those of the class token"
 assert_close(logits, one_by_one(pictures, parts, 3), claim)
 assert_gradients(logits, one_by_one(pictures, parts, 3), {"pictures": pictures}, claim)
 assert torch.equal(pictures, before), "the pictures should be left unchanged"
+assert parts == kept, "the parts should be left unchanged"
 parts = made_parts(8, 6, 5, seed=55)
 parts |= {name: parts[name].float() for name in ("class_token", "positions")}
 small = honest_logits(draw((2, 2, 4, 6), seed=56, dtype=torch.float32), parts, 2)
@@ -1163,7 +1158,7 @@ ids, patches = torch.tensor([[3, 7, 1], [2, 0, 10]]), draw((2, 4, 6), seed=61)
 with unchanged(model):
     memory, memory_mask = model.encode(patches)
     logits = model.decode(ids, draw((2, 4, 8), seed=62), memory_mask)
-assert_close(memory, model.encoder(patches), "the memory is what the encoder returns", atol=1e-9)
+assert_close(memory, model.encoder(patches), "the memory is what the encoder returns")
 assert memory_mask.dtype == torch.bool and memory_mask.shape == (2, 1, 4) and memory_mask.all(), (
     "the memory's mask should be boolean, (B, 1, M), and True everywhere"
 )
@@ -1171,7 +1166,6 @@ assert_close(
     logits,
     by_chapter_7(model, 2, 20)(ids, draw((2, 4, 8), seed=62)),
     "for a memory that is given, the logits should be those of the decoder of chapter 7",
-    atol=1e-9,
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1180,13 +1174,12 @@ assert_close(
     model(patches, ids),
     right(ids, model.encoder(patches)),
     "forward should be encode and decode, one after the other",
-    atol=1e-9,
 )
 some = torch.tensor([[[True, False, True, True]], [[False, True, False, True]]])
 given = draw((2, 4, 8), seed=63).requires_grad_()
 claim = "decode should keep to the mask that it is handed, and to the offset"
 logits = model.decode(ids, given, some, 4)
-assert_close(logits, right(ids, given, some, 4), claim, atol=1e-9)
+assert_close(logits, right(ids, given, some, 4), claim)
 assert_gradients(logits, right(ids, given, some, 4), {"memory": given}, claim)
 leaf = draw((2, 4, 6), seed=64).requires_grad_()
 assert_gradients(

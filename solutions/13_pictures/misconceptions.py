@@ -655,7 +655,7 @@ def columns_first(height, width, largest):
 @misconception(
     "hard-attention",
     id="PI41",
-    fails=["hard-attention-weights", "hard-attention-output"],
+    fails=["hard-attention-masks", "hard-attention-output"],
     read="13_pictures#pictures-convolution",
 )
 def query_where_the_key_should_be(tokens, kernel, height, width):
@@ -667,13 +667,13 @@ def query_where_the_key_should_be(tokens, kernel, height, width):
     offsets = [(a - size // 2, b - size // 2) for a in range(size) for b in range(size)]
     weights = torch.stack([(down == y) & (right == x) for y, x in offsets]).to(tokens.dtype)
     seen = weights.unsqueeze(1) @ tokens
-    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights
+    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights.bool()
 
 
 @misconception(
     "hard-attention",
     id="PI42",
-    fails=["hard-attention-weights", "hard-attention-output"],
+    fails=["hard-attention-masks", "hard-attention-output"],
     read="13_pictures#pictures-convolution",
 )
 def along_one_line(tokens, kernel, height, width):
@@ -684,13 +684,13 @@ def along_one_line(tokens, kernel, height, width):
     offsets = [(a - size // 2, b - size // 2) for a in range(size) for b in range(size)]
     weights = torch.stack([distance == y * width + x for y, x in offsets]).to(tokens.dtype)
     seen = weights.unsqueeze(1) @ tokens
-    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights
+    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights.bool()
 
 
 @misconception(
     "hard-attention",
     id="PI43",
-    fails=["hard-attention-weights", "hard-attention-output"],
+    fails=["hard-attention-masks", "hard-attention-output"],
     read="13_pictures#pictures-convolution",
 )
 def far_patches_clipped(tokens, kernel, height, width):
@@ -703,18 +703,18 @@ def far_patches_clipped(tokens, kernel, height, width):
     offsets = [(a - size // 2, b - size // 2) for a in range(size) for b in range(size)]
     weights = torch.stack([(down == y) & (right == x) for y, x in offsets]).to(tokens.dtype)
     seen = weights.unsqueeze(1) @ tokens
-    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights
+    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights.bool()
 
 
 @misconception(
     "hard-attention",
     id="PI44",
-    fails=["hard-attention-weights", "hard-attention-output"],
+    fails=["hard-attention-masks", "hard-attention-output"],
     read="13_pictures#pictures-convolution",
 )
 def edges_repeated(tokens, kernel, height, width):
-    """At the edge your heads look at the last patch once more; outside there is nothing: weights
-    of 0.
+    """At the edge your heads look at the last patch once more; outside there is
+    nothing to see.
     """
     size = kernel.shape[-1]
     places = torch.arange(height * width)
@@ -726,18 +726,18 @@ def edges_repeated(tokens, kernel, height, width):
             x = (columns + b - size // 2).clamp(0, width - 1)
             weights[a * size + b, places, y * width + x] = 1
     seen = weights.unsqueeze(1) @ tokens
-    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights
+    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights.bool()
 
 
 @misconception(
     "hard-attention",
     id="PI45",
-    fails=["hard-attention-weights", "hard-attention-output"],
+    fails=["hard-attention-masks", "hard-attention-output"],
     read="13_pictures#pictures-convolution",
 )
 def round_the_edge(tokens, kernel, height, width):
-    """Your heads go round: right of the last column comes the first. Outside there is nothing:
-    weights of 0.
+    """Your heads go round: right of the last column comes the first. Outside there is
+    nothing to see.
     """
     size = kernel.shape[-1]
     places = torch.arange(height * width)
@@ -749,13 +749,13 @@ def round_the_edge(tokens, kernel, height, width):
             x = (columns + b - size // 2) % width
             weights[a * size + b, places, y * width + x] = 1
     seen = weights.unsqueeze(1) @ tokens
-    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights
+    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights.bool()
 
 
 @misconception(
     "hard-attention",
     id="PI46",
-    fails=["hard-attention-weights", "hard-attention-output"],
+    fails=["hard-attention-masks", "hard-attention-output"],
     read="13_pictures#pictures-convolution",
 )
 def heads_column_by_column(tokens, kernel, height, width):
@@ -767,7 +767,7 @@ def heads_column_by_column(tokens, kernel, height, width):
     offsets = [(a - size // 2, b - size // 2) for b in range(size) for a in range(size)]
     weights = torch.stack([(down == y) & (right == x) for y, x in offsets]).to(tokens.dtype)
     seen = weights.unsqueeze(1) @ tokens
-    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights
+    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)), weights.bool()
 
 
 @misconception(
@@ -785,7 +785,7 @@ def matrices_turned_round(tokens, kernel, height, width):
     offsets = [(a - size // 2, b - size // 2) for a in range(size) for b in range(size)]
     weights = torch.stack([(down == y) & (right == x) for y, x in offsets]).to(tokens.dtype)
     seen = weights.unsqueeze(1) @ tokens
-    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2).flip(2)), weights
+    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2).flip(2)), weights.bool()
 
 
 @misconception(
@@ -803,7 +803,7 @@ def mean_over_heads(tokens, kernel, height, width):
     offsets = [(a - size // 2, b - size // 2) for a in range(size) for b in range(size)]
     weights = torch.stack([(down == y) & (right == x) for y, x in offsets]).to(tokens.dtype)
     seen = weights.unsqueeze(1) @ tokens
-    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)) / len(weights), weights
+    return torch.einsum("hbnd,edh->bne", seen, kernel.flatten(2)) / len(weights), weights.bool()
 
 
 # 13.7 It learns, and hardly sees

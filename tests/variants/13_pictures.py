@@ -268,7 +268,7 @@ def head_by_head(tokens, kernel, height, width):
                     head[i, row * width + column] = 1.0
             output = output + head @ tokens @ kernel[:, :, a, b].T
             weights.append(head)
-    return output, torch.stack(weights)
+    return output, torch.stack(weights) > 0
 
 
 @variant("hard-attention")
@@ -288,7 +288,7 @@ def shifts_of_rows_and_columns(tokens, kernel, height, width):
             heads.append(torch.kron(down, right))
     weights = torch.stack(heads)
     matrices = kernel.permute(2, 3, 1, 0).flatten(0, 1)  # (heads, D, E)
-    return sum(w @ tokens @ m for w, m in zip(weights, matrices, strict=True)), weights
+    return sum(w @ tokens @ m for w, m in zip(weights, matrices, strict=True)), weights == 1
 
 
 @variant("hard-attention")
@@ -303,7 +303,7 @@ def by_a_softmax(tokens, kernel, height, width):
     scores = torch.zeros(seen.shape, dtype=tokens.dtype).masked_fill(~seen, -math.inf)
     weights = scores.softmax(-1).nan_to_num(0.0)
     moved = torch.einsum("hnm,bmd->bnhd", weights, tokens)
-    return torch.einsum("bnhd,edh->bne", moved, kernel.flatten(2)), weights
+    return torch.einsum("bnhd,edh->bne", moved, kernel.flatten(2)), seen
 
 
 # 13.7 It learns, and hardly sees

@@ -74,7 +74,7 @@ def weights_for_three_only(tokens, kernel, height, width):
     middle = (kernel.shape[-1] - 1) // 2
     small = kernel[:, :, middle - 1 : middle + 2, middle - 1 : middle + 2]
     seen = weights.unsqueeze(1) @ tokens
-    return torch.einsum("hbnd,edh->bne", seen, small.flatten(2)), weights
+    return torch.einsum("hbnd,edh->bne", seen, small.flatten(2)), weights.bool()
 
 
 @variant("captioner", target="Captioner.decode")
