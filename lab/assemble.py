@@ -57,8 +57,16 @@ PARTS: dict[str, dict[str, tuple[str, ...]]] = {
         "average-checkpoints": ("average_checkpoints",),
     },
     "12_language_model": {"language-model": ("LanguageModel",)},
+    "13_pictures": {
+        "patchify": ("patchify",),
+        "patch-encoder": ("PatchEncoder",),
+        "captioner": ("Captioner",),
+    },
 }
-BEYOND = {"12_language_model"}  # what a translator does without: not missed where it is not there
+BEYOND = {  # what a translator does without: not missed where it is not there
+    "12_language_model",
+    "13_pictures",
+}
 
 WIDTH = 100
 CHAPTER = re.compile(r"\d\d_\w+")

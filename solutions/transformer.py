@@ -869,3 +869,120 @@ class LanguageModel(nn.Module):
         x = self.positional_encoding(self.embedding(ids), offset)  # (B, N, d_model)
         x = self.stack(x, causal_mask(ids.shape[1]).to(ids.device))
         return self.generator(x)
+
+
+# Chapter 13: Pictures -----------------------------------------------------------------------------
+
+
+def patchify(pictures: Float[Tensor, "B C H W"], patch_size: int) -> Float[Tensor, "B N patch_dim"]:
+    """Cut pictures into square patches, row by row; a patch is one row of numbers."""
+    batch, channels, height, width = pictures.shape
+    if patch_size < 1 or height % patch_size or width % patch_size:
+        raise ValueError(f"patches of {patch_size} do not fill {height} x {width} pixels")
+    rows, columns = height // patch_size, width // patch_size
+    x = pictures.reshape(batch, channels, rows, patch_size, columns, patch_size)
+    x = x.permute(0, 2, 4, 1, 3, 5)  # (B, rows, columns, C, p, p)
+    return x.reshape(batch, rows * columns, channels * patch_size**2)
+
+
+class PatchEncoder(nn.Module):
+    """An encoder whose tokens are patches, with a class token in front.
+
+    Args:
+        patch_dim: numbers of a patch.
+        num_patches: of a picture.
+        d_model: width of the tokens.
+        num_layers: how many layers, all of them pre-norm.
+        num_heads: heads of every attention.
+        d_ff: width inside the feed-forward networks.
+        dropout: probability of dropping an entry, in the layers.
+    """
+
+    def __init__(
+        self,
+        patch_dim: int,
+        num_patches: int,
+        d_model: int,
+        num_layers: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.patch_embedding = nn.Linear(patch_dim, d_model)
+        self.class_token = nn.Parameter(0.02 * torch.randn(d_model))
+        self.positions = nn.Parameter(0.02 * torch.randn(1 + num_patches, d_model))
+        self.stack = Encoder(
+            lambda: EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first=True),
+            num_layers,
+            LayerNorm(d_model),
+        )
+
+    def forward(self, patches: Float[Tensor, "B N patch_dim"]) -> Float[Tensor, "B n d_model"]:
+        """Return the vectors of the class token and of all patches."""
+        x = self.patch_embedding(patches)  # (B, N, d_model)
+        first = self.class_token.expand(len(x), 1, -1)  # (B, 1, d_model)
+        return self.stack(torch.cat([first, x], dim=1) + self.positions)
+
+
+class Captioner(nn.Module):
+    """A decoder that reads the tokens of a picture; it is called like a translator.
+
+    Args:
+        encoder: turns patches into tokens, (B, M, d_model).
+        vocab_size: number of ids.
+        encoding: table of positions of the words, (max_len, d_model).
+        num_layers: how many layers of the decoder, all of them pre-norm.
+        num_heads: heads of every attention.
+        d_ff: width inside the feed-forward networks.
+        dropout: probability of dropping an entry.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        vocab_size: int,
+        encoding: Float[Tensor, "max_len d_model"],
+        num_layers: int,
+        num_heads: int,
+        d_ff: int,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        d_model = encoding.shape[1]
+        self.encoder = encoder
+        self.embedding = TokenEmbedding(vocab_size, d_model)
+        self.positional_encoding = PositionalEncoding(encoding, dropout)
+        self.decoder = Decoder(
+            lambda: DecoderLayer(d_model, num_heads, d_ff, dropout, norm_first=True),
+            num_layers,
+            LayerNorm(d_model),
+        )
+        self.generator = Generator(d_model, vocab_size)
+        self.generator.tie(self.embedding.weight)
+
+    def encode(
+        self, patches: Float[Tensor, "B N patch_dim"]
+    ) -> tuple[Float[Tensor, "B M d_model"], Bool[Tensor, "B 1 M"]]:
+        """Return the memory, and a mask that hides nothing of it."""
+        memory = self.encoder(patches)
+        seen = torch.ones(len(memory), 1, memory.shape[1], dtype=torch.bool, device=memory.device)
+        return memory, seen
+
+    def decode(
+        self,
+        ids: Int[Tensor, "B N"],
+        memory: Float[Tensor, "B M d_model"],
+        memory_mask: Bool[Tensor, "B 1 M"],
+        offset: int = 0,
+    ) -> Float[Tensor, "B N vocab_size"]:
+        """Return the logits of the next word, after each of these."""
+        x = self.positional_encoding(self.embedding(ids), offset)  # (B, N, d_model)
+        mask = causal_mask(ids.shape[1]).to(ids.device)
+        return self.generator(self.decoder(x, memory, mask, memory_mask))
+
+    def forward(
+        self, patches: Float[Tensor, "B N patch_dim"], ids: Int[Tensor, "B N"]
+    ) -> Float[Tensor, "B N vocab_size"]:
+        """Return the logits of the next word, after each of these, for each picture."""
+        return self.decode(ids, *self.encode(patches))

@@ -23,6 +23,7 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
         ("09_inference", "bleu"): "published scores are tensors",
         ("12_language_model", "measured_early"): "it is what a cell has printed",
         ("12_language_model", "measured_sizes"): "it is what a cell has printed",
+        ("13_pictures", "measured_shuffles"): "it is what a cell has printed",
         **dict.fromkeys(
             [("11_your_translator", name) for name in ("train", "sweep", "bootstrap")],
             "a tensor with one number will do",
@@ -34,6 +35,7 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
             [
                 ("03_attention", "smallest_leak"),
                 ("12_language_model", "leak_causes"),
+                ("13_pictures", "sight_causes"),
             ],
             "4.0 names the same line or place as 4",
         ),
@@ -55,7 +57,11 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
         ("05_layer_norm", "norm_backward"): BACKWARD,
         ("09_inference", "CachedAttention.forward"): "nobody learns while decoding",
     },
-    ROUNDED: {("10_full_model", "Transformer.decode"): "a method that is not forward"},
+    ROUNDED: {
+        ("10_full_model", "Transformer.decode"): "a method that is not forward",
+        ("13_pictures", "Captioner.encode"): "a method that is not forward",
+        ("13_pictures", "Captioner.decode"): "a method that is not forward",
+    },
 }
 
 

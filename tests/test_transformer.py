@@ -426,3 +426,50 @@ def test_the_language_model_is_the_decoder_without_its_cross_attention():
     x = model.positional_encoding(model.embedding(ids))
     x = decoder(x, draw((2, 3, 8), seed=6), transformer.causal_mask(5), None)
     assert (model(ids) - model.generator(x)).abs().max() < 1e-10
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+@torch.no_grad()
+def test_the_captioner_with_a_given_memory_is_the_decoder(dtype: torch.dtype, atol: float):
+    eyes = transformer.PatchEncoder(12, 6, 8, num_layers=1, num_heads=2, d_ff=20)
+    table = draw((9, 8), seed=5)
+    model = transformer.Captioner(eyes, 11, table, num_layers=2, num_heads=2, d_ff=20)
+    model = model.to(dtype).eval()
+    decoder = transformer.Decoder(
+        lambda: transformer.DecoderLayer(8, 2, 20, 0.0, norm_first=True),
+        2,
+        transformer.LayerNorm(8),
+    ).to(dtype)
+    decoder.load_state_dict(model.decoder.state_dict())
+    memory = draw((2, 7, 8), seed=6).to(dtype)
+    ids = torch.tensor([[3, 7, 1, 9, 2], [2, 0, 10, 4, 4]])
+    x = model.embedding(ids) + table[:5].to(dtype)
+    x = decoder(x, memory, transformer.causal_mask(5), None)
+    nothing_hidden = torch.ones(2, 1, 7, dtype=torch.bool)
+    found = model.decode(ids, memory, nothing_hidden)
+    assert (found - model.generator(x)).abs().max() < atol
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+@torch.no_grad()
+def test_a_patch_of_one_pixel_is_a_token_and_an_embedding_a_convolution(
+    dtype: torch.dtype, atol: float
+):
+    pictures = draw((2, 3, 4, 6), seed=1).to(dtype)
+    pixels = transformer.patchify(pictures, 1)
+    assert torch.equal(pixels, pictures.flatten(2).transpose(1, 2))
+    layer = torch.nn.Linear(12, 5).to(dtype)
+    kernel = layer.weight.view(5, 3, 2, 2)
+    maps = torch.nn.functional.conv2d(pictures, kernel, layer.bias, stride=2)
+    tokens = layer(transformer.patchify(pictures, 2))
+    assert (tokens - maps.flatten(2).transpose(1, 2)).abs().max() < atol
+
+
+@torch.no_grad()
+def test_the_searches_of_a_translator_read_pictures():
+    eyes = transformer.PatchEncoder(12, 6, 8, num_layers=1, num_heads=2, d_ff=20)
+    model = transformer.Captioner(eyes, 11, draw((9, 8), dtype=torch.float32), 1, 2, 20)
+    patches = transformer.patchify(draw((1, 3, 4, 6), dtype=torch.float32), 2)
+    (written,) = transformer.greedy_decode(model, patches, 0, 1, 7)
+    beam, _ = transformer.beam_search(model, patches, 0, 1, 7, beam_size=1)
+    assert beam == written
