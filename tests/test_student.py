@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from autograder.bridge import STUDENT
 from autograder.bridge.policy import Policy
 from autograder.bridge.said import MOST, WORDS, sentences, words_of
 from autograder.bridge.session import Student, Unclocked
@@ -129,8 +130,20 @@ STARTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def ruled() -> Iterator[ForkServer]:
+    """Where students' processes come from in a course with a rule."""
+    with ForkServer([], student=STUDENT, sandboxed=False, watched=["sorted"]) as made:
+        yield made
+
+
 @pytest.mark.parametrize("way", STARTS)
-def test_where_an_answer_is_to_be_alone_no_process_is_started(student: Student, way: str):
+def test_where_an_answer_is_to_be_alone_no_process_is_started(ruled: ForkServer, way: str):
+    with ruled.spawn() as spawned:
+        _starts_none(Student(spawned, Policy()), way)
+
+
+def _starts_none(student: Student, way: str) -> None:
     modules = "import _osx_support, multiprocessing, os, pty, subprocess"
     _said(student, f"{modules}\ndef start():\n    {STARTS[way]}")
     with student.clock(60):

@@ -181,7 +181,7 @@ def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> d
     notebooks = [notebook for assignment in assignments for notebook in assignment.notebooks]
     # without a sandbox nobody could tell what the head leaves behind
     head = beginning(notebooks[0]) if sandboxed and len(notebooks) == 1 else []
-    watched = sorted({name for rule in each for name in rule.operations_forbidden})
+    watched = sorted({name for rule in each for name in rule.forbid})
     return {
         "modules": modules,
         "student": STUDENT,

@@ -41,7 +41,7 @@ def warm(modules: Sequence[str], watched: Sequence[str] = ()) -> None:
 
     Args:
         modules: to be imported.
-        watched: names that questions forbid.
+        watched: names that questions forbid; without any, nothing will have to be stopped.
     """
     global SHELL
     for name in modules:
