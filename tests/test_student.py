@@ -67,6 +67,12 @@ def test_a_gpu_that_is_asked_for_is_told_of_in_a_cell_and_in_a_call(student: Stu
         assert student.peer.ask("notes") == []
 
 
+def test_torch_knows_the_processor_although_nobody_sees_it(student: Student):
+    """It asks /proc, which is hidden, when an operation wants to know; so some stopped in there."""
+    code = "import torch\nlinear = torch.nn.Linear(64, 64)\nlinear(torch.ones(64, 64)).sum().backward()"
+    assert _said(student, f"{code}\nassert isinstance(torch.cpu._is_avx2_supported(), bool)") == []
+
+
 def test_no_more_is_noted_than_is_read(student: Student):
     outcome = _run(student, "\n".join(f"%magic{n}" for n in range(100)))
     assert len(outcome["notes"]) == MOST
