@@ -248,7 +248,21 @@ def test_a_second_run_scores_what_is_new(course: Course, tmp_path: Path, capsys)
     module.write_text(module.read_text() + "# another way to score\n")
     contest.run(course, tmp_path)
     assert "1 of 3: ada ..." in capsys.readouterr().out
-    (tmp_path / contest.KEPT).write_text("[]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "[" * 100_000,
+        '{"format": 1, "all": {"ada": {"key": "", "outcome": {"scores": null}}}}',
+        '{"format": 1, "all": {"ada": {"key": "", "outcome": {"scores": {"right": "x"}}}}}',
+    ],
+    ids=len,
+)
+def test_what_was_kept_and_is_damaged_is_one_sentence(course: Course, tmp_path: Path, text: str):
+    hand_in(tmp_path, "ada", HALF)
+    (tmp_path / contest.KEPT).write_text(text)
     with pytest.raises(CourseError, match=r"is damaged .* remove it"):
         contest.run(course, tmp_path)
 

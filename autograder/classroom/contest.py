@@ -223,12 +223,17 @@ def _read_kept(path: Path) -> dict[str, tuple[str, Outcome]]:
         if told["format"] != FORMAT:
             raise ValueError(f"format {told['format']}")
         kept = {name: (one["key"], Outcome(**one["outcome"])) for name, one in told["all"].items()}
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return {name: one for name, one in kept.items() if _holds(one[1])}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise CourseError(
             f"{path} is damaged ({type(error).__name__}: {error}); remove it to score all entries "
             "again."
         ) from error
-    return {name: one for name, one in kept.items() if not one[1].in_doubt}
+
+
+def _holds(outcome: Outcome) -> bool:
+    """Whether an entry need not be scored once more."""
+    return not outcome.in_doubt and all(map(isfinite, outcome.scores.values()))
 
 
 def _write_kept(path: Path, kept: Mapping[str, tuple[str, Outcome]]) -> None:
