@@ -98,6 +98,6 @@ def missing_bytes(content: bytes) -> int:
     try:
         header = json.loads(content[8:start])
         ends = [entry["data_offsets"][1] for name, entry in header.items() if name[:2] != "__"]
-    except (UnicodeDecodeError, json.JSONDecodeError, LookupError, TypeError, AttributeError):
+        return max(start + max(ends, default=0) - len(content), 0)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return 0
-    return max(start + max(ends, default=0) - len(content), 0)

@@ -55,3 +55,13 @@ def test_a_single_file_is_read_as_it_was_written(tmp_path):
         read_tensors(path)
     with pytest.raises(ValueError, match="there is no file"):
         read_tensors(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "header", [b"[" * 100_000, b'{"a": {"data_offsets": [0, "x"]}}', b"9" * 5000], ids=len
+)
+def test_a_header_that_says_anything_is_refused_as_no_such_file(tmp_path, header: bytes):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ValueError, match="is no safetensors file"):
+        read_tensors(path)

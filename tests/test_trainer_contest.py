@@ -130,6 +130,7 @@ def test_a_pickle_by_another_name_is_refused_before_the_module_runs(tmp_path: Pa
         ("model.max_len = 9", r"may not set model\.max_len"),
         ("lerning_rate = 1", "sets lerning_rate, which no recipe has"),
         ("config = '../big.json'", "is none of tiny"),
+        ("config = ['tiny']", "is none of tiny"),
         ("model = 3", "model must be a table"),
         ("model.d_model = 7", "must be divisible"),
         ("warmup = 'long'", "warmup must be of type int"),

@@ -182,7 +182,7 @@ def read_recipe(text: str) -> TrainConfig:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{RECIPE} is no TOML ({error}); mend that line") from error
     name = content.pop("config", "cpu10")
-    if name not in CONFIGS:
+    if not isinstance(name, str) or name not in CONFIGS:
         raise ValueError(f"{RECIPE}: config {name!r} is none of {', '.join(CONFIGS)}")
     sizes = content.pop("model", {})
     if not isinstance(sizes, dict):
