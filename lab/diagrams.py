@@ -86,11 +86,12 @@ def matrices(*parts: Matrix | str, height: float = 2.6) -> Axes:
     """
     ax = plt.subplots(figsize=(WIDTH, height), layout="constrained")[1]
     tallest = max(one.rows for one in parts if isinstance(one, Matrix))
+    gap = 0.08 * sum(one.columns for one in parts if isinstance(one, Matrix))
     x = 0.0
     for part in parts:
         if isinstance(part, str):
-            ax.text(x + 0.6, tallest / 2, part, ha="center", va="center", fontsize=15)
-            x += 1.2
+            ax.text(x + gap / 2, tallest / 2, part, ha="center", va="center", fontsize=15)
+            x += gap
             continue
         top = (tallest - part.rows) / 2
         grid(ax, x, top, part.rows, part.columns, ROLES[part.role])
