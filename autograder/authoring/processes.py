@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import STUDENT
 from autograder.common.course import Course, CourseError
-from autograder.common.startup import import_quickly
+from autograder.common.startup import import_quickly, know_processor
 from autograder.common.syntax import parse
 from autograder.isolation.limits import Limits
 from autograder.judge import fingerprint
@@ -139,6 +139,7 @@ def warm_up(assignments: Iterable["Assignment"]) -> None:
     for name in sorted(modules | {"resource"}):  # the last for `bound_memory`
         with suppress(ImportError):  # the notebook's own line will say it
             importlib.import_module(name)
+    know_processor()
     for assignment in assignments:
         prepare(assignment)
 

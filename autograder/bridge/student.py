@@ -23,6 +23,7 @@ from autograder.bridge.peer import Peer
 from autograder.bridge.policy import Free
 from autograder.bridge.public import open_packages
 from autograder.bridge.watch import Watch
+from autograder.common.startup import know_processor
 from autograder.common.syntax import awaits
 
 MAX_OUTPUT = 20_000  # characters kept of what a cell prints
@@ -51,7 +52,7 @@ def warm(modules: Sequence[str], watched: Sequence[str] = ()) -> None:
             print(f"note: {name} could not be imported beforehand: {error}", file=sys.stderr)
     if "torch" in sys.modules:
         importlib.import_module("autograder.bridge.tensors")  # out of reach in the sandbox
-        sys.modules["torch"].cpu.get_capabilities()  # asks /proc, which is hidden there
+    know_processor()
     watch.prepare(watched)
     if watched:
         watch.hear_of_starts()
