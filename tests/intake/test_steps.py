@@ -23,13 +23,16 @@ from tests.intake.handing_in import (
 )
 
 
-def test_ordinary_cells_are_the_students(box: Path, tmp_path: Path):
+@pytest.mark.parametrize("named", [False, True], ids=["without marks", "with a name alone"])
+def test_ordinary_cells_are_the_students(box: Path, tmp_path: Path, named: bool):
     folder = tmp_path / "source" / CHAPTER
     folder.mkdir(parents=True)
     marks = {"grade": False, "locked": False, "solution": True, "schema_version": 3}
+    none = {"nbgrader": marks | {"solution": False, "grade_id": "own"}} if named else {}
+    text = {"nbgrader": none["nbgrader"] | {"grade_id": "text"}} if named else {}
     cells = [
-        {"cell_type": "markdown", "metadata": {}, "source": "Names"},
-        {"cell_type": "code", "metadata": {}, "source": 'NAME = ""'},
+        {"cell_type": "markdown", "metadata": text, "source": "Names"},
+        {"cell_type": "code", "metadata": none, "source": 'NAME = ""'},
         {"cell_type": "code", "metadata": {"nbgrader": marks | {"grade_id": "f"}}, "source": "f=1"},
         {"cell_type": "code", "metadata": {}, "source": "f"},
     ]
