@@ -211,6 +211,10 @@ def test_what_is_no_plain_file_of_its_size_is_refused(course: Course, tmp_path: 
     hand_in(tmp_path, "ada", HALF)
     large = hand_in(tmp_path, "large", HALF)
     os.truncate(large, 2_000_000)
+    both = hand_in(tmp_path, "both", HALF)
+    both.with_name("note.txt").touch()
+    for path in (both, both.with_name("note.txt")):
+        os.truncate(path, 600_000)
     link = hand_in(tmp_path, "link", HALF).parent / "note.txt"
     link.symlink_to(course.root / "answers.txt")
     pipe = hand_in(tmp_path, "pipe", HALF).parent / "note.txt"
@@ -221,6 +225,7 @@ def test_what_is_no_plain_file_of_its_size_is_refused(course: Course, tmp_path: 
     assert found["ada"].rank == 1
     words = {
         "large": "entry.py is larger than 1 MB",
+        "both": "its files are larger than 1 MB together",
         "link": "note.txt is a link, not a file",
         "pipe": "note.txt is a pipe, not a file",
         "folder": "its folder is a link",

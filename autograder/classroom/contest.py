@@ -7,7 +7,7 @@ nbgrader_config.py names, see `contest_entry.Plug`.
     c.Contest.minutes = 10            # of a processor, to train
     c.Contest.answer_minutes = 2      # of a processor, for everything else
     c.Contest.memory_mb = 4096
-    c.Contest.file_mb = 100           # of each file handed in
+    c.Contest.file_mb = 100           # of all files that are handed in together
     c.Contest.settings = {}           # the module's own
 
 Entries run one after the other, so that none takes another's processor.

@@ -78,7 +78,7 @@ class Budget:
     minutes: float = 10.0  # of a processor, to train
     answer_minutes: float = 2.0  # of a processor, for everything else
     memory_mb: int = 4096
-    file_mb: int = 100  # of each file handed in
+    file_mb: int = 100  # of all files that are handed in together
 
     @property
     def seconds(self) -> float:
@@ -109,7 +109,7 @@ def take(folder: Path, names: Sequence[str], limit_mb: int) -> dict[str, bytes]:
     """The files of these names in an entry's folder; no link is followed, nothing else looked at.
 
     Raises:
-        Failed: if the folder is none, or a file is a link, a pipe or too large.
+        Failed: if the folder is none, a file is a link or a pipe, or they are too large.
     """
     try:
         above = os.open(folder, _FOLDER)
@@ -121,6 +121,8 @@ def take(folder: Path, names: Sequence[str], limit_mb: int) -> dict[str, bytes]:
             with suppress(FileNotFoundError):
                 os.stat(name, dir_fd=above, follow_symlinks=False)
                 files[name] = read_file(Path(name), limit_mb * 1_000_000, above)
+            if sum(map(len, files.values())) > limit_mb * 1_000_000:
+                raise Failed(f"its files are larger than {limit_mb} MB together; hand in less")
         return files
     except (Unreadable, OSError) as error:
         raise Failed(f"{error}; hand it in as a plain file") from error

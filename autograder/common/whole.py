@@ -63,7 +63,9 @@ def _begun(folder: Path) -> BinaryIO:
 
 def _clear(folder: Path) -> None:
     """Remove what writers have left here that were ended: no process holds it."""
-    found = [one.name for one in folder.iterdir() if _BEGUN.fullmatch(one.name)]
+    found: list[str] = []
+    with suppress(OSError):  # a folder may be for writing alone
+        found = [one.name for one in folder.iterdir() if _BEGUN.fullmatch(one.name)]
     for name in found:
         with suppress(OSError), folder.joinpath(name).open("r+b") as file:
             if _lock(file):
