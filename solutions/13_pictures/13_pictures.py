@@ -301,9 +301,9 @@ assert_close(
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for shape, size, width in (((2, 3, 6, 4), 2, 5), ((3, 2, 3, 9), 3, 4), ((2, 4, 3, 2), 1, 7)):
+for shape, size, features in (((2, 3, 6, 4), 2, 5), ((3, 2, 3, 9), 3, 4), ((2, 4, 3, 2), 1, 7)):
     pictures = draw(shape, seed=21)
-    weight, bias = draw((width, shape[1] * size**2), (width,), seed=22)
+    weight, bias = draw((features, shape[1] * size**2), (features,), seed=22)
     kept = [one.clone() for one in (pictures, weight, bias)]
     found = convolved(pictures, weight, bias, size)
     assert_close(
@@ -413,19 +413,19 @@ assert isinstance(model.patch_embedding, nn.Linear), "patches are embedded by an
 assert_shape(model.patch_embedding.weight, (8, 12), "the embedding goes from patch_dim to d_model")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for depth, width in ((1, 8), (3, 12)):
-    one = sum(p.numel() for p in EncoderLayer(width, 2, 20).parameters())
-    wanted = depth * one + 2 * width + (10 + 1) * width + (1 + 6) * width
-    deep: Any = PatchEncoder(10, 5, width, depth, 2, 20, 0.3)
+for layers, d_model in ((1, 8), (3, 12)):
+    of_layer = sum(p.numel() for p in EncoderLayer(d_model, 2, 20).parameters())
+    expected_count = layers * of_layer + 2 * d_model + (10 + 1) * d_model + (1 + 6) * d_model
+    deep: Any = PatchEncoder(10, 5, d_model, layers, 2, 20, 0.3)
     count = sum(p.numel() for p in deep.parameters())
-    assert count == wanted, (
+    assert count == expected_count, (
         "the numbers to learn should be those of the embedding with its bias, the class token, a "
         "position for each token, each layer by itself, and one norm at the end\n"
-        f"Yours has {count}, expected {wanted}."
+        f"Yours has {count}, expected {expected_count}."
     )
     for name in ("class_token", "positions"):
-        size = getattr(deep, name).detach().abs().mean().item()
-        assert 0 < size < 0.2, (
+        mean = getattr(deep, name).detach().abs().mean().item()
+        assert 0 < mean < 0.2, (
             "class token and positions should begin with small numbers, not zeros"
         )
 rates = [module.p for module in deep.modules() if isinstance(module, nn.Dropout)]
@@ -551,7 +551,9 @@ assert ((model(last) - whole).abs().amax((0, 2)) > 1e-6).all(), (
 
 # %%
 FATES = ("survives", "is lost")
-SURVIVORS = dict.fromkeys(("colour", "shape", "left of", "left of, one order for all"), FATES)
+SURVIVORS: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("colour", "shape", "left of", "left of, one order for all"), FATES
+)
 
 
 # %% solution="predicted-survivors"
@@ -713,18 +715,25 @@ assert index[:, 0].tolist() == [4, 3, 3, 1, 0, 0], (
     f"{index[:, 0].tolist()}"
 )
 visible_passed()
+
+
 ### BEGIN HIDDEN TESTS
+def by_pairs(height: int, width: int, largest: int) -> list[list[int]]:
+    """The index, one pair of patches after the other."""
+    places, side = range(height * width), 2 * largest + 1
+    table = []
+    for i in places:
+        down = [max(-largest, min(largest, j // width - i // width)) for j in places]
+        right = [max(-largest, min(largest, j % width - i % width)) for j in places]
+        pairs = zip(down, right, strict=True)
+        table.append([(y + largest) * side + x + largest for y, x in pairs])
+    return table
+
+
 for height, width, largest in ((3, 2, 2), (2, 5, 1), (4, 3, 3), (1, 4, 2), (3, 3, 0)):
     index = relative_index(height, width, largest)
     assert_dtype(index, torch.int64, "an index should be int64")
-    wanted = []
-    for i in range(height * width):
-        row = []
-        for j in range(height * width):
-            down = max(-largest, min(largest, j // width - i // width))
-            right = max(-largest, min(largest, j % width - i % width))
-            row.append((down + largest) * (2 * largest + 1) + right + largest)
-        wanted.append(row)
+    wanted = by_pairs(height, width, largest)
     assert index.tolist() == wanted, (
         "in grids that are not square, too, the index should be that of the clipped rows and columns "
         "from the query to the key"
@@ -1119,15 +1128,20 @@ assert model.generator.weight is model.embedding.weight, (
     "the generator's weight should be the same Parameter as the embedding's"
 )
 visible_passed()
+
+
 ### BEGIN HIDDEN TESTS
-for depth, width in ((1, 8), (3, 12)):
-    one = sum(p.numel() for p in DecoderLayer(width, 2, 20).parameters())
-    wanted = 6 * width + depth * one + 2 * width + 13 * width
-    deep: Any = Captioner(nn.Linear(6, width, bias=False), 13, draw((9, width)), depth, 2, 20, 0.3)
+for layers, d_model in ((1, 8), (3, 12)):
+    of_layer = sum(p.numel() for p in DecoderLayer(d_model, 2, 20).parameters())
+    expected_count = 6 * d_model + layers * of_layer + 2 * d_model + 13 * d_model
+    eye = nn.Linear(6, d_model, bias=False)
+    deep: Any = Captioner(  # pyright: ignore[reportGeneralTypeIssues]
+        eye, 13, draw((9, d_model)), layers, 2, 20, 0.3
+    )
     count = sum(p.numel() for p in deep.parameters())
-    assert count == wanted, (
+    assert count == expected_count, (
         "the numbers to learn should be those of the encoder, the embedding, each layer by itself, "
-        f"and one norm at the end\nYours has {count}, expected {wanted}."
+        f"and one norm at the end\nYours has {count}, expected {expected_count}."
     )
 rates = [module.p for module in deep.modules() if isinstance(module, nn.Dropout)]
 assert len(rates) >= 4 and set(rates) == {0.3}, (
