@@ -13,7 +13,9 @@ from torch import Tensor, nn
 Weigh = Callable[[Tensor, Tensor, float], Tensor]
 
 
-def copying(back: int, rows: int, length: int, seed: int, tokens: int = 16) -> tuple[Tensor, Tensor]:
+def copying(
+    back: int, rows: int, length: int, seed: int, tokens: int = 16
+) -> tuple[Tensor, Tensor]:
     """Ids drawn by chance and, as labels, those that stood `back` tokens ago; -100 where none did."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(tokens, (rows, length), generator=generator)

@@ -23,6 +23,7 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
         ("09_inference", "bleu"): "published scores are tensors",
         ("12_language_model", "measured_early"): "it is what a cell has printed",
         ("12_language_model", "measured_sizes"): "it is what a cell has printed",
+        ("14_longer_context", "measured_spans"): "it is what a cell has printed",
         **dict.fromkeys(
             [("11_your_translator", name) for name in ("train", "sweep", "bootstrap")],
             "a tensor with one number will do",
@@ -34,6 +35,7 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
             [
                 ("03_attention", "smallest_leak"),
                 ("12_language_model", "leak_causes"),
+                ("14_longer_context", "leak_lines"),
             ],
             "4.0 names the same line or place as 4",
         ),
@@ -44,12 +46,14 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
         ("09_inference", "CachedAttention.forward"): "the chapter asks for no dtype",
     },
     "cuts off": {
+        ("14_longer_context", "next_memory"): "a memory is cut off on purpose",
         ("04_multi_head_attention", "ablation_costs"): MEASURED,
         ("05_layer_norm", "curves"): MEASURED,
         ("05_layer_norm", "norm_backward"): BACKWARD,
         ("09_inference", "CachedAttention.forward"): "nobody learns while decoding",
     },
     "gives cut off": {
+        ("14_longer_context", "next_memory"): "a memory is cut off on purpose",
         ("04_multi_head_attention", "ablation_costs"): MEASURED,
         ("05_layer_norm", "curves"): MEASURED,
         ("05_layer_norm", "norm_backward"): BACKWARD,
