@@ -1,7 +1,7 @@
 """Copying from far back, and a small model whose heads learn how far to look.
 
-Used by the chapter on longer context. Students get this file, so no line of it is one of an answer's:
-what a span does to the weights can be handed in; what stands in for it here is an approximation.
+Used by the chapter on longer context. Students get this file, so no line of it is one of an
+answer's: what a span does to the weights is handed in, and what stands in for it approximates.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Weigh = Callable[[Tensor, Tensor, float], Tensor]
 def copying(
     back: int, rows: int, length: int, seed: int, tokens: int = 16
 ) -> tuple[Tensor, Tensor]:
-    """Ids drawn by chance and, as labels, those that stood `back` tokens ago; -100 where none did."""
+    """Ids drawn by chance and, as labels, those `back` tokens ago; -100 where there are none."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(tokens, (rows, length), generator=generator)
     labels = torch.full_like(ids, -100)

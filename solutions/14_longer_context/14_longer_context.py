@@ -334,15 +334,10 @@ assert_gradients(
 # </details>
 
 # %%
-WAYS = {
-    name: ("same", "different")
-    for name in (
-        "one layer, read anew",
-        "two layers, read anew",
-        "two layers, whole text",
-        "its gradient",
-    )
-}
+WAYS = dict.fromkeys(
+    ("one layer, read anew", "two layers, read anew", "two layers, whole text", "its gradient"),
+    ("same", "different"),
+)
 
 
 # %% solution="predicted-same"
@@ -578,7 +573,7 @@ class RelativeAttention(nn.Module):
         """Return new vectors for x, whose tokens come after those of the memory."""
         ### BEGIN SOLUTION
         whole = torch.cat([memory, x], dim=1)
-        n, m, total = x.shape[1], memory.shape[1], whole.shape[1]
+        m, total = memory.shape[1], whole.shape[1]
         q = self.w_q(x).unflatten(-1, (self.num_heads, -1))  # (B, n, H, d_k)
         k = self.w_k(whole).unflatten(-1, (self.num_heads, -1))
         values = self.w_v(whole).unflatten(-1, (self.num_heads, -1))
@@ -1198,7 +1193,7 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 short, long = sorted(float(z) for z in found["priced"])
 free = [float(z) for z in found["free"]]
-assert 0 <= short and long <= 40 and all(0 <= z <= 40 for z in free), "spans lie between 0 and 40"
+assert short >= 0 and long <= 40 and all(0 <= z <= 40 for z in free), "spans lie between 0 and 40"
 assert 8 < long < 13, (
     "to see distance 12 at all, one span has to be above 12 minus the ramp; a price lets it be no "
     "longer than it must"
