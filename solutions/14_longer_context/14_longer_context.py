@@ -257,6 +257,8 @@ for depth, length, mem_len in ((2, 3, 7), (3, 2, 3), (2, 4, 0), (1, 5, 4), (3, 1
         "before it as the memory holds",
     )
 assert torch.equal(x, before), "the text should be left unchanged"
+single = run_segments([lambda x, memory: x * 2], x.float(), 5, 7)
+assert_dtype(single, torch.float32, "vectors in float32 should stay so")
 seen = []
 
 
@@ -310,8 +312,8 @@ assert_gradients(
 # - `"two layers, whole text"`: two layers, the memory as long as the text, beside one pass over the whole text;
 # - `"its gradient"`: as before, but compared is the gradient that reaches the text's first token.
 #
-# Then write the instrument. `reach(run, x)` gets a function that turns vectors $(1, N, D)$ into vectors of the same shape, and a text
-# for it. It returns, as a whole number, the largest distance at which a token still changes the **last** token's vector: with $d$ returned,
+# Then write the instrument. `reach(run, x)` gets a function that turns vectors $(B, N, D)$ into vectors of the same shape, and texts
+# for it, all of which it treats alike. It returns, as a whole number, the largest distance at which a token still changes the **last** token's vector: with $d$ returned,
 # something changes when token $N - 1 - d$ does, and nothing when an earlier one does. In `run`, things may be detached.
 # The last token always depends on itself.
 #
@@ -364,7 +366,7 @@ visible_passed()
 
 
 # %% solution="reach"
-def reach(run: Callable[[Tensor], Tensor], x: Float[Tensor, "1 N D"]) -> int:
+def reach(run: Callable[[Tensor], Tensor], x: Float[Tensor, "B N D"]) -> int:
     """Return the largest distance at which a token changes the last one's vector."""
     ### BEGIN SOLUTION
     last = x.shape[1] - 1
@@ -390,7 +392,7 @@ def window_mean(size: int) -> Callable[[Tensor], Tensor]:
     return run
 
 
-x = draw((1, 9, 4), seed=41)
+x = draw((2, 9, 4), seed=41)
 assert_whole(reach(window_mean(3), x), 3, "a mean over 3 tokens before the last reaches 3 back")
 assert_whole(reach(window_mean(0), x), 0, "where each token sees itself alone, the reach is 0")
 visible_passed()
@@ -499,7 +501,8 @@ if watched():  # not while the notebook is graded
 #
 # One layer reads its memory as it is: vectors of tokens, the same ones that a new pass would read. The second layer's memory holds
 # what the first one made of old tokens **when they were new**, and that depended on tokens which lie before the last 8. So it
-# knows more than a new pass, and each layer adds a memory's length to the reach. With a memory as long as the text
+# knows more than a new pass, and each layer adds a segment's length to the reach, also where the memory holds only half a segment: its oldest token has
+# heard of its own segment's beginning, and of that one's memory. With a memory as long as the text
 # nothing is missing, so the numbers are those of one pass. The gradient is not: it ends where the segment begins.
 #
 # </details>
@@ -521,7 +524,8 @@ if watched():  # not while the notebook is graded
 #
 # $$s_{ij} = \frac{q_i \cdot k_j + q_i \cdot r_{m+i-j} + u \cdot k_j + v \cdot r_{m+i-j}}{\sqrt{d_k}},\qquad r_d = W_r R_d .$$
 #
-# Then softmax over $j$, a weighted mean of the values, heads side by side, `w_o`. Use the memory as it comes; it is detached elsewhere.
+# Then softmax over $j$, a weighted mean of the values, heads side by side, `w_o`. Use the memory as it comes; it is detached elsewhere. Compute in the
+# dtype that comes in: in float64 the tests look at ten digits.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -887,7 +891,8 @@ assert lines["forgets"] == 15, "the line behind 'forgets' is another one"
 #
 # where the sum runs over the keys that are not ahead, the token itself among them; keys ahead get 0. So each
 # row has the sum 1, and with a span as long as the text it is the causal softmax. Scores may be large, also
-# where $m$ is 0.
+# where $m$ is 0. Compute in the dtype that comes in: in float64 the tests look at ten digits. `lab.longer_context`, where something like it
+# stands, is not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -1081,6 +1086,7 @@ for m in (0, 6, 30):
             wanted = sum(1 for d in range(1, m + 1) if d < ramp + max(spans))
             with expect_no_error("any spans should do, also ones that need no memory"):
                 rest = trimmed(memory, z, ramp)
+            assert z.tolist() == spans, "the spans should be left unchanged"
             assert_shape(
                 rest,
                 (1, wanted, 2),
@@ -1214,3 +1220,40 @@ assert 0 <= float(found["loss"]) < 0.2, "with the price, too, the task should be
 # any more, and both heads end near 12. With other seeds the second head takes longer to fall.
 #
 # </details>
+
+# %% [markdown]
+# ## 14.10 Memory, span or window   (2 points, about 10 minutes, difficulty 2 of 5)
+#
+# **Objective.** Say which of the two ways is for what.
+#
+# In three to six sentences: (a) What can a memory give that a longer window of the same cost cannot, and what does it not give? Think of
+# reach and of gradients. (b) A model has eight heads to a layer; seven spans are short, one is long. When does that save
+# time, and when does it not?
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# Whose work is done again when a window slides? And what is computed before a weight is multiplied by 0?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# For (a) compare layers times length with length, in 14.3, and what 14.1 cuts off. For (b) see 14.8.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Unsure about (a): which part of a model would have to change, to write into the memory what is needed later?
+# - Unsure about (b): who decides how much is cut off for all heads together?
+#
+# </details>
+
+# %% [markdown] manual="memory-or-span" points=2
+# ### BEGIN SOLUTION
+# (a) A memory costs no more keys than a window of segment and memory together, but it reaches further: about layers times length, since old vectors were computed when they
+# were new. And nothing is computed twice. It does not give a gradient to what lies before the segment: the model learns to use what is kept, and not to keep what will be useful.
+#
+# (b) It saves time where the short heads' keys are cut off before the scores are computed, head by head. If all heads of a layer are one tensor, the longest
+# span decides and nothing is saved; and a factor of 0 alone never saves anything.
+#
+# Marking: 1 point for (a), half each for reach and gradient. 1 point for (b): that the longest head decides, or that keys must be cut off before the scores.
+# ### END SOLUTION
