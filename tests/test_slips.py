@@ -24,6 +24,7 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
         ("12_language_model", "measured_early"): "it is what a cell has printed",
         ("12_language_model", "measured_sizes"): "it is what a cell has printed",
         ("13_pictures", "measured_shuffles"): "it is what a cell has printed",
+        ("14_longer_context", "measured_spans"): "it is what a cell has printed",
         **dict.fromkeys(
             [("11_your_translator", name) for name in ("train", "sweep", "bootstrap")],
             "a tensor with one number will do",
@@ -36,6 +37,7 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
                 ("03_attention", "smallest_leak"),
                 ("12_language_model", "leak_causes"),
                 ("13_pictures", "sight_causes"),
+                ("14_longer_context", "leak_lines"),
             ],
             "4.0 names the same line or place as 4",
         ),
@@ -46,12 +48,15 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
         ("09_inference", "CachedAttention.forward"): "the chapter asks for no dtype",
     },
     "cuts off": {
+        ("14_longer_context", "next_memory"): "a memory is cut off on purpose",
+        ("14_longer_context", "trimmed"): "spans are counted; the memory's gradient has a test",
         ("04_multi_head_attention", "ablation_costs"): MEASURED,
         ("05_layer_norm", "curves"): MEASURED,
         ("05_layer_norm", "norm_backward"): BACKWARD,
         ("09_inference", "CachedAttention.forward"): "nobody learns while decoding",
     },
     "gives cut off": {
+        ("14_longer_context", "next_memory"): "a memory is cut off on purpose",
         ("04_multi_head_attention", "ablation_costs"): MEASURED,
         ("05_layer_norm", "curves"): MEASURED,
         ("05_layer_norm", "norm_backward"): BACKWARD,
@@ -61,6 +66,8 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
         ("10_full_model", "Transformer.decode"): "a method that is not forward",
         ("13_pictures", "Captioner.encode"): "a method that is not forward",
         ("13_pictures", "Captioner.decode"): "a method that is not forward",
+        ("14_longer_context", "RelativeAttention.forward"): "the text asks for ten digits",
+        ("14_longer_context", "span_weights"): "the text asks for ten digits",
     },
 }
 

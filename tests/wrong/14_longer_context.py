@@ -1,0 +1,49 @@
+"""Wrong answers to the exercise on longer context that nobody gets a name for; all must lose."""
+
+import math
+
+import torch
+
+from lab.answers import variant
+
+
+@variant("next-memory")
+def turned_round(memory, hidden, length):
+    both = torch.cat([memory, hidden], dim=1).detach()
+    return both[:, max(0, both.shape[1] - length) :].flip(1)
+
+
+@variant("run-segments")
+def memory_one_too_long(layers, x, length, mem_len):
+    for layer in layers:
+        old = x.detach()
+        new = [
+            layer(x[:, s : s + length], old[:, max(0, s - mem_len - 1) : s])
+            for s in range(0, x.shape[1], length)
+        ]
+        x = torch.cat(new, dim=1)
+    return x
+
+
+@variant("reach")
+def the_whole_text(run, x):
+    return x.shape[1] - 1
+
+
+@variant("rel-shift")
+def as_it_is(scores):
+    return scores
+
+
+@variant("span-weights")
+def hard_span(scores, z, ramp):
+    n, keys = scores.shape[-2:]
+    ages = torch.arange(keys - n, keys)[:, None] - torch.arange(keys)
+    seen = (ages >= 0) & (ages <= z[:, None, None] + ramp / 2)
+    return scores.masked_fill(~seen, -math.inf).softmax(-1)
+
+
+@variant("trimmed")
+def one_too_few(memory, z, ramp):
+    needed = max(0, math.ceil(ramp + z.max().item()) - 2)
+    return memory[:, max(0, memory.shape[1] - needed) :]
