@@ -963,7 +963,7 @@ def spanned_by_loops(scores: Tensor, z: Tensor, ramp: float) -> Tensor:
     return rows
 
 
-for n, keys, ramp in ((4, 4, 2.0), (3, 9, 3.0), (1, 6, 1.5), (6, 6, 0.5)):
+for n, keys, ramp in ((4, 4, 2.0), (4, 9, 3.0), (1, 6, 1.5), (6, 6, 0.5)):
     scores = draw((2, 3, n, keys), seed=71).requires_grad_()
     z = torch.tensor([0.3, 4.4, 1.7], dtype=torch.float64, requires_grad=True)
     weights = span_weights(scores, z, ramp)
