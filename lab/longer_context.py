@@ -69,14 +69,14 @@ class SpanModel(nn.Module):
         """How far each head looks with full weight."""
         return self.share.clamp(0, 1) * self.largest
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, given: Tensor) -> Tensor:
         """Logits for each place, (B, N, tokens)."""
-        x = self.table(ids)
+        x = self.table(given)
         q, k, v = (
             layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
         )
-        n = ids.shape[1]
+        n = given.shape[1]
         ages = (torch.arange(n)[:, None] - torch.arange(n)).clamp(0, self.distances.shape[1] - 1)
         scores = q @ k.mT / q.shape[-1] ** 0.5 + self.distances[:, ages]
         return self.out((self.weigh(scores, self.spans, self.ramp) @ v).transpose(1, 2).flatten(2))

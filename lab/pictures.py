@@ -1,6 +1,7 @@
 """Pictures as tokens: patches, an encoder for them, and a decoder that says what it sees.
 
-They stand in where a notebook's own are not answered yet, and the book measures with them.
+They stand in where a notebook's own are not answered yet, and the book measures with them. Students
+get this file, so both are built on torch's layers and show no answer.
 """
 
 from collections.abc import Callable
@@ -11,17 +12,6 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from lab.blocks import (
-    Decoder,
-    DecoderLayer,
-    Encoder,
-    EncoderLayer,
-    Generator,
-    LayerNorm,
-    PositionalEncoding,
-    TokenEmbedding,
-    causal_mask,
-)
 from lab.drawings import BOS, EOS, HEIGHT, LENGTH, QUESTIONS, WIDTH, WORDS, decode
 from lab.small_runs import greedy
 from lab.translator import sinusoids
@@ -75,20 +65,19 @@ class PatchEncoder(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.patch_embedding = nn.Linear(patch_dim, d_model)
-        self.class_token = nn.Parameter(0.02 * torch.randn(d_model))
-        self.positions = nn.Parameter(0.02 * torch.randn(1 + num_patches, d_model))
-        self.stack = Encoder(
-            lambda: EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first=True),
-            num_layers,
-            LayerNorm(d_model),
+        self.projection = nn.Linear(patch_dim, d_model)
+        self.positions = nn.Parameter(torch.empty(1 + num_patches, d_model))  # row 0: class token
+        nn.init.normal_(self.positions, std=0.02)
+        layer = nn.TransformerEncoderLayer(
+            d_model, num_heads, d_ff, dropout, batch_first=True, norm_first=True
         )
+        norm = nn.LayerNorm(d_model)
+        self.reader = nn.TransformerEncoder(layer, num_layers, norm, enable_nested_tensor=False)
 
     def forward(self, patches: Float[Tensor, "B N P"]) -> Float[Tensor, "B n d_model"]:
         """The vectors of the class token and of all patches."""
-        x = self.patch_embedding(patches)
-        first = self.class_token.expand(len(x), 1, -1)
-        return self.stack(torch.cat([first, x], dim=1) + self.positions)
+        with_room = F.pad(self.projection(patches), (0, 0, 1, 0))  # one more place in front
+        return self.reader(with_room + self.positions)
 
 
 class Captioner(nn.Module):
@@ -116,24 +105,16 @@ class Captioner(nn.Module):
     ) -> None:
         super().__init__()
         width = encoding.shape[1]
-        self.encoder = encoder
-        self.embedding = TokenEmbedding(vocab_size, width)
-        self.positional_encoding = PositionalEncoding(encoding, dropout)
-        self.decoder = Decoder(
-            lambda: DecoderLayer(width, num_heads, d_ff, dropout, norm_first=True),
-            num_layers,
-            LayerNorm(width),
+        self.encoder, self.embedding = encoder, nn.Embedding(vocab_size, width)
+        self.register_buffer("table", encoding)
+        layer = nn.TransformerDecoderLayer(
+            width, num_heads, d_ff, dropout, batch_first=True, norm_first=True
         )
-        self.generator = Generator(width, vocab_size)
-        self.generator.tie(self.embedding.weight)
+        self.writer = nn.TransformerDecoder(layer, num_layers, nn.LayerNorm(width))
 
-    def encode(
-        self, patches: Float[Tensor, "B N P"]
-    ) -> tuple[Float[Tensor, "B M d_model"], Bool[Tensor, "B 1 M"]]:
-        """The memory, and a mask that hides nothing of it."""
-        memory = self.encoder(patches)
-        seen = torch.ones(len(memory), 1, memory.shape[1], dtype=torch.bool, device=memory.device)
-        return memory, seen
+    def encode(self, patches: Float[Tensor, "B N P"]) -> tuple[Float[Tensor, "B M d_model"], None]:
+        """The memory, and no mask: a picture is there all at once."""
+        return self.encoder(patches), None
 
     def decode(
         self,
@@ -143,15 +124,21 @@ class Captioner(nn.Module):
         offset: int = 0,
     ) -> Float[Tensor, "B N vocab_size"]:
         """The logits of the next word, after each of these."""
-        x = self.positional_encoding(self.embedding(ids), offset)
-        mask = causal_mask(ids.shape[1]).to(ids.device)
-        return self.generator(self.decoder(x, memory, mask, memory_mask))
+        count = ids.shape[1]
+        words = self.embedding(ids) + self.get_buffer("table")[offset : offset + count]
+        later = torch.ones(count, count, dtype=torch.bool, device=ids.device).triu(1)
+        unseen = None if memory_mask is None else ~memory_mask[:, 0]
+        states = self.writer(
+            words, memory, tgt_mask=later, memory_key_padding_mask=unseen, tgt_is_causal=False
+        )
+        return states @ self.embedding.weight.T
 
     def forward(
         self, patches: Float[Tensor, "B N P"], ids: Int[Tensor, "B N"]
     ) -> Float[Tensor, "B N vocab_size"]:
         """The logits of the next word, after each of these, for each picture."""
-        return self.decode(ids, *self.encode(patches))
+        memory, nothing_hidden = self.encode(patches)
+        return self.decode(ids, memory, nothing_hidden)
 
 
 class Classifier(nn.Module):
@@ -246,9 +233,9 @@ def train(
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        losses.append(loss.item())
+        losses.append(loss.detach())
     model.eval()
-    return losses
+    return torch.stack(losses).tolist()
 
 
 def train_classifier(

@@ -59,8 +59,8 @@ def test_a_captioner_is_a_decoder_whose_memory_are_patches():
     eyes = nn.Linear(5, 8, bias=False)
     model = shaken(Captioner(eyes, 11, draw((9, 8)), 2, 2, 20)).eval()
     patches, ids = draw((2, 6, 5), seed=2), torch.tensor([[3, 7, 1], [2, 0, 10]])
-    x = F.embedding(ids, model.embedding.weight) + model.positional_encoding.encoding[:3]
-    x = model.decoder(x, patches @ eyes.weight.T, causal_mask(3), None)
+    x = F.embedding(ids, model.embedding.weight) + model.table[:3]
+    x = model.writer(x, patches @ eyes.weight.T, tgt_mask=~causal_mask(3))
     assert torch.allclose(model(patches, ids), x @ model.embedding.weight.T, atol=1e-10)
     assert torch.allclose(model(patches, ids[:, :2]), model(patches, ids)[:, :2], atol=1e-10)
 

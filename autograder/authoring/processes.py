@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autograder.bridge import STUDENT
+from autograder.bridge.processor import know_processor
 from autograder.common.course import Course, CourseError
-from autograder.common.startup import import_quickly, know_processor
+from autograder.common.startup import import_quickly
 from autograder.common.syntax import parse
 from autograder.isolation.limits import Limits
 from autograder.judge import fingerprint

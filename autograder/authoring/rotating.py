@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from autograder.authoring.mutants import try_answers
 from autograder.authoring.source import BEGIN_HIDDEN, END_HIDDEN, HEADERS
 from autograder.common.course import Course, CourseError
-from autograder.common.failures import write_whole
+from autograder.common.whole import write_whole
 
 TRIES = 5  # how often a test gets other numbers
 LEAST, MOST = 100, 9_999  # of the numbers that are drawn

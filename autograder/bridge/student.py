@@ -21,9 +21,9 @@ from typing import Any
 from autograder.bridge import late, said, watch
 from autograder.bridge.peer import Peer
 from autograder.bridge.policy import Free
+from autograder.bridge.processor import know_processor
 from autograder.bridge.public import open_packages
 from autograder.bridge.watch import Watch
-from autograder.common.startup import know_processor
 from autograder.common.syntax import awaits
 
 MAX_OUTPUT = 20_000  # characters kept of what a cell prints

@@ -5,8 +5,7 @@ By how much is not said: no command of the project measures one of them alone. H
 - `import_quickly` leaves out a grammar, for which a command that imports what grades and what
   writes grades would wait longest, and lets the garbage collector look less often;
 - `without_extensions` leaves out extensions of what nbgrader imports that nothing here uses;
-- `use_own_tools` saves nothing: with it nbgrader finds its tools at all;
-- `know_processor` saves nothing either: without it some of torch's operations fail in a sandbox.
+- `use_own_tools` saves nothing: with it nbgrader finds its tools at all.
 
 Where they act, because they belong to a fork or to an end:
 
@@ -35,12 +34,6 @@ def use_own_tools() -> None:
     paths = os.environ.get("PATH", "").split(os.pathsep)
     if paths[0] != scripts:
         os.environ["PATH"] = os.pathsep.join([scripts, *paths])
-
-
-def know_processor() -> None:
-    """Let torch, if it was imported, ask /proc what the processor is, before that is hidden."""
-    if "torch" in sys.modules:
-        sys.modules["torch"].cpu.get_capabilities()
 
 
 def import_quickly() -> None:
