@@ -27,7 +27,7 @@ def greedy(
     """
     training = model.training
     model.eval()
-    ids = nn.functional.pad(source[:, :0], (1, 0), value=bos_id)
+    ids = torch.tensor([[bos_id]] * len(source), device=source.device)
     while ids.shape[1] <= max_len and not (ids == eos_id).any(-1).all():
         ids = torch.cat([ids, model(source, ids)[:, -1:].argmax(-1)], dim=1)
     model.train(training)
