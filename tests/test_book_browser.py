@@ -248,7 +248,7 @@ FOUND = {  # what readers type: pages, one of which has to come first; # is a se
     "weight tying": "07_decoder#",
     "GPT": "12_language_model#",
     "BPE": "01_embedding#",
-    "perplexity": "glossary 12_language_model#",
+    "perplexity": "glossary 12_language_model",
     "top-p": "09_inference#",
     "GQA": "04_multi_head_attention#",
     "gradient clipping": "08_teacher_forcing#",

@@ -1,128 +1,72 @@
 // A drawing of two things, cut into patches of a size of the reader's choice, and shuffled. What a
 // bag of patches still says is counted below, from the pixels.
 
-const STYLE = `
-.pat { color: var(--pst-color-text-base, inherit); }
-.pat .pat-controls { display: flex; flex-wrap: wrap; gap: 0.5rem 1.2rem; align-items: end; margin-bottom: 0.7rem; }
-.pat label { display: flex; flex-direction: column; }
-.pat select, .pat button { min-height: 2rem; padding: 0.1rem 0.7rem; font: inherit; color: inherit; background: var(--pst-color-surface, transparent); border: 1px solid var(--pst-color-border, #888); border-radius: 4px; }
-.pat svg { display: block; width: 100%; max-width: 32rem; height: auto; }
-.pat .pat-summary { margin: 0.7rem 0 0; }
-`;
+const { draw, range, choice, push, row, frame, generator } = course;
 
-const SVG = "http://www.w3.org/2000/svg";
+const STYLE = `
+.pat-picture { width: 100%; max-width: 32rem; margin-top: 0.8rem; }
+.pat-night { fill: black; }
+.pat-grid { fill: none; stroke: var(--quiet); }
+`;
 const CELL = 10; // of the drawing, for one pixel
 
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
-
-function shape(tag, attributes) {
-  const made = document.createElementNS(SVG, tag);
-  Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
-  return made;
-}
-
-function generator(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
-function mixed(count, random) {
-  const order = Array.from({ length: count }, (_, i) => i);
+function mixed(count, even) {
+  const order = range(count);
   for (let i = count - 1; i > 0; i -= 1) {
-    const j = Math.floor(random() * (i + 1));
+    const j = Math.floor(even() * (i + 1));
     [order[i], order[j]] = [order[j], order[i]];
   }
   return order;
 }
 
+// What stands where: the colour of each pixel, or null.
+function painted(height, width, things) {
+  const pixels = range(height).map(() => Array(width).fill(null));
+  things.forEach(({ colour, rows, top, left }) => {
+    rows.forEach((line, y) => {
+      [...line].forEach((mark, x) => { if (mark === "#") pixels[top + y][left + x] = colour; });
+    });
+  });
+  return pixels;
+}
+
+function cutUp(pixels, side) {
+  const tops = range(pixels.length / side).map((n) => n * side);
+  const lefts = range(pixels[0].length / side).map((n) => n * side);
+  return tops.flatMap((top) => lefts.map((left) => pixels.slice(top, top + side).map((line) => line.slice(left, left + side))));
+}
+
 export default {
   render({ model, el }) {
     const [height, width, things] = ["height", "width", "things"].map((key) => model.get(key));
-    const random = generator(model.get("seed"));
-    const pixels = Array.from({ length: height }, () => Array(width).fill(null));
-    things.forEach(({ colour, rows, top, left }) => {
-      rows.forEach((row, y) => {
-        [...row].forEach((mark, x) => { if (mark === "#") pixels[top + y][left + x] = colour; });
-      });
-    });
-
+    const { even } = generator(model.get("seed"));
+    const pixels = painted(height, width, things);
     let order = null; // null: as it is
-    const picture = shape("svg", { viewBox: `0 0 ${width * CELL} ${height * CELL}`, role: "img" });
-    const summary = element("p", { className: "pat-summary" });
-    summary.setAttribute("aria-live", "polite");
-    const size = element("select");
-    [1, 2, 4, 8].forEach((side) => {
-      size.append(element("option", { value: side, selected: side === 4 }, `${side} x ${side} pixels`));
-    });
+    const picture = draw("svg", { viewBox: `0 0 ${width * CELL} ${height * CELL}`, role: "img", class: "pat-picture" });
+    const size = choice("patch", [1, 2, 4, 8].map((side) => [side, `${side} × ${side} pixels`]), 4, () => { order = null; show(); });
+    const side = () => Number(size.get());
+    const shuffle = push("Shuffle", () => { order = mixed((height / side()) * (width / side()), even); show(); });
+    const back = push("Put back", () => { order = null; show(); });
+    const say = frame(el, "A drawing as a bag of patches", STYLE, row(size, shuffle, back), picture);
 
-    const patches = (side) => {
-      const found = [];
-      for (let top = 0; top < height; top += side) {
-        for (let left = 0; left < width; left += side) {
-          found.push(pixels.slice(top, top + side).map((row) => row.slice(left, left + side)));
-        }
-      }
-      return found;
-    };
+    function placed(patch, place) {
+      const columns = width / side();
+      const [top, left] = [Math.floor(place / columns) * side(), (place % columns) * side()];
+      const dots = patch.flatMap((line, y) => line.flatMap((colour, x) => (colour ? [draw("rect", { x: (left + x) * CELL, y: (top + y) * CELL, width: CELL, height: CELL, fill: colour })] : [])));
+      return [...dots, draw("rect", { x: left * CELL, y: top * CELL, width: side() * CELL, height: side() * CELL, class: "pat-grid" })];
+    }
 
-    const draw = () => {
-      const side = Number(size.value);
-      const cut = patches(side);
-      const columns = width / side;
-      picture.replaceChildren(shape("rect", { width: width * CELL, height: height * CELL, fill: "#000" }));
-      cut.forEach((_, place) => {
-        const patch = cut[order ? order[place] : place];
-        const [top, left] = [Math.floor(place / columns) * side, (place % columns) * side];
-        patch.forEach((row, y) => row.forEach((colour, x) => {
-          if (colour) {
-            picture.append(shape("rect", {
-              x: (left + x) * CELL, y: (top + y) * CELL, width: CELL, height: CELL, fill: colour,
-            }));
-          }
-        }));
-        picture.append(shape("rect", {
-          x: left * CELL, y: top * CELL, width: side * CELL, height: side * CELL,
-          fill: "none", stroke: "#9aa3ad", "stroke-width": 1,
-        }));
-      });
-      const holds = (patch, colour) => patch.some((row) => row.includes(colour));
-      const counts = things.map(({ colour }) => cut.filter((patch) => holds(patch, colour)).length);
-      const both = cut.filter((patch) => things.every(({ colour }) => holds(patch, colour))).length;
-      const n = cut.length;
+    function show() {
+      const cut = cutUp(pixels, side());
       const state = order ? "shuffled" : "in their places";
-      picture.setAttribute("aria-label", `${n} patches of ${side} x ${side} pixels, ${state}.`);
-      const parts = things.map(({ name }, i) => `${counts[i]} with a part of the ${name}`);
-      summary.textContent =
-        `${n} tokens of ${3 * side * side} numbers, ${n * n} scores in each head. The patches are ${state}: ` +
-        `${parts.join(", ")}, ${both === 0 ? "none" : both} with both.`;
-    };
-
-    size.addEventListener("change", () => { order = null; draw(); });
-    const button = (text, act) => {
-      const made = element("button", { type: "button" }, text);
-      made.addEventListener("click", () => { act(); draw(); });
-      return made;
-    };
-    const controls = element(
-      "div",
-      { className: "pat-controls" },
-      element("label", {}, element("span", {}, "patch"), size),
-      button("Shuffle", () => {
-        const side = Number(size.value);
-        order = mixed((height / side) * (width / side), random);
-      }),
-      button("Put back", () => { order = null; }),
-    );
-    el.append(element("style", {}, STYLE), element("div", { className: "pat" }, controls, picture, summary));
-    draw();
+      const night = draw("rect", { width: width * CELL, height: height * CELL, class: "pat-night" });
+      picture.replaceChildren(night, ...cut.flatMap((_, place) => placed(cut[order ? order[place] : place], place)));
+      picture.setAttribute("aria-label", `${cut.length} patches of ${side()} × ${side()} pixels, ${state}.`);
+      const holds = (patch, { colour }) => patch.some((line) => line.includes(colour));
+      const parts = things.map((thing) => `${cut.filter((patch) => holds(patch, thing)).length} with a part of the ${thing.name}`);
+      const both = cut.filter((patch) => things.every((thing) => holds(patch, thing))).length;
+      say(`${cut.length} tokens of ${3 * side() ** 2} numbers, ${cut.length ** 2} scores in each head. The patches are ${state}: ${parts.join(", ")}, ${both || "none"} with both.`);
+    }
+    show();
   },
 };
