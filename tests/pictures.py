@@ -13,11 +13,16 @@ from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "book" / "images"
-BOOK_PAGE = ROOT / "book" / "_build" / "html" / "03_attention.html"
+HTML = ROOT / "book" / "_build" / "html"
+BRIGHT = ("index", "03_attention", "05_layer_norm")
+DARK = ("08_teacher_forcing", "12_language_model", "13_pictures")
+SEEN, SHOWN, GAP = (1240, 1500), (400, 484), 12  # of a page, and on the sheet
 FEEDBACK_PAGE = ROOT / "build" / "demo" / "feedback" / "lena" / "03_attention" / "03_attention.html"
 
 
-def photograph(page: Path, size: tuple[int, int], browser: str) -> Image.Image:
+def photograph(
+    page: Path, size: tuple[int, int], browser: str, *, dark: bool = False
+) -> Image.Image:
     """What a browser without any network shows of a page, `size` in CSS pixels."""
     with tempfile.TemporaryDirectory() as folder:
         shot = Path(folder) / "shot.png"
@@ -25,10 +30,23 @@ def photograph(page: Path, size: tuple[int, int], browser: str) -> Image.Image:
             *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
             *("--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND"),
             *(f"--user-data-dir={folder}/profile", "--window-size={},{}".format(*size)),
+            *(["--blink-settings=preferredColorScheme=0"] if dark else []),
             *(f"--screenshot={shot}", page.as_uri()),
         ]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         return Image.open(shot).convert("RGB")
+
+
+def sheet(browser: str) -> Image.Image:
+    """Pages side by side: a row in the light and one in the dark."""
+    wide, tall = (SHOWN[0] + GAP) * len(BRIGHT) - GAP, 2 * SHOWN[1] + GAP
+    whole = Image.new("RGB", (wide, tall), "white")
+    for row, names in enumerate((BRIGHT, DARK)):
+        for column, name in enumerate(names):
+            taken = photograph(HTML / f"{name}.html", SEEN, browser, dark=bool(row))
+            place = column * (SHOWN[0] + GAP), row * (SHOWN[1] + GAP)
+            whole.paste(taken.resize(SHOWN, Image.Resampling.LANCZOS), place)
+    return whole
 
 
 def save(picture: Image.Image, name: str) -> None:
@@ -44,7 +62,7 @@ def main() -> int:
     if browser is None:
         print("error: no Chromium found; install one to take the pictures", file=sys.stderr)
         return 2
-    save(photograph(BOOK_PAGE, (1200, 900), browser), "book-page.png")
+    save(sheet(browser), "pages.png")
     save(photograph(FEEDBACK_PAGE, (1000, 820), browser), "feedback-page.png")
     return 0
 

@@ -354,9 +354,9 @@ def test_the_first_page_knows_where_a_reader_was(book_html: Path, window: Page):
     })()"""
     window.show((book_html / "03_attention.html").as_uri(), LAID_OUT, leave)
     last = "document.querySelector('.front-doors a:nth-of-type(3)')"
-    link = f"[{last}.getAttribute('href'), {last}.textContent].join()"
+    link = f"JSON.stringify([{last}.getAttribute('href'), {last}.textContent])"
     front = (book_html / "index.html").as_uri()
-    page, text = window.show(front, last, link).split(",")
+    page, text = json.loads(window.show(front, last, link))
     assert page.startswith("03_attention.html#")
     assert text.startswith("Go on with 3 Attention: ")
 

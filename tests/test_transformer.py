@@ -465,6 +465,7 @@ def test_a_patch_of_one_pixel_is_a_token_and_an_embedding_a_convolution(
     assert (tokens - maps.flatten(2).transpose(1, 2)).abs().max() < atol
 
 
+@pytest.mark.unchecked  # their signatures speak of ids
 @torch.no_grad()
 def test_the_searches_of_a_translator_read_pictures():
     eyes = transformer.PatchEncoder(12, 6, 8, num_layers=1, num_heads=2, d_ff=20)

@@ -44,11 +44,19 @@ def whole(path: Path) -> Generator[BinaryIO]:
             file.flush()
             if fcntl is None:  # and no file that is open can be renamed
                 file.close()
-            begun.replace(path)
+            _rename(begun, path)
     except BaseException:
         with suppress(OSError):
             begun.unlink(missing_ok=True)
         raise
+
+
+def _rename(begun: Path, path: Path) -> None:
+    """Put it into its place; an error names that alone, and so says the same each time."""
+    try:
+        begun.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def _begun(folder: Path) -> BinaryIO:
