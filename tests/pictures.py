@@ -52,7 +52,8 @@ def sheet(browser: str) -> Image.Image:
 def save(picture: Image.Image, name: str) -> None:
     """Write a picture in few colours: text stays sharp and the file small."""
     IMAGES.mkdir(exist_ok=True)
-    picture.quantize(128).save(IMAGES / name, optimize=True)
+    few = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(IMAGES / name, optimize=True)
     print(f"{(IMAGES / name).relative_to(ROOT)}: {(IMAGES / name).stat().st_size // 1024} kB")
 
 

@@ -100,6 +100,16 @@ def test_a_matrix_is_there_for_each_theme():
         assert f"svg.drawn .{name}" in STYLE
 
 
+def test_what_is_a_picture_of_something_stays_as_it_is():
+    figure, ax = plt.subplots()
+    ax.imshow([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]], gid=drawn.AS_IT_IS)
+    file = io.StringIO()
+    figure.savefig(file, format="svg")
+    plt.close(figure)
+    root = ET.fromstring(drawn.inline(file.getvalue(), ALTERNATIVE, "p1-"))
+    assert [one.get("class") for one in root.iter() if one.tag.endswith("image")] == [None]
+
+
 def test_the_colours_of_lines_can_be_told_from_the_dark_page():
     assert NIGHT
     assert {*plots.COLORS, plots.INK, plots.PAPER, plots.BLANK} <= {*drawn.DARK}

@@ -3,7 +3,8 @@
 The cells' pictures are SVG. A file of its own would know neither the reader's theme nor the book's
 letters, so it becomes a part of the page. Every colour gets a second one for the dark theme: those
 of `lab.plots` have theirs in a table, any other keeps its hue, and its contrast to white becomes
-that to black. A matrix, which is drawn in dots, is there twice.
+that to black. A matrix, which is drawn in dots, is there twice; an image with the gid "as-it-is" is
+not.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SVG = "http://www.w3.org/2000/svg"
 LINK = "{http://www.w3.org/1999/xlink}href"
 ZOOM = 100 / 72  # pixels on the page for a point of the picture
 PAPER = "#ffffff"
+AS_IT_IS = "as-it-is"  # the gid of what is a picture of something, and has no dark side
 SCENE = "var(--pst-color-background)"
 # Colours of `lab.plots`, and what they are on a dark page; tests/test_book_drawn.py measures both.
 DARK = {
@@ -91,11 +93,12 @@ def inline(svg: str, alternative: str, prefix: str) -> str:
     width = float(root.attrib.pop("width").removesuffix("pt"))
     root.attrib.pop("height")
     _leave_out(root)
+    kept = {one for part in root.iter() if part.get("id") == AS_IT_IS for one in part.iter()}
     _rename(root, prefix)
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{SVG}}}")
         _restyle(element)
-    _double_dots(root)
+    _double_dots(root, kept)
     role = "group" if _join_links(root) else "img"  # an image would hide its links
     root.attrib |= {"class": "drawn", "role": role, "aria-label": alternative}
     root.set("style", f"width: {width * ZOOM:.0f}px")
@@ -171,11 +174,11 @@ def _join_links(root: ET.Element) -> bool:
     return found
 
 
-def _double_dots(root: ET.Element) -> None:
+def _double_dots(root: ET.Element, kept: set[ET.Element]) -> None:
     """A matrix of dots for each theme; the style sheet shows one of them."""
     for parent in list(root.iter()):
         for place, image in reversed(list(enumerate(parent))):
-            if image.tag == "image":
+            if image.tag == "image" and image not in kept:
                 night = ET.Element("image", image.attrib | {"class": "night"})
                 night.set("href", _turned(image.get("href", "")))
                 image.set("class", "day")
