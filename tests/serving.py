@@ -1,4 +1,4 @@
-"""A Jupyter server with formgrader, in a course's root."""
+"""A Jupyter server with formgrader, in a course's root; and a server of plain files."""
 
 import json
 import os
@@ -6,11 +6,13 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 Ask = Callable[..., str]
@@ -72,3 +74,23 @@ def serving(root: Path, python: str = sys.executable) -> Iterator[tuple[int, Ask
         finally:
             process.terminate()
             process.wait(30)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Files of a folder, without a line in the terminal for each."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def served(root: Path) -> Iterator[str]:
+    """Serve a folder on a free port; gives its address."""
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), lambda *asked: Quiet(*asked, directory=str(root))
+    ) as server:
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()

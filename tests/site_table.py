@@ -10,15 +10,12 @@ import gzip
 import json
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tests.browsing import BROWSER, Page, browsing
+from tests.serving import served
 
 HTML = Path(__file__).parents[1] / "book" / "_build" / "html"
 PACKED = {".woff", ".woff2", ".png", ".webp"}  # a server sends them as they are
@@ -55,26 +52,6 @@ class Cost:
     pictures: int
     shift: float
     blocked: float  # milliseconds
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Files of a folder, without a line in the terminal for each."""
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def served(root: Path) -> Iterator[str]:
-    """Serve a folder on a free port; gives its address."""
-    with ThreadingHTTPServer(
-        ("127.0.0.1", 0), lambda *asked: Quiet(*asked, directory=str(root))
-    ) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
 
 
 def sent(path: Path) -> int:

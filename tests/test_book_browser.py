@@ -13,7 +13,8 @@ from bs4 import BeautifulSoup, Tag
 
 from tests.browsing import BROWSER, OPTIONS, Page, browsing
 from tests.conftest import ROOT
-from tests.site_table import cost, served
+from tests.serving import served
+from tests.site_table import cost
 from tests.test_book import CHAPTERS, LISTED
 
 EXPLORERS = [

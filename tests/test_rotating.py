@@ -1,7 +1,9 @@
 """Hidden tests get the numbers of a course's seed, and still tell right from wrong."""
 
+import itertools
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,7 @@ from autograder import __main__ as command_line
 from autograder.authoring import rotating
 from autograder.authoring.mutants import Outcome, try_answers
 from autograder.authoring.rotating import rotate, with_numbers_of
+from autograder.authoring.source import read_source
 from autograder.common.course import Course, CourseError
 from tests.conftest import ROOT
 
@@ -98,42 +101,37 @@ def surprising(test: str) -> Outcome:
 
 def test_a_test_that_takes_no_others_keeps_its_numbers(root: Path, monkeypatch: pytest.MonkeyPatch):
     course = Course.find()
-    before = course.source(CHAPTER).read_text(encoding="utf-8")
+    path = course.source(CHAPTER)
+    before = path.read_text(encoding="utf-8")
     test = next(iter(with_numbers_of(before, 1)[1].numbers))
     alone = with_numbers_of(before, 1, {test: rotating.KEPT})[0]
 
-    def tried(*_: object) -> list[Outcome]:
-        now = course.source(CHAPTER).read_text(encoding="utf-8")
-        return [] if now == alone else [surprising(test)]
+    def tried(*given: Any) -> list[Outcome]:
+        return [] if given[-1].digest == read_source(path, alone).digest else [surprising(test)]
 
     monkeypatch.setattr(rotating, "try_answers", tried)
     assert rotate(course, CHAPTER, 1).kept == [test]
     assert course.source(CHAPTER).read_text(encoding="utf-8") == alone
 
 
-@pytest.mark.parametrize("stopped", [KeyboardInterrupt, CourseError])
-def test_what_stops_it_leaves_the_source_as_it_was(
-    root: Path, monkeypatch: pytest.MonkeyPatch, stopped: type[BaseException]
-):
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_the_source_is_written_once_and_keeps_its_ends_of_lines(root: Path, newline: str):
     course = Course.find()
-    before = course.source(CHAPTER).read_bytes()
-
-    def tried(*_: object) -> list[Outcome]:
-        raise stopped("now")
-
-    monkeypatch.setattr(rotating, "try_answers", tried)
-    with pytest.raises(stopped):
-        rotate(course, CHAPTER, 1)
-    assert course.source(CHAPTER).read_bytes() == before
+    path = course.source(CHAPTER)
+    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8", newline=newline)
+    rotate(course, CHAPTER, 1)
+    assert (b"\r\n" in path.read_bytes()) == (newline == "\r\n")
+    assert with_numbers_of(path.read_text(encoding="utf-8"), 1)[0] == path.read_text("utf-8")
 
 
+@pytest.mark.parametrize("kind", ["numbers", "without"])
 def test_a_chapter_that_never_comes_out_right_is_refused(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ):
     course = Course.find()
     before = course.source(CHAPTER).read_bytes()
-    tests = iter(with_numbers_of(before.decode(), 1)[1].numbers)
+    tests = itertools.cycle(getattr(with_numbers_of(before.decode(), 1)[1], kind))
     monkeypatch.setattr(rotating, "try_answers", lambda *_: [surprising(next(tests))])
-    with pytest.raises(CourseError, match="the file is as before"):
+    with pytest.raises(CourseError, match="the file is as it was"):
         rotate(course, CHAPTER, 1)
     assert course.source(CHAPTER).read_bytes() == before

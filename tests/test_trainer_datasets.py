@@ -2,10 +2,8 @@
 
 import gzip
 import hashlib
-import http.server
 import socket
 import sys
-import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.five_minutes import grammar_data
+from tests.serving import served
 from trainer import datasets
 from trainer.datasets import MULTI30K_SPLITS, load
 
@@ -280,29 +279,16 @@ def repository(tmp_path, monkeypatch) -> Iterator[Path]:
     content = multi30k_files()
     for name in content:
         write(root / datasets.MULTI30K_COMMITS["tok"] / "data/task1/tok", {name: content[name]})
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args) -> None:
-            super().__init__(*args, directory=str(root))
-
-        def log_message(self, format: str, *args) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
-    thread = threading.Thread(target=server.serve_forever, args=[0.01])
-    thread.start()
     sums = {
         name.replace(".lc.norm.tok", ""): hashlib.sha256(str(data).encode()).hexdigest()
         for name, data in content.items()
     }
-    monkeypatch.setattr(datasets, "MULTI30K_URL", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setattr(datasets, "MULTI30K_SHA256", {"tok": sums})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    yield root
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(root) as address:
+        monkeypatch.setattr(datasets, "MULTI30K_URL", address)
+        yield root
 
 
 def test_multi30k_is_downloaded_once_and_then_read_from_the_cache(repository, tmp_path):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autograder.authoring.mutants import try_answers
-from autograder.authoring.source import BEGIN_HIDDEN, END_HIDDEN, HEADERS
+from autograder.authoring.source import BEGIN_HIDDEN, END_HIDDEN, HEADERS, read_source
 from autograder.common.course import Course, CourseError
 from autograder.common.whole import write_whole
 
@@ -32,40 +32,34 @@ class Rotated:
 
 
 def rotate(course: Course, chapter: str, seed: int) -> Rotated:
-    """Give a chapter's hidden tests the numbers of a seed; its source is written anew.
+    """Give a chapter's hidden tests the numbers of a seed; its source is written anew, at the end.
 
-    Whatever stops this, the source is then as before, or wholly done.
+    Raises:
+        CourseError: if a known answer comes out otherwise than it should, whatever the numbers.
     """
     path = course.source(chapter)
-    before = path.read_bytes()
-    text, newline = before.decode("utf-8").replace("\r\n", "\n"), b"\r\n" in before
+    before = path.read_bytes().decode("utf-8")
     again: dict[str, int] = {}
-    try:
-        for _ in range(TRIES + 1):
-            new, found = with_numbers_of(text, seed, again)
-            write_whole(path, new.replace("\n", "\r\n") if newline else new)
-            surprised = _surprised(course, chapter) & {*found.numbers}
-            if not surprised:
-                break
-            for test in surprised:
-                again[test] = again.get(test, 0) + 1 if again.get(test, 0) < TRIES - 1 else KEPT
-        else:
-            raise CourseError(
-                f"{course.show(path)}: with other numbers the known answers come out otherwise; "
-                f"the file is as before. python -m autograder mutants {chapter} says which."
-            )
-    except BaseException:
-        path.write_bytes(before)
-        raise
-    found.kept = sorted(test for test, times in again.items() if times == KEPT)
-    return found
+    for _ in range(TRIES + 1):
+        new, found = with_numbers_of(before.replace("\r\n", "\n"), seed, again)
+        surprised = _surprised(course, chapter, new)
+        if not surprised:
+            write_whole(path, new.replace("\n", "\r\n") if "\r\n" in before else new)
+            found.kept = sorted(test for test, times in again.items() if times == KEPT)
+            return found
+        for test in surprised & {*found.numbers}:
+            again[test] = again.get(test, 0) + 1 if again.get(test, 0) < TRIES - 1 else KEPT
+    raise CourseError(
+        f"{course.show(path)}: a known answer comes out otherwise than it should, whatever the "
+        f"numbers; the file is as it was. python -m autograder mutants {chapter} says which."
+    )
 
 
-def _surprised(course: Course, chapter: str) -> set[str]:
-    """Tests that say something else of a known answer than they should."""
+def _surprised(course: Course, chapter: str, text: str) -> set[str]:
+    """Tests that say something else of a known answer than they should, with this source."""
     return {
         test
-        for outcome in try_answers(course, chapter)
+        for outcome in try_answers(course, chapter, read_source(course.source(chapter), text))
         for test in {*outcome.failed} ^ {*outcome.expected}
     }
 

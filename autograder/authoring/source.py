@@ -110,18 +110,27 @@ class Source:
         return _questions(self.path, self.cells)
 
 
-def read_source(path: Path) -> Source:
-    """Read and check a source; raises SourceError with what to do."""
-    text = _text(path)
+def read_source(path: Path, text: str | None = None) -> Source:
+    """Read and check a source; raises SourceError with what to do.
+
+    Args:
+        path: of the file.
+        text: what the file might hold, in place of what it holds.
+    """
+    text = _text(path) if text is None else text
     cells = tuple(_cells(path, text))
     for check in (_check_cells, _check_ids, _check_setup, _check_tests, _questions):
         check(path, cells)
-    return Source(path, cells, digest_of(path))
+    return Source(path, cells, _digest(text))
 
 
 def digest_of(path: Path) -> str:
     """A fingerprint of a source's text."""
-    return hashlib.sha256(_text(path).encode()).hexdigest()
+    return _digest(_text(path))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def made_from(path: Path) -> str:

@@ -132,6 +132,12 @@ def read_exercise(path: Path) -> Exercise:
     )
 
 
+def exercise_of(root: Path, chapter: str) -> Exercise | None:
+    """Return a chapter's notebook; None where it has none of its own."""
+    notebook = root / "exercises" / chapter / f"{chapter}.ipynb"
+    return read_exercise(notebook) if notebook.is_file() else None
+
+
 class ChapterCard(SphinxDirective):
     """What a chapter teaches (a list) and how long it takes to read."""
 

@@ -27,22 +27,16 @@ import re
 from pathlib import Path
 
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
-from .cards import Exercise, counted, read_exercise, reading
+from .cards import counted, exercise_of, reading
+from .coverage import page_link
 from .documents import NO_ERRORS, read_documents
 from .fresh import always_read_again
 from .mutants import BY_NAME, Mutant, read_mutants, with_code
 from .titles import numbered
 
 LISTED = re.compile(r"file: (\d\d_\w+)")
-
-
-def exercise_of(root: Path, chapter: str) -> Exercise | None:
-    """Return a chapter's notebook; None where it has none of its own."""
-    notebook = root / "exercises" / chapter / f"{chapter}.ipynb"
-    return read_exercise(notebook) if notebook.is_file() else None
 
 
 class Chapters(SphinxDirective):
@@ -67,22 +61,12 @@ class Chapters(SphinxDirective):
     def _card(self, page: Path, picture: str, promise: str) -> nodes.container:
         card = nodes.container(classes=["chapter-link"])
         card += nodes.raw("", picture.replace("<svg ", '<svg aria-hidden="true" '), format="html")
-        card += nodes.paragraph("", "", self._link(page), classes=["chapter-title"])
+        card += nodes.paragraph(
+            "", "", page_link(page.stem, numbered(page)), classes=["chapter-title"]
+        )
         card += nodes.paragraph("", promise, classes=["chapter-promise"])
         card += nodes.paragraph("", self._size(page), classes=["card-note"])
         return card
-
-    def _link(self, page: Path) -> addnodes.pending_xref:
-        return addnodes.pending_xref(
-            "",
-            nodes.inline("", numbered(page)),
-            refdomain="std",
-            reftype="doc",
-            refdoc=self.env.docname,
-            reftarget=page.stem,
-            refexplicit=True,
-            refwarn=True,
-        )
 
     def _size(self, page: Path) -> str:
         read = f"{reading(page.read_text(encoding='utf-8')).minutes} min to read"
@@ -105,8 +89,8 @@ class Heard(SphinxDirective):
         chapter, name = self.arguments
         root = Path(self.env.srcdir).parent
         known = [one for one in read_mutants(root) if (one.chapter, one.name) == (chapter, name)]
-        if not known:
-            raise self.error(f"heard: mutants.tsv knows no {name} of {chapter}")
+        if not known or known[0].named != BY_NAME:
+            raise self.error(f"heard: mutants.tsv has no {name} of {chapter} that is told by name")
         code = without_docstring(root / "solutions" / chapter / "misconceptions.py", name)
         code = code.replace(name, known[0].question.replace("-", "_"), 1)
         box = nodes.container(classes=["heard"])

@@ -15,10 +15,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
-from .cards import read_exercise, reading
+from .cards import exercise_of, reading
+from .coverage import page_link
 from .fresh import always_read_again
 from .mutants import table
 from .titles import numbered
@@ -62,20 +62,13 @@ class Plan(SphinxDirective):
         if not page.is_file():
             raise self.error(f"plan: there is no page {name}")
         read = reading(page.read_text(encoding="utf-8")).minutes if "read" in what else 0
-        notebook = page.parents[1] / "exercises" / name / f"{name}.ipynb"
-        return [read, read_exercise(notebook).minutes if "work" in what else 0]
+        exercise = exercise_of(page.parents[1], name) if "work" in what else None
+        if "work" in what and exercise is None:
+            raise self.error(f"plan: {name} has no notebook")
+        return [read, exercise.minutes if exercise else 0]
 
     def _row(self, number: int, page: str, minutes: list[int]) -> list[nodes.Node]:
-        link = addnodes.pending_xref(
-            "",
-            nodes.inline("", numbered(Path(self.env.srcdir, f"{page}.md"))),
-            refdomain="std",
-            reftype="doc",
-            refdoc=self.env.docname,
-            reftarget=page,
-            refexplicit=True,
-            refwarn=True,
-        )
+        link = page_link(page, numbered(Path(self.env.srcdir, f"{page}.md")))
         step = [nodes.Text(str(number))] if self.arguments else []
         return [*step, link, *(nodes.Text(clock(each)) for each in (*minutes, sum(minutes)))]
 
