@@ -55,6 +55,44 @@ def runs(tmp_path_factory) -> dict[int, Path]:
     return {processes: folder / str(processes) for processes in (1, 2)}
 
 
+ENDED = """
+import pathlib
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from trainer.distributed import Ranks, together
+
+def step():
+    model = DistributedDataParallel(torch.nn.Linear(4, 4))
+    model(torch.ones(2, 4)).sum().backward()
+
+def threads():
+    return [task.read_text() for task in pathlib.Path("/proc/self/task").glob("*/comm")]
+
+with together(Ranks.from_environment(), torch.device("cpu")):
+    step()
+    assert any("gloo" in name for name in threads())
+assert not any("gloo" in name for name in threads()), threads()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs Linux")
+def test_no_thread_of_the_group_outlives_it(tmp_path):
+    # one that frees a tensor while Python ends aborts the process, now and then
+    script = tmp_path / "ended.py"
+    script.write_text(ENDED, encoding="utf-8")
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [sys.executable, *launcher, str(script)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def test_the_curves_are_those_of_one_process(runs):
     logs = [
         [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -1,5 +1,6 @@
 """Several processes under torchrun: who I am, where I compute, and what all agree on."""
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,10 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+
+# Before any group: its functions keep the group of the moment they are imported as their default,
+# DDP imports it, and a group that is kept has threads that may abort the process at its end.
+import torch.distributed.nn
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ def together(ranks: Ranks, device: torch.device) -> Iterator[None]:
         yield
     finally:
         dist.destroy_process_group()
+        gc.collect()  # DDP lies in cycles and holds the group, whose threads end with it
 
 
 def wait_for_all(ranks: Ranks) -> None:
