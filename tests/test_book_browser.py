@@ -205,6 +205,32 @@ def test_chapter_5_says_what_the_stack_of_random_layers_does(book_html: Path, wi
     assert told.endswith("alike 0.88.")
 
 
+SECOND = [  # figures that are not their page's first: a part of theirs, what is done, what is said
+    ("08_teacher_forcing", ".war-picture", "", "The peak is 0.00099, at step 2,000."),
+    (
+        "08_teacher_forcing",
+        ".war-picture",
+        'set("warm-up", 8000);',
+        "The peak is 0.00049, at step 8,000. At step 20,000 the rate is 0.00031.",
+    ),
+    ("09_inference", ".ble-picture", "", "quadruples 1 of 5; brevity penalty 1.00: BLEU 50.0."),
+    ("09_inference", ".ble-picture", 'press("milk for water");', "BLEU 84.1."),
+    ("09_inference", ".ble-picture", 'press("two words");', "quadruples 0 of 5"),
+    ("09_inference", ".ble-picture", 'set("translation", "");', "Words 0 of 0"),
+]
+
+
+@pytest.mark.parametrize(("page", "part", "act", "says"), SECOND)
+def test_a_second_figure_says_what_its_answer_says(
+    page: str, part: str, act: str, says: str, book_html: Path, window: Page
+):
+    press = """const press = (name) => [...fig.querySelectorAll("button")]
+      .find((one) => one.textContent === name).click();"""
+    drive = DRIVE.replace(".anywidget .fig", f".fig:has({part})").replace("ACT", press + act)
+    address = (book_html / f"{page}.html").as_uri()
+    assert says in window.show(address, f"document.querySelector('{part} svg')", drive)
+
+
 def test_beam_search_is_a_tree_that_grows(book_html: Path, window: Page):
     act = """(() => {
       const seen = [];
