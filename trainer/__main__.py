@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from lab.command_line import run_command
-from trainer.commands import average, errors, evaluate, plot, talk, train, translate
+from trainer.commands import average, errors, evaluate, plot, talk, tasks, train, translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,6 +17,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors.add,
         average.add,
         plot.add,
+        tasks.add_language,
+        tasks.add_write,
+        tasks.add_captions,
+        tasks.add_describe,
     )
     return run_command("trainer", __doc__, commands, arguments)
 

@@ -145,9 +145,9 @@ class TrainConfig:
         Raises:
             ValueError: that names the field that is unknown, missing or of a wrong type.
         """
-        checked = _checked(cls, content, "the configuration")
-        checked["model"] = ModelConfig(**_checked(ModelConfig, checked["model"], "model"))
-        return cls(**checked)
+        found = checked(cls, content, "the configuration")
+        found["model"] = ModelConfig(**checked(ModelConfig, found["model"], "model"))
+        return cls(**found)
 
 
 def find_config(name: str) -> TrainConfig:
@@ -177,18 +177,17 @@ def differences(first: TrainConfig, second: TrainConfig) -> list[str]:
     return [f"{name} is {one[name]}, not {other[name]}" for name in one if one[name] != other[name]]
 
 
-# Helpers ------------------------------------------------------------------------------------------
+def checked(kind: type, content: Any, what: str) -> dict[str, Any]:
+    """The fields of a dataclass that `content` gives, each of its type.
 
+    Args:
+        kind: the dataclass.
+        content: what was read, such as from JSON.
+        what: its name, for a refusal.
 
-def _flat(content: Mapping[str, Any]) -> dict[str, Any]:
-    model = {f"model.{name}": value for name, value in content["model"].items()}
-    rest = {name: value for name, value in content.items() if name != "model"}
-    # through JSON, which knows no tuples: a configuration that was read equals the one written
-    return json.loads(json.dumps(model | rest))
-
-
-def _checked(kind: type, content: Any, what: str) -> dict[str, Any]:
-    """The fields of a dataclass that `content` gives, each of its type."""
+    Raises:
+        ValueError: that names the field that is unknown, missing or of a wrong type.
+    """
     if not isinstance(content, Mapping):
         raise ValueError(f"{what} must be an object with named fields, not {content!r}")
     types = get_type_hints(kind)
@@ -200,6 +199,16 @@ def _checked(kind: type, content: Any, what: str) -> dict[str, Any]:
     if required:
         raise ValueError(f"{what} lacks {', '.join(required)}")
     return {name: _of_type(types[name], value, name) for name, value in content.items()}
+
+
+# Helpers ------------------------------------------------------------------------------------------
+
+
+def _flat(content: Mapping[str, Any]) -> dict[str, Any]:
+    model = {f"model.{name}": value for name, value in content["model"].items()}
+    rest = {name: value for name, value in content.items() if name != "model"}
+    # through JSON, which knows no tuples: a configuration that was read equals the one written
+    return json.loads(json.dumps(model | rest))
 
 
 def _of_type(kind: Any, value: Any, name: str) -> Any:

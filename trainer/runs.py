@@ -23,6 +23,7 @@ from trainer.checkpoints import Position
 from trainer.configs import TrainConfig
 from trainer.datasets import Corpus
 from trainer.preparation import configured_model, corpus_digest
+from trainer.task_runs import is_task_run
 
 
 @dataclass(frozen=True)
@@ -284,6 +285,10 @@ def open_run(path: Path) -> Run:
     Raises:
         ValueError: if there is none, or one of its files is damaged or was changed.
     """
+    if is_task_run(path):
+        raise ValueError(
+            f"{path} holds no translator: python -m trainer write or describe use such a run"
+        )
     return FiveMinuteRun(path) if is_kept(path) else RecipeRun(path)
 
 
