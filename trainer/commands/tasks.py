@@ -1,6 +1,4 @@
-"""`python -m trainer language | write | captions | describe`: what an assembled module is besides a
-translator.
-"""
+"""`python -m trainer language`, `captions`, `write` and `describe`: no translator, the same parts."""
 
 import argparse
 import json
