@@ -199,7 +199,8 @@ def test_an_archive_of_any_usual_kind_is_unpacked_or_named(
     bad = {"rar_1_1_w.rar": b"Rar!", "sev_1_1_w.7z": b"7z", "non_1_1_w.zip": archive_of()}
     zipped(folder / "lms.zip", **good, **bad)
     (folder / "ann_1_1_w.Rar").write_bytes(b"Rar!")
-    extracted(folder, unzip.FromCanvas(), tmp_path)
+    (folder / "bo_1_1_data.csv.xz").write_bytes(b"no tar")
+    assert "bo_1_1_data.csv.xz" in extracted(folder, unzip.FromCanvas(), tmp_path)
     assert len([*(tmp_path / "extracted").rglob("ps1.ipynb")]) == len(kinds)
     said = [text for text in caplog.messages if "left out" in text]
     assert sorted(text.partition("_1_1")[0][-3:] for text in said) == ["ann", "non", "rar", "sev"]

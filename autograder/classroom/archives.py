@@ -45,7 +45,7 @@ PACKERS: dict[str, Callable[[Path], Any]] = {  # of tars, by how their names end
     **dict.fromkeys((".bz2", ".tbz2", ".tbz"), bz2.open),
     **dict.fromkeys((".xz", ".txz"), lzma.open),
 }
-ENDINGS = (".zip", ".tar", *PACKERS)  # of what can be unpacked
+ENDINGS = (".zip", ".gz", ".tar", ".tgz", ".tbz2", ".tbz", ".txz")  # of what can be unpacked
 BROKEN = (
     zipfile.BadZipFile,
     tarfile.TarError,

@@ -93,7 +93,8 @@ class SafeExtractor(ExtractorPlugin):
             self.log.error("%s was left out: %s", path, words)
 
     def _is_archive(self, path: Path) -> bool:
-        return path.suffix.lower() in self.zip_ext
+        name = path.name.lower()
+        return path.suffix.lower() in self.zip_ext or name.endswith((".tar.bz2", ".tar.xz"))
 
     def _tell_if_foreign(self, path: Path) -> None:
         """Say that work may lie in an archive that nobody unpacks here, as a .rar or a .7z."""
