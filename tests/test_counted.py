@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sqlite3
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -194,6 +195,21 @@ def on_top(taught: Class, student: str, name: str, points: float) -> None:
         row: Any = book.find_grade(name, "numbers", NAME, student)
         row.extra_credit = points
         book.db.commit()
+
+
+def test_what_is_no_number_in_the_gradebook_stops_nobody_and_waits(
+    taught: Class, capsys: pytest.CaptureFixture[str]
+):
+    assert command_line.main(["grade"]) == 0
+    with sqlite3.connect(taught.folder / "gradebook.db") as book:
+        odd = "manual_score = 'n/a', extra_credit = '?', needs_manual_grade = 0"
+        book.execute(f"UPDATE grade SET {odd} WHERE auto_score IS NULL")
+    book.close()
+    for command in ("report", "export canvas", "export gradescope", "history bo", "grade --again"):
+        assert command_line.main(command.split()) == 0, command
+        if command == "export canvas":
+            assert "6 answers wait for a grade by hand" in capsys.readouterr().out
+    assert cell(taught.folder / "grades.csv", "bo", NAME) == "6"
 
 
 def test_extra_credit_counts_everywhere_once_there_are_points_below_it(

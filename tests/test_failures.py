@@ -185,6 +185,7 @@ def test_nbgrader_autograde_ends_in_the_same_sentence(made: Class, tmp_path: Pat
         (OSError(errno.EROFS, "x", "/a/b"), "/a/b lies on a disk that only lets itself be read"),
         (PermissionError(errno.EACCES, "x", "/a/b"), "/a/b may not be written"),
         (sqlite3.OperationalError("database or disk is full"), "The disk is full"),
+        (sqlite3.OperationalError("unable to open database file"), "see that it is no folder"),
         (sqlite3.OperationalError("attempt to write a readonly database"), "may only be read"),
         (exc.OperationalError("q", {}, sqlite3.OperationalError("no such table: x")), "upgrade"),
         (

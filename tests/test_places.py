@@ -65,7 +65,8 @@ def test_a_misspelt_folder_is_found_and_named(submitted: Path, name: str):
 
 
 @pytest.mark.parametrize(
-    "name", ["03_attention.ipynb", "03_attention (2).ipynb", "03_ATTENTION.ipynb"]
+    "name",
+    ["03_attention.ipynb", "03_attention (2).ipynb", "03_ATTENTION.ipynb", "03_attention.ipynb "],
 )
 def test_a_notebook_beside_its_folder_is_found_and_named(submitted: Path, name: str):
     place = put(submitted, name, "notes.txt").of("ada", "03_attention")

@@ -69,6 +69,7 @@ def test_a_files_name_is_compared_as_it_is_composed(tmp_path: Path):
         ("[defaults]\nseconds = 1e308", "of a day at most"),
         ("[defaults]\nmemory_mb = 1.5", "whole number"),
         ("a = " + "[" * 3000 + "]" * 3000, "is no TOML"),
+        ("a = " + "9" * 5000, "is no TOML"),
         ("[squares]\nforbid = 'sorted'", "a list of names"),
         ("[squares]\nforbid = [1]", "a list of names"),
         ("[late]\npolicy = 'never'", "one of none, zero, per-day"),

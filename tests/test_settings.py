@@ -221,6 +221,17 @@ def test_a_course_that_jupyters_settings_name_is_found_from_anywhere(home: Path,
     assert Course.find(away) == course
 
 
+@pytest.mark.parametrize("where", ["submitted/ann/ps1", "downloaded/ps1/extracted/ann"])
+def test_settings_that_were_handed_in_are_not_run(home: Path, tmp_path: Path, where: str):
+    course = make_course(tmp_path / "course")
+    handed_in = course.root / where
+    handed_in.mkdir(parents=True)
+    (handed_in / "nbgrader_config.py").write_text("raise SystemExit('a student has come in')")
+    assert Course.find(handed_in) == Course.find(handed_in.parent) == course
+    inner = make_course(course.root / "2026" / "autumn")  # another one of the instructor's
+    assert Course.find(inner.root) == inner
+
+
 SECRETS = {
     "postgresql://me:secret@host/name": "postgresql://me:***@host/name",
     "mysql://me:secret?x@host/name": "mysql://me:***@host/name",

@@ -124,6 +124,7 @@ def test_a_pickle_by_another_name_is_refused_before_the_module_runs(tmp_path: Pa
     ("text", "words"),
     [
         ("x = [", "recipe.toml is no TOML"),
+        ("x = " + "9" * 5000, "recipe.toml is no TOML"),
         ("steps = 10", "may not set steps, which the contest decides; take it out"),
         ("cpu_minutes = 90", "may not set cpu_minutes"),
         ("threads = 8", "may not set threads"),

@@ -6,6 +6,7 @@ import io
 import os
 import shutil
 import stat
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,33 @@ def test_a_bad_archive_in_the_systems_archive_is_refused_alone_and_named(
     said = [text for text in caplog.messages if "left out" in text]
     assert len(said) == 2 and not [text for text in said if "lms.zip was" in text]
     assert "bo_work.tar.gz was left out: " in said[0] and "eve_work.zip: left out" in said[1]
+
+
+def tarred(mode: str) -> bytes:
+    """A tar with a notebook."""
+    content, info = io.BytesIO(), tarfile.TarInfo("ps1.ipynb")
+    info.size = 2
+    with tarfile.open(fileobj=content, mode=mode) as file:  # pyright: ignore[reportArgumentType, reportCallIssue]
+        file.addfile(info, io.BytesIO(b"{}"))
+    return content.getvalue()
+
+
+def test_an_archive_of_any_usual_kind_is_unpacked_or_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    kinds = {"tar": "w", "tgz": "w:gz", "tar.gz": "w:gz", "tar.bz2": "w:bz2", "TAR.XZ": "w:xz"}
+    good = {f"{kind[-3:]}_1_1_w.{kind}": tarred(mode) for kind, mode in kinds.items()}
+    bad = {"rar_1_1_w.rar": b"Rar!", "sev_1_1_w.7z": b"7z", "non_1_1_w.zip": archive_of()}
+    zipped(folder / "lms.zip", **good, **bad)
+    (folder / "ann_1_1_w.Rar").write_bytes(b"Rar!")
+    (folder / "bo_1_1_data.csv.xz").write_bytes(b"no tar")
+    assert "bo_1_1_data.csv.xz" in extracted(folder, unzip.FromCanvas(), tmp_path)
+    assert len([*(tmp_path / "extracted").rglob("ps1.ipynb")]) == len(kinds)
+    said = [text for text in caplog.messages if "left out" in text]
+    assert sorted(text.partition("_1_1")[0][-3:] for text in said) == ["ann", "non", "rar", "sev"]
+    assert "it holds no file" in caplog.text and "ask for a zip" in caplog.text
 
 
 def bad_archives(folder: Path) -> None:

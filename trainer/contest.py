@@ -179,7 +179,7 @@ def read_recipe(text: str) -> TrainConfig:
     """
     try:
         content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of many digits is a ValueError
         raise ValueError(f"{RECIPE} is no TOML ({error}); mend that line") from error
     name = content.pop("config", "cpu10")
     if not isinstance(name, str) or name not in CONFIGS:

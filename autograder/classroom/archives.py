@@ -4,7 +4,9 @@ A bad member is left out and told; a bad archive is refused with CourseError, an
 Each is read in a process of its own, within a time and a memory.
 """
 
+import bz2
 import gzip
+import lzma
 import os
 import re
 import shutil
@@ -16,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
-from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
@@ -39,7 +40,20 @@ MIN_SECONDS, SLOWEST = 20, 10_000_000  # of processor time for an archive; bytes
 DENSEST = 1000  # times its size, to which what packs files takes them
 MAX_NESTED = 50_000_000  # bytes of an archive in an archive; whoever prints much needs so many
 DRIVE = re.compile(r"[A-Za-z]:/")  # begins a path of Windows that leads elsewhere
-BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, LZMAError, EOFError, gzip.BadGzipFile)
+PACKERS: dict[str, Callable[[Path], Any]] = {  # of tars, by how their names end
+    **dict.fromkeys((".gz", ".tgz"), gzip.open),
+    **dict.fromkeys((".bz2", ".tbz2", ".tbz"), bz2.open),
+    **dict.fromkeys((".xz", ".txz"), lzma.open),
+}
+ENDINGS = (".zip", ".gz", ".tar", ".tgz", ".tbz2", ".tbz", ".txz")  # of what can be unpacked
+BROKEN = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    gzip.BadGzipFile,
+)
 
 Whose = Callable[[Path], str]  # who handed in what will lie there; empty if nobody knows
 
@@ -291,12 +305,13 @@ def _tarred(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
 @contextmanager
 def _uncompressed(archive: Path, target: Path, bounds: Bounds) -> Iterator[Path]:
     """A tar on the disk, where its headers cannot name more bytes than there are."""
-    if archive.suffix.lower() not in (".gz", ".tgz"):
+    unpack = PACKERS.get(archive.suffix.lower())
+    if unpack is None:
         yield archive
         return
     plain, room = target.with_name(f"{target.name}.tar"), Room(bounds, "it")
     try:
-        with gzip.open(archive) as source, plain.open("xb") as copy:
+        with unpack(archive) as source, plain.open("xb") as copy:
             while piece := source.read(1 << 16):
                 take_room([room], 0, len(piece))
                 copy.write(piece)

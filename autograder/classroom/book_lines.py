@@ -63,6 +63,7 @@ def book_lines(book: Gradebook, assignment: str) -> list[Line]:
 
 def _line(row: Any) -> Line:
     points, cell = row.points if row.points is not None else row.task_points, given(row)
+    is_unread = row.manual_score is not None and cell.manual is None
     return Line(
         student=row.student,
         notebook=row.notebook,
@@ -70,6 +71,6 @@ def _line(row: Any) -> Line:
         score=cell.worth,
         auto=cell.auto or 0.0,
         points=points or 0.0,
-        waiting=bool(row.needs_manual_grade) and not cell.stale,
+        waiting=(bool(row.needs_manual_grade) or is_unread) and not cell.stale,
         stale=cell.stale,
     )

@@ -1,8 +1,10 @@
 """What the gradebook says of everybody's work: points, lateness, grades and comments by hand."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -108,9 +110,16 @@ def marked(marks: Marks, grades: Iterable[Any], comments: Iterable[Any]) -> Mark
 
 
 def given(row: Any) -> Given:
-    """What a cell was given, of its grade's row."""
-    stale = bool(row.needs_manual_grade) and row.manual_score is not None
-    return Given(row.auto_score, row.manual_score, row.extra_credit, stale)
+    """What a cell was given, of its grade's row; what is no number there was not given."""
+    auto, manual, extra = map(points_in, (row.auto_score, row.manual_score, row.extra_credit))
+    stale = bool(row.needs_manual_grade) and manual is not None
+    return Given(auto, manual, extra, stale)
+
+
+def points_in(value: object) -> float | None:
+    """A column's points; SQLite holds a text, too, where some other program has put one."""
+    points = float(value) if isinstance(value, int | float | Decimal) else math.nan
+    return points if math.isfinite(points) else None
 
 
 def _submitted(assignment: str) -> Any:

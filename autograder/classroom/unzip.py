@@ -13,6 +13,7 @@ is collected.
 """
 
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -22,8 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from nbgrader.plugins.zipcollect import ExtractorPlugin
+from traitlets import List
 
 from autograder.classroom.archives import (
+    ENDINGS,
     MAX_FILES,
     MAX_NESTED,
     MAX_OF_ONE,
@@ -42,6 +45,7 @@ from autograder.classroom.archives import (
 from autograder.classroom.collector import SafeCollector
 from autograder.classroom.file_names import INNER, is_a_systems, unpacked_at
 from autograder.classroom.lms import FromBlackboard, FromCanvas, FromMoodle
+from autograder.classroom.places import ARCHIVE
 from autograder.common.course import CourseError
 from autograder.common.failures import sentence_of
 from autograder.common.names import clean_log
@@ -52,10 +56,13 @@ __all__ = ["FromBlackboard", "FromCanvas", "FromMoodle", "SafeCollector", "SafeE
 MAX_OF_ALL = 10_000_000_000  # bytes of what was downloaded: more than honest work of a class takes
 LMS_FILES = 100_000  # in what was downloaded: a whole class may be in one archive
 MAX_INNER = 100  # archives of one student's in an archive
+FOREIGN = re.compile(ARCHIVE, re.IGNORECASE)  # ends an archive's name, also of what stays packed
 
 
 class SafeExtractor(ExtractorPlugin):
     """Unpacks each archive by `safe_unzip`, archives in archives too."""
+
+    zip_ext = List(list(ENDINGS), help="Endings of archives that are unpacked.").tag(config=True)
 
     def extract(self, archive_path: str, extracted_path: str) -> None:
         """Unpack every archive below one folder into another, and copy the other files."""
@@ -72,6 +79,7 @@ class SafeExtractor(ExtractorPlugin):
                     self.log.info("Copying %s", path)
                     place.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(path, place)
+                    self._tell_if_foreign(path)
 
     @contextmanager
     def _alone(self, path: Path, target: Path) -> Iterator[None]:
@@ -85,7 +93,13 @@ class SafeExtractor(ExtractorPlugin):
             self.log.error("%s was left out: %s", path, words)
 
     def _is_archive(self, path: Path) -> bool:
-        return path.suffix.lower() in self.zip_ext
+        name = path.name.lower()
+        return path.suffix.lower() in self.zip_ext or name.endswith((".tar.bz2", ".tar.xz"))
+
+    def _tell_if_foreign(self, path: Path) -> None:
+        """Say that work may lie in an archive that nobody unpacks here, as a .rar or a .7z."""
+        if FOREIGN.search(path.name) and not self._is_archive(path):
+            self.log.error("%s was left out: nothing here unpacks this kind; ask for a zip", path)
 
     def _archive(self, path: Path, target: Path) -> None:
         """Unpack one archive and those in it; each that is bad is refused alone."""
@@ -133,12 +147,13 @@ class SafeExtractor(ExtractorPlugin):
         unpacked = safe_unzip(path, target, bounds, whose)
         for name in unpacked.left:
             self.log.error("%s: left out %s", path, name)
-        return unpacked, [
-            found
-            for found in sorted(target.rglob("*"))
-            if self._is_archive(found) and found.is_file()
-            if not is_a_systems(found.relative_to(target))
-        ]
+        found = [one for one in sorted(target.rglob("*")) if one.is_file()]
+        if not found and not unpacked.left:
+            self.log.error("%s was left out: it holds no file", path)
+        found = [one for one in found if not is_a_systems(one.relative_to(target))]
+        for one in found:
+            self._tell_if_foreign(one)
+        return unpacked, list(filter(self._is_archive, found))
 
     def _whose(self, target: Path, path: Path) -> str:
         """Who handed in a file, as the collector says; without one, the outermost name."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ENDS = (".py", ".json")
+HANDED_IN = ("submitted", "downloaded")  # folders of a course whose content students have made
 PLACES = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_CONFIG_PATH", "JUPYTER_NO_CONFIG")
 OUTDATED = {  # settings of `NbGrader` that nbgrader still takes for its `CourseDirectory`
     name: name.replace("course_directory", "root")
@@ -38,9 +39,8 @@ class Course:
             raise CourseError(
                 "The folder in which this command runs was deleted; go to the course."
             ) from None
-        for folder in (here, *here.parents):
-            if is_course(folder):
-                return cls(folder)
+        if found := _course_above(here):
+            return cls(found)
         if root := _settings(_stamped()).get("root"):
             return cls(Path(root).resolve())
         raise CourseError(
@@ -109,6 +109,20 @@ def config_files(*folders: Path) -> list[Path]:
 def is_course(folder: Path) -> bool:
     """Whether a folder has settings of its own: where they are, a course begins."""
     return any(map(Path.is_file, _own([folder])))
+
+
+def _course_above(here: Path) -> Path | None:
+    """The nearest course that holds a folder; one that was handed in to another is none.
+
+    Its settings are a program: they would run with all that the person at the keyboard may do.
+    """
+    folders = [here, *here.parents]
+    found = [place for place, folder in enumerate(folders) if is_course(folder)]
+    for place in found:
+        above = (folders[outer - 1].name for outer in found if outer > place)
+        if not any(name in HANDED_IN for name in above):
+            return folders[place]
+    return None
 
 
 def _own(folders: Iterable[Path]) -> Iterator[Path]:

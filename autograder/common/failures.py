@@ -70,6 +70,11 @@ def _of_the_gradebook(text: str, where: str) -> str:
         )
     if "is full" in low or "no space left" in low:
         return f"The disk is full: the gradebook {where} could not be written. Make room. {KEPT}"
+    if "unable to open" in low:
+        return (
+            f"The gradebook {where} cannot be opened or made; see that it is no folder, that its "
+            f"own folder is there and may be written, and that the disk has room for files. {KEPT}"
+        )
     if "readonly" in low or "read-only" in low:
         return f"The gradebook {where} may only be read; make it writable. {KEPT}"
     if "not a database" in low or "malformed" in low:

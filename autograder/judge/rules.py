@@ -138,7 +138,7 @@ def read_rules(path: Path, assignment: str, questions: Iterable[str]) -> Rules:
         return Rules()
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise CourseError(f"{path} is no TOML ({error}); mend that line.") from error
     known = sorted(questions)
     for name, table in content.items():

@@ -49,6 +49,16 @@ def test_a_renamed_notebook_is_taken_if_it_is_the_only_one(
     assert read(box, assignment).reason == ""
 
 
+@pytest.mark.parametrize(
+    "name", [f"{CHAPTER}.ipynb ", f"{CHAPTER}.ipynb.", f"{CHAPTER}.IPYNB.txt\u00a0"]
+)
+def test_a_sign_that_nobody_sees_at_the_end_of_a_name_costs_nothing(
+    box: Path, assignment: Assignment, week: Notebook, name: str
+):
+    put(box, solved(week), name)
+    assert right(read(box, assignment).scripts[0], week)
+
+
 FIRST, SECOND = "def first(x):\n    return x", "def second(x):\n    return 2 * x"
 
 
