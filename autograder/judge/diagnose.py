@@ -434,17 +434,27 @@ def _last_name(function: ast.expr) -> str:
 
 
 def _bound(tree: ast.Module) -> dict[str, list[ast.expr]]:
-    """The expressions that a test's names stand for, loops over literal tuples included."""
+    """The expressions that a test's names stand for, loops over what is written out included."""
     found: dict[str, list[ast.expr]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 _bind(target, node.value, found)
         elif isinstance(node, ast.For | ast.comprehension):
-            values = node.iter.elts if isinstance(node.iter, ast.Tuple | ast.List) else []
-            for value in values:
+            for value in _written_out(node.iter):
                 _bind(node.target, value, found)
     return found
+
+
+def _written_out(walked: ast.expr) -> list[ast.expr]:
+    """What a loop over a literal tuple or list meets, or over the items of a literal dictionary."""
+    match walked:
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            return elements
+        case ast.Call(func=ast.Attribute(value=ast.Dict(keys=keys, values=values), attr="items")):
+            pairs = zip(keys, values, strict=True)
+            return [ast.Tuple([key, value], ast.Load()) for key, value in pairs if key is not None]
+    return []
 
 
 def _bind(target: ast.expr, value: ast.expr, found: dict[str, list[ast.expr]]) -> None:
