@@ -287,8 +287,10 @@ def _of_end(run: TestRun) -> str:
     if run.error in ("", "AssertionError"):
         return f"A test failed: {_first_line(run.message)}" if run.message else "A test failed."
     what = f"{run.error}: {_first_line(run.message)}"
-    if run.error == "PermissionError" and _passed_on(run):  # it may not do that with what it got
-        return f"Your code stopped with {what}"
+    if _passed_on(run):
+        if run.error == "PermissionError":  # it may not do that with what it got
+            return f"Your code stopped with {what}"
+        return f"A function that your code was handed could not use what it was called with: {what}"
     return f"What your code gave could not be used: the test stopped with {what}"
 
 
