@@ -309,7 +309,7 @@ def _check_training(module: nn.Module, given: _Inputs, values: list[Tensor], rat
 def _tensors(output: Any, claim: str) -> list[Tensor]:
     """The tensors of an output: itself, or those in a tuple."""
     __tracebackhide__ = True
-    if type(output) in (tuple, list):
+    if issubclass(type(output), (tuple, list)):  # a NamedTuple, too
         return [value for value in output if _is_tensor(value)]
     assert_shape(output, getattr(output, "shape", ()), claim)  # says what it is, if no tensor
     return [output]

@@ -1,6 +1,6 @@
 """The battery: each sound module passes, each unsound one is told what is wrong, in few calls."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -300,6 +300,21 @@ def test_a_function_that_slips_is_told_how(says: str, first: str, function: Any)
         assert_sound_function(function, given, like=mixed, claim=CLAIM, says=says)
     first = f"{says}\n{first}" if says and first != CLAIM else first
     assert str(caught.value).startswith(f"{first}\n")
+
+
+class Mixed(NamedTuple):
+    """Two results with names."""
+
+    output: Tensor
+    weights: Tensor
+
+
+def test_results_may_have_names():
+    x, weights = draw((2, 4, 3), (2, 5, 4), dtype=torch.float32)
+    given = x, weights, weights > -0.3
+    assert_sound_function(lambda *h: Mixed(*mixed(*h)), given, like=mixed, claim=CLAIM)
+    with pytest.raises(AssertionError, match=CLAIM):
+        assert_sound_function(lambda *h: Mixed(*h[:2]), given, like=mixed, claim=CLAIM)
 
 
 def test_a_function_is_called_once_and_needs_no_gradient_where_the_right_one_has_none():

@@ -287,8 +287,10 @@ def _of_end(run: TestRun) -> str:
     if run.error in ("", "AssertionError"):
         return f"A test failed: {_first_line(run.message)}" if run.message else "A test failed."
     what = f"{run.error}: {_first_line(run.message)}"
-    if run.error == "PermissionError" and _passed_on(run):  # it may not do that with what it got
-        return f"Your code stopped with {what}"
+    if _passed_on(run):
+        if run.error == "PermissionError":  # it may not do that with what it got
+            return f"Your code stopped with {what}"
+        return f"A function that your code was handed could not use what it was called with: {what}"
     return f"What your code gave could not be used: the test stopped with {what}"
 
 
@@ -434,17 +436,27 @@ def _last_name(function: ast.expr) -> str:
 
 
 def _bound(tree: ast.Module) -> dict[str, list[ast.expr]]:
-    """The expressions that a test's names stand for, loops over literal tuples included."""
+    """The expressions that a test's names stand for, loops over what is written out included."""
     found: dict[str, list[ast.expr]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 _bind(target, node.value, found)
         elif isinstance(node, ast.For | ast.comprehension):
-            values = node.iter.elts if isinstance(node.iter, ast.Tuple | ast.List) else []
-            for value in values:
+            for value in _written_out(node.iter):
                 _bind(node.target, value, found)
     return found
+
+
+def _written_out(walked: ast.expr) -> list[ast.expr]:
+    """What a loop over a literal tuple or list meets, or over the items of a literal dictionary."""
+    match walked:
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            return elements
+        case ast.Call(func=ast.Attribute(value=ast.Dict(keys=keys, values=values), attr="items")):
+            pairs = zip(keys, values, strict=True)
+            return [ast.Tuple([key, value], ast.Load()) for key, value in pairs if key is not None]
+    return []
 
 
 def _bind(target: ast.expr, value: ast.expr, found: dict[str, list[ast.expr]]) -> None:

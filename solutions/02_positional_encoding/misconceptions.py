@@ -866,8 +866,8 @@ def table_by_key_index(q, k, v, key_table, value_table, mask=None):
     read="relative_positions#pe-shaw",
 )
 def hidden_scores_are_minus_10000(q, k, v, key_table, value_table, mask=None):
-    """You hide keys with the number -10000, and other scores may be lower than that; take minus
-    infinity.
+    """You hide keys with a number such as -10000, and other scores may be lower than that; take
+    minus infinity.
     """
     n, m, far = q.shape[-2], k.shape[-2], len(key_table) // 2
     index = (torch.arange(m) - torch.arange(n)[:, None]).clamp(-far, far) + far

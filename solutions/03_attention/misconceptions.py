@@ -337,8 +337,8 @@ def minus_a_billion(scores, mask=None):
     read="03_attention#mask-before-softmax",
 )
 def minus_ten_thousand(scores, mask=None):
-    """You hide keys with the number -10000, and scores may be lower than that; take the lowest
-    number of the dtype."""
+    """You hide keys with a number such as -10000, and scores may be lower than that; take the
+    lowest number of the dtype."""
     if mask is not None:
         scores = scores.masked_fill(~mask, -1e4)
     weights = torch.exp(scores - scores.amax(-1, keepdim=True))
@@ -523,8 +523,8 @@ def hidden_scores_are_zero(q, k, v, mask=None):
     read="03_attention#mask-before-softmax",
 )
 def hidden_scores_are_minus_10000(q, k, v, mask=None):
-    """You hide keys with the number -10000, and other scores may be lower than that; take the
-    lowest number of the dtype."""
+    """You hide keys with a number such as -10000, and other scores may be lower than that; take
+    the lowest number of the dtype."""
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, -1e4)

@@ -1231,8 +1231,8 @@ def alike_too_soon(stack, x):
     read="05_layer_norm#residual-connections",
 )
 def residual_by_the_size(stack, x):
-    """You look for a missing residual connection in the size of the output, which the last norm
-    sets to 1 in any case; look at how alike the tokens are.
+    """You look for a missing residual connection in sizes, and they hardly tell: without it, too,
+    sizes are near 1, and the last norm sets the output's; look at how alike the tokens are.
     """
     outputs = stack(x)
     other = x.clone()

@@ -743,7 +743,9 @@ def made_parts(width: int, seed: int) -> tuple[nn.ModuleDict, dict[str, Callable
     held.requires_grad_(False)
     parts: dict[str, Callable[..., Tensor]] = {name: held[name] for name in names[2:]}
     for name in names[:2]:
-        parts[name] = lambda *given, attend=held[name]: attend(*given)[0]
+        parts[name] = lambda query, key, value, mask, attend=held[name]: attend(
+            query, key, value, mask
+        )[0]
     return held, parts
 
 

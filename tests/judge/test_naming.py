@@ -285,6 +285,22 @@ def test_a_claim_is_found_in_linear_time():
     assert claim_of(first.replace("but", "bat"), CLAIM, hidden=True) == ""
 
 
+IN_LOOPS = """
+for fault, claim in {"one": "the first is not found", "other": "the second is not found"}.items():
+    assert diagnose(fault) == fault, claim
+for case, claim in (("one", "the first is told"), ("other", "the second is told")):
+    assert diagnose(case) == case, claim
+"""
+
+
+@pytest.mark.parametrize(
+    "claim", ["the first is not found", "the second is not found", "the second is told"]
+)
+def test_a_claim_may_stand_in_what_a_loop_walks_through(claim: str):
+    assert claim_of(claim, IN_LOOPS, hidden=True) == claim
+    assert claim_of("other", IN_LOOPS, hidden=True) == ""
+
+
 @pytest.mark.parametrize(
     ("message", "is_claimed"),
     [

@@ -184,7 +184,7 @@ def test_what_the_tests_own_function_cannot_use_is_no_missing_return(task: Any) 
     made.known = Transcripts(made)
     verdict = made.verdicts(derivative=DUAL)["t_derivative"]
     assert verdict.told == (
-        "What your code gave could not be used: the test stopped with TypeError: "
+        "A function that your code was handed could not use what it was called with: TypeError: "
         "unsupported operand type(s) for *: 'Dual' and 'Dual'"
     )
 

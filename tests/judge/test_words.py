@@ -164,7 +164,8 @@ def test_what_a_tests_own_function_raised_is_told_in_its_own_words():
     passed_on, words = Opaque(PASSED_ON, "TypeError"), "unsupported operand"
     of = replace(run(passed_on), error="TypeError", message=words)
     assert verdict(of, 7.0).told == (
-        "What your code gave could not be used: the test stopped with TypeError: " + words
+        "A function that your code was handed could not use what it was called with: TypeError: "
+        + words
     )
     assert (
         "stopped with the Own that the test's own function raised"

@@ -173,6 +173,17 @@ def sum_instead_of_concatenation(self, query, key, value, mask=None):
     return sum(heads[:, h] @ rows[h] for h in range(self.num_heads)), weights
 
 
+@variant("multi-head", target="MultiHeadAttention.forward")
+def results_with_names(self, query, key, value, mask=None):
+    from collections import namedtuple
+
+    Attended = namedtuple("Attended", ("output", "weights"))
+    q, k, v = self.split(self.w_q(query)), self.split(self.w_k(key)), self.split(self.w_v(value))
+    shown = None if mask is None else mask.unsqueeze(-3)
+    heads, weights = scaled_dot_product_attention(q, k, v, shown)
+    return Attended(output=self.w_o(self.merge(heads)), weights=weights)
+
+
 # 4.3 A sum over heads
 
 

@@ -77,6 +77,26 @@ def in_a_sequential(self, make_layer, num_layers, norm=None):
     self.norm = norm
 
 
+@variant("encoder")
+class LayersUnderAnotherName(nn.Module):
+    def __init__(self, make_layer, num_layers, norm=None):
+        super().__init__()
+        self.transformer = nn.ModuleDict(
+            {"h": nn.ModuleList(make_layer() for _ in range(num_layers))}
+        )
+        if norm is not None:
+            self.transformer["ln_f"] = norm
+
+    @property
+    def layers(self):
+        return self.transformer["h"]
+
+    def forward(self, x, mask=None):
+        for block in self.layers:
+            x = block(x, mask)
+        return self.transformer["ln_f"](x) if "ln_f" in self.transformer else x
+
+
 @variant("encoder", target="Encoder.forward")
 def early_return(self, x, mask=None):
     output = x

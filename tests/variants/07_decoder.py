@@ -211,6 +211,15 @@ def mended_in_a_loop(x, memory, target_mask, memory_mask, parts):
 
 
 @variant("layer-mended")
+def mended_by_the_names_of_what_is_handed_on(x, memory, target_mask, memory_mask, parts):
+    looked = parts["self_attention"](query=x, key=x, value=x, mask=target_mask)
+    x = parts["norm1"](x + looked)
+    read = parts["cross_attention"](query=x, key=memory, value=memory, mask=memory_mask)
+    x = parts["norm2"](x + read)
+    return parts["norm3"](x + parts["feed_forward"](x))
+
+
+@variant("layer-mended")
 def mended_with_a_helper(x, memory, target_mask, memory_mask, parts):
     def after(number, before, change):
         return parts[f"norm{number}"](torch.add(before, change))
