@@ -204,7 +204,7 @@ class _Inputs:
 
     def call(self, run: Callable[..., Any], leaves: Sequence[Tensor]) -> tuple[list[Any], Any]:
         """Call with copies; what it was called with, and what it gave."""
-        handed = [v.clone() if _is_tensor(v) else v for v in self.values]
+        handed = [_copied(v) for v in self.values]
         for i, leaf in zip(self.places, leaves, strict=True):
             handed[i] = leaf.clone()  # no leaf: a change in place is told in words, see below
         count = self.names.count(None)
@@ -212,10 +212,10 @@ class _Inputs:
         return handed, run(*handed[:count], **named)
 
     def assert_kept(self, handed: Sequence[Any]) -> None:
-        """Fail if one of the tensors that were handed in has changed."""
+        """Fail if a tensor, list or dictionary that was handed in has changed."""
         __tracebackhide__ = True
         for i, (value, now) in enumerate(zip(self.values, handed, strict=True)):
-            if _is_tensor(value) and not _same(now, value):
+            if not _same(now, value) if _is_tensor(value) else _items(now) != _items(value):
                 raise AssertionError(f"{KEPT}\n{self.name(i)} was changed by the call.")
 
     def name(self, i: int) -> str:
@@ -390,6 +390,25 @@ def _headed(says: str) -> Iterator[None]:
         if not says:
             raise
         raise AssertionError(f"{says}\n{error}") from None
+
+
+def _copied(value: Any) -> Any:
+    """What a call may spoil: a tensor, a list or a dictionary of its own."""
+    return (
+        value.clone()
+        if _is_tensor(value)
+        else value.copy()
+        if type(value) in (list, dict)
+        else value
+    )
+
+
+def _items(value: Any) -> list[tuple[Any, int]]:
+    """What a list or dictionary holds, in order, each by its place in memory; else nothing."""
+    if type(value) not in (list, dict):
+        return []
+    pairs = value.items() if type(value) is dict else enumerate(value)
+    return [(name, id(one)) for name, one in pairs]
 
 
 def _has_fractions(value: Any) -> bool:

@@ -327,3 +327,30 @@ def test_a_function_is_called_once_and_needs_no_gradient_where_the_right_one_has
     x = draw((2, 4, 3)).transpose(0, 1)
     assert_sound_function(measured, [x], like=lambda x: x.detach().norm(), claim=CLAIM)
     assert len(calls) == 1 and calls[0].stride() == x.stride()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda parts, rows: parts.pop("half"),
+        lambda parts, rows: parts.update(half=parts["twice"]),
+        lambda parts, rows: rows.append(3),
+        lambda parts, rows: rows.reverse(),
+    ],
+)
+def test_a_function_that_changes_a_dictionary_or_list_is_told_so_and_the_test_keeps_its_own(spoil):
+    def right(x: Tensor, parts: Any, rows: list[int]) -> Tensor:
+        return parts["half"](x)[rows]
+
+    def spoiling(x: Tensor, parts: Any, rows: list[int]) -> Tensor:
+        result = right(x, parts, rows)
+        spoil(parts, rows)
+        return result
+
+    parts, rows = {"half": lambda x: x / 2, "twice": lambda x: 2 * x}, [0, 2]
+    given = draw((3, 4), dtype=torch.float32), parts, rows
+    assert_sound_function(right, given, like=right, claim=CLAIM)
+    with pytest.raises(AssertionError) as caught:
+        assert_sound_function(spoiling, given, like=right, claim=CLAIM)
+    assert str(caught.value).startswith(f"{battery.KEPT}\nInput ")
+    assert list(parts) == ["half", "twice"] and rows == [0, 2]

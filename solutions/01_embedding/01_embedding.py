@@ -40,6 +40,7 @@ from lab.check import (
     assert_raises,
     assert_shape,
     draw,
+    expect_no_error,
     parameters_of,
     visible_passed,
 )
@@ -667,6 +668,12 @@ for few in ([], ["a"], ["b", "a"], ["ba", "b"], ["a", "ba"]):
         f"where the pair does not stand, nothing is joined\nFor {few} and the pair (a, b) yours is "
         f"{join(few, ('a', 'b'))}."
     )
+pieces = ["b", "a"]
+join(pieces, ("a", "b")).append("c")
+assert pieces == ["b", "a"], (
+    "join returns a new list, also where nothing is joined\nYours gave back the very list that it "
+    "was handed: who adds to the result adds to the pieces."
+)
 ### END HIDDEN TESTS
 
 # %% test="merges-learn" points=2
@@ -1325,6 +1332,21 @@ assert pieces == ["xy", "xy", "z"], (
 )
 pieces, _ = likeliest("ab" * 1000, {"a": -2.0, "b": -3.0, "ab": -4.0, "ba": -9.0})
 assert pieces == ["ab"] * 1000, "a word of 2000 letters is cut into its 1000 best pieces"
+for word, log_p, wanted in (
+    ("ab", {}, None),
+    ("", {}, []),
+    ("cab", {"ab": -1.0, "b": -1.0}, None),
+    ("ab", {"a": -1.0, "b": -1.0, "abab": -1.0, "bababab": -1.0}, ["a", "b"]),
+):
+    with expect_no_error(
+        "a dictionary without pieces, or with pieces longer than the word, should be no error"
+    ):
+        pieces, total = likeliest(word, log_p)
+    assert pieces == wanted and (total == -math.inf) is (wanted is None), (
+        "without any pieces, with pieces that begin nowhere and with pieces longer than the word, the "
+        f"cuts are those that there are\nFor {word!r} and the pieces {sorted(log_p)} expected "
+        f"{wanted}, yours is ({pieces}, {total})."
+    )
 ### END HIDDEN TESTS
 
 # %% test="likeliest-sum" points=1
@@ -1342,6 +1364,9 @@ assert_close(
 _, total = likeliest("aaa", {"a": -1.0, "aa": -1.0, "aaa": -2.0})
 wanted = math.log(math.exp(-3.0) + 3 * math.exp(-2.0))
 assert_close(float(total), wanted, "all cuts of 'aaa' are added: a a a, a aa, aa a and aaa")
+with expect_no_error("cuts of very different probabilities should be no error"):
+    _, total = likeliest("ab", {"a": -500.0, "b": -500.0, "ab": -1.0})
+assert_close(float(total), -1.0, "a cut that is far less likely than another adds nothing to it")
 _, total = likeliest("ab" * 1000, {"a": -2.0, "b": -3.0, "ab": -4.0})
 wanted = 1000 * math.log(math.exp(-5.0) + math.exp(-4.0))
 assert_close(

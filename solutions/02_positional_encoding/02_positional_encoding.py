@@ -154,6 +154,12 @@ assert_close(
     torch.arange(5, dtype=torch.float64).sin(),
     "with a single pair the first column is sin(position), whatever the base",
 )
+other = sinusoidal_encoding(9, 10, base=2.5, dtype=torch.float64)
+assert_close(
+    other[:, 2],
+    torch.tensor([math.sin(p / 2.5**0.2) for p in range(9)], dtype=torch.float64),
+    "each call has a base of its own, whatever table was made before, and it need not be whole",
+)
 single = sinusoidal_encoding(8, 4)
 assert_dtype(single, torch.float32, "without a dtype argument the table is float32")
 assert_close(
@@ -514,7 +520,7 @@ for axis, claim in (
 # $$
 #
 # `x` is $(\ldots, N, d)$ with an even $d$, `positions` $(N)$ says where each of the $N$ rows stands: whole numbers, not always
-# $0, 1, 2, \ldots$. Return the rotated rows, in the dtype of `x`; leave `x` as it is. Gradients flow back to `x`. For an odd
+# $0, 1, 2, \ldots$. Return the rotated rows, computed in the dtype of `x`; leave `x` as it is. Gradients flow back to `x`. For an odd
 # $d$ raise a `ValueError` that names the number.
 #
 # <details><summary>Hint 1: a question</summary>
@@ -595,6 +601,13 @@ for n, p in enumerate(positions.tolist()):
             "position and its pair",
         )
 assert torch.equal(x, before), "rotate should leave x unchanged"
+angle = 7001 * 10000 ** (-2 / 6)
+far = rotate(torch.tensor([[0.0, 0, 1, 0, 0, 0]], dtype=torch.float64), torch.tensor([7001]))
+assert_close(
+    far[0, 2:4],
+    torch.tensor([math.cos(angle), math.sin(angle)], dtype=torch.float64),
+    "at positions of four digits, too, the angles should have the digits of x's dtype, float64",
+)
 assert_dtype(rotate(x[0, 0].float(), positions), torch.float32, "float32 in, float32 out")
 assert_raises(
     ValueError,
@@ -967,6 +980,8 @@ assert least >= 0.99, (
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
+for one in look_back(3, 16):
+    assert_dtype(one, torch.float64, "query and key should be float64")
 for k, d, n in ((0, 16, 64), (1, 16, 64), (20, 16, 64), (7, 128, 64), (20, 64, 40)):
     assert looks(k, d, n).min() >= 0.99, (
         "for any k, d and n each token should put at least 0.99 on the token k places before"

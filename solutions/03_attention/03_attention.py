@@ -1058,6 +1058,39 @@ assert found(skipping(6)) == (4, 0), (
 assert found(from_the_end(7)) == (5, 0), (
     "here, with five tokens, row 0 depends on token 3, and on no other later one"
 )
+
+
+def crossing(seed: int) -> Callable[[Tensor], Tensor]:
+    """With four tokens or more, row 1 sees token 2, and row 0 sees token 3."""
+    right = looking(seed)
+
+    def attend(x: Tensor) -> Tensor:
+        y = right(x).clone()
+        if len(x) >= 4:
+            y[0], y[1] = y[0] + x[3], y[1] + x[2]
+        return y
+
+    return attend
+
+
+def faint(seed: int) -> Callable[[Tensor], Tensor]:
+    """One number of each row has a little of the next row's token."""
+    right = looking(seed)
+
+    def attend(x: Tensor) -> Tensor:
+        y = right(x).clone()
+        y[:-1, 2] += 1e-4 * x[1:, 1]
+        return y
+
+    return attend
+
+
+assert found(crossing(10)) == (4, 0), (
+    "here, with four tokens, row 1 depends on token 2, and row 0 on token 3: the first row is asked for"
+)
+assert found(faint(11)) == (2, 0), (
+    "here one number of each row depends a little on the next token: it moves by about 1e-4"
+)
 assert found(looking(8)) is None, "here nothing leaks; None should be returned"
 assert found(looking(9, ahead=2, first=1)) == (3, 1), (
     "here tokens from 1 on see two ahead: with three tokens, row 1 depends on token 2"

@@ -160,10 +160,13 @@ assert_close(merged[0, 1, :4], heads[0, 0, 1], "the first 4 columns of token 1 s
 assert_close(merged[0, 1, 8:], heads[0, 2, 1], "the last 4 columns of token 1 should be head 2's")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for shape in ((2, 5, 3, 2), (3, 4, 4, 2), (2, 1, 7, 6)):
+for shape in ((2, 5, 3, 2), (3, 4, 4, 2), (2, 1, 7, 6), (1, 3, 2, 4)):
     heads = draw(shape, seed=4)
     merged = merge_heads(heads)
     wanted = torch.cat([heads[:, h] for h in range(shape[1])], dim=-1)
+    assert_shape(
+        merged, wanted.shape, "merge should give (batch, tokens, d_model), also for a batch of 1"
+    )
     assert_close(merged, wanted, "merge should put the heads side by side, head 0 first")
 turned = draw((2, 5, 3, 4), seed=5, dtype=torch.float32).transpose(1, 2)  # (2, 3, 5, 4)
 assert_sound_function(

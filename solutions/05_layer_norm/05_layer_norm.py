@@ -141,6 +141,8 @@ visible_passed()
 ### BEGIN HIDDEN TESTS
 count = sum(parameter.numel() for _, parameter in parameters_of(norm))
 assert count == 18, f"LayerNorm(9) has 2 * 9 = 18 numbers to learn\nYours has {count}."
+eps = LayerNorm(3, eps=0.0).eps
+assert eps == 0.0, f"an eps of 0 is an eps, too, and is kept\nYours is {eps}."
 ### END HIDDEN TESTS
 
 # %% test="layer-norm-values" points=1
@@ -1020,6 +1022,20 @@ for seed, (depth, width, count) in enumerate(((6, 16, 5), (8, 24, 7), (10, 12, 9
         before = x.clone()
         assert diagnose(random_stack(fault, seed, depth, width), x) == fault, claim
         assert torch.equal(x, before), "diagnose should leave x unchanged"
+asked = []
+
+
+def counted(x):
+    """A sound stack that counts how often it is called."""
+    asked.append(len(x))
+    return random_stack("nothing", 6)(x)
+
+
+diagnose(counted, draw((14, 16), seed=31))
+assert len(asked) <= 10, (
+    "the stack may be called up to ten times, also with a sentence of 14 tokens"
+    f"\nYours calls it {len(asked)} times."
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -627,6 +627,14 @@ for b, length in enumerate(real_lengths):
         "each sentence of a batch, however long its padding and large what stands there, should "
         "come out as it does alone",
     )
+p["w_q"] = -3e4 * p["w_k"]
+output = mended_layer(x, torch.tensor(real_lengths), p)
+for b, length in enumerate(real_lengths):
+    assert_close(
+        output[b, :length],
+        right_layer(x[b : b + 1, :length], p)[0],
+        "a padding key should get weight 0 also where the scores of all real tokens are far below 0",
+    )
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -683,11 +683,13 @@ assert_close(exact(norm), exact(0.0), "gradients that are all zero have total no
 assert_close(weight.grad, 0, "gradients that are all zero should stay zero, without NaN")
 weights = [nn.Parameter(torch.zeros(3, dtype=torch.float64)) for _ in range(4)]
 for seed, weight in enumerate(weights):
-    weight.grad = 0.1 * draw((3,), seed=seed)
+    weight.grad = 0.6 * draw((3,), seed=seed)  # together about 2
 clip_gradients(iter(weights), max_norm=3.0)
 for seed, weight in enumerate(weights):
-    wanted = 0.1 * draw((3,), seed=seed)
-    assert_close(weight.grad, wanted, "gradients below max_norm should be left alone")
+    wanted = 0.6 * draw((3,), seed=seed)
+    assert_close(
+        weight.grad, wanted, "gradients below max_norm should be left alone, also above a norm of 1"
+    )
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -91,9 +91,9 @@ class Scripted(nn.Module):
 
     def encode(self, source: Int[Tensor, "B M"]) -> tuple[Tensor, Bool[Tensor, "B 1 M"]]:
         self.notes.encoded += 1
-        return self.gain * source.unsqueeze(-1).expand(-1, -1, 2), (
-            source != self.pad_id
-        ).unsqueeze(1)
+        memory = self.gain * source.unsqueeze(-1).expand(-1, -1, 2)
+        self.notes.recorded |= memory.requires_grad
+        return memory, (source != self.pad_id).unsqueeze(1)
 
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor) -> Tensor:
         if not len(target) == len(memory) == len(memory_mask):

@@ -569,6 +569,17 @@ assert_close(
     "what is no parameter, such as a buffer, should be left as it was",
 )
 assert initialise(nn.Linear(3, 4)) is None, "initialise should return nothing"
+
+
+class Words(TokenEmbedding):
+    """A token embedding by another name."""
+
+
+words = Words(300, 64)
+initialise(words)
+assert abs(words.weight.std().item() - 1 / 8) < 0.005, (
+    "what isinstance calls a TokenEmbedding should be drawn as one, also if its class is derived from it"
+)
 ### END HIDDEN TESTS
 
 # %% test="initialise-tied" points=1
@@ -1075,6 +1086,38 @@ for seed, suspect in enumerate((A, B, A, Deaf, Fixed), start=21):
     answer = found(suspect(seed, norm_first=seed > 22))
     wanted = ("order", "padding", "order", "source", "offset")[seed - 21]
     assert answer == wanted, f"a model with the fault {wanted!r} should be found out"
+
+
+class C(Suspect):
+    """Each target token sees the next one, and none after it."""
+
+    def seen(self, target: Tensor) -> Tensor:
+        """One token more than it should."""
+        n = target.shape[1]
+        return torch.ones(n, n, dtype=torch.bool).tril(1) & padding_mask(target, 0)
+
+
+class D(Suspect):
+    """A right model in which sums are taken in another order at each call."""
+
+    times = 0
+
+    def forward(self, source: Tensor, target: Tensor, offset: int = 0) -> Tensor:
+        """Logits, moved by rounding."""
+        self.times += 1
+        return super().forward(source, target, offset) * (1 + 4e-16 * self.times)
+
+
+answer = found(C(31))
+assert answer == "future", (
+    "a model in which each token sees the next one, and none after it, has the fault 'future'"
+    f"\nYours says {answer!r}."
+)
+answer = found(D(32))
+assert answer == "none", (
+    "rounding, which moves a result by about 1e-15 from one call to the next, is no fault"
+    f"\nYours says {answer!r}."
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]

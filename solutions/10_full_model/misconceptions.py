@@ -991,7 +991,7 @@ def only_the_winners_compared(logits):
 @misconception(
     "find-fault",
     id="FUL23",
-    fails=["find-fault-some"],
+    fails=["find-fault-some", "find-fault-all"],
     read="07_decoder#decoder-mask",
 )
 def later_token_never_changed(logits):

@@ -380,6 +380,9 @@ for losses, patience, wanted in (
         f"\nLosses {losses}, patience {patience}: yours is {got}, expected {wanted}."
     )
 assert_raises(ValueError, lambda: choose([1.0], 0), "patience 0 should raise a ValueError")
+assert_raises(
+    ValueError, lambda: choose([1.0], -2), "a patience below 0 should raise a ValueError, too"
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -960,6 +963,13 @@ for seed in range(4):
         "the right sentence should be compared with the one that was said by the sum of the "
         "logarithms of their labels' probabilities, each given the tokens before it and the source"
     )
+with torch.no_grad():
+    model.table.zero_()  # all tokens are equally likely
+blamed = whose_errors(model, source[:1], said[1:2], said[1:2].flip(1), pad_id=0)
+assert list(blamed) == ["model"], (
+    "where the right sentence is as probable as what was said, and no more, it is the model's error"
+    f"\nYours is {blamed}."
+)
 ### END HIDDEN TESTS
 
 # %% test="whose-errors-padding" points=2
@@ -1222,6 +1232,14 @@ assert_close(
 found = bootstrap([list("aaaab")], [list("abcde")], [list("abcde")], 5, torch.Generator())
 assert_close(
     float(found[0]), 100.0, "repeated words should be clipped, each order for itself", atol=1e-3
+)
+right = [list("abcdef"), ["g"]]
+found = bootstrap([list("abcdex"), ["g"]], right, right, 5, torch.Generator().manual_seed(2))
+assert_close(
+    float(found[0]),
+    100 - 100 * (6 / 7 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25,
+    "a sentence of one word has no pairs, triples and quadruples: it adds 0 to their totals",
+    atol=1e-3,
 )
 ### END HIDDEN TESTS
 

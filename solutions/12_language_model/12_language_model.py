@@ -663,6 +663,7 @@ model = Script(5)
 with expect_no_error("count=0 should be no error"):
     written = write_on(model, torch.tensor([[3, 1], [2, 0], [4, 4]]), 0, likeliest)
 assert_shape(written, (3, 0), "count=0 should give no tokens: (B, 0)")
+assert_dtype(written, torch.int64, "ids should be int64, also where there is none")
 assert [call for call in model.calls if call != "reset"] == [], (
     "with count=0 the model should not be called"
 )
@@ -1114,6 +1115,13 @@ assert_close(
     honest_loss(wide, parts, 10),
     torch.tensor(by_prefixes(ids, parts, 10)).double(),
     "more padding should not change the loss",
+)
+with expect_no_error("a single row should be no error: name the axis that goes"):
+    loss = honest_loss(ids[:1], parts, 10)
+assert_close(
+    loss,
+    torch.tensor(by_prefixes(ids[:1], parts, 10)).double(),
+    "a single row should have the mean over its own real labels",
 )
 assert torch.equal(ids, before), "the ids should be left unchanged"
 ### END HIDDEN TESTS

@@ -1215,6 +1215,20 @@ assert_sound(
     claim="with other sizes too, the logits should be those of encoder and decoder",
     rate=0.4,
 )
+
+
+class Joining(nn.Module):
+    """An encoder that makes one token of two patches."""
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """Memory with half as many tokens."""
+        return patches.reshape(len(patches), -1, 8)
+
+
+joining = Captioner(Joining(), 13, draw((7, 8), dtype=torch.float32), 1, 2, 16)
+memory, seen = joining.encode(draw((2, 6, 4), seed=68))
+assert_shape(memory, (2, 3, 8), "the memory is what the encoder returns, however many tokens")
+assert_shape(seen, (2, 1, 3), "the mask should be about the memory's tokens, not about the patches")
 single = Captioner(nn.Linear(5, 8), 13, draw((7, 8), dtype=torch.float32), 1, 2, 16).eval()
 handed = draw((2, 6, 5), (2, 4, 8), seed=66, dtype=torch.float32)
 kept = [one.clone() for one in handed]

@@ -428,6 +428,9 @@ assert_whole(
     "also a token of which one feature counts should be found",
 )
 assert_whole(
+    reach(lambda x: x + x.roll(7, 1) * 1e-4, x), 7, "a token of little influence counts, too"
+)
+assert_whole(
     reach(lambda x: x + x[:, [0]] * (torch.arange(9) < 8)[:, None] + x.roll(2, 1), x),
     2,
     "only the last token's vector should be looked at",
@@ -1025,6 +1028,13 @@ weights = span_weights(scores, z, 1.0)
 assert_close(pull[0], torch.tensor(0.0).double(), "beyond the text a span has no slope")
 assert pull[1].abs() > 1e-3 and pull[2].abs() > 1e-3, (
     "a span whose ramp has a key on it should have a gradient"
+)
+whole = torch.tensor([1.0, 0.0], dtype=torch.float64, requires_grad=True)  # the ramp ends at a key
+weights = span_weights(draw((1, 2, 3, 6), seed=77), whole, 2.0)
+(pull,) = torch.autograd.grad((weights * draw((1, 2, 3, 6), seed=78)).sum(), whole)
+assert torch.isfinite(pull).all(), (
+    "a key at the very distance at which the factor becomes 0 should leave the gradient of z finite"
+    f"\nYours is {pull.tolist()}."
 )
 assert_close(
     span_weights(draw((1, 1, 3, 3), seed=76), z[2:].detach() * 0, 1.0)[0, 0],

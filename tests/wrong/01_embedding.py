@@ -211,3 +211,110 @@ def a_start_that_leads_nowhere(word, log_p):
         pieces.append(max(fits, key=log_p.get))
         word, total = word[len(pieces[-1]) :], total + log_p[pieces[-1]]
     return pieces, total
+
+
+@variant("merges", target="join")
+def gives_back_the_list_it_got(pieces, pair):
+    if not any(p == tuple(pair) for p in pairwise(pieces)):
+        return pieces
+    out, i = ([], 0)
+    while i < len(pieces):
+        if i + 1 < len(pieces) and (pieces[i], pieces[i + 1]) == tuple(pair):
+            out.append(pieces[i] + pieces[i + 1])
+            i += 2
+        else:
+            out.append(pieces[i])
+            i += 1
+    return out
+
+
+@variant("likeliest")
+def longest_of_no_pieces(word, log_p):
+    longest = max(len(p) for p in log_p)
+    n = len(word)
+    best, start, total = ([0.0] + [-math.inf] * n, [0] * (n + 1), [0.0] + [-math.inf] * n)
+    for end in range(1, n + 1):
+        terms = []
+        for begin in range(max(0, end - longest), end):
+            p = log_p.get(word[begin:end])
+            if p is None or best[begin] == -math.inf:
+                continue
+            terms.append(total[begin] + p)
+            if best[begin] + p > best[end]:
+                best[end], start[end] = (best[begin] + p, begin)
+        if terms:
+            top = max(terms)
+            total[end] = top + math.log(sum(math.exp(t - top) for t in terms))
+    if best[n] == -math.inf:
+        return (None, -math.inf)
+    pieces, end = ([], n)
+    while end:
+        pieces.append(word[start[end] : end])
+        end = start[end]
+    return (pieces[::-1], total[n])
+
+
+@variant("likeliest")
+def begins_where_nothing_ends(word, log_p):
+    longest = max(map(len, log_p), default=0)
+    best, start, total = [0.0], [0], [0.0]
+    for end in range(1, len(word) + 1):
+        ways = [i for i in range(max(0, end - longest), end) if word[i:end] in log_p]
+        scores = [best[i] + log_p[word[i:end]] for i in ways]
+        terms = [total[i] + log_p[word[i:end]] for i in ways]
+        best.append(max(scores, default=-math.inf))
+        start.append(ways[scores.index(best[-1])] if ways else -1)
+        top = max(terms, default=0.0)
+        mass = sum(math.exp(term - top) for term in terms)
+        total.append(top + math.log(mass) if ways else -math.inf)
+    if total[-1] == -math.inf:
+        return None, -math.inf
+    pieces, end = [], len(word)
+    while end > 0:
+        pieces.append(word[start[end] : end])
+        end = start[end]
+    return pieces[::-1], total[-1]
+
+
+@variant("likeliest")
+def smallest_term_taken_off(word, log_p):
+    best, start, total = [0.0], [0], [0.0]
+    for end in range(1, len(word) + 1):
+        ways = [i for i in range(end) if word[i:end] in log_p and total[i] > -math.inf]
+        scores = [best[i] + log_p[word[i:end]] for i in ways]
+        terms = [total[i] + log_p[word[i:end]] for i in ways]
+        best.append(max(scores, default=-math.inf))
+        start.append(ways[scores.index(best[-1])] if ways else -1)
+        low = min(terms, default=0.0)
+        mass = sum(math.exp(term - low) for term in terms)
+        total.append(low + math.log(mass) if ways else -math.inf)
+    if total[-1] == -math.inf:
+        return None, -math.inf
+    pieces, end = [], len(word)
+    while end > 0:
+        pieces.append(word[start[end] : end])
+        end = start[end]
+    return pieces[::-1], total[-1]
+
+
+@variant("likeliest")
+def starts_in_front_of_the_word(word, log_p):
+    longest = max(map(len, log_p), default=0)
+    best, start, total = [0.0], [0], [0.0]
+    for end in range(1, len(word) + 1):
+        ways = [i for i in range(min(0, end - longest), end) if word[i:end] in log_p]
+        ways = [i for i in ways if total[i] > -math.inf]
+        scores = [best[i] + log_p[word[i:end]] for i in ways]
+        terms = [total[i] + log_p[word[i:end]] for i in ways]
+        best.append(max(scores, default=-math.inf))
+        start.append(ways[scores.index(best[-1])] if ways else -1)
+        top = max(terms, default=0.0)
+        mass = sum(math.exp(term - top) for term in terms)
+        total.append(top + math.log(mass) if ways else -math.inf)
+    if total[-1] == -math.inf:
+        return None, -math.inf
+    pieces, end = [], len(word)
+    while end > 0:
+        pieces.append(word[start[end] : end])
+        end = start[end]
+    return pieces[::-1], total[-1]

@@ -86,3 +86,44 @@ def mask_gets_an_axis_for_the_heads(q, k, v, key_table, value_table, mask=None):
         scores = scores.masked_fill(~mask, -math.inf)
     weights = torch.softmax(scores / math.sqrt(q.shape[-1]), dim=-1)
     return weights @ v + torch.einsum("...ij,ijd->...id", weights, value_table[index])
+
+
+@variant("sinusoidal-encoding")
+def tables_kept_by_their_size(num_positions, d_model, base=10000.0, *, dtype=torch.float32):
+    if d_model % 2:
+        raise ValueError(f"d_model ({d_model}) must be even")
+    kept = getattr(tables_kept_by_their_size, "kept", {})
+    if (num_positions, d_model) not in kept:
+        p = torch.arange(num_positions, dtype=dtype)[:, None]
+        angles = p / base ** (torch.arange(0, d_model, 2, dtype=dtype) / d_model)
+        kept[num_positions, d_model] = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+    tables_kept_by_their_size.kept = kept
+    return kept[num_positions, d_model]
+
+
+@variant("sinusoidal-encoding")
+def base_as_a_whole_number(num_positions, d_model, base=10000.0, *, dtype=torch.float32):
+    if d_model % 2:
+        raise ValueError(f"d_model ({d_model}) must be even")
+    p = torch.arange(num_positions, dtype=dtype)[:, None]
+    angles = p / int(base) ** (torch.arange(0, d_model, 2, dtype=dtype) / d_model)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+
+
+@variant("rotate")
+def angles_in_single_precision(x, positions, base=10000.0):
+    d = x.shape[-1]
+    if d % 2:
+        raise ValueError(f"d ({d}) must be even")
+    angles = positions[:, None].float() * base ** (-torch.arange(0, d, 2).float() / d)
+    c, s = (angles.cos().to(x.dtype), angles.sin().to(x.dtype))
+    e, o = (x[..., 0::2], x[..., 1::2])
+    return torch.stack([e * c - o * s, e * s + o * c], -1).flatten(-2)
+
+
+@variant("look-back")
+def query_and_key_in_single_precision(k, d):
+    w = 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    a = w * -k
+    q = 8 * torch.stack([a.cos() - a.sin(), a.sin() + a.cos()], -1).flatten()
+    return (q.float(), 8 * torch.ones(d))

@@ -85,3 +85,48 @@ def weights_in_double_precision(q, k, v, mask=None):
     if mask is not None:
         weights = weights.masked_fill(~mask, 0.0)
     return weights @ v, weights.double()
+
+
+@variant("smallest-leak")
+def row_of_the_first_token_that_leaks(attend):
+    for n in range(2, 9):
+        x = torch.randn(n, 4, dtype=torch.float64)
+        base = attend(x)
+        for j in range(1, n):
+            y = x.clone()
+            y[j] = torch.randn(4, dtype=torch.float64)
+            moved = (attend(y) - base).abs().amax(-1)[:j] > 1e-06
+            if moved.any():
+                return (n, int(moved.nonzero()[0]))
+    return None
+
+
+@variant("smallest-leak")
+def small_changes_are_none(attend):
+    for n in range(2, 9):
+        x = torch.randn(n, 4, dtype=torch.float64)
+        base = attend(x)
+        rows = []
+        for j in range(1, n):
+            y = x.clone()
+            y[j] = torch.randn(4, dtype=torch.float64)
+            moved = (attend(y) - base).abs().amax(-1)[:j] > 0.001
+            rows += moved.nonzero().flatten().tolist()
+        if rows:
+            return (n, min(rows))
+    return None
+
+
+@variant("smallest-leak")
+def all_numbers_have_to_move(attend):
+    for n in range(2, 9):
+        x = torch.randn(n, 4, dtype=torch.float64)
+        base, rows = attend(x), []
+        for j in range(1, n):
+            other = x.clone()
+            other[j] += 1.0
+            moved = (attend(other) - base).abs().amin(-1) > 1e-9
+            rows += [i for i in range(j) if moved[i]]
+        if rows:
+            return n, min(rows)
+    return None

@@ -1,5 +1,8 @@
 """Wrong answers to exercise 5 that nobody gets a name for; all must lose points."""
 
+# pyright: reportUndefinedVariable=false
+# Answers use names that other cells of their notebook define.
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -97,3 +100,25 @@ def kind_without_its_blanks(x, kind, eps=1e-5):
     group = axes[kind.strip()]
     centred = x - x.mean(group, keepdim=True)
     return centred / torch.sqrt(centred.square().mean(group, keepdim=True) + eps)
+
+
+@variant("layer-norm", target="LayerNorm.__init__")
+def eps_0_is_not_said(self, d_model, eps=1e-05):
+    nn.Module.__init__(self)
+    self.gain = nn.Parameter(torch.ones(d_model))
+    self.bias = nn.Parameter(torch.zeros(d_model))
+    self.eps = eps or 1e-05
+
+
+@variant("diagnose", target="diagnose")
+def one_call_for_each_token(stack, x):
+    first = stack(x)
+    sizes, alike = curves(first)
+    for j in range(1, len(x)):
+        y = x.clone()
+        y[j] = torch.linspace(-1, 1, x.shape[1], dtype=x.dtype)
+        if (stack(y)[-1][:j] - first[-1][:j]).abs().max() > 1e-06:
+            return "leaky norm"
+    if sizes[-1] > 1.05:
+        return "no last norm"
+    return "no residual" if alike[-1] > 0.9 else "nothing"

@@ -77,3 +77,14 @@ def minus_infinity_made_finite(x, lengths):
     real = torch.arange(x.shape[1]) < lengths[:, None]
     kept = x.masked_fill(~real[..., None], 0).clamp(min=torch.finfo(x.dtype).min)
     return kept.sum(1) / lengths[:, None]
+
+
+@variant("mended-layer")
+def hidden_scores_of_minus_ten_thousand(x, lengths, p, eps=1e-05):
+    real = (torch.arange(x.shape[1]) < lengths[:, None])[:, None, :]
+    q, k, v = (x @ p["w_q"], x @ p["w_k"], x @ p["w_v"])
+    w = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(~real, -10000.0).softmax(-1)
+    z = x + w @ v @ p["w_o"]
+    y = (z - z.mean(-1, keepdim=True)) / torch.sqrt(z.var(-1, correction=0, keepdim=True) + eps)
+    z = y + torch.relu(y @ p["w_1"] + p["b_1"]) @ p["w_2"] + p["b_2"]
+    return (z - z.mean(-1, keepdim=True)) / torch.sqrt(z.var(-1, correction=0, keepdim=True) + eps)

@@ -144,3 +144,10 @@ def three_lengths_at_most(f, x):
     whole = f(x)
     lengths = range(1, min(x.shape[1], 4))
     return max((f(x[:, :n]) - whole[:, :n]).abs().max().item() for n in lengths)
+
+
+@variant("layer-mended")
+def takes_parts_out_of_the_dictionary(x, memory, target_mask, memory_mask, parts):
+    x = parts.pop("norm1")(x + parts["self_attention"](x, x, x, target_mask))
+    x = parts["norm2"](x + parts["cross_attention"](x, memory, memory, memory_mask))
+    return parts["norm3"](x + parts["feed_forward"](x))

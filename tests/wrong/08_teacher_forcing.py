@@ -61,3 +61,13 @@ def pieces_by_keyword(model, source, target, pad_id, loss_function, pieces):
 def adamax(parameters, rate):
     optimizer = torch.optim.Adamax(parameters, lr=1.0, betas=(0.9, 0.98), eps=1e-9)
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: rate(done + 1))
+
+
+@variant("clip-gradients")
+def clips_whatever_is_above_one(parameters, max_norm):
+    grads = [p.grad for p in parameters if p.grad is not None]
+    norm = math.sqrt(sum(g.square().sum().item() for g in grads))
+    if norm > min(1.0, max_norm):
+        for g in grads:
+            g.mul_(max_norm / norm)
+    return norm

@@ -266,3 +266,22 @@ def seed_zero_without_a_generator(logits, temperature=1.0, top_k=None, generator
     kept, ids = logits.topk(min(top_k or logits.shape[-1], logits.shape[-1]))
     drawn = torch.multinomial((kept / temperature).softmax(-1), 1, generator=generator)
     return ids.gather(-1, drawn).squeeze(-1)
+
+
+@variant("greedy-decode")
+def encodes_with_gradients(model, source, bos_id, eos_id, max_len):
+    was = model.training
+    model.eval()
+    memory, mask = model.encode(source)
+    with torch.no_grad():
+        ids = torch.full((len(source), 1), bos_id)
+        over = torch.zeros(len(source), dtype=torch.bool)
+        for _ in range(max_len):
+            new = model.decode(ids, memory, mask)[:, -1].argmax(-1)
+            ids = torch.cat([ids, new[:, None]], 1)
+            over |= new == eos_id
+            if over.all():
+                break
+    model.train(was)
+    rows = ids[:, 1:].tolist()
+    return [row[: row.index(eos_id)] if eos_id in row else row for row in rows]

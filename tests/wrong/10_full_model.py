@@ -116,3 +116,59 @@ def first_and_last_compared(checkpoints):
         else tensor.clone()
         for name, tensor in checkpoints[-1].items()
     }
+
+
+@variant("initialise")
+def subclasses_are_no_embeddings(model):
+    for p in model.parameters():
+        if p.dim() == 2:
+            nn.init.xavier_uniform_(p)
+    for m in model.modules():
+        if type(m) is TokenEmbedding:
+            nn.init.normal_(m.weight, std=m.weight.shape[1] ** (-0.5))
+
+
+@variant("find-fault")
+def equal_to_the_last_bit(logits):
+    s, t = (torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 6, 4, 8]]))
+    base = logits(s, t)
+
+    def same(a, b):
+        return (a - b).abs().max() < 1e-09
+
+    if same(base.sum(-1), torch.ones(1, 4, dtype=base.dtype)) and (base >= 0).all():
+        return "probabilities"
+    if same(base, logits(torch.tensor([[2, 10, 11, 4]]), t)):
+        return "source"
+    if same(base, logits(s[:, [2, 0, 3, 1]], t)):
+        return "order"
+    if same(base, logits(s, t, 2)):
+        return "offset"
+    if not torch.equal(base, logits(torch.tensor([[3, 7, 5, 9, 0, 0]]), t)):
+        return "padding"
+    if not torch.equal(base[:, :3], logits(s, torch.tensor([[1, 6, 4, 2]]))[:, :3]):
+        return "future"
+    return "none"
+
+
+@variant("find-fault")
+def only_the_first_row_is_watched(logits):
+    s, t = (torch.tensor([[3, 7, 5, 9]]), torch.tensor([[1, 6, 4, 8]]))
+    base = logits(s, t)
+
+    def same(a, b):
+        return (a - b).abs().max() < 1e-09
+
+    if same(base.sum(-1), torch.ones(1, 4, dtype=base.dtype)) and (base >= 0).all():
+        return "probabilities"
+    if same(base, logits(torch.tensor([[2, 10, 11, 4]]), t)):
+        return "source"
+    if same(base, logits(s[:, [2, 0, 3, 1]], t)):
+        return "order"
+    if same(base, logits(s, t, 2)):
+        return "offset"
+    if not same(base, logits(torch.tensor([[3, 7, 5, 9, 0, 0]]), t)):
+        return "padding"
+    if not same(base[:, :1], logits(s, torch.tensor([[1, 6, 4, 2]]))[:, :1]):
+        return "future"
+    return "none"

@@ -420,3 +420,68 @@ def without_replacement(first, second, references, samples, generator):
     n = len(references)
     drawn = torch.stack([torch.randperm(n, generator=generator) for _ in range(samples)])
     return intervals(first, second, references, drawn)
+
+
+@variant("choose")
+def negative_patience(held_out, patience):
+    if not held_out or patience == 0:
+        raise ValueError("no losses, or patience below 1")
+    best = 0
+    for i, loss in enumerate(held_out):
+        if loss < held_out[best] or (math.isnan(held_out[best]) and (not math.isnan(loss))):
+            best = i
+        if i - best >= patience:
+            return (best, i)
+    return (best, len(held_out) - 1)
+
+
+@variant("whose-errors")
+def a_draw_is_the_searchs_error(model, source, said, right, pad_id):
+    was = model.training
+    model.eval()
+
+    def score(ids):
+        with torch.no_grad():
+            log_p = model(source, ids[:, :-1]).log_softmax(-1)
+        labels = ids[:, 1:]
+        return (
+            log_p.gather(-1, labels[..., None]).squeeze(-1).masked_fill(labels == pad_id, 0).sum(1)
+        )
+
+    a, b = (score(said), score(right))
+    model.train(was)
+    out = []
+    for i in range(len(source)):
+        x, y = ([t for t in row.tolist() if t != pad_id] for row in (said[i], right[i]))
+        out.append("none" if x == y else "search" if b[i] >= a[i] else "model")
+    return out
+
+
+@variant("bootstrap")
+def totals_below_zero(first, second, references, samples, generator):
+
+    def rows(hyp):
+        out = []
+        for h, r in zip(hyp, references, strict=False):
+            m = []
+            for n in range(1, 5):
+                a, b = (Counter(tuple(s[i : i + n]) for i in range(len(s) - n + 1)) for s in (h, r))
+                m.append((a & b).total())
+            out.append([*m, *(len(h) - n + 1 for n in range(1, 5)), len(h), len(r)])
+        return torch.tensor(out, dtype=torch.float64)
+
+    def score(t):
+        m, n, c, r = (t[..., :4], t[..., 4:8], t[..., 8], t[..., 9])
+        p = (m / n.clamp(min=1)).clamp(min=0)
+        bp = torch.where(c >= r, torch.ones_like(c), torch.exp(1 - r / c.clamp(min=1)))
+        return torch.where(
+            (m > 0).all(-1),
+            100 * bp * p.clamp(min=1e-300).log().mean(-1).exp(),
+            torch.zeros_like(c),
+        )
+
+    a, b = (rows(first), rows(second))
+    index = torch.randint(len(first), (samples, len(first)), generator=generator)
+    diff = score(b[index].sum(1)) - score(a[index].sum(1))
+    low, high = torch.quantile(diff, torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    return ((score(b.sum(0)) - score(a.sum(0))).item(), low, high)

@@ -81,3 +81,30 @@ def top_p_of_the_first_row(logits, temperature=1.0, top_k=None, top_p=None):
         dropped = torch.ones_like(chances, dtype=torch.bool).scatter(-1, ids[:, :count], False)
         chances = scaled.masked_fill(dropped, -math.inf).softmax(-1)
     return chances
+
+
+@variant("write-on")
+def no_tokens_are_floats(model, prompt, count, choose):
+    was = model.training
+    model.eval()
+    new, offset, out = (prompt, 0, [])
+    with torch.no_grad():
+        model.reset()
+        for _ in range(count):
+            logits = model(new, offset)
+            offset += new.shape[1]
+            new = choose(logits[:, -1])[:, None]
+            out.append(new)
+    model.train(was)
+    return torch.cat(out, 1) if out else torch.empty(len(prompt), 0)
+
+
+@variant("honest-loss")
+def a_single_row_loses_its_axis(ids, parts, pad_id):
+    inputs, labels = ids[:, :-1], ids[:, 1:]
+    n = inputs.shape[1]
+    mask = torch.ones(n, n, dtype=torch.bool).tril()
+    x = parts["stack"](parts["embed"](inputs), mask)
+    log_p = parts["head"](x).log_softmax(-1)
+    losses = -log_p.gather(-1, labels.unsqueeze(-1)).squeeze(0)
+    return losses[labels != pad_id].mean()

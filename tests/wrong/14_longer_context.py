@@ -47,3 +47,24 @@ def hard_span(scores, z, ramp):
 def one_too_few(memory, z, ramp):
     needed = max(0, math.ceil(ramp + z.max().item()) - 2)
     return memory[:, max(0, memory.shape[1] - needed) :]
+
+
+@variant("reach")
+def small_changes_are_none(run, x):
+    base = run(x)[:, -1]
+    N = x.shape[1]
+    for j in range(N):
+        y = x.clone()
+        y[:, j] += torch.randn(x.shape[0], x.shape[2], dtype=x.dtype)
+        if (run(y)[:, -1] - base).abs().max() > 0.001:
+            return N - 1 - j
+    return 0
+
+
+@variant("span-weights")
+def logarithm_of_zero_hidden_afterwards(scores, z, ramp):
+    n, K = scores.shape[-2:]
+    dist = (torch.arange(K - n, K)[:, None] - torch.arange(K)).to(scores.dtype)
+    m = ((ramp + z[:, None, None] - dist) / ramp).clamp(0, 1)
+    s = torch.where((m > 0) & (dist >= 0), scores + m.log(), torch.full_like(scores, -math.inf))
+    return s.softmax(-1)
