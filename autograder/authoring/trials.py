@@ -1,7 +1,6 @@
 """Try known mistakes, and other answers of the course's own, as submissions are tested."""
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -82,10 +81,13 @@ def try_one(state: State, chapter: str) -> bytes:
 
 
 def _tests(assignment: "Assignment") -> list[str]:
-    """The tests of answers; of two notebooks' tests of one name nothing is known."""
-    groups = [group for notebook in assignment.notebooks for group in notebook.groups]
-    found = Counter(test for group in groups if group.solutions for test in group.tests)
-    return [test for test, times in found.items() if times == 1]
+    """The tests of answers, each by the name that it has in the assignment."""
+    return [
+        assignment.name_of(notebook, test)
+        for notebook in assignment.notebooks
+        for group in notebook.groups
+        for test in (group.tests if group.solutions else ())
+    ]
 
 
 def run_answers(
@@ -94,14 +96,15 @@ def run_answers(
     """How these tests go with these answers, by solution cell, and the reference elsewhere."""
     from autograder.judge.rehearsal import runs
 
-    asked = [
-        solution
-        for notebook in assignment.notebooks
-        for test in tests
-        for solution in notebook.question_of(test)
-    ]
-    found = runs(assignment, answers, fork_server, asked)
-    return {test: found[test] for test in tests if test in found}
+    found: dict[str, TestRun] = {}
+    for notebook in assignment.notebooks:
+        ids = [cell.grade_id for cell in notebook.of_kind("test")]
+        own = {assignment.name_of(notebook, test): test for test in ids}
+        own = {name: test for name, test in own.items() if name in tests}
+        asked = [solution for test in own.values() for solution in notebook.question_of(test)]
+        went = runs(assignment, answers, fork_server, asked, notebook)
+        found |= {name: went[test] for name, test in own.items() if test in went}
+    return {name: found[name] for name in tests if name in found}
 
 
 @contextmanager
