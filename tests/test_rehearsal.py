@@ -68,6 +68,27 @@ def test_what_two_notebooks_tests_of_one_name_give_is_known_apart(taught: Class)
             assert told["square-seen"] == told["square-hidden"] == ""
 
 
+LENDS = (
+    "import tempfile; path = tempfile.mkdtemp() + '/three'; open(path, 'w').write('abc'); "
+    "assert third(path) == 3"
+)
+
+
+@linux
+def test_it_is_known_what_the_reference_gives_where_a_test_hands_over_a_file(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8").replace("return x / 3", "return len(open(x).read())")
+    path.write_text(text.replace("assert math.isclose(third(1), 1 / 3)", LENDS))
+    hand_in(taught.course.root, "ada", RIGHT | {"third": "def third(x):\n    return 2"})
+    grade(taught, [NAME], students=["ada"], progress=False)
+    (verdict,) = (
+        one
+        for one in read_journal(taught)["ada", NAME].notebooks[0].verdicts
+        if one.test == "third-values"
+    )
+    assert verdict.told == "third: Yours is 2, expected 3."
+
+
 READS = (
     "def third(x):\n    with open('data/one.txt') as file:\n        return x * float(file.read())"
 )

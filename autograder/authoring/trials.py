@@ -36,7 +36,7 @@ def try_known_mistakes(
 
     Where it fails, submissions are graded all the same, and mistakes are not named.
     """
-    from autograder.isolation.outcomes import Lost
+    from autograder.authoring.known import parts, put_on_shelf
     from autograder.isolation.pool import Pool
 
     prints = fingerprints(course, assignments)
@@ -47,8 +47,12 @@ def try_known_mistakes(
         require_sandbox()
     firsts = [fork_server_order([assignments[name] for name in todo], sandboxed)]
     arguments = warm_order(course, assignments, todo)
+    asked = [str(path) for name in todo for path in parts(course, name) if path.is_file()]
+    # walled in as where a class is graded: only there a test can lend its files to an answer
+    readable = [*firsts[0]["readable"], *asked] if sandboxed else None
+    jobs = min(jobs, len(todo))
     with (
-        Pool(min(jobs, len(todo)), start_warm, try_one, arguments, start_bare, firsts) as pool,
+        Pool(jobs, start_warm, try_one, arguments, start_bare, firsts, readable=readable) as pool,
         tqdm(
             total=len(todo),
             desc="trying known mistakes",
@@ -59,7 +63,9 @@ def try_known_mistakes(
     ):
         for chapter, outcome in pool.run(iter(todo), REHEARSAL):
             bar.update()
-            if isinstance(outcome, Lost):
+            if isinstance(outcome, bytes):
+                put_on_shelf(course, chapter, outcome)
+            else:
                 bar.write(f"{chapter}: mistakes will not be named ({outcome.reason})", sys.stderr)
 
 
@@ -73,11 +79,11 @@ def _is_made(course: Course, chapter: str, version: str) -> bool:
 
 def try_one(state: State, chapter: str) -> bytes:
     """Try the known mistakes of one chapter; runs in a process of its own."""
-    from autograder.authoring.known import shelf
+    from autograder.authoring.known import learnt
 
-    run = partial(run_answers, state.assignments[chapter], state.fork_server)
-    shelf(state.course, chapter, state.prints[chapter], run, _tests(state.assignments[chapter]))
-    return b""
+    assignment = state.assignments[chapter]
+    run = partial(run_answers, assignment, state.fork_server)
+    return learnt(state.course, chapter, state.prints[chapter], run, _tests(assignment))
 
 
 def _tests(assignment: "Assignment") -> list[str]:
