@@ -4,8 +4,8 @@ nbgrader_config.py names the class:
 
     c.ExchangeFactory.list = "autograder.classroom.listed.SafeList"
 
-nbgrader reads the secret in each submission, or its notebooks, to see whether feedback is there. What
-it could not read is named and left out, of the list and of what `--remove` removes.
+nbgrader reads the secret in each submission, or its notebooks, to see whether feedback is there.
+What it could not read is named and left out, of the list and of what `--remove` removes.
 """
 
 import stat
