@@ -9,6 +9,7 @@ import pytest
 from tests.small_course import NAME, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange")
+UNREAD = ("bytes", "sparse", "linked", "dangling", "folder", "pipe", "huge")
 WHEN = "2026-11-23 10:00:00.000000 UTC"
 
 
@@ -22,7 +23,7 @@ def test_whatever_one_hands_in_the_others_are_listed(tmp_path: Path):
     )
     folders = {
         name: inbound / f"{name}+{NAME}+{WHEN}+x1"
-        for name in ("ada", "zoe", "bytes", "sparse", "linked", "\x1b[2J", "no secret")
+        for name in ("ada", "zoe", *UNREAD, "\x1b[2J", "no secret")
     }
     for folder in folders.values():
         folder.mkdir()
@@ -33,15 +34,21 @@ def test_whatever_one_hands_in_the_others_are_listed(tmp_path: Path):
     (folders["linked"] / "submission_secret.txt").unlink()
     (folders["linked"] / "submission_secret.txt").symlink_to(folders["ada"] / "numbers.ipynb")
     (folders["no secret"] / "submission_secret.txt").unlink()
+    for name in UNREAD[3:]:  # without a secret their notebooks are read
+        (folders[name] / "submission_secret.txt").unlink()
+    (folders["dangling"] / "x.ipynb").symlink_to("nowhere")
+    (folders["folder"] / "x.ipynb").mkdir()
+    os.mkfifo(folders["pipe"] / "x.ipynb")
+    os.truncate(folders["huge"] / "numbers.ipynb", 1 << 40)
     (inbound / f"link+{NAME}+{WHEN}").symlink_to(tmp_path)
     (inbound / f"file+{NAME}+{WHEN}").write_text("")
     said = nbgrader(tmp_path, "list", "--inbound")
     for name in ("ada", "zoe", "\\x1b[2J", "no secret"):
         assert f"small {name} {NAME} {WHEN} (no feedback available)" in said, name
-    for name in ("bytes", "sparse", "linked", "link", "file"):
+    for name in (*UNREAD, "link", "file"):
         assert f"{name}+{NAME}+{WHEN}" in said.partition("Submitted assignments")[0], name
         assert f"small {name} " not in said
     assert "\x1b" not in said
     nbgrader(tmp_path, "list", "--inbound", "--remove")
     left = {path.name.partition("+")[0] for path in inbound.iterdir()}
-    assert left == {"bytes", "sparse", "linked", "link", "file"}
+    assert left == {*UNREAD, "link", "file"}

@@ -1,6 +1,7 @@
 """A course's own tests are tried before anybody is graded: reference, release, known answers."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -45,6 +46,47 @@ def test_an_ordinary_course_knows_what_its_reference_gives(taught: Class):
         "third-values",
     }
     assert scores(taught) == {"ada": 3, "bela": 4}
+
+
+@linux
+def test_what_two_notebooks_tests_of_one_name_give_is_known_apart(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8").replace("x * x", "x ** 3")
+    text = text.replace("square(3) == 9, 'the square of 3 is 9'", "square(3) == 27")
+    text = text.replace("square(2) == 4", "square(2) == 8").replace("square(-5) == 25", "False")
+    path.with_name("cubes.ipynb").write_text(text, encoding="utf-8")
+    handed_in = hand_in(taught.course.root, "ada", RIGHT | {"third": "def third(x):\n    return 0"})
+    shutil.copy(handed_in, handed_in.with_name("cubes.ipynb"))
+    grade(taught, [NAME], students=["ada"], progress=False)
+    for notebook in read_journal(taught)["ada", NAME].notebooks:
+        told = {verdict.test: verdict.told for verdict in notebook.verdicts}
+        assert told["third-values"] == "third: Yours is 0, expected 0.333333."
+        if notebook.name == "cubes":
+            assert told["square-seen"] == "square: Yours is 9, expected 27."
+            assert "no fault of yours" in told["square-hidden"]
+        else:
+            assert told["square-seen"] == told["square-hidden"] == ""
+
+
+LENDS = (
+    "import tempfile; path = tempfile.mkdtemp() + '/three'; open(path, 'w').write('abc'); "
+    "assert third(path) == 3"
+)
+
+
+@linux
+def test_it_is_known_what_the_reference_gives_where_a_test_hands_over_a_file(taught: Class):
+    path = taught.course.root / "source" / NAME / "numbers.ipynb"
+    text = path.read_text(encoding="utf-8").replace("return x / 3", "return len(open(x).read())")
+    path.write_text(text.replace("assert math.isclose(third(1), 1 / 3)", LENDS))
+    hand_in(taught.course.root, "ada", RIGHT | {"third": "def third(x):\n    return 2"})
+    grade(taught, [NAME], students=["ada"], progress=False)
+    (verdict,) = (
+        one
+        for one in read_journal(taught)["ada", NAME].notebooks[0].verdicts
+        if one.test == "third-values"
+    )
+    assert verdict.told == "third: Yours is 2, expected 3."
 
 
 READS = (

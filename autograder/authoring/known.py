@@ -80,21 +80,33 @@ def shelf(course: Course, chapter: str, version: str, run: Run, tests: Iterable[
     """
     found = kept_shelf(course, chapter, version)
     if found is None:
-        made, questions, unable = {}, {}, []
-        if all(part.is_file() for part in _parts(course, chapter)):
-            source = read_source(course.source(chapter))
-            made = make(source, read_answers(course.misconceptions(chapter), source), run)
-            questions = {test: name for name in made for test in source.tests_of(name)}
-        others = [test for test in tests if test not in questions]
-        for test, went in run({}, others).items() if others else ():
-            if went.status == "passed":  # a block of its own, named as the test
-                made[test], questions[test] = Block({test: keep(went.transcript)}), test
-            elif went.error != "NoNumber":  # which gives full points, as nbgrader does
-                unable.append(test)
-        save(_path(course, chapter), _key(course, chapter, version), questions, made, unable)
+        put_on_shelf(course, chapter, learnt(course, chapter, version, run, tests))
         found = kept_shelf(course, chapter, version)
         assert found is not None
     return found
+
+
+def learnt(
+    course: Course, chapter: str, version: str, run: Run, tests: Iterable[str] = ()
+) -> bytes:
+    """The same as a file's content, found out now; arguments as above."""
+    made, questions, unable = {}, {}, []
+    if all(part.is_file() for part in parts(course, chapter)):
+        source = read_source(course.source(chapter))
+        made = make(source, read_answers(course.misconceptions(chapter), source), run)
+        questions = {test: name for name in made for test in source.tests_of(name)}
+    others = [test for test in tests if test not in questions]
+    for test, went in run({}, others).items() if others else ():
+        if went.status == "passed":  # a block of its own, named as the test
+            made[test], questions[test] = Block({test: keep(went.transcript)}), test
+        elif went.error != "NoNumber":  # which gives full points, as nbgrader does
+            unable.append(test)
+    return packed(_key(course, chapter, version), questions, made, unable)
+
+
+def put_on_shelf(course: Course, chapter: str, content: bytes) -> None:
+    """Keep what was learnt; the old file stays until the new one is whole."""
+    write_whole(_path(course, chapter), content)
 
 
 def kept_shelf(course: Course, chapter: str, version: str) -> Shelf | None:
@@ -106,7 +118,7 @@ def _path(course: Course, chapter: str) -> Path:
     return course.root / "build" / "known" / f"{chapter}.bin"
 
 
-def _parts(course: Course, chapter: str) -> tuple[Path, Path]:
+def parts(course: Course, chapter: str) -> tuple[Path, Path]:
     """The files of a chapter that has known mistakes."""
     return course.source(chapter), course.misconceptions(chapter)
 
@@ -167,21 +179,17 @@ def blocks(
     return made
 
 
-def save(
-    path: Path,
-    key: str,
-    questions: Mapping[str, str],
-    made: Mapping[str, Block],
-    unable: Sequence[str] = (),
-) -> None:
-    """Write a shelf's file; the old one stays until the new one is whole."""
-    packed = {question: _written_block(block) for question, block in made.items()}
+def packed(
+    key: str, questions: Mapping[str, str], made: Mapping[str, Block], unable: Sequence[str] = ()
+) -> bytes:
+    """The content of a shelf's file."""
+    written = {question: _written_block(block) for question, block in made.items()}
     places, at = {}, 0
-    for question, data in packed.items():
+    for question, data in written.items():
         places[question] = (at, len(data))
         at += len(data)
     head = {"key": key, "places": places, "questions": dict(questions), "unable": list(unable)}
-    write_whole(path, json.dumps(head).encode() + b"\n" + b"".join(packed.values()))
+    return json.dumps(head).encode() + b"\n" + b"".join(written.values())
 
 
 def load(path: Path, key: str) -> Shelf | None:
@@ -235,7 +243,7 @@ def _entangled(source: Source) -> set[str]:
 
 def _key(course: Course, chapter: str, version: str) -> str:
     digest = hashlib.sha256(version.encode())
-    for path in filter(Path.is_file, _parts(course, chapter)):
+    for path in filter(Path.is_file, parts(course, chapter)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 

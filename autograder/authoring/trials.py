@@ -1,7 +1,6 @@
 """Try known mistakes, and other answers of the course's own, as submissions are tested."""
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -37,7 +36,7 @@ def try_known_mistakes(
 
     Where it fails, submissions are graded all the same, and mistakes are not named.
     """
-    from autograder.isolation.outcomes import Lost
+    from autograder.authoring.known import parts, put_on_shelf
     from autograder.isolation.pool import Pool
 
     prints = fingerprints(course, assignments)
@@ -48,8 +47,12 @@ def try_known_mistakes(
         require_sandbox()
     firsts = [fork_server_order([assignments[name] for name in todo], sandboxed)]
     arguments = warm_order(course, assignments, todo)
+    asked = [str(path) for name in todo for path in parts(course, name) if path.is_file()]
+    # walled in as where a class is graded: only there a test can lend its files to an answer
+    readable = [*firsts[0]["readable"], *asked] if sandboxed else None
+    jobs = min(jobs, len(todo))
     with (
-        Pool(min(jobs, len(todo)), start_warm, try_one, arguments, start_bare, firsts) as pool,
+        Pool(jobs, start_warm, try_one, arguments, start_bare, firsts, readable=readable) as pool,
         tqdm(
             total=len(todo),
             desc="trying known mistakes",
@@ -60,7 +63,9 @@ def try_known_mistakes(
     ):
         for chapter, outcome in pool.run(iter(todo), REHEARSAL):
             bar.update()
-            if isinstance(outcome, Lost):
+            if isinstance(outcome, bytes):
+                put_on_shelf(course, chapter, outcome)
+            else:
                 bar.write(f"{chapter}: mistakes will not be named ({outcome.reason})", sys.stderr)
 
 
@@ -74,18 +79,21 @@ def _is_made(course: Course, chapter: str, version: str) -> bool:
 
 def try_one(state: State, chapter: str) -> bytes:
     """Try the known mistakes of one chapter; runs in a process of its own."""
-    from autograder.authoring.known import shelf
+    from autograder.authoring.known import learnt
 
-    run = partial(run_answers, state.assignments[chapter], state.fork_server)
-    shelf(state.course, chapter, state.prints[chapter], run, _tests(state.assignments[chapter]))
-    return b""
+    assignment = state.assignments[chapter]
+    run = partial(run_answers, assignment, state.fork_server)
+    return learnt(state.course, chapter, state.prints[chapter], run, _tests(assignment))
 
 
 def _tests(assignment: "Assignment") -> list[str]:
-    """The tests of answers; of two notebooks' tests of one name nothing is known."""
-    groups = [group for notebook in assignment.notebooks for group in notebook.groups]
-    found = Counter(test for group in groups if group.solutions for test in group.tests)
-    return [test for test, times in found.items() if times == 1]
+    """The tests of answers, each by the name that it has in the assignment."""
+    return [
+        assignment.name_of(notebook, test)
+        for notebook in assignment.notebooks
+        for group in notebook.groups
+        for test in (group.tests if group.solutions else ())
+    ]
 
 
 def run_answers(
@@ -94,14 +102,15 @@ def run_answers(
     """How these tests go with these answers, by solution cell, and the reference elsewhere."""
     from autograder.judge.rehearsal import runs
 
-    asked = [
-        solution
-        for notebook in assignment.notebooks
-        for test in tests
-        for solution in notebook.question_of(test)
-    ]
-    found = runs(assignment, answers, fork_server, asked)
-    return {test: found[test] for test in tests if test in found}
+    found: dict[str, TestRun] = {}
+    for notebook in assignment.notebooks:
+        ids = [cell.grade_id for cell in notebook.of_kind("test")]
+        own = {assignment.name_of(notebook, test): test for test in ids}
+        own = {name: test for name, test in own.items() if name in tests}
+        asked = [solution for test in own.values() for solution in notebook.question_of(test)]
+        went = runs(assignment, answers, fork_server, asked, notebook)
+        found |= {name: went[test] for name, test in own.items() if test in went}
+    return {name: found[name] for name in tests if name in found}
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from autograder.bridge import based
 from autograder.bridge.making import set_class
 from autograder.bridge.reference import VALUE, parts_of
 from autograder.bridge.shapes import MADE
-from autograder.bridge.stand_ins import StandIn, Steps, class_name, make_steps, remote_of
+from autograder.bridge.stand_ins import Remote, StandIn, Steps, class_name, make_steps, remote_of
 
 if TYPE_CHECKING:
     from autograder.bridge.peer import Peer
@@ -30,7 +30,11 @@ def look_for_objects(peer: "Peer", value: Any, is_call: bool, may_be_known: bool
         if remote is None or (part is value and not is_call and remote.kind in ("class", "module")):
             continue
         if not is_iterator(part):
-            raise TypeError(f"your code gave a {remote.type_name} where {due} was expected")
+            raise TypeError(f"your code gave {_named(remote)} where {due} was expected")
+
+
+def _named(remote: Remote) -> str:
+    return f"{'an' if remote.called[:1].lower() in (*'aeiou',) else 'a'} {remote.called}"
 
 
 def is_iterator(value: Any) -> bool:

@@ -11,6 +11,7 @@ from autograder.bridge.wire import WireError
 
 _OPEN = {"builtins", "collections", "math", "operator", "torch", "numpy"}
 _WRITTEN_IN_C = ("torch", "torch.nn.functional", "math", "numpy", "operator")
+_GENERATOR = "builtins:generator"  # which no module has under its own name
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
 _DATA = (int, float, bool, str, bytes, complex, list, tuple, dict, set, frozenset, type(None))
 _DATA += (range, slice, bytearray, collections.Counter, collections.OrderedDict)
@@ -36,6 +37,8 @@ def public_name(value: Any) -> str | None:
         home = getattr(value, "__module__", None) or "numpy"
         found = _find(home, value.__name__) if home.partition(".")[0] in _OPEN else None
         return f"{home}:{value.__name__}" if found is value else None
+    if value is types.GeneratorType:
+        return _GENERATOR
     if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
         return None
     places = [(value.__module__, value.__qualname__)]
@@ -61,11 +64,14 @@ def public(name: Any, free: bool) -> Any:
 def class_passed_for(name: Any, free: bool) -> Any:
     """The public class that a stand-in passes for; None if it is none that a test may get.
 
-    Only classes without a memory layout of their own: C code believes what `__class__` says.
+    Only classes without a memory layout of their own: C code believes what `__class__` says. Of
+    a generator it does not.
     """
     found = named(name) if name else None
     if not isinstance(found, type):
         return None
+    if found is types.GeneratorType:
+        return found
     return found if free or issubclass(found, Exception) or _may("pass_for", found) else None
 
 
@@ -87,6 +93,8 @@ def _may(what: str, kind: type) -> bool:
 
 def named(name: Any) -> Any:
     """The public thing of this name; None if there is none."""
+    if name == _GENERATOR:
+        return types.GeneratorType
     module, _, path = str(name).partition(":")
     return _find(module, path) if module.partition(".")[0] in _OPEN else None
 

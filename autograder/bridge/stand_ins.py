@@ -63,6 +63,11 @@ class Remote:
         self.own: dict[str, Any] = {}  # attributes that an answer has given to what a test has
 
     @property
+    def called(self) -> str:
+        """What a person is told that it is: of arrays only those of objects do not cross."""
+        return "array of objects" if self.type_name == "ndarray" else self.type_name
+
+    @property
     def label(self) -> str:
         """What a test's uses of it go by."""
         label = "|".join(self.origins) or self.kind

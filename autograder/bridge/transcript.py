@@ -68,7 +68,7 @@ class Transcript:
         if based.is_value(value):
             return self._copied(based.as_plain(value), depth)
         if remote is not None:
-            return Opaque(remote.kind, remote.type_name)
+            return Opaque(remote.kind, remote.called)
         if is_one(value):
             return Opaque(INSTANCE, type(value).__name__)
         if type(value) in library.HOLDERS:  # in whose place an object may stand

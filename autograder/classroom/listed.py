@@ -4,8 +4,8 @@ nbgrader_config.py names the class:
 
     c.ExchangeFactory.list = "autograder.classroom.listed.SafeList"
 
-nbgrader reads the secret in each submission, whatever it is, to see whether feedback is there. What
-it could not read is named and left out, of the list and of what `--remove` removes.
+nbgrader reads the secret in each submission, or its notebooks, to see whether feedback is there.
+What it could not read is named and left out, of the list and of what `--remove` removes.
 """
 
 import stat
@@ -18,6 +18,7 @@ from autograder.common.names import clean_log, shown
 from autograder.judge.parcel import SECRET_FILE, Unreadable, read_file
 
 LARGEST = 1000  # bytes of a secret
+LARGEST_NOTEBOOK = 100_000_000
 
 
 class SafeList(ExchangeList):
@@ -41,6 +42,11 @@ def _why_not(folder: Path) -> str:
             return "it is no folder"
         if (folder / SECRET_FILE).is_file():
             read_file(folder / SECRET_FILE, LARGEST).decode("utf-8")
+            return ""
+        for path in folder.glob("*.ipynb"):  # without a secret nbgrader reads these
+            found = path.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_NOTEBOOK:
+                return f"{shown(path.name)} is no plain file, or too large"
     except (OSError, Unreadable, UnicodeDecodeError) as error:
         return str(error)
     return ""

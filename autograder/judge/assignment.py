@@ -9,6 +9,7 @@ import ast
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -186,6 +187,14 @@ class Assignment:
     def notebook(self, name: str) -> Notebook:
         """The notebook of this name."""
         return next(notebook for notebook in self.notebooks if notebook.name == name)
+
+    def name_of(self, notebook: Notebook, test: str) -> str:
+        """What a test goes by in the assignment: its grade_id, if no other notebook has it too."""
+        return f"{notebook.name}/{test}" if self._times[test] > 1 else test
+
+    @cached_property
+    def _times(self) -> Counter[str]:
+        return Counter(cell.grade_id for one in self.notebooks for cell in one.of_kind("test"))
 
     def allowed_files(self, name: str) -> bool:
         """Whether a student's file of this name is kept for the run."""

@@ -369,7 +369,8 @@ class Attempts(Cells):
         return reference
 
     def _known_reference(self, test: str) -> Transcript | None:
-        return self.known.of(test)[0] if self.known is not None else None
+        name = self.assignment.name_of(self.notebook, test)
+        return self.known.of(name)[0] if self.known is not None else None
 
     def _look(self, group: Group, test: str) -> Callable[[str, Any], None] | None:
         """What refuses a class by which a test would catch its own claims, as an attribute or so.

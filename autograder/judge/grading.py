@@ -167,8 +167,9 @@ def _told_in_private(run: TestRun, again: TestRun | None) -> TestRun:
 def _verdict(work: "Work", run: TestRun, found: Sequence[TestRun], known: Shelf | None) -> Verdict:
     cell = work.notebook.cell(run.test)
     try:
-        reference, mistakes = known.of(run.test) if known is not None else (None, ())
-        if known is not None and run.test in known.unable and run.status in ("failed", "error"):
+        name = work.assignment.name_of(work.notebook, run.test)
+        reference, mistakes = known.of(name) if known is not None else (None, ())
+        if known is not None and name in known.unable and run.status in ("failed", "error"):
             words = "the reference does not pass this test here either"
             run = TestRun(run.test, "test-error", run.score, message=words)
         with alarm(Clock(WORDS_SECONDS, here())):

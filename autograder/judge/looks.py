@@ -13,8 +13,9 @@ from autograder.judge.assignment import Group
 from autograder.judge.attempts import Attempts, changes, is_no_number
 from autograder.judge.budget import Budget
 from autograder.judge.diagnose import CHANGED
-from autograder.judge.differences import kept
+from autograder.judge.differences import keep, kept
 from autograder.judge.differences import same as alike
+from autograder.judge.nothing import NOTHING, gives_nothing, may_give_nothing
 from autograder.judge.passes import STEADY
 from autograder.judge.questions import own_script
 from autograder.judge.reach import holds_state
@@ -181,6 +182,19 @@ class Looks(Attempts):
         if self._goes_by_state(run.test):  # a second run of it finds what the first one left
             return run
         return self._inconstant(group, run)
+
+    def _not_by_nothing(self, group: Group, run: TestRun) -> TestRun:
+        """A result without entries passes whatever is claimed of its numbers, and earns nothing."""
+        if not self.purpose.doubted or run.score <= 0:
+            return run
+        theirs = keep(run.transcript)
+        if not may_give_nothing(theirs):
+            return run
+        empty = gives_nothing(theirs, keep(self._of_reference(group, run.test)))
+        if empty is None:
+            return run
+        run = replace(run, status="failed", score=0.0, error="AssertionError", message=NOTHING)
+        return replace(run, in_hidden=empty.hidden)
 
     def _goes_by_state(self, test: str) -> bool:
         """Whether a test uses values of the instructor's that it may change itself."""

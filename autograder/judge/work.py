@@ -91,6 +91,7 @@ class Work(Looks):
                 ended = self._apart(group, ended)
                 ended = [self._asked_twice(group, run) for run in ended]
                 ended = [self._without_score(group, run) for run in ended]
+                ended = [self._not_by_nothing(group, run) for run in ended]
         ended = [self._explained(group, run) for run in ended]
         ended, took = self._without_forbidden(group, ended), time.monotonic() - start
         return self._without_unread(group, ended, took)

@@ -201,3 +201,14 @@ def squares(n):
     made = task(parts, seconds=2.0)
     assert made.scores() == {"t_squares": 1, "t_added": 1}
     assert made.scores(squares=silent) == {"t_squares": 0, "t_added": 1}
+
+
+RECORDS = "def rows(xs):\n    return np.array(xs, dtype=[('name', 'U9'), ('age', 'i4')])"
+NAMES = "assert rows([('ann', 3)])['name'][0] == 'ann'"
+
+
+def test_an_array_of_objects_is_called_so_where_it_does_not_cross(task: Any) -> None:
+    made = task([("rows", RECORDS), ("t_rows", NAMES, 2)])
+    made.known = Transcripts(made)
+    found = made.verdicts(rows=RECORDS.replace("'U9'", "object"))["t_rows"]
+    assert found.told == "rows: Yours is an array of objects, expected a numpy.ndarray."

@@ -288,3 +288,35 @@ def test_keys_of_equal_hash_cross_without_a_word_of_the_answers(task: Any) -> No
     assert rehearsal.rehearse(made.assignment, made.fork_server).complaints == []
     made.known = Transcripts(made)
     assert made.scores() == {"t_k": 1}
+
+
+EVENS = "def evens(xs):\n    for x in xs:\n        if x % 2 == 0:\n            yield x"
+IS_GENERATOR = (
+    "import inspect, types\nfrom collections.abc import Generator\nfound = evens([1, 2, 4])\n"
+    "assert isinstance(found, types.GeneratorType) and isinstance(found, Generator)\n"
+    "assert inspect.isgenerator(found) and next(found) == 2\n"
+    "found.close()\nassert list(found) == []"
+)
+NO_GENERATOR = """import types
+class Evens:
+    __class__ = types.GeneratorType
+    def __init__(self, xs): self.xs = [x for x in xs if x % 2 == 0]
+    def __iter__(self): return self
+    def __next__(self):
+        if not self.xs: raise StopIteration
+        return self.xs.pop(0)
+    def send(self, value): return next(self)
+    def throw(self, error): raise error
+    def close(self): self.xs = []
+def evens(xs): return Evens(xs)"""
+
+
+def test_a_generator_is_one_and_nothing_else_passes_for_one(task: Any) -> None:
+    made = task([("evens", EVENS), ("t_evens", IS_GENERATOR, 2)])
+    assert made.scores() == {"t_evens": 2}
+    right = "def evens(xs):\n    return (x for x in xs if not x % 2)"
+    assert made.scores(evens=right) == {"t_evens": 2}
+    wrong = ("[x for x in xs if not x % 2]", "filter(lambda x: not x % 2, xs)", "iter([2, 4])")
+    for given in (f"def evens(xs):\n    return {one}" for one in wrong):
+        assert made.scores(evens=given) == {"t_evens": 0}
+    assert made.scores(evens=NO_GENERATOR) == {"t_evens": 0}

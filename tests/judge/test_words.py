@@ -134,6 +134,7 @@ def test_without_numpy_values_are_still_compared(monkeypatch: pytest.MonkeyPatch
         ("test-error", "KeyError", "x", "no fault of yours"),
         ("failed", "TypeError", "no len()", "the test stopped with TypeError: no len()"),
         ("failed", "AssertionError", "", "A test failed."),
+        ("failed", "NameError", "name 'total' is not defined", "needs total, which is not defined"),
     ],
 )
 def test_what_ended_a_test_is_said(status, error, message, words):

@@ -8,9 +8,11 @@ from autograder.commands.authoring import MOST_CALLS, costly
 from autograder.common.results import Result
 from autograder.judge import rehearsal
 from autograder.judge.assignment import read_assignment
+from autograder.judge.nothing import NOTHING
 from tests.judge.small_course import (
     ALL,
     CHAIN,
+    HIDDEN_PART,
     Transcripts,
 )
 
@@ -187,3 +189,31 @@ def test_a_runner_that_was_tampered_with_still_ends_in_a_result(task: Any, answe
     assert found.keys() == ALL.keys()
     assert all(0 <= found[test] <= points for test, points in ALL.items())
     assert found["t_square"] == 0 or "x * x" in answer
+
+
+AREA = "import math\ndef area(r):\n    return math.pi * r * r"
+RUNS = "def runs(xs):\n    return np.cumsum(xs)"
+CLOSE = "assert np.allclose(area(2), 12.566370614)"
+SUMS = "assert (runs([2, 3]) == np.array([2, 5])).all()\nassert runs([]).size == 0"
+GONE = "def runs(xs):\n    return np.zeros((0, 1))"
+
+
+@pytest.mark.parametrize("empty", ["[]", "()", "np.array([])", "np.zeros((0, 3))"])
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_a_result_without_entries_equals_no_numbers(task: Any, empty: str, is_hidden: bool) -> None:
+    test = HIDDEN_PART.format(CLOSE) if is_hidden else CLOSE
+    made = task([("area", AREA), ("t_area", test, 2)])
+    found = made.verdicts(area=f"import numpy as np\ndef area(r):\n    return {empty}")["t_area"]
+    assert found.score == 0
+    assert found.told.startswith(
+        "A hidden test failed." if is_hidden else f"A test failed: {NOTHING}"
+    )
+    assert made.scores(area=AREA + " * 1.0") == {"t_area": 2}
+    assert made.scores(area="def area(r):\n    return [3.14159265359 * r ** 2]") == {"t_area": 2}
+
+
+def test_a_result_without_entries_counts_where_the_reference_gives_one(task: Any) -> None:
+    made = task([("runs", RUNS), ("t_runs", SUMS, 2)])
+    assert made.scores(runs=GONE) == {"t_runs": 0}
+    right = "def runs(xs):\n    return np.array([sum(xs[: i + 1]) for i in range(len(xs))])"
+    assert made.scores(runs=right) == {"t_runs": 2}
