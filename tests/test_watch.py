@@ -341,6 +341,19 @@ def test_a_bare_name_and_a_part_of_linear_algebra_are_stopped_too(
     assert watch.seen == {name}
 
 
+def test_a_convolution_is_one_whatever_library_computes_it():
+    picture, kernel = torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)
+
+    def call() -> Tensor:
+        return torch.mkldnn_convolution(picture, kernel, None, [0, 0], [1, 1], [1, 1], 1)
+
+    watch = Watch(["torch.convolution"])
+    with pytest.raises(Forbidden):
+        call()
+    watch.end()
+    assert watch.seen == {"torch.convolution"} and call().shape == (1, 1, 2, 2)
+
+
 TALLY = "def tally(xs):\n    return sum(x for x in xs)\ndef each(xs):\n    for x in xs: yield x\n"
 
 

@@ -51,7 +51,7 @@ WAYS_ROUND = (
     "torch._prims", "torch._dispatch", "torch._classes", "torch.classes", "torch._library",
 )
 # fmt: on
-QUALIFIERS = ("native", "safe", "masked", "sparse", "special", "linalg")  # for one computation
+QUALIFIERS = ("native", "safe", "masked", "sparse", "special", "linalg", "mkldnn")
 BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
 STARTS = frozenset(  # of which Python tells: what starts a process, or becomes another program
     ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen")
