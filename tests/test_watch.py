@@ -1,5 +1,7 @@
 """What a question forbids is stopped however it is called; all else runs as ever."""
 
+import queue
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -337,3 +339,90 @@ def test_a_bare_name_and_a_part_of_linear_algebra_are_stopped_too(
         watch.end()
     call()
     assert watch.seen == {name}
+
+
+def test_a_convolution_is_one_whatever_library_computes_it():
+    picture, kernel = torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)
+
+    def call() -> Tensor:
+        return torch.mkldnn_convolution(picture, kernel, None, [0, 0], [1, 1], [1, 1], 1)
+
+    watch = Watch(["torch.convolution"])
+    with pytest.raises(Forbidden):
+        call()
+    watch.end()
+    assert watch.seen == {"torch.convolution"} and call().shape == (1, 1, 2, 2)
+
+
+TALLY = "def tally(xs):\n    return sum(x for x in xs)\ndef each(xs):\n    for x in xs: yield x\n"
+
+
+@pytest.fixture
+def tally(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A library's function that goes through what it is handed, and one that waits in between."""
+    library: Any = types.ModuleType("tallying")
+    exec(TALLY, vars(library))
+    monkeypatch.setitem(sys.modules, "tallying", library)
+    return library
+
+
+def test_a_call_that_is_under_way_in_another_thread_counts_as_used(tally: Any):
+    asked, given = queue.Queue(), queue.Queue()
+
+    def late() -> Iterator[int]:
+        asked.put("begun")
+        yield from given.get(timeout=20)
+
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: tally.tally(late()))
+        asked.get(timeout=20)
+        watch = Watch(["tallying.tally"])
+        given.put([1, 2])
+        assert found.result() == 3  # nobody stops it
+        watch.end()
+    assert watch.seen == {"tallying.tally"}
+
+
+def test_a_generator_that_waits_counts_as_used_while_there_is_one(tally: Any):
+    waits = tally.each([1, 2])
+    watch = Watch(["tallying.each"])
+    watch.end()
+    assert watch.seen == {"tallying.each"} and list(waits) == [1, 2]
+    del waits
+    watch = Watch(["tallying.each"])
+    watch.end()
+    assert not watch.seen
+
+
+COPY = """
+import sys, types
+from autograder.bridge import watch
+from autograder.bridge.watch import Forbidden, Watch
+library = types.ModuleType("tallying")
+exec(TALLY, vars(library))
+sys.modules["tallying"] = library
+watch.prepare(["tallying"])
+watch.hear_of_starts()
+code, plain = library.tally.__code__, lambda xs: 0
+def gives(): plain.__code__ = code
+tried = [
+    lambda: type(plain)(code, {}),
+    lambda: code.replace(co_name="own"),
+    lambda: code.replace(co_filename="own"),
+    gives,
+]
+for one in tried:
+    try:
+        one()
+    except Forbidden:
+        print("refused")
+Watch(["tallying"]).end()
+print(library.tally([1, 2]), plain([1]), type(plain)(plain.__code__, {})([1]))
+"""
+
+
+def test_nobody_copies_what_will_be_stopped():
+    """In a process of its own: who hears what Python tells of hears it to the end."""
+    text = f"TALLY = {TALLY!r}\n{COPY}"
+    said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert said.stdout.split("\n")[:-1] == [*["refused"] * 4, "3 0 0"]

@@ -16,13 +16,14 @@ And as nothing is stopped in another process, there is none meanwhile: those tha
 and whatever starts one in Python raises `Forbidden` (`start_alone`).
 
 What it needs of torch is bound before any student's code runs (`prepare`), and each operator's stop
-is tried once: one that does not stop was undone, and counts as used.
+is tried once: one that does not stop was undone, and counts as used. So does a call of such a
+Python function that has begun before the watch; and nobody makes a copy of one (`code_kept`).
 
 A graph that was compiled before runs torch's operators, which are stopped, but nothing of the
 Python functions that it was made of. What this cannot see, besides: functions that C code offers
-outside torch, a copy of a function, and whatever undoes all of it, since it lives in the student's
-own process. Reading the answer's text (`autograder.judge.search`) is the other half: it knows those
-names, and the ways to such things.
+outside torch, a function that is written anew, and whatever undoes all of it, since it lives in the
+student's own process. Reading the answer's text (`autograder.judge.search`) is the other half: it
+knows those names, and the ways to such things.
 """
 
 import builtins
@@ -35,6 +36,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
+from autograder.bridge import code_kept
 from autograder.isolation.processes import end_all_others
 
 # torch's ways to undo this, to reach a name by its text, to compile code or to start processes
@@ -49,7 +51,7 @@ WAYS_ROUND = (
     "torch._prims", "torch._dispatch", "torch._classes", "torch.classes", "torch._library",
 )
 # fmt: on
-QUALIFIERS = ("native", "safe", "masked", "sparse", "special", "linalg")  # for one computation
+QUALIFIERS = ("native", "safe", "masked", "sparse", "special", "linalg", "mkldnn")
 BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
 STARTS = frozenset(  # of which Python tells: what starts a process, or becomes another program
     ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen")
@@ -65,6 +67,7 @@ _bound: SimpleNamespace | None = None
 _known: dict[str, "_Meaning"] = {}
 _stopped: frozenset[str] = frozenset()
 _is_alone = False  # whether no process may be started now
+_gives_back = False  # whether functions get their own code back now
 
 
 def prepare(names: Iterable[str] = ()) -> None:
@@ -96,20 +99,22 @@ def prepare(names: Iterable[str] = ()) -> None:
             in_inference_mode=torch.is_inference_mode_enabled,
         )
     for name in names:
-        _known.setdefault(name, _Meaning(name))
+        code_kept.know(_known.setdefault(name, _Meaning(name)).functions())
         if _bound is not None and _torchs(name):
             for overload in _bound.operators.get(_bare(name.rpartition(".")[2]), ()):
                 _bound.steps.setdefault(overload, _Steps(_bound, overload))
 
 
 def hear_of_starts() -> None:
-    """From now on it is heard when Python starts a process; call this before any student's code."""
+    """Hear from now on what starts processes and copies code; call it before any student's code."""
     sys.addaudithook(_hear)
 
 
-def _hear(event: str, _: object) -> None:
+def _hear(event: str, told: tuple) -> None:
     if event in STARTS and _is_alone:
         raise Forbidden("this question does not allow to start a program or process")
+    if not _gives_back and code_kept.copies(event, told):
+        raise Forbidden("what a question does not allow is not copied; write it yourself")
 
 
 def start_alone() -> bool:
@@ -141,6 +146,7 @@ class Watch:
         self._library: Any = None
         self._modules: list[str] = []
         self._things: list[tuple[Any, str]] = []
+        stopped: dict[int, str] = {}  # by their code
         for name in names:
             meaning = _known.get(name) or _Meaning(name)
             if meaning.is_unloaded and name not in sys.modules:
@@ -148,7 +154,9 @@ class Watch:
                 sys.modules[name] = _Stopped(name, self._stop(name))
             self._things.append((meaning.find(), name))
             for function in meaning.functions():
+                stopped.setdefault(id(function.__code__), name)
                 self._replace(function, self._stop(name))
+        self.seen |= {stopped[id(code)] for code in code_kept.under_way() if id(code) in stopped}
         prepare()
         if _bound is not None:
             self._watch_operators(_bound, names)
@@ -161,10 +169,11 @@ class Watch:
 
     def end(self) -> None:
         """Let everything be as it was."""
-        global _stopped, _is_alone
-        _stopped, _is_alone = frozenset(), False
+        global _stopped, _is_alone, _gives_back
+        _stopped, _is_alone, _gives_back = frozenset(), False, True
         for function, code in self._codes.values():
             function.__code__ = code
+        _gives_back = False
         self._codes.clear()
         for name in self._modules:
             del sys.modules[name]

@@ -245,6 +245,7 @@ for b in range(3):
             output[b : b + 1, i : i + 1],
             "a token alone should give the same output as inside its batch",
         )
+assert not torch.allclose(output, x), "a token should be normalised, not handed back as it came"
 norm(3.0 * x + 1.0)
 assert_close(norm.eval()(x), output, "a call should look at its own x alone, in evaluation too")
 ### END HIDDEN TESTS

@@ -337,6 +337,10 @@ assert_close(part, whole[:, :2], "later tokens should not change the logits of e
 assert (whole - whole.roll(1, dims=1)).abs().max() > 1e-3, "logits should depend on the token"
 visible_passed()
 ### BEGIN HIDDEN TESTS
+begun = model(torch.tensor([[8, 7, 1, 5], [6, 0, 10, 4]]))
+assert (begun[:, 3] - whole[:, 3]).abs().max() > 1e-3, (
+    "the first token should change the logits of the last one"
+)
 shifted = shaken(LanguageModel(11, draw((9, 8), seed=7)[4:], 2, 2, 20), seed=3).eval()
 assert_close(
     model(ids, offset=4),

@@ -121,6 +121,9 @@ for length in (1, 7):
         "no gradient should flow back through what is kept, however much it is"
     )
 assert hidden.requires_grad, "the segment itself should keep its gradient"
+assert not torch.equal(next_memory(memory + 1, hidden + 1, 4), kept), (
+    "other vectors should give another memory"
+)
 assert torch.equal(before[0], memory) and torch.equal(before[1], hidden), (
     "what is handed in should be left unchanged"
 )
@@ -686,6 +689,7 @@ for start in (1, 4, 7):
         atol=1e-10,
     )
 again = module(x[:, 5:], x[:, 2:5]).detach()
+assert (again - later).abs().max() > 1e-3, "tokens should see the memory, the oldest part of it too"
 moved = module(torch.cat([x[:, 5:], x[:, :1]], dim=1), x[:, 2:5]).detach()
 assert_close(moved[:, :3], again, "a token should not see one that comes after it", atol=1e-10)
 module.float()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from autograder.judge import budget
+from autograder.judge.rules import QuestionRules, Rules
 from tests.judge.small_course import (
     ALL,
     CHAIN,
@@ -145,6 +146,31 @@ def test_what_another_answer_runs_while_a_test_calls_it_costs_nothing(task: Any)
     for answer in (own, leans, through):
         verdicts = made.verdicts(look="ready = lambda xs: double(1) + 4", double=RUNS, total=answer)
         assert verdicts["t_total"].status == "forbidden", answer
+
+
+BEGINS = """\
+import queue, statistics, threading
+ASKED, FOUND = queue.Queue(), queue.Queue()
+def late():
+    yield from ASKED.get()
+def begin():
+    FOUND.put(statistics.fmean(late()))
+def double(x):
+    threading.Thread(target=begin, daemon=True).start()
+    return x * 2
+"""
+
+
+def test_a_call_that_another_answer_has_begun_is_a_use(task: Any) -> None:
+    made = task(LOOKED)
+    rules = {"total": QuestionRules(forbid=("statistics.fmean",))}
+    made.assignment = replace(made.assignment, rules=Rules(QuestionRules(), rules))
+    asks = "def total(xs):\n    ASKED.put(xs)\n    return FOUND.get(timeout=5) * 3"
+    verdicts = made.verdicts(double=BEGINS, total=asks)
+    assert (verdicts["t_total"].status, verdicts["t_total"].score) == ("forbidden", 0)
+    assert verdicts["t_double"].status == "passed"
+    own = "def total(xs):\n    return xs[0] + xs[1] + xs[2]"
+    assert made.scores(total=own) == POINTS_OF_BOTH
 
 
 @pytest.mark.parametrize(

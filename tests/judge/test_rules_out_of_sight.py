@@ -88,6 +88,11 @@ def test_a_pattern_takes_nothing_by_its_place_from_objects_of_others(classes: st
         "from filelock import import_module as load\ndef f(x): return load(name)",
         "from matplotlib.testing import subprocess_run_helper as go\ndef f(x): return go(name)",
         "from pip._internal.cli.main import main\ndef f(x): return main(name)",
+        "import dis\ndef f(x): return type(f)(dis.Bytecode(KEPT).codeobj, {})(x)",
+        "import sys\ndef f(x): sys.monitoring.register_callback(1, 2, print)",
+        "import sys\ndef f(x): sys.addaudithook(print)",
+        "import threading as t\ndef f(x): t.setprofile_all_threads(print)",
+        "from greenlet import greenlet\ndef f(x): return greenlet(g).switch(x)",
     ],
 )
 def test_what_gets_a_part_or_starts_a_program_by_a_text_is_found(answer: str):
