@@ -125,6 +125,23 @@ def test_the_finished_part_is_no_answer(
         assert "lab.blocks" in run.message and "write it yourself" in run.message
 
 
+FOLDED = {  # both have the name of a tensor's own method, which is allowed
+    "by name": "F.unfold",
+    "not by name": "[F][0].unfold",
+}
+
+
+@pytest.mark.parametrize("way", FOLDED)
+def test_windows_along_one_axis_are_allowed_and_ready_patches_are_not(
+    course: Course, open_fork_server: ForkServer, way: str
+):
+    path = build_instructor(course, "13_pictures").parent
+    assignment = read_assignment(path, course.source("13_pictures").parent / "rules.toml")
+    ready = f"def patchify(pictures, p):\n    return {FOLDED[way]}(pictures, p, stride=p).mT"
+    for run in runs(assignment, {"patchify": ready}, open_fork_server, ["patchify"]).values():
+        assert run.status == "forbidden" and "unfold" in run.message, run
+
+
 COPY = "import shutil, lab\nshutil.copy(lab.__path__[0] + '/blocks.py', 'mine.py')"
 COPIED = {  # the finished part once more, from the library's own text
     "imported": (COPY, "from mine import FeedForward"),
