@@ -565,8 +565,8 @@ assert min(asked) >= 1, "rate should never be asked for a step below 1"
 # place, by the same factor, such that the total norm becomes `max_norm`. Otherwise leave them as they
 # are. Return the total norm **before** clipping, as a float.
 #
-# `parameters` may be any iterable, and a parameter's `.grad` may be None if the loss did not reach
-# it; one gradient at least is there. (`nn.utils.clip_grad_norm_` does this, and
+# `max_norm` may be 0, `parameters` any iterable, and a parameter's `.grad` may be None if the loss
+# did not reach it; one gradient at least is there. (`nn.utils.clip_grad_norm_` does this, and
 # `clip_grads_with_norm_` half of it: neither is allowed here. Torch divides by the norm plus
 # $10^{-6}$, so the tests allow that much.)
 #
