@@ -123,7 +123,7 @@ def assert_whole(actual: Any, expected: int, claim: str) -> None:
 
 
 def assert_fraction(actual: Any, claim: str) -> None:
-    """Fail unless `actual` is a Python float, which no tensor is."""
+    """Fail unless `actual` is a float, as numpy's float64 is, too, and no tensor."""
     __tracebackhide__ = True
     _number(actual, float, "a float", claim)
 
@@ -273,7 +273,8 @@ def _number(actual: Any, kind: type, name: str, claim: str) -> None:
     __tracebackhide__ = True
     if actual is None:
         _fail(claim, "Yours is None: is a return statement missing?")
-    if type(actual) is not kind:
+    # by its memory: `__class__` can say anything; a boolean is no whole number, float64 is a float
+    if type(actual) is not kind and not (kind is float and issubclass(type(actual), float)):
         shown = "" if isinstance(actual, Tensor) else f" ({actual})"
         _fail(claim, f"Yours is a {type(actual).__name__}{shown}, expected {name}.")
 

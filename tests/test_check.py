@@ -2,6 +2,7 @@
 
 from typing import Any, NoReturn
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -196,6 +197,7 @@ def test_a_whole_number_is_no_float_and_no_tensor():
 
 def test_a_float_is_no_tensor():
     assert_fraction(0.5, CLAIM)
+    assert_fraction(np.float64(0.5), CLAIM)
     said = said_by(lambda: assert_fraction(torch.tensor(0.5), CLAIM))
     assert "Yours is a Tensor, expected a float" in said
     said_by(lambda: assert_fraction(1, CLAIM))

@@ -95,7 +95,7 @@ def test_of_the_reference_nothing_is_left_unread(course: Course, chapter: str):
             assert found == Unread(frozenset(), frozenset(), ""), cell.id
 
 
-@pytest.mark.parametrize("chapter", ["03_attention", "05_layer_norm"])
+@pytest.mark.parametrize("chapter", ["03_attention", "05_layer_norm", "13_pictures"])
 def test_no_right_answer_is_stopped_while_it_runs(
     course: Course, chapter: str, open_fork_server: ForkServer
 ):
@@ -123,6 +123,23 @@ def test_the_finished_part_is_no_answer(
     for run in runs(assignment, answers, open_fork_server, [question]).values():
         assert run.status == "forbidden", run
         assert "lab.blocks" in run.message and "write it yourself" in run.message
+
+
+FOLDED = {  # both have the name of a tensor's own method, which is allowed
+    "by name": "F.unfold",
+    "not by name": "[F][0].unfold",
+}
+
+
+@pytest.mark.parametrize("way", FOLDED)
+def test_windows_along_one_axis_are_allowed_and_ready_patches_are_not(
+    course: Course, open_fork_server: ForkServer, way: str
+):
+    path = build_instructor(course, "13_pictures").parent
+    assignment = read_assignment(path, course.source("13_pictures").parent / "rules.toml")
+    ready = f"def patchify(pictures, p):\n    return {FOLDED[way]}(pictures, p, stride=p).mT"
+    for run in runs(assignment, {"patchify": ready}, open_fork_server, ["patchify"]).values():
+        assert run.status == "forbidden" and "torch.nn.Unfold" in run.message, run
 
 
 COPY = "import shutil, lab\nshutil.copy(lab.__path__[0] + '/blocks.py', 'mine.py')"

@@ -227,6 +227,8 @@ assert labels[1].tolist() == [4, 6, 8, 0, 0], (
 # - Right without padding, too small with it: by what number do you divide?
 # - Right when the padding id is 0, wrong otherwise: a number is written out.
 # - *Index tensor must have the same number of dimensions*: the labels lack their axis of length 1.
+# - *view size is not compatible*: the rows of labels that were cut off a target do not lie side by side in
+#   memory; `reshape` and `flatten` copy where they must.
 # - Right for equally long sentences only: do you take a mean of means?
 # - The loss with smoothing is off by a constant: an entropy was subtracted, as a KL divergence does.
 #
@@ -290,7 +292,7 @@ assert_close(
 
 # %% test="label-smoothed-loss-padding" points=2
 logits = draw((2, 4, 6), seed=1)
-labels = torch.tensor([[3, 5, 1, 2], [4, 2, 0, 0]])  # padding is 0
+labels = torch.tensor([[1, 3, 5, 1, 2], [1, 4, 2, 0, 0]])[:, 1:]  # cut as in 8.1; padding is 0
 loss = label_smoothed_loss(logits, labels, pad_id=0, smoothing=0.0)
 other = logits.clone()
 other[1, 2:] += draw((2, 6), seed=2)
@@ -563,8 +565,8 @@ assert min(asked) >= 1, "rate should never be asked for a step below 1"
 # place, by the same factor, such that the total norm becomes `max_norm`. Otherwise leave them as they
 # are. Return the total norm **before** clipping, as a float.
 #
-# `parameters` may be any iterable, and a parameter's `.grad` may be None if the loss did not reach
-# it; one gradient at least is there. (`nn.utils.clip_grad_norm_` does this, and
+# `max_norm` may be 0, `parameters` any iterable, and a parameter's `.grad` may be None if the loss
+# did not reach it; one gradient at least is there. (`nn.utils.clip_grad_norm_` does this, and
 # `clip_grads_with_norm_` half of it: neither is allowed here. Torch divides by the norm plus
 # $10^{-6}$, so the tests allow that much.)
 #

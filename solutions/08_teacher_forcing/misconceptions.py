@@ -146,6 +146,24 @@ def nothing_divided_by_nothing(logits, labels, pad_id, smoothing=0.1):
 
 @misconception(
     "label-smoothed-loss",
+    id="TF73",
+    fails=["label-smoothed-loss-values", "label-smoothed-loss-padding"],
+    read="04_multi_head_attention#reshape-or-transpose",
+)
+def viewed(logits, labels, pad_id, smoothing=0.1):
+    """You flatten with `view`, which is impossible where rows do not lie side by side in memory, as
+    those of labels that were cut off a target do not; `reshape` and `flatten` copy where they must.
+    """
+    log_p = F.log_softmax(logits.view(-1, logits.shape[-1]), dim=-1)
+    labels = labels.view(-1)
+    real = labels != pad_id
+    of_label = log_p[real].gather(-1, labels[real].unsqueeze(-1)).squeeze(-1)
+    losses = -(1 - smoothing) * of_label - smoothing * log_p[real].mean(-1)
+    return losses.sum() / real.sum().clamp(min=1)
+
+
+@misconception(
+    "label-smoothed-loss",
     id="TF7",
     fails=[
         "label-smoothed-loss-values",

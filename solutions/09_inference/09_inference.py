@@ -349,7 +349,8 @@ assert not model.notes.recorded, "no gradients should be recorded while the mode
 #
 # Here $n$ counts the tokens after `bos_id`, **with** `eos_id`, and $\alpha$ is `length_penalty`. Return the
 # winner's ids, without `bos_id` and `eos_id`, and its score, a Python float. Encode once, treat modes
-# and gradients as in 9.1, and write the function so that it stands alone. There are no ties in the tests.
+# and gradients as in 9.1, and write the function so that it stands alone. There are no ties in the tests, and logits may be so large
+# that $e$ to their power is no float.
 # `trainer.decoding` and `lab.translator` are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>

@@ -83,10 +83,10 @@ from lab.predict import compare, predicted, watched
 # `patch_size`, and a `patch_size` below 1, raise a `ValueError`.
 #
 # `unpatchify(patches, patch_size, height, width)` undoes it: from $(B, N, C p^2)$ to $(B, C, \text{height}, \text{width})$. The number of
-# channels follows from the sizes.
+# channels follows from the sizes. Both keep the dtype, and gradients flow back through both.
 #
 # Of pictures with patches of one pixel each pixel is a token. Ready-made `unfold` and `fold` of `torch.nn.functional`, and `lab.pictures`, are not
-# allowed here: neither `F.unfold`, `F.fold` nor `pixel_unshuffle`.
+# allowed here: neither `F.unfold`, `F.fold` nor `pixel_unshuffle`. (A tensor's own `unfold`, which cuts along one axis, is another function, and allowed.)
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -752,7 +752,8 @@ for height, width, largest in ((3, 2, 2), (2, 5, 1), (4, 3, 3), (1, 4, 2), (3, 3
 #
 # `hard_attention(tokens, kernel, height, width)` gets tokens $(B, N, D)$ of a grid and a kernel $(E, D, K, K)$ as for `F.conv2d`. It returns a
 # pair: the output $(B, N, E)$, the sum over the heads of *weights times tokens times the head's matrix*, which is `kernel[:, :, a, b]`, transposed; and the boolean masks
-# $(K^2, N, N)$ of all heads, which are the same for all pictures. The output is then what a convolution with zeros around the picture gives, with stride 1.
+# $(K^2, N, N)$ of all heads, which are the same for all pictures. The output is then what a convolution with zeros around the picture gives, with stride 1;
+# gradients flow back through it to tokens and kernel.
 #
 # Convolutions (`conv2d`) are not allowed here.
 #

@@ -709,7 +709,7 @@ assert_close(
 # The products $(q_i + v) \cdot r_d$, for all distances at once, are one matrix product: $(\dots, n, K)$. In the customary order column $c$ belongs to
 # distance $K - 1 - c$: the largest distance first. `rel_shift(scores)` returns a tensor of the same shape whose entry $(i, j)$ is that of the
 # distance between query $i$, in place $K - n + i$, and key $j$: of $K - n + i - j$. Where the key lies ahead, return any finite numbers; a
-# mask hides them. There may be any number of axes in front, and $n \le K$.
+# mask hides them. There may be any number of axes in front, and $n \le K$; gradients flow back to `scores`.
 #
 # Try to do it with padding and a change of shape alone: row $i$ has to move left by $n - 1 - i$ columns.
 #
@@ -1054,7 +1054,8 @@ assert_close(
 #
 # A factor of 0 saves nothing: the score has been computed by then. `trimmed(memory, z, ramp)` returns the last part of the memory, $(B, m, D)$ to
 # $(B, m', D)$: exactly those vectors that at least one query of the segment can weigh in at least one head. For the spans $z$ $(H)$
-# and the ramp $R$ as in 14.7, a key counts where its distance is **smaller** than $R + z$. The segment begins right after the memory.
+# and the ramp $R$ as in 14.7, a key counts where its distance is **smaller** than $R + z$. The segment begins right after the memory. Gradients, where there are any,
+# flow back to what is kept.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -134,6 +134,19 @@ def in_a_loop(logits, labels, sizes, pad_id):
     return math.exp(math.fsum(losses) / len(losses)), math.exp(math.fsum(losses) / size)
 
 
+@variant("perplexities")
+def in_numpy(logits, labels, sizes, pad_id):
+    import numpy as np
+
+    real = labels.numpy() != pad_id
+    if not real.any():
+        raise ValueError("all padding")
+    scores, right = logits.double().numpy()[real], labels.numpy()[real]
+    scores = scores - scores.max(-1, keepdims=True)
+    losses = np.log(np.exp(scores).sum(-1)) - scores[np.arange(len(right)), right]
+    return np.exp(losses.mean()), np.exp(losses.sum() / sizes.numpy()[right].sum())
+
+
 # 12.4 Write on
 
 
@@ -245,6 +258,26 @@ def by_division(logits, temperature=1.0, top_k=None, top_p=None):
         chances = chances * (before < top_p)
         chances = chances / chances.sum(-1, keepdim=True)
     return chances
+
+
+@variant("shaped")
+def in_lists(logits, temperature=1.0, top_k=None, top_p=None):
+    if temperature <= 0 or (top_k is not None and top_k < 1):
+        raise ValueError("temperature or top_k")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError("top_p")
+    rows = []
+    for row in logits.tolist():
+        chances = [math.exp((logit - max(row)) / temperature) for logit in row]
+        left = sorted(range(len(row)), key=chances.__getitem__, reverse=True)[:top_k]
+        total, have, kept = sum(chances[i] for i in left), 0.0, []
+        for i in left:
+            if top_p is None or have < top_p:
+                kept.append(i)
+            have += chances[i] / total
+        total = sum(chances[i] for i in kept)
+        rows.append([chances[i] / total if i in kept else 0.0 for i in range(len(row))])
+    return torch.tensor(rows, dtype=logits.dtype)
 
 
 # 12.6 Early and late
@@ -447,3 +480,18 @@ def with_index_add(ids, chances, following, belief):
             now = moved / moved.sum()
         out.append(torch.stack(found))
     return torch.stack(out)
+
+
+@variant("best-losses")
+def in_dictionaries(ids, chances, following, belief):
+    losses = torch.zeros(ids.shape, dtype=chances.dtype)
+    for b, row in enumerate(ids.tolist()):
+        now = dict(enumerate(belief.tolist()))
+        for i, token in enumerate(row):
+            then = dict.fromkeys(now, 0.0)
+            for state, share in now.items():
+                then[int(following[state, token])] += share * float(chances[state, token])
+            total = sum(then.values())
+            losses[b, i] = -math.log(total)
+            now = {state: share / total for state, share in then.items()}
+    return losses

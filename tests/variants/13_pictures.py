@@ -36,6 +36,14 @@ def piece_by_piece(pictures, patch_size):
 
 
 @variant("patchify")
+def by_windows_along_each_axis(pictures, patch_size):
+    if patch_size < 1 or any(side % patch_size for side in pictures.shape[-2:]):
+        raise ValueError(patch_size)
+    cut = pictures.unfold(2, patch_size, patch_size).unfold(3, patch_size, patch_size)
+    return cut.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+
+@variant("patchify")
 def by_chunks(pictures, patch_size):
     if patch_size < 1:
         raise ValueError(patch_size)
