@@ -81,18 +81,17 @@ def in_a_sequential(self, make_layer, num_layers, norm=None):
 class LayersUnderAnotherName(nn.Module):
     def __init__(self, make_layer, num_layers, norm=None):
         super().__init__()
-        self.transformer = nn.ModuleDict(
-            {"h": nn.ModuleList(make_layer() for _ in range(num_layers))}
-        )
+        blocks = nn.ModuleList(make_layer() for _ in range(num_layers))
+        self.transformer = nn.ModuleDict({"h": blocks})
         if norm is not None:
             self.transformer["ln_f"] = norm
 
     @property
     def layers(self):
-        return self.transformer["h"]
+        return self.transformer.get_submodule("h")
 
     def forward(self, x, mask=None):
-        for block in self.layers:
+        for block in self.layers.children():
             x = block(x, mask)
         return self.transformer["ln_f"](x) if "ln_f" in self.transformer else x
 

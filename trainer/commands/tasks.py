@@ -1,4 +1,4 @@
-"""`python -m trainer language`, `captions`, `write` and `describe`: no translator, the same parts."""
+"""`python -m trainer language`, `write`, `captions` and `describe`: other uses of the same parts."""
 
 import argparse
 import json
