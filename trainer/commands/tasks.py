@@ -1,4 +1,4 @@
-"""`python -m trainer language`, `write`, `captions` and `describe`: other uses of the same parts."""
+"""`python -m trainer language`, `write`, `captions`, `describe`: other uses of the same parts."""
 
 import argparse
 import json
