@@ -732,7 +732,7 @@ def shaped(
         least = scaled.topk(min(top_k, scaled.shape[-1])).values[:, -1:]  # (B, 1)
         scaled = scaled.masked_fill(scaled < least, -math.inf)
     chances = scaled.softmax(-1)
-    if top_p is not None:
+    if top_p is not None and top_p < 1:  # 1 keeps all; a sum may be rounded to it
         ordered, ids = chances.sort(dim=-1, descending=True)
         before = ordered.cumsum(-1) - ordered  # what the likelier ones have together
         dropped = torch.zeros_like(before, dtype=torch.bool).scatter(-1, ids, before >= top_p)
