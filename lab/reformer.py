@@ -89,9 +89,10 @@ def recalled(model: RecallModel, attend: Attend, names: int, values: int) -> flo
     return round(right[asked].double().mean().item(), 3)
 
 
-def saved_numbers(call: Callable[[], object]) -> int:
-    """How many numbers autograd keeps for the way back while something is computed."""
+def saved_numbers(call: Callable[[], object], weights: Sequence[Tensor] = ()) -> int:
+    """How many numbers autograd keeps for the way back, beside weights, which are there anyway."""
     kept: dict[int, Tensor] = {}
+    own = {weight.untyped_storage().data_ptr() for weight in weights}
 
     def keep(tensor: Tensor) -> Tensor:
         kept[tensor.untyped_storage().data_ptr()] = tensor
@@ -100,11 +101,11 @@ def saved_numbers(call: Callable[[], object]) -> int:
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         result = call()
     del result
-    return sum(tensor.numel() for tensor in kept.values())
+    return sum(tensor.numel() for place, tensor in kept.items() if place not in own)
 
 
 class _Reversible(torch.autograd.Function):
-    """Blocks whose inputs are computed again from their outputs, by a function that is handed in."""
+    """Blocks whose inputs a function that is handed in computes again from their outputs."""
 
     @staticmethod
     def forward(
