@@ -566,7 +566,7 @@ assert torch.equal(buckets, kept), "the buckets should be left unchanged"
 # Round $r$ gave a token the output $o_r$, a mean over the keys that it met there, and the log-sum $z_r = \log \sum_j e^{s_{j}}$ over these keys. Rounds that met good
 # keys have large sums. `combined(outputs, log_sums)` gets $(R, B, n, d_v)$ and $(R, B, n)$, and returns outputs $(B, n, d_v)$ and log-sums $(B, n)$ of
 # all rounds: exactly what one softmax over the keys of all rounds together would give. (A key that was met twice then counts twice.) Log-sums may be large, and $-\infty$ for a round
-# that met nothing, as long as another one met something.
+# that met nothing, as long as another one met something. Compute in the dtype that comes in: in float64 the tests look at ten digits.
 #
 # <details><summary>Hint 1: a question</summary>
 #
