@@ -547,15 +547,15 @@ for n, length in ((11, 3), (9, 4), (6, 1), (10, 5)):
     claim = "with any length of text and chunks, tokens should see their bucket in two chunks"
     assert_close(output, wanted, claim, atol=1e-10)
     assert_close(log_sum, sums, claim, atol=1e-10)
-kept = buckets.clone()
+names = buckets.clone()
 assert_sound_function(
     lambda qk, v: lsh_round(qk, v, buckets, 3),
     [qk.float(), v.float()],
-    like=lambda qk, v: look(qk, v, [keys_of(row, 3) for row in kept.tolist()]),
+    like=lambda qk, v: look(qk, v, [keys_of(row, 3) for row in names.tolist()]),
     claim="in float32, too, tokens should see their bucket in two chunks",
     says="the function should behave like any function, and gradients flow from both results",
 )
-assert torch.equal(buckets, kept), "the buckets should be left unchanged"
+assert torch.equal(buckets, names), "the buckets should be left unchanged"
 ### END HIDDEN TESTS
 
 # %% [markdown]
