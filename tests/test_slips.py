@@ -38,6 +38,7 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
                 ("12_language_model", "leak_causes"),
                 ("13_pictures", "sight_causes"),
                 ("14_longer_context", "leak_lines"),
+                ("15_reformer", "hash_leaks"),
             ],
             "4.0 names the same line or place as 4",
         ),
@@ -68,6 +69,13 @@ LEFT_OPEN: dict[str, dict[tuple[str, str], str]] = {
         ("13_pictures", "Captioner.decode"): "a method that is not forward",
         ("14_longer_context", "RelativeAttention.forward"): "the text asks for ten digits",
         ("14_longer_context", "span_weights"): "the text asks for ten digits",
+        **dict.fromkeys(
+            [
+                ("15_reformer", name)
+                for name in ("shared_attention", "lsh_round", "combined", "block_slopes")
+            ],
+            "the text asks for ten digits",
+        ),
     },
 }
 

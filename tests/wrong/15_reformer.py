@@ -1,0 +1,79 @@
+"""Wrong answers to the exercise on the Reformer that nobody gets a name for; all must lose."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from lab.answers import variant
+
+
+@variant("hash-buckets")
+def first_row_for_all(x, turns):
+    turned = torch.einsum("bnd,drh->brnh", x[:1].expand_as(x), turns)
+    return torch.cat([turned, -turned], dim=-1).argmax(-1)
+
+
+@variant("shared-attention")
+def first_token_for_the_alone(qk, v, causal):
+    n = qk.shape[1]
+    scores = qk @ F.normalize(qk, dim=-1).mT / math.sqrt(qk.shape[-1])
+    seen = torch.ones(n, n, dtype=torch.bool).tril(-1)
+    seen = seen if causal else seen | seen.mT
+    seen = torch.cat([seen[:, :1] | ~seen.any(-1, keepdim=True), seen[:, 1:]], dim=1)
+    scores = scores.masked_fill(~seen, -torch.inf)
+    return scores.softmax(-1) @ v, scores.logsumexp(-1).clamp(min=0)
+
+
+@variant("lsh-round")
+def last_chunk_dropped(qk, v, buckets, length):
+    n = qk.shape[1]
+    at = torch.sort(buckets, dim=1, stable=True).indices.argsort(1)
+    chunk = at // length
+    seen = (buckets[:, :, None] == buckets[:, None]) & torch.ones(n, n).bool().tril(-1)
+    seen = seen & ((chunk[:, :, None] - chunk[:, None]).abs() <= 1)
+    seen = seen & (at < n - n % length)[:, None]
+    seen = seen | (torch.eye(n).bool() & ~seen.any(-1, keepdim=True))
+    scores = qk @ F.normalize(qk, dim=-1).mT / math.sqrt(qk.shape[-1])
+    scores = scores.masked_fill(~seen, -torch.inf)
+    return scores.softmax(-1) @ v, scores.logsumexp(-1)
+
+
+@variant("lsh-round")
+def whole_text_within_a_bucket(qk, v, buckets, length):
+    n = qk.shape[1]
+    seen = (buckets[:, :, None] == buckets[:, None]) & torch.ones(n, n).bool().tril(-1)
+    seen = seen | (torch.eye(n).bool() & ~seen.any(-1, keepdim=True))
+    scores = qk @ F.normalize(qk, dim=-1).mT / math.sqrt(qk.shape[-1])
+    scores = scores.masked_fill(~seen, -torch.inf)
+    return scores.softmax(-1) @ v, scores.logsumexp(-1)
+
+
+@variant("combined")
+def two_rounds_only(outputs, log_sums):
+    shares = log_sums[:2].softmax(0)
+    return (shares[..., None] * outputs[:2]).sum(0), log_sums[:2].logsumexp(0)
+
+
+@variant("undo")
+def slopes_of_the_first_row(f, g, w_f, w_g, y1, y2, dy1, dy2):
+    x2 = y2 - g(y1, w_g)
+    x1 = y1 - f(x2, w_f)
+    return x1.detach(), x2.detach(), dy1, dy2, torch.zeros_like(w_f), torch.zeros_like(w_g)
+
+
+@variant("replay")
+def next_draws_fixed(f, x, state):
+    torch.set_rng_state(state)
+    try:
+        return f(x)
+    finally:
+        torch.manual_seed(0)
+
+
+@variant("block-slopes")
+def keys_and_values_only(q, k, v, o, z, do):
+    size = math.sqrt(q.shape[-1])
+    p = (q @ k.mT / size - z[:, None]).exp()
+    ds = p * (do @ v.mT - (do * o).sum(-1, keepdim=True)) / size
+    return torch.zeros_like(q), ds.mT @ q, p.mT @ do
