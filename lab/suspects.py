@@ -233,23 +233,24 @@ def accusation(check: Check, model: BlackBox) -> str:
     return ""
 
 
-def assert_accuses(check: Check, model: BlackBox, part: str, claim: str) -> None:
-    """Fail unless a check raises an AssertionError that begins with this part's name."""
-    __tracebackhide__ = True
-    with expect_no_error(claim):
-        said = accusation(check, model)
-    if not said.startswith(part):
-        heard = f"Yours says {said[:60]!r}" if said else "Yours lets it pass"
-        raise AssertionError(f"{claim}\n{heard}; its message should begin with {part!r}.")
+def assert_judges(check: Check, *cases: tuple[BlackBox, str, str]) -> None:
+    """Fail unless a check says of each model what it should; all are asked before one is judged.
 
-
-def assert_acquits(check: Check, model: BlackBox, claim: str) -> None:
-    """Fail unless a check lets a model pass."""
+    Args:
+        check: raises an AssertionError that begins with a part's name, or returns.
+        cases: models; each with the part that should be accused, or "", and with the claim.
+    """
     __tracebackhide__ = True
-    with expect_no_error(claim):
-        said = accusation(check, model)
-    if said:
-        raise AssertionError(f"{claim}\nYours says {said[:60]!r}.")
+    heard = []
+    for model, _, claim in cases:
+        with expect_no_error(claim):
+            heard.append(accusation(check, model))
+    for said, (_, part, claim) in zip(heard, cases, strict=True):
+        if part and not said.startswith(part):
+            instead = f"says {said[:60]!r}" if said else "lets it pass"
+            raise AssertionError(f"{claim}\nYours {instead}; it should begin with {part!r}.")
+        if said and not part:
+            raise AssertionError(f"{claim}\nYours says {said[:60]!r}.")
 
 
 def interrogate(

@@ -50,8 +50,7 @@ from lab.predict import compare, predicted, watched
 from lab.suspects import (
     BlackBox,
     Suspect,
-    assert_accuses,
-    assert_acquits,
+    assert_judges,
     interrogate,
     learn,
     share_right,
@@ -300,27 +299,34 @@ def check_future(model: Any) -> None:
 
 
 # %% test="check-future-practice" points=1
-assert_accuses(
-    check_future, box(Eager, seed=1), "future", "a decoder without a mask should be accused"
+assert_judges(
+    check_future,
+    (box(Eager, seed=1), "future", "a decoder without a mask should be accused"),
+    (box(Suspect, seed=2), "", "a right model should be let go"),
+    (box(Suspect, seed=3, norm_first=True), "", "a right pre-norm model should be let go"),
+    (box(Unpadded, seed=4), "", "a model that reads padding does not see ahead"),
+    (
+        box(Suspect, seed=20, dropout=0.0),
+        "",
+        "a right model without dropout should be let go",
+    ),
 )
-assert_acquits(check_future, box(Suspect, seed=2), "a right model should be let go")
-assert_acquits(
-    check_future, box(Suspect, seed=3, norm_first=True), "a right pre-norm model should be let go"
-)
-assert_acquits(check_future, box(Unpadded, seed=4), "a model that reads padding does not see ahead")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-assert_accuses(
+assert_judges(
     check_future,
-    box(Eager, seed=5, norm_first=True, depth=1, vocab=17, pad=9, bos=12, eos=3),
-    "future",
-    "a decoder without a mask should be accused, whatever its ids",
+    (
+        box(Eager, seed=5, norm_first=True, depth=1, vocab=17, pad=9, bos=12, eos=3),
+        "future",
+        "a decoder without a mask should be accused, whatever its ids",
+    ),
 )
 ### END HIDDEN TESTS
 
 # %% test="check-future-leaks" points=1
-assert_accuses(
-    check_future, box(Eager, seed=6, depth=1), "future", "a leak in a single layer counts"
+assert_judges(
+    check_future,
+    (box(Eager, seed=6, depth=1), "future", "a leak in a single layer counts"),
 )
 visible_passed()
 
@@ -352,38 +358,44 @@ class Whole(Suspect):
         self.decoder.layers[-1].norm3 = Mixed()
 
 
-assert_accuses(
-    check_future, box(ahead(1, 1), seed=7), "future", "who sees one token ahead should be accused"
-)
-assert_accuses(
+assert_judges(
     check_future,
-    box(ahead(4, 9), seed=8),
-    "future",
-    "who sees only what comes four tokens later should be accused",
-)
-assert_accuses(
-    check_future, box(Whole, seed=9), "future", "a norm over the whole sentence leaks as well"
+    (box(ahead(1, 1), seed=7), "future", "who sees one token ahead should be accused"),
+    (
+        box(ahead(4, 9), seed=8),
+        "future",
+        "who sees only what comes four tokens later should be accused",
+    ),
+    (box(Whole, seed=9), "future", "a norm over the whole sentence leaks as well"),
 )
 ### END HIDDEN TESTS
 
 # %% test="check-future-right" points=1
-assert_acquits(check_future, box(Bag, seed=10), "a model without positions does not see ahead")
+assert_judges(
+    check_future,
+    (box(Bag, seed=10), "", "a model without positions does not see ahead"),
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for kind, claim in {
-    Sociable: "company is not the future",
-    Forgetful: "what a cache does is not asked here",
-    Generous: "what the loss does is not asked here",
-}.items():
-    assert_acquits(check_future, box(kind, seed=11, depth=1), claim)
-for sizes in (
-    {"heads": 4, "depth": 3},
-    {"width": 24, "norm_first": True, "dropout": 0.5},
-    {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
-):
-    assert_acquits(
-        check_future, box(Suspect, seed=12, **sizes), "right models of any kind should be let go"
-    )
+assert_judges(
+    check_future,
+    *[
+        (box(kind, seed=11, depth=1), "", claim)
+        for kind, claim in {
+            Sociable: "company is not the future",
+            Forgetful: "what a cache does is not asked here",
+            Generous: "what the loss does is not asked here",
+        }.items()
+    ],
+    *[
+        (box(Suspect, seed=12, **sizes), "", "right models of any kind should be let go")
+        for sizes in (
+            {"heads": 4, "depth": 3},
+            {"width": 24, "norm_first": True, "dropout": 0.5},
+            {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
+        )
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -428,33 +440,38 @@ def check_padding(model: Any) -> None:
 
 
 # %% test="check-padding-practice" points=1
-assert_accuses(
+assert_judges(
     check_padding,
-    box(Unpadded, seed=1),
-    "padding",
-    "a model without a padding mask should be accused",
+    (box(Unpadded, seed=1), "padding", "a model without a padding mask should be accused"),
+    (box(Suspect, seed=2), "", "a right model should be let go"),
+    (box(Suspect, seed=3, norm_first=True), "", "a right pre-norm model should be let go"),
+    (box(Sociable, seed=4), "", "company is not padding"),
+    (
+        box(Suspect, seed=20, dropout=0.0),
+        "",
+        "a right model without dropout should be let go",
+    ),
 )
-assert_acquits(check_padding, box(Suspect, seed=2), "a right model should be let go")
-assert_acquits(
-    check_padding, box(Suspect, seed=3, norm_first=True), "a right pre-norm model should be let go"
-)
-assert_acquits(check_padding, box(Sociable, seed=4), "company is not padding")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-assert_accuses(
+assert_judges(
     check_padding,
-    box(Unpadded, seed=5, norm_first=True, vocab=16, pad=11, bos=5, eos=0),
-    "padding",
-    "a model without a padding mask should be accused, whatever its ids",
+    (
+        box(Unpadded, seed=5, norm_first=True, vocab=16, pad=11, bos=5, eos=0),
+        "padding",
+        "a model without a padding mask should be accused, whatever its ids",
+    ),
 )
 ### END HIDDEN TESTS
 
 # %% test="check-padding-leaks" points=1
-assert_accuses(
+assert_judges(
     check_padding,
-    box(Unpadded, seed=6, depth=1),
-    "padding",
-    "a model of one layer without a padding mask should be accused",
+    (
+        box(Unpadded, seed=6, depth=1),
+        "padding",
+        "a model of one layer without a padding mask should be accused",
+    ),
 )
 visible_passed()
 
@@ -491,38 +508,50 @@ class FromTheEnd(Suspect):
         return self.encoder(vectors, self.real(source)), self.real(source)
 
 
-for kind, claim in {
-    OnlyRead: "who looks at padding in the decoder only should be accused",
-    OnlyWritten: "who looks at padding in the encoder only should be accused",
-    FromTheEnd: "who counts positions from the end of the padding should be accused",
-}.items():
-    assert_accuses(check_padding, box(kind, seed=7), "padding", claim)
-assert_accuses(
+assert_judges(
     check_padding,
-    box(Nought, seed=8, pad=5, bos=6, eos=1),
-    "padding",
-    "who takes 0 for padding where it is 5 should be accused",
+    *[
+        (box(kind, seed=7), "padding", claim)
+        for kind, claim in {
+            OnlyRead: "who looks at padding in the decoder only should be accused",
+            OnlyWritten: "who looks at padding in the encoder only should be accused",
+            FromTheEnd: "who counts positions from the end of the padding should be accused",
+        }.items()
+    ],
+    (
+        box(Nought, seed=8, pad=5, bos=6, eos=1),
+        "padding",
+        "who takes 0 for padding where it is 5 should be accused",
+    ),
 )
 ### END HIDDEN TESTS
 
 # %% test="check-padding-right" points=1
-assert_acquits(check_padding, box(Eager, seed=9), "who sees ahead need not read padding")
+assert_judges(
+    check_padding,
+    (box(Eager, seed=9), "", "who sees ahead need not read padding"),
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for kind, claim in {
-    Bag: "who has no positions need not read padding",
-    Generous: "padding in the loss is not asked here",
-    Forgetful: "the cache is not asked here",
-}.items():
-    assert_acquits(check_padding, box(kind, seed=10, depth=1), claim)
-for sizes in (
-    {"heads": 4, "depth": 3},
-    {"width": 24, "norm_first": True, "dropout": 0.5},
-    {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
-):
-    assert_acquits(
-        check_padding, box(Suspect, seed=11, **sizes), "right models of any kind should be let go"
-    )
+assert_judges(
+    check_padding,
+    *[
+        (box(kind, seed=10, depth=1), "", claim)
+        for kind, claim in {
+            Bag: "who has no positions need not read padding",
+            Generous: "padding in the loss is not asked here",
+            Forgetful: "the cache is not asked here",
+        }.items()
+    ],
+    *[
+        (box(Suspect, seed=11, **sizes), "", "right models of any kind should be let go")
+        for sizes in (
+            {"heads": 4, "depth": 3},
+            {"width": 24, "norm_first": True, "dropout": 0.5},
+            {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
+        )
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -570,33 +599,38 @@ def check_company(model: Any) -> None:
 
 
 # %% test="check-company-practice" points=1
-assert_accuses(
+assert_judges(
     check_company,
-    box(Sociable, seed=1),
-    "company",
-    "who takes away a batch's mean should be accused",
+    (box(Sociable, seed=1), "company", "who takes away a batch's mean should be accused"),
+    (box(Suspect, seed=2), "", "a right model should be let go"),
+    (box(Suspect, seed=3, norm_first=True), "", "a right pre-norm model should be let go"),
+    (box(Unpadded, seed=4), "", "who reads padding does so alone as well"),
+    (
+        box(Suspect, seed=20, dropout=0.0),
+        "",
+        "a right model without dropout should be let go",
+    ),
 )
-assert_acquits(check_company, box(Suspect, seed=2), "a right model should be let go")
-assert_acquits(
-    check_company, box(Suspect, seed=3, norm_first=True), "a right pre-norm model should be let go"
-)
-assert_acquits(check_company, box(Unpadded, seed=4), "who reads padding does so alone as well")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-assert_accuses(
+assert_judges(
     check_company,
-    box(Sociable, seed=5, norm_first=True, depth=1, vocab=16, pad=11, bos=5, eos=0),
-    "company",
-    "who takes away a batch's mean should be accused, whatever its ids",
+    (
+        box(Sociable, seed=5, norm_first=True, depth=1, vocab=16, pad=11, bos=5, eos=0),
+        "company",
+        "who takes away a batch's mean should be accused, whatever its ids",
+    ),
 )
 ### END HIDDEN TESTS
 
 # %% test="check-company-leaks" points=1
-assert_accuses(
+assert_judges(
     check_company,
-    box(Sociable, seed=6, depth=1),
-    "company",
-    "a model of one layer that takes away a batch's mean should be accused",
+    (
+        box(Sociable, seed=6, depth=1),
+        "company",
+        "a model of one layer that takes away a batch's mean should be accused",
+    ),
 )
 visible_passed()
 
@@ -632,32 +666,45 @@ class BatchNormed(Suspect):
         self.encoder.layers[-1].norm2 = Centred()
 
 
-for kind, claim in {
-    FirstMask: "who uses the first sentence's padding mask for all should be accused",
-    Numbered: "who numbers positions along the batch should be accused",
-    BatchNormed: "who has a norm over the batch should be accused",
-}.items():
-    assert_accuses(check_company, box(kind, seed=7), "company", claim)
+assert_judges(
+    check_company,
+    *[
+        (box(kind, seed=7), "company", claim)
+        for kind, claim in {
+            FirstMask: "who uses the first sentence's padding mask for all should be accused",
+            Numbered: "who numbers positions along the batch should be accused",
+            BatchNormed: "who has a norm over the batch should be accused",
+        }.items()
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% test="check-company-right" points=1
-assert_acquits(check_company, box(Eager, seed=8), "who sees ahead need not look at others")
+assert_judges(
+    check_company,
+    (box(Eager, seed=8), "", "who sees ahead need not look at others"),
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for kind, claim in {
-    Bag: "who has no positions need not look at others",
-    Generous: "padding in the loss is not asked here",
-    Forgetful: "the cache is not asked here",
-}.items():
-    assert_acquits(check_company, box(kind, seed=9, depth=1), claim)
-for sizes in (
-    {"heads": 4, "depth": 3},
-    {"width": 24, "norm_first": True, "dropout": 0.5},
-    {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
-):
-    assert_acquits(
-        check_company, box(Suspect, seed=10, **sizes), "right models of any kind should be let go"
-    )
+assert_judges(
+    check_company,
+    *[
+        (box(kind, seed=9, depth=1), "", claim)
+        for kind, claim in {
+            Bag: "who has no positions need not look at others",
+            Generous: "padding in the loss is not asked here",
+            Forgetful: "the cache is not asked here",
+        }.items()
+    ],
+    *[
+        (box(Suspect, seed=10, **sizes), "", "right models of any kind should be let go")
+        for sizes in (
+            {"heads": 4, "depth": 3},
+            {"width": 24, "norm_first": True, "dropout": 0.5},
+            {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
+        )
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -705,53 +752,53 @@ def check_reading(model: Any) -> None:
 
 
 # %% test="check-reading-practice" points=1
-assert_accuses(
-    check_reading, box(Bag, seed=1), "reading", "a model without positions should be accused"
+assert_judges(
+    check_reading,
+    (box(Bag, seed=1), "reading", "a model without positions should be accused"),
+    (box(Suspect, seed=2), "", "a right model should be let go"),
+    (box(Suspect, seed=3, norm_first=True), "", "a right pre-norm model should be let go"),
+    (box(Eager, seed=4), "", "who sees ahead can read all the same"),
+    (
+        box(Bag, seed=20, dropout=0.0),
+        "reading",
+        "a model without positions and without dropout should be accused",
+    ),
 )
-assert_acquits(check_reading, box(Suspect, seed=2), "a right model should be let go")
-assert_acquits(
-    check_reading, box(Suspect, seed=3, norm_first=True), "a right pre-norm model should be let go"
-)
-assert_acquits(check_reading, box(Eager, seed=4), "who sees ahead can read all the same")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-assert_accuses(
+assert_judges(
     check_reading,
-    box(Bag, seed=5, norm_first=True, depth=1, vocab=16, pad=11, bos=5, eos=0),
-    "reading",
-    "a model without positions should be accused, whatever its ids",
+    (
+        box(Bag, seed=5, norm_first=True, depth=1, vocab=16, pad=11, bos=5, eos=0),
+        "reading",
+        "a model without positions should be accused, whatever its ids",
+    ),
 )
 ### END HIDDEN TESTS
 
 # %% test="check-reading-faults" points=1
-assert_accuses(
+assert_judges(
     check_reading,
-    box(Bag, seed=6, depth=1),
-    "reading",
-    "a model of one layer without positions should be accused",
+    (
+        box(Bag, seed=6, depth=1),
+        "reading",
+        "a model of one layer without positions should be accused",
+    ),
 )
 visible_passed()
 
 
 ### BEGIN HIDDEN TESTS
-class Late(Suspect):
-    """A target token sees no source token that stands further right than itself."""
-
-    def written(self, target, memory, real):
-        x = self.placed(self.target_table(target))
-        left = torch.ones(target.shape[1], memory.shape[1], dtype=torch.bool).tril()
-        return self.output(self.decoder(x, self.alone(memory), self.seen(target), real & left))
-
-    def alone(self, memory):
-        return memory
-
-
-class Apart(Late):
-    """The same, and its encoder lets no token see another."""
+class Apart(Suspect):
+    """The encoder's tokens do not see each other, and the decoder's none that is further right."""
 
     def read(self, source):
         own = torch.eye(source.shape[1], dtype=torch.bool)
         return self.encoder(self.placed(self.source_table(source)), own), self.real(source)
+
+    def written(self, target, memory, real):
+        left = torch.ones(target.shape[1], memory.shape[1], dtype=torch.bool).tril()
+        return super().written(target, memory, real & left)
 
 
 class Deaf(Suspect):
@@ -778,33 +825,46 @@ class Unplaced(Suspect):
         return self.encoder(self.source_table(source), real), real
 
 
-for kind, claim in {
-    Apart: "who hides late source tokens from early target tokens should be accused",
-    Deaf: "who does not use the source should be accused",
-    Cut: "who leaves out the first source token should be accused",
-    Unplaced: "who has no positions in the source should be accused",
-}.items():
-    assert_accuses(check_reading, box(kind, seed=7), "reading", claim)
+assert_judges(
+    check_reading,
+    *[
+        (box(kind, seed=7), "reading", claim)
+        for kind, claim in {
+            Apart: "who hides late source tokens from early target tokens should be accused",
+            Deaf: "who does not use the source should be accused",
+            Cut: "who leaves out the first source token should be accused",
+            Unplaced: "who has no positions in the source should be accused",
+        }.items()
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% test="check-reading-right" points=1
-assert_acquits(check_reading, box(Unpadded, seed=8), "who reads padding reads words as well")
+assert_judges(
+    check_reading,
+    (box(Unpadded, seed=8), "", "who reads padding reads words as well"),
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for kind, claim in {
-    Sociable: "who listens to others reads its own sentence as well",
-    Generous: "the loss is not asked here",
-    Forgetful: "the cache is not asked here",
-}.items():
-    assert_acquits(check_reading, box(kind, seed=9), claim)
-for sizes in (
-    {"heads": 4, "depth": 3},
-    {"width": 24, "norm_first": True, "dropout": 0.5},
-    {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
-):
-    assert_acquits(
-        check_reading, box(Suspect, seed=10, **sizes), "right models of any kind should be let go"
-    )
+assert_judges(
+    check_reading,
+    *[
+        (box(kind, seed=9), "", claim)
+        for kind, claim in {
+            Sociable: "who listens to others reads its own sentence as well",
+            Generous: "the loss is not asked here",
+            Forgetful: "the cache is not asked here",
+        }.items()
+    ],
+    *[
+        (box(Suspect, seed=10, **sizes), "", "right models of any kind should be let go")
+        for sizes in (
+            {"heads": 4, "depth": 3},
+            {"width": 24, "norm_first": True, "dropout": 0.5},
+            {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
+        )
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -857,10 +917,11 @@ def check_again(model: Any) -> None:
 
 
 # %% test="check-again-dropout" points=1
-assert_accuses(
-    check_again, box(Restless, seed=1), "dropout", "who drops in evaluation should be accused"
+assert_judges(
+    check_again,
+    (box(Restless, seed=1), "dropout", "who drops in evaluation should be accused"),
+    (box(Suspect, seed=2), "", "a right model should be let go"),
 )
-assert_acquits(check_again, box(Suspect, seed=2), "a right model should be let go")
 visible_passed()
 
 
@@ -881,20 +942,21 @@ class HalfAwake(Suspect):
         return self
 
 
-assert_accuses(
-    check_again, box(Steady, seed=3), "dropout", "who drops nothing in training should be accused"
-)
-assert_accuses(
+assert_judges(
     check_again,
-    box(HalfAwake, seed=4, norm_first=True),
-    "dropout",
-    "a model of which one layer drops in evaluation should be accused",
+    (box(Steady, seed=3), "dropout", "who drops nothing in training should be accused"),
+    (
+        box(HalfAwake, seed=4, norm_first=True),
+        "dropout",
+        "a model of which one layer drops in evaluation should be accused",
+    ),
 )
 ### END HIDDEN TESTS
 
 # %% test="check-again-cache" points=1
-assert_accuses(
-    check_again, box(Forgetful, seed=5), "cache", "who writes all in place 0 should be accused"
+assert_judges(
+    check_again,
+    (box(Forgetful, seed=5), "cache", "who writes all in place 0 should be accused"),
 )
 visible_passed()
 
@@ -909,7 +971,7 @@ class Unemptied(Suspect):
 
 
 class Short(Suspect):
-    """The cache holds two tokens."""
+    """The cache holds three tokens."""
 
     def steps(self, source, target):
         rows = [self.logits(source, target[:, max(0, i - 1) : i + 1]) for i in range(2)]
@@ -926,35 +988,46 @@ class Skipping(Suspect):
         return step + (step > 1)
 
 
-for kind, claim in {
-    Unemptied: "who does not empty the cache should be accused",
-    Short: "a cache that forgets should be accused",
-    Skipping: "who skips a position should be accused",
-}.items():
-    assert_accuses(check_again, box(kind, seed=6), "cache", claim)
+assert_judges(
+    check_again,
+    *[
+        (box(kind, seed=6), "cache", claim)
+        for kind, claim in {
+            Unemptied: "who does not empty the cache should be accused",
+            Short: "a cache that forgets should be accused",
+            Skipping: "who skips a position should be accused",
+        }.items()
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% test="check-again-right" points=1
-assert_acquits(
-    check_again, box(Suspect, seed=7, norm_first=True), "a right pre-norm model should be let go"
+assert_judges(
+    check_again,
+    (box(Suspect, seed=7, norm_first=True), "", "a right pre-norm model should be let go"),
+    (box(Bag, seed=8), "", "who has no positions may have a sound cache"),
 )
-assert_acquits(check_again, box(Bag, seed=8), "who has no positions may have a sound cache")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for kind, claim in {
-    Unpadded: "padding is not asked here",
-    Sociable: "company is not asked here",
-    Generous: "the loss is not asked here",
-}.items():
-    assert_acquits(check_again, box(kind, seed=9, depth=1), claim)
-for sizes in (
-    {"heads": 4, "depth": 3},
-    {"width": 24, "norm_first": True, "dropout": 0.5},
-    {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
-):
-    assert_acquits(
-        check_again, box(Suspect, seed=10, **sizes), "right models of any kind should be let go"
-    )
+assert_judges(
+    check_again,
+    *[
+        (box(kind, seed=9, depth=1), "", claim)
+        for kind, claim in {
+            Unpadded: "padding is not asked here",
+            Sociable: "company is not asked here",
+            Generous: "the loss is not asked here",
+        }.items()
+    ],
+    *[
+        (box(Suspect, seed=10, **sizes), "", "right models of any kind should be let go")
+        for sizes in (
+            {"heads": 4, "depth": 3},
+            {"width": 24, "norm_first": True, "dropout": 0.5},
+            {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
+        )
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -1000,26 +1073,33 @@ def check_loss(model: Any) -> None:
 
 
 # %% test="check-loss-practice" points=1
-assert_accuses(
-    check_loss, box(Generous, seed=1), "loss", "a loss that counts padding should be accused"
-)
-assert_acquits(check_loss, box(Suspect, seed=2), "a right model should be let go")
-assert_acquits(
-    check_loss, box(Suspect, seed=3, norm_first=True), "a right pre-norm model should be let go"
+assert_judges(
+    check_loss,
+    (box(Generous, seed=1), "loss", "a loss that counts padding should be accused"),
+    (box(Suspect, seed=2), "", "a right model should be let go"),
+    (box(Suspect, seed=3, norm_first=True), "", "a right pre-norm model should be let go"),
+    (
+        box(Suspect, seed=20, dropout=0.0),
+        "",
+        "a right model without dropout should be let go",
+    ),
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-assert_accuses(
+assert_judges(
     check_loss,
-    box(Generous, seed=4, depth=1, vocab=16, pad=11, bos=5, eos=0),
-    "loss",
-    "a loss that counts padding should be accused, whatever the ids",
+    (
+        box(Generous, seed=4, depth=1, vocab=16, pad=11, bos=5, eos=0),
+        "loss",
+        "a loss that counts padding should be accused, whatever the ids",
+    ),
 )
 ### END HIDDEN TESTS
 
 # %% test="check-loss-faults" points=1
-assert_accuses(
-    check_loss, box(Unshifted, seed=5), "loss", "labels that are not shifted should be accused"
+assert_judges(
+    check_loss,
+    (box(Unshifted, seed=5), "loss", "labels that are not shifted should be accused"),
 )
 visible_passed()
 
@@ -1054,34 +1134,47 @@ class Twice(Suspect):
         return super().judged(logits.softmax(-1), labels)
 
 
-for kind, claim in {
-    Summed: "a sum in place of the mean should be accused",
-    BySentence: "a mean of the sentences' means should be accused",
-    Endless: "a loss that leaves out the end should be accused",
-    Twice: "a softmax before the cross-entropy should be accused",
-}.items():
-    assert_accuses(check_loss, box(kind, seed=6), "loss", claim)
+assert_judges(
+    check_loss,
+    *[
+        (box(kind, seed=6), "loss", claim)
+        for kind, claim in {
+            Summed: "a sum in place of the mean should be accused",
+            BySentence: "a mean of the sentences' means should be accused",
+            Endless: "a loss that leaves out the end should be accused",
+            Twice: "a softmax before the cross-entropy should be accused",
+        }.items()
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% test="check-loss-right" points=1
-assert_acquits(check_loss, box(Eager, seed=7), "who sees ahead may have a sound loss")
+assert_judges(
+    check_loss,
+    (box(Eager, seed=7), "", "who sees ahead may have a sound loss"),
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for kind, claim in {
-    Unpadded: "padding of the source is not asked here",
-    Sociable: "company is not asked here",
-    Bag: "positions are not asked here",
-    Forgetful: "the cache is not asked here",
-}.items():
-    assert_acquits(check_loss, box(kind, seed=8, depth=1), claim)
-for sizes in (
-    {"heads": 4, "depth": 3},
-    {"width": 24, "norm_first": True, "dropout": 0.5},
-    {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
-):
-    assert_acquits(
-        check_loss, box(Suspect, seed=9, **sizes), "right models of any kind should be let go"
-    )
+assert_judges(
+    check_loss,
+    *[
+        (box(kind, seed=8, depth=1), "", claim)
+        for kind, claim in {
+            Unpadded: "padding of the source is not asked here",
+            Sociable: "company is not asked here",
+            Bag: "positions are not asked here",
+            Forgetful: "the cache is not asked here",
+        }.items()
+    ],
+    *[
+        (box(Suspect, seed=9, **sizes), "", "right models of any kind should be let go")
+        for sizes in (
+            {"heads": 4, "depth": 3},
+            {"width": 24, "norm_first": True, "dropout": 0.5},
+            {"vocab": 15, "pad": 7, "bos": 3, "eos": 14, "depth": 1},
+        )
+    ],
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -1166,7 +1259,7 @@ def verdict(model: Any) -> str:
     moved = {
         "dropout": [apart(before, logits(source, target))],
         "future": [
-            apart(before[:, :i], logits(source, replaced(target, i))[:, :i]) for i in range(1, 7)
+            apart(before[:, :i], logits(source, replaced(target, i))[:, :i]) for i in (1, 3, 6)
         ],
         "padding": [apart(before, logits(one, target)) for one in padded],
         "company": [apart(before, logits(both, torch.cat([target.flip(1), target]))[1:])],
@@ -1182,7 +1275,7 @@ def verdict(model: Any) -> str:
             )
         ],
     }
-    others = [logits(replaced(source, j), target) for j in range(5)] + [
+    others = [logits(replaced(source, j), target) for j in (0, 4)] + [
         logits(source.flip(1), target)
     ]
     if min(float((one - before).abs().amax(-1).min()) for one in others) < 1e-4:
@@ -1194,14 +1287,14 @@ def verdict(model: Any) -> str:
 
 # %% test="verdict-practice" points=1
 for name, kind in PRACTICE.items():
-    assert verdict(box(kind, seed=1)) == name, (
+    assert verdict(box(kind, seed=1, depth=1)) == name, (
         "of each model to practise on the part that is wrong should be named"
         f"\nYours does not say {name!r} of {kind.__name__}."
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for name, kind in PRACTICE.items():
-    assert verdict(box(kind, seed=2, depth=1, pad=4, bos=9, eos=6)) == name, (
+for name in ("right", "future", "cache"):
+    assert verdict(box(PRACTICE[name], seed=2, pad=4, bos=9, eos=6)) == name, (
         "also with other sizes and ids, of each model to practise on the part should be named"
     )
 ### END HIDDEN TESTS
@@ -1224,7 +1317,7 @@ for sizes in (
 ### END HIDDEN TESTS
 
 # %% test="verdict-four" points=1
-assert isinstance(verdict(box(Suspect, seed=5)), str), "a verdict is a text"
+assert isinstance(verdict(box(Suspect, seed=5, depth=1)), str), "a verdict is a text"
 visible_passed()
 
 
@@ -1233,7 +1326,7 @@ class A(Suspect):
     """future: sees one token ahead."""
 
     def seen(self, target):
-        return super().seen(target) | super().seen(target).roll(-1, 0).roll(0, 1).tril(1)
+        return torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).tril(1)
 
 
 class B(Suspect):
@@ -1299,16 +1392,16 @@ def named(**sizes: Any) -> int:
     return sum(verdict(box(kind, **sizes)) == part for kind, part in EIGHT.items())
 
 
-assert named(seed=6) >= 4, "of the eight wrong ones, at least four should be named"
+assert named(seed=6, depth=1) >= 4, "of the eight wrong ones, at least four should be named"
 ### END HIDDEN TESTS
 
 # %% test="verdict-seven" points=1
-assert verdict(box(Generous, seed=7, norm_first=True)) == "loss", (
+assert verdict(box(Generous, seed=7, depth=1, norm_first=True)) == "loss", (
     "of a pre-norm model whose loss counts padding, the loss should be named"
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-assert named(seed=8, norm_first=True) >= 7, (
+assert named(seed=8, depth=1, norm_first=True) >= 7, (
     "of the eight wrong ones, at least seven should be named"
 )
 ### END HIDDEN TESTS
