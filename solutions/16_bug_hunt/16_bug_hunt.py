@@ -362,7 +362,7 @@ assert_judges(
     check_future,
     (box(ahead(1, 1), seed=7), "future", "who sees one token ahead should be accused"),
     (
-        box(ahead(4, 9), seed=8),
+        box(ahead(4, 9), seed=8, depth=1),
         "future",
         "who sees only what comes four tokens later should be accused",
     ),
@@ -1484,7 +1484,7 @@ def blame(run: Callable[..., Float[Tensor, "B N 8"]]) -> str:
         run: called as run(weights, x).
     """
     ### BEGIN SOLUTION
-    layer = EncoderLayer(8, 2, 12, 0.0).double()
+    layer = EncoderLayer(8, 2, 12, 0.0).double().requires_grad_(False)
     shapes = {name: value.shape for name, value in layer.state_dict().items()}
     drawn = {name: draw(shape, seed=i) for i, (name, shape) in enumerate(shapes.items())}
     small, large = 0.01 * draw((2, 3, 8), seed=50), draw((2, 3, 8), seed=51)
