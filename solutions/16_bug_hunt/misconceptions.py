@@ -867,7 +867,7 @@ def yes_or_no(model):
 @misconception(
     "verdict",
     id="BH47",
-    fails=["verdict-practice"],
+    fails=["verdict-practice", "verdict-seven"],
     read="16_bug_hunt#hunt-order",
 )
 def dropout_last(model):
