@@ -4,8 +4,9 @@
 const { make, range, choice, push, row, put, frame, generator } = course;
 
 const STYLE = `
-.box-rows { display: flex; gap: 6px; margin-top: 0.9rem; flex-wrap: wrap; padding: 0; list-style: none; }
-.box-rows li { width: 4.4rem; padding: 0.45rem 0; text-align: center; border-radius: 5px; border: 1px solid var(--line); background: var(--paper); font-variant-numeric: tabular-nums; }
+.box-list { margin: 1rem 0 0.6rem; }
+.box-rows { display: flex; gap: 6px; flex-wrap: wrap; margin: 0; padding: 0; list-style: none; }
+.box-rows li { width: 6.2rem; margin: 0; padding: 0.45rem 0; text-align: center; border-radius: 5px; border: 1px solid var(--line); background: var(--paper); font-variant-numeric: tabular-nums; }
 .box-rows .box-moved { background: var(--blue); color: white; }
 `;
 const FAULTS = ["right", "future", "padding", "company", "reading", "dropout", "cache"];
@@ -32,7 +33,7 @@ export default {
     const names = hidden.map((_, i) => `box ${i + 1}`);
     let used = 0;
     const asked = range(hidden.length).map(() => new Set());
-    const list = make("div");
+    const list = make("div", { class: "box-list" });
     const box = choice("ask", names.map((name, i) => [i, name]), 0, () => clear());
     const buttons = Object.keys(EXPERIMENTS).map((name) => push(name, () => ask(name)));
     const verdict = choice("it is", FAULTS.map((name) => [name, name]), "right", () => {});
