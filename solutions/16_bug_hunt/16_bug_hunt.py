@@ -30,7 +30,7 @@
 # **What a check does.** It raises an `AssertionError` whose message begins with the name of the part that is wrong, such as `"future: row 2 moves"`; if that part is right, it
 # returns, **also where another part is wrong**. Who accuses the wrong part sends people to the wrong line. Parts are called `"future"`, `"padding"`, `"company"`, `"reading"`, `"dropout"`, `"cache"` and `"loss"`.
 #
-# A check makes at most 30 calls of a model. Whatever you wrote in earlier notebooks may help here.
+# A check needs no more than 30 calls of a model, and each takes time when the notebook is graded. Whatever you wrote in earlier notebooks may help here.
 
 # %% setup
 from collections.abc import Callable
@@ -327,6 +327,7 @@ assert_judges(
 assert_judges(
     check_future,
     (box(Eager, seed=6, depth=1), "future", "a leak in a single layer counts"),
+    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
 )
 visible_passed()
 
@@ -374,6 +375,7 @@ assert_judges(
 assert_judges(
     check_future,
     (box(Bag, seed=10), "", "a model without positions does not see ahead"),
+    (box(Eager, seed=30, depth=1), "future", "who sees ahead should be accused beside it"),
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -472,6 +474,7 @@ assert_judges(
         "padding",
         "a model of one layer without a padding mask should be accused",
     ),
+    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
 )
 visible_passed()
 
@@ -530,6 +533,7 @@ assert_judges(
 assert_judges(
     check_padding,
     (box(Eager, seed=9), "", "who sees ahead need not read padding"),
+    (box(Unpadded, seed=30, depth=1), "padding", "who reads padding should be accused beside it"),
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -631,6 +635,7 @@ assert_judges(
         "company",
         "a model of one layer that takes away a batch's mean should be accused",
     ),
+    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
 )
 visible_passed()
 
@@ -683,6 +688,7 @@ assert_judges(
 assert_judges(
     check_company,
     (box(Eager, seed=8), "", "who sees ahead need not look at others"),
+    (box(Sociable, seed=30, depth=1), "company", "who hears others should be accused beside it"),
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -784,6 +790,7 @@ assert_judges(
         "reading",
         "a model of one layer without positions should be accused",
     ),
+    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
 )
 visible_passed()
 
@@ -843,6 +850,7 @@ assert_judges(
 assert_judges(
     check_reading,
     (box(Unpadded, seed=8), "", "who reads padding reads words as well"),
+    (box(Bag, seed=30, depth=1), "reading", "who has no positions should be accused beside it"),
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -957,6 +965,7 @@ assert_judges(
 assert_judges(
     check_again,
     (box(Forgetful, seed=5), "cache", "who writes all in place 0 should be accused"),
+    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
 )
 visible_passed()
 
@@ -1006,6 +1015,11 @@ assert_judges(
     check_again,
     (box(Suspect, seed=7, norm_first=True), "", "a right pre-norm model should be let go"),
     (box(Bag, seed=8), "", "who has no positions may have a sound cache"),
+    (
+        box(Forgetful, seed=30, depth=1),
+        "cache",
+        "who writes all in place 0 should be accused beside it",
+    ),
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1100,6 +1114,7 @@ assert_judges(
 assert_judges(
     check_loss,
     (box(Unshifted, seed=5), "loss", "labels that are not shifted should be accused"),
+    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
 )
 visible_passed()
 
@@ -1152,6 +1167,11 @@ assert_judges(
 assert_judges(
     check_loss,
     (box(Eager, seed=7), "", "who sees ahead may have a sound loss"),
+    (
+        box(Generous, seed=30, depth=1),
+        "loss",
+        "a loss that counts padding should be accused beside it",
+    ),
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1178,8 +1198,8 @@ assert_judges(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Try it: everybody before your checks.** The models to practise on, trained, with their losses; a dark cell is an accusation, a light one is none. Not all
-# rows have one dark cell: who sees ahead has a cache that cannot, and who is never the same agrees with nothing. (Not graded, about 15 seconds.)
+# **Try it: everybody before your checks.** The models to practise on, trained, with their losses; a filled cell is an accusation. Not all
+# rows have one filled cell: who sees ahead has a cache that cannot, and who is never the same agrees with nothing. (Not graded, about 15 seconds.)
 
 # %%
 if watched():  # not while the notebook is graded
@@ -1198,9 +1218,10 @@ if watched():  # not while the notebook is graded
         ends[name] = round(sum(learn(suspect, 150)[-20:]) / 20, 2)
         trained[name] = Box(suspect)
     said = interrogate(checks, trained)
-    shown = torch.tensor([[float(bool(one)) for one in row] for row in said.values()])
+    shown = torch.tensor([[bool(one) for one in row] for row in said.values()])
     rows = [f"{name}, loss {ends[name]}" for name in said]
-    plots.heatmap(shown, rows, list(checks), "Accused by", ylabel="models")
+    _, ax = plt.subplots(figsize=(5.4, 4.4), layout="constrained")
+    plots.masks(shown, rows, list(checks), "Accused by", ax, "", "models")
     plt.show()
     print({name: [one.split(":")[0] for one in row if one] for name, row in said.items()})
 
@@ -1211,7 +1232,7 @@ if watched():  # not while the notebook is graded
 #
 # `verdict(model)` returns `"right"`, or the name of the one part that is wrong: `"future"`, `"padding"`, `"company"`, `"reading"`, `"dropout"`, `"cache"` or `"loss"`. In the hidden tests it meets twelve models, A to L: eight have
 # one fault each, four have none. You get a point if no right one is accused, one if at least four of the eight are named, one if at least seven are, and one
-# for the practice. For each model at most 100 calls.
+# for the practice.
 #
 # Your own checks are there to be used. Mind their order: some faults make other checks fail as well.
 #
@@ -1303,6 +1324,7 @@ for name in ("right", "future", "cache"):
 assert verdict(box(Suspect, seed=3, norm_first=True)) == "right", (
     "a right pre-norm model should not be accused"
 )
+assert verdict(box(Eager, seed=31, depth=1)) != "right", "beside it a wrong one should be accused"
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for sizes in (

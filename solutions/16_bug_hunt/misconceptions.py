@@ -93,7 +93,7 @@ def low_loss_writes():
 @misconception(
     "check-future",
     id="BH7",
-    fails=["check-future-practice", "check-future-leaks"],
+    fails=["check-future-practice", "check-future-leaks", "check-future-right"],
     read="16_bug_hunt#hunt-future",
 )
 def shapes_only(model):
@@ -107,7 +107,7 @@ def shapes_only(model):
 @misconception(
     "check-future",
     id="BH8",
-    fails=["check-future-practice", "check-future-right"],
+    fails=["check-future-practice", "check-future-leaks", "check-future-right"],
     read="16_bug_hunt#hunt-modes",
 )
 def in_training(model):
@@ -125,7 +125,7 @@ def in_training(model):
 @misconception(
     "check-future",
     id="BH9",
-    fails=["check-future-practice", "check-future-right"],
+    fails=["check-future-practice", "check-future-leaks", "check-future-right"],
     read="16_bug_hunt#hunt-grain",
 )
 def to_the_last_digit(model):
@@ -163,7 +163,7 @@ def short_target(model):
 @misconception(
     "check-future",
     id="BH11",
-    fails=["check-future-practice", "check-future-leaks"],
+    fails=["check-future-practice", "check-future-leaks", "check-future-right"],
     read="16_bug_hunt#hunt-names",
 )
 def nameless(model):
@@ -221,7 +221,7 @@ def last_row_but_one(model):
 @misconception(
     "check-padding",
     id="BH14",
-    fails=["check-padding-practice", "check-padding-leaks"],
+    fails=["check-padding-practice", "check-padding-leaks", "check-padding-right"],
     read="16_bug_hunt#hunt-losses",
 )
 def low_loss_is_right(model):
@@ -236,7 +236,7 @@ def low_loss_is_right(model):
 @misconception(
     "check-padding",
     id="BH15",
-    fails=["check-padding-practice", "check-padding-right"],
+    fails=["check-padding-practice", "check-padding-leaks", "check-padding-right"],
     read="16_bug_hunt#hunt-modes",
 )
 def padding_in_training(model):
@@ -253,7 +253,7 @@ def padding_in_training(model):
 @misconception(
     "check-padding",
     id="BH16",
-    fails=["check-padding-practice", "check-padding-right"],
+    fails=["check-padding-practice", "check-padding-leaks", "check-padding-right"],
     read="16_bug_hunt#hunt-grain",
 )
 def padding_too_exact(model):
@@ -266,23 +266,6 @@ def padding_too_exact(model):
         longer = F.pad(source, (0, count), value=model.pad)
         moved = (model.logits(longer, target) - before).abs().max()
         assert moved < 1e-9, "padding: it moves"
-
-
-@misconception(
-    "check-padding",
-    id="BH17",
-    fails=["check-padding-practice", "check-padding-leaks", "check-padding-right"],
-    read="16_bug_hunt#hunt-padding",
-)
-def padded_with_a_word(model):
-    """You append a word, which any model should read: padding is model.pad."""
-    model.eval()
-    words = torch.tensor(model.words)
-    source, target = words[[3, 0, 5, 2]][None], words[[1, 4, 6]][None]
-    before = model.logits(source, target)
-    longer = F.pad(source, (0, 2), value=model.words[0])
-    moved = (model.logits(longer, target) - before).abs().max()
-    assert moved < 1e-4, "padding: it moves"
 
 
 @misconception(
@@ -381,7 +364,7 @@ def alone_without_padding(model):
 @misconception(
     "check-company",
     id="BH23",
-    fails=["check-company-practice", "check-company-right"],
+    fails=["check-company-practice", "check-company-leaks", "check-company-right"],
     read="16_bug_hunt#hunt-modes",
 )
 def company_in_training(model):
@@ -398,7 +381,7 @@ def company_in_training(model):
 @misconception(
     "check-company",
     id="BH24",
-    fails=["check-company-practice", "check-company-leaks"],
+    fails=["check-company-practice", "check-company-leaks", "check-company-right"],
     read="16_bug_hunt#hunt-company",
 )
 def batch_of_copies(model):
@@ -414,7 +397,7 @@ def batch_of_copies(model):
 @misconception(
     "check-company",
     id="BH25",
-    fails=["check-company-practice", "check-company-right"],
+    fails=["check-company-practice", "check-company-leaks", "check-company-right"],
     read="16_bug_hunt#hunt-grain",
 )
 def company_too_exact(model):
@@ -435,7 +418,7 @@ def company_too_exact(model):
 @misconception(
     "check-reading",
     id="BH26",
-    fails=["check-reading-practice", "check-reading-faults"],
+    fails=["check-reading-practice", "check-reading-faults", "check-reading-right"],
     read="16_bug_hunt#hunt-reading",
 )
 def order_forgotten(model):
@@ -454,7 +437,7 @@ def order_forgotten(model):
 @misconception(
     "check-reading",
     id="BH27",
-    fails=["check-reading-practice", "check-reading-faults"],
+    fails=["check-reading-practice", "check-reading-faults", "check-reading-right"],
     read="16_bug_hunt#hunt-grain",
 )
 def grain_taken_for_reading(model):
@@ -512,7 +495,7 @@ def last_token_only(model):
 @misconception(
     "check-reading",
     id="BH30",
-    fails=["check-reading-practice", "check-reading-faults"],
+    fails=["check-reading-practice", "check-reading-faults", "check-reading-right"],
     read="16_bug_hunt#hunt-modes",
 )
 def reading_in_training(model):
@@ -532,7 +515,7 @@ def reading_in_training(model):
 @misconception(
     "check-reading",
     id="BH31",
-    fails=["check-reading-practice", "check-reading-right"],
+    fails=["check-reading-practice", "check-reading-faults", "check-reading-right"],
     read="16_bug_hunt#hunt-reading",
 )
 def all_numbers_have_to_move(model):
@@ -652,7 +635,7 @@ def never_switched(model):
 @misconception(
     "check-loss",
     id="BH37",
-    fails=["check-loss-practice", "check-loss-faults"],
+    fails=["check-loss-practice", "check-loss-faults", "check-loss-right"],
     read="16_bug_hunt#hunt-loss",
 )
 def any_positive_number(model):
@@ -667,7 +650,7 @@ def any_positive_number(model):
 @misconception(
     "check-loss",
     id="BH38",
-    fails=["check-loss-practice", "check-loss-faults"],
+    fails=["check-loss-practice", "check-loss-faults", "check-loss-right"],
     read="16_bug_hunt#hunt-loss",
 )
 def nothing_padded(model):
@@ -684,7 +667,7 @@ def nothing_padded(model):
 @misconception(
     "check-loss",
     id="BH39",
-    fails=["check-loss-practice", "check-loss-right"],
+    fails=["check-loss-practice", "check-loss-faults", "check-loss-right"],
     read="16_bug_hunt#hunt-modes",
 )
 def loss_in_training(model):
@@ -754,7 +737,7 @@ def one_padded_sentence(model):
 @misconception(
     "verdict",
     id="BH43",
-    fails=["verdict-practice", "verdict-four", "verdict-seven"],
+    fails=["verdict-practice", "verdict-innocent", "verdict-four", "verdict-seven"],
     read="16_bug_hunt#hunt-order",
 )
 def all_right(model):
