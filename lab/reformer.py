@@ -69,15 +69,15 @@ def learn_to_recall(
 ) -> list[float]:
     """Train on recalling; the loss of each step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    losses = []
+    record: list[float] = []
     for step in range(steps):
         ids, shown, labels = recalling(16, names, values, seed=step)
         loss = F.cross_entropy(model(ids, shown, attend).flatten(0, 1), labels.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
-    return losses
+        record.append(loss.item())
+    return record
 
 
 @torch.no_grad()
