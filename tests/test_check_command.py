@@ -466,3 +466,12 @@ def test_nobody_need_read_to_the_end(tmp_path: Path):
     )
     os.close(written)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_cell_that_removes_the_folder_and_ends_is_told(tmp_path: Path):
+    folder = tmp_path / "week"
+    folder.mkdir()
+    gone = f"import os, shutil\nshutil.rmtree({str(folder)!r})\nos._exit(1)"
+    cells = [check.Cell("gone", "code", gone), check.Cell("next", "code", "1")]
+    with pytest.raises(CourseError, match="see that the folder is there"):
+        check.run_cells(cells, folder, 30)

@@ -176,6 +176,34 @@ def test_settings_that_cannot_be_are_refused_by_name(sums: Course, capsys):
         assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("path", "content", "words"),
+    [
+        ("pyproject.toml", b"project = 3", "project should be a table"),
+        ("pyproject.toml", b"[tool]\nsetuptools = 3", "setuptools should be a table"),
+        ("pyproject.toml", b"version = " + b"9" * 5000, "is no TOML"),
+        ("pyproject.toml", b"[tool.setuptools.package-data]\nlab = 3", "a list of patterns"),
+        ("pyproject.toml", b'[tool.setuptools.package-data]\nlab = ["/etc/*"]', "a list of"),
+        ("pyproject.toml", b'[tool.setuptools.package-data]\nlab = ["../*/*/*"]', "a list of"),
+        ("lab/__init__.py", b"def (", "lab/__init__.py is no Python"),
+        ("lab/__init__.py", b"\xff", "lab/__init__.py is no Python"),
+        ("lab/__init__.py", b"a\0", "lab/__init__.py is no Python"),
+        ("needs.txt", b"\xff", "needs.txt is no text in UTF-8"),
+    ],
+)
+def test_a_courses_file_that_cannot_be_read_is_named(
+    path: str, content: bytes, words: str, sums: Course, capsys
+):
+    (sums.root / "lab").mkdir()
+    for name in ("lab/__init__.py", "needs.txt"):
+        (sums.root / name).touch()
+    config = f'{CONFIG}c.HandOut.packages = ["lab"]\nc.HandOut.requirements = "needs.txt"\n'
+    (sums.root / "nbgrader_config.py").write_text(config, encoding="utf-8")
+    (sums.root / path).write_bytes(content)
+    assert run(sums.root, "handout", "new") == 2
+    assert words in capsys.readouterr().err
+
+
 def test_what_lies_beside_a_packages_modules_comes_along_as_pyproject_says(sums: Course):
     for name in ("lab", "other"):
         (sums.root / name).mkdir()

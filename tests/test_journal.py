@@ -217,6 +217,13 @@ UNREADABLE = {
     "huge number": b'{"graded": {"collected": 1' + b"0" * 6000 + b"}}",
     "a field of another version": changed(colour="red"),
     "a list where a text should be": changed(student=["ada"]),
+    "a student whose folder leads elsewhere": changed(student="../../ada"),
+    "a student that no folder can be called": changed(student="a\0da"),
+    "a student with half a sign": changed(student="\ud83d"),
+    "a student with too long a name": changed(student="ä" * 128),
+    "nobody": changed(student=""),
+    "an assignment that is the folder above": changed(assignment=".."),
+    "a flag of another version": changed(flags=[{"kind": "odd", "where": "", "words": ""}]),
     "a text where a list should be": changed(notebooks="none"),
     "a number where a text should be": changed(key=3),
     "a status that is none": json.dumps(of_today()).replace("failed", "splendid").encode(),
@@ -225,6 +232,9 @@ UNREADABLE = {
     .encode(),
     "a score that is none": json.dumps(of_today()).replace("0.5", '"half"').encode(),
     "a score beyond all": json.dumps(of_today()).replace("0.5", "1" + "0" * 400).encode(),
+    "points beyond all": json.dumps(of_today())
+    .replace('"points": 2', '"points": 1' + "0" * 400)
+    .encode(),
     "a field less": json.dumps(of_today()).replace('"told"', '"tell"').encode(),
     "torn stored": b'{"stored": ["ada"]}',
     "odd stored": b'{"stored": [["ada"], {}, null]}',

@@ -134,6 +134,7 @@ def test_a_true_folder_counts_however_much_lies_in_it(submitted: Path):
     [
         *("homework.ipynb", "04_attention/a.ipynb", "week 3/a.ipynb", "13_attention.ipynb"),
         *("all.zip", "all.rar", "all.7Z", "all.tar", "all.tar.gz", "all.tgz", "week/all.tar.xz"),
+        *("all.zip ", "all.zip. ", "all.zipx", "all.7z.001", "week.ipynb.gz", "other.ipynb.bz2"),
         *("ada/03_attention/03_attention.ipynb", "week1/ps1/problem1.ipynb"),
         "Users/ann/Documents/course/03_attention/03_attention.ipynb",
     ],

@@ -90,6 +90,14 @@ def test_a_bad_file_is_refused_in_one_sentence(tmp_path: Path, text: str, words:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_rules_that_cannot_be_read_are_not_taken_for_none(tmp_path: Path, kind: str):
+    path = tmp_path / "rules.toml"
+    path.symlink_to(tmp_path / "not-mounted") if kind == "link" else path.mkdir()
+    with pytest.raises(CourseError, match="is no file that can be read"):
+        read_rules(path, "week", [])
+
+
 def test_rules_may_begin_with_the_mark_that_some_editors_write(tmp_path: Path):
     write(tmp_path, "").write_bytes(b"\xef\xbb\xbf[defaults]\nseconds = 7\n")
     assert read_rules(tmp_path / "rules.toml", "week", []).defaults.seconds == 7

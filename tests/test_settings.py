@@ -269,6 +269,14 @@ def test_a_file_that_cannot_be_read_is_named(home: Path, tmp_path: Path):
         assert taught.database
 
 
+@pytest.mark.parametrize("section", ["3", "null", '["root"]', '"root"'])
+def test_a_section_that_is_none_is_named(tmp_path: Path, section: str):
+    taught = Class(make_course(tmp_path), tmp_path)
+    (tmp_path / "nbgrader_config.json").write_text(f'{{"CourseDirectory": {section}}}')
+    with pytest.raises(CourseError, match="CourseDirectory is no section of settings"):
+        assert taught.database
+
+
 @linux
 def test_both_entrances_grade_into_the_gradebook_that_is_configured_and_say_what_has_no_effect(
     home: Path,

@@ -194,16 +194,32 @@ def test_an_archive_of_any_usual_kind_is_unpacked_or_named(
 ):
     folder = tmp_path / "archive"
     folder.mkdir()
-    kinds = {"tar": "w", "tgz": "w:gz", "tar.gz": "w:gz", "tar.bz2": "w:bz2", "TAR.XZ": "w:xz"}
+    kinds = {
+        "tar": "w",
+        "tgz": "w:gz",
+        "tar.gz": "w:gz",
+        "tar.bz2": "w:bz2",
+        "TAR.XZ": "w:xz",
+        "tgz ": "w:gz",
+        "tar.": "w",
+    }
     good = {f"{kind[-3:]}_1_1_w.{kind}": tarred(mode) for kind, mode in kinds.items()}
     bad = {"rar_1_1_w.rar": b"Rar!", "sev_1_1_w.7z": b"7z", "non_1_1_w.zip": archive_of()}
+    bad |= {"fou_1_1_w.7z.001": b"7z", "six_1_1_w.zipx": b"PK"}
     zipped(folder / "lms.zip", **good, **bad)
     (folder / "ann_1_1_w.Rar").write_bytes(b"Rar!")
     (folder / "bo_1_1_data.csv.xz").write_bytes(b"no tar")
     assert "bo_1_1_data.csv.xz" in extracted(folder, unzip.FromCanvas(), tmp_path)
     assert len([*(tmp_path / "extracted").rglob("ps1.ipynb")]) == len(kinds)
     said = [text for text in caplog.messages if "left out" in text]
-    assert sorted(text.partition("_1_1")[0][-3:] for text in said) == ["ann", "non", "rar", "sev"]
+    assert sorted(text.partition("_1_1")[0][-3:] for text in said) == [
+        "ann",
+        "fou",
+        "non",
+        "rar",
+        "sev",
+        "six",
+    ]
     assert "it holds no file" in caplog.text and "ask for a zip" in caplog.text
 
 

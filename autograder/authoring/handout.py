@@ -23,7 +23,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
@@ -202,7 +202,7 @@ def _texts(
     data: Mapping[str, Sequence[str]],
 ) -> dict[str, bytes]:
     """What is written for students, and the course's own files for them."""
-    project = _pyproject(course).get("project", {})
+    project = _table(course, "project")
     values = {
         **{one.name: getattr(settings, one.name) for one in fields(Settings)},
         "title": project.get("description") or settings.name,
@@ -248,8 +248,33 @@ def _filled(course: Course, settings: Settings, name: str, values: Mapping[str, 
 
 def _package_data(course: Course, packages: Sequence[str]) -> dict[str, list[str]]:
     """Patterns of the files that lie beside the modules of these packages."""
-    told = _pyproject(course).get("tool", {}).get("setuptools", {}).get("package-data", {})
-    return {name: told[name] for name in packages if name in told}
+    told = _table(course, "tool", "setuptools", "package-data")
+    found = {name: told[name] for name in packages if name in told}
+    for name, patterns in found.items():
+        if not isinstance(patterns, list) or not all(map(_leads_below, patterns)):
+            raise CourseError(
+                f"{course.root / 'pyproject.toml'}: package-data of {name} should be a list of "
+                "patterns, each of files beside its modules."
+            )
+    return found
+
+
+def _leads_below(pattern: Any) -> bool:
+    """Whether a pattern finds nothing but what lies in a package's own folder."""
+    if not isinstance(pattern, str) or not pattern:
+        return False
+    parts = PurePosixPath(pattern.replace("\\", "/"))
+    return not parts.is_absolute() and ".." not in parts.parts
+
+
+def _table(course: Course, *names: str) -> dict[str, Any]:
+    """A table of the course's own pyproject.toml, if it is there."""
+    found: Any = _pyproject(course)
+    for name in names:
+        found = found.get(name, {})
+        if not isinstance(found, dict):
+            raise CourseError(f"{course.root / 'pyproject.toml'}: {name} should be a table.")
+    return found
 
 
 def _pyproject(course: Course) -> dict[str, Any]:
@@ -257,7 +282,7 @@ def _pyproject(course: Course) -> dict[str, Any]:
     path = course.root / "pyproject.toml"
     try:
         return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise CourseError(f"{path} is no TOML ({error}); mend that line.") from error
 
 
@@ -266,7 +291,10 @@ def _needed(course: Course, settings: Settings) -> list[tuple[str, str]]:
     lines = list(NEEDED)
     if settings.requirements:
         path = course.root / settings.requirements
-        with in_words(path):
-            lines = path.read_text(encoding="utf-8").splitlines()
+        try:
+            with in_words(path):
+                lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise CourseError(f"{path} is no text in UTF-8 ({error}); save it as such.") from error
     lines = [line.rstrip() for line in lines if line.strip() and not line.startswith(("#", "-"))]
     return [(line, re.split(r"[^\w.-]", line, maxsplit=1)[0]) for line in lines]

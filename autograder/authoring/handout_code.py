@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from autograder.common.course import CourseError
+
 
 def modules(
     packages: Mapping[str, Path], begins: Sequence[str], cells: Iterable[ast.AST]
@@ -28,9 +30,19 @@ def modules(
             continue
         found[inside] = path
         package = parts if path.stem == "__init__" else parts[:-1]
-        todo += _imported(ast.parse(path.read_text(encoding="utf-8")), package)
+        todo += _imported(_parsed(path), package)
         todo += [".".join(parts[:end]) for end in range(1, len(parts))]
     return dict(sorted(found.items()))
+
+
+def _parsed(path: Path) -> ast.AST:
+    try:
+        return ast.parse(path.read_text(encoding="utf-8-sig"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = str(error).partition("\n")[0]
+        raise CourseError(
+            f"{path} is no Python ({said}), and notebooks import it; mend it."
+        ) from error
 
 
 def data(root: Path, told: Mapping[str, Sequence[str]]) -> dict[str, Path]:

@@ -4,6 +4,7 @@ The rules are those beside the notebook, of the course around it, or of the hand
 read here, as grading reads them; what shows while an answer runs is found when it is graded.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -48,7 +49,7 @@ def not_allowed(path: Path, cells: Sequence[Cell]) -> tuple[dict[str, str], str]
         elsewhere = handed.rules if handed else beside
     names = [cell.name for cell in cells if cell.kind == "solution"]
     try:
-        rules = read_rules(beside if beside.is_file() else elsewhere, chapter, names)
+        rules = read_rules(beside if os.path.lexists(beside) else elsewhere, chapter, names)
     except CourseError as error:
         return {}, f"What the questions do not allow was not looked for: {error}"
     return dict(_broken(cells, rules, released_texts(path))), ""

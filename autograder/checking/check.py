@@ -229,15 +229,21 @@ class _Python:
         environment = os.environ | {"MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"}
         environment.pop("PYTHONOPTIMIZE", None)  # without their assert every test would pass
         environment["NBGRADER_EXECUTION"] = "autograde"  # as when graded: nobody sees what is drawn
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(runner.__file__).resolve())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env=environment,
-            start_new_session=os.name == "posix",
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(Path(runner.__file__).resolve())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                env=environment,
+                start_new_session=os.name == "posix",
+            )
+        except OSError as error:  # as a folder that a cell has removed
+            raise CourseError(
+                f"Python could not be started in {folder} ({error.strerror}); see that the folder "
+                "is there and may be read."
+            ) from error
         self._answers: queue.Queue[bytes] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import IO, Any, NamedTuple
 
@@ -305,7 +305,7 @@ def _tarred(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:
 @contextmanager
 def _uncompressed(archive: Path, target: Path, bounds: Bounds) -> Iterator[Path]:
     """A tar on the disk, where its headers cannot name more bytes than there are."""
-    unpack = PACKERS.get(archive.suffix.lower())
+    unpack = PACKERS.get(PurePath(written(archive.name)).suffix.lower())
     if unpack is None:
         yield archive
         return
@@ -383,6 +383,11 @@ def is_a_name(part: str) -> bool:
     """
     odd = "\0:" if os.name == "nt" else "\0"
     return not any(sign in part for sign in odd) and _size(part) <= MAX_PATH
+
+
+def written(name: str) -> str:
+    """A name without the blanks and dots at its end that nobody sees."""
+    return name.rstrip(" \t\r\n.\u00a0")
 
 
 def _size(name: str) -> int:

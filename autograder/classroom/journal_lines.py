@@ -6,9 +6,10 @@ written.
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from autograder.common.results import Cost, Flag, NotebookResult, Result, Status, Verdict
 
@@ -23,6 +24,8 @@ MAX_ALL_PRINTED = 1_000_000  # characters of those together
 MAX_EXTRA = 500  # cells of the student's own
 MAX_EXTRA_TEXT = 1_000_000  # characters of those together
 STATUSES = frozenset(get_args(Status))
+FLAGS = frozenset(get_args(get_type_hints(Flag)["kind"]))
+LONGEST_NAME = 255  # bytes of a folder's name, on any usual disk
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,9 @@ def _result(content: dict[str, Any]) -> Result:
     result = Result(**content | {"notebooks": notebooks, "flags": flags, "cost": cost})
     for flag in flags:
         require_text(flag.kind, flag.where, flag.words)
+        _require(flag.kind in FLAGS)
     require_text(result.student, result.assignment, result.key, result.reason)
+    _require(_is_folders(result.student) and _is_folders(result.assignment))
     _require(all(map(_is_number, (result.seconds, cost.judge, cost.answers, cost.calls))))
     return result
 
@@ -184,6 +189,7 @@ def _verdict(content: dict[str, Any]) -> Verdict:
     verdict = Verdict(**content | names)
     _require(verdict.status in STATUSES and isinstance(verdict.hidden, bool))
     _require(all(map(_is_number, (verdict.score, verdict.points, verdict.seconds))))
+    _require(math.isfinite(verdict.points))
     require_text(verdict.test, verdict.told, verdict.said, verdict.misconception, verdict.read)
     require_text(*verdict.stood_in)
     return verdict
@@ -192,6 +198,15 @@ def _verdict(content: dict[str, Any]) -> Verdict:
 def require_text(*values: object) -> None:
     """TypeError if one of these is no text."""
     _require(all(isinstance(value, str) for value in values))
+
+
+def _is_folders(name: str) -> bool:
+    """Whether a folder may be called so: files are written below one of this name."""
+    return (
+        name not in ("", os.curdir, os.pardir)
+        and not {"/", "\0", os.sep} & {*name}
+        and len(os.fsencode(name)) <= LONGEST_NAME
+    )
 
 
 def _is_number(value: object) -> bool:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from nbgrader.plugins.zipcollect import ExtractorPlugin
@@ -41,6 +41,7 @@ from autograder.classroom.archives import (
     safe_unzip,
     take_room,
     words_of,
+    written,
 )
 from autograder.classroom.collector import SafeCollector
 from autograder.classroom.file_names import INNER, is_a_systems, unpacked_at
@@ -93,8 +94,8 @@ class SafeExtractor(ExtractorPlugin):
             self.log.error("%s was left out: %s", path, words)
 
     def _is_archive(self, path: Path) -> bool:
-        name = path.name.lower()
-        return path.suffix.lower() in self.zip_ext or name.endswith((".tar.bz2", ".tar.xz"))
+        name = written(path.name).lower()
+        return PurePath(name).suffix in self.zip_ext or name.endswith((".tar.bz2", ".tar.xz"))
 
     def _tell_if_foreign(self, path: Path) -> None:
         """Say that work may lie in an archive that nobody unpacks here, as a .rar or a .7z."""

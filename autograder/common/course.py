@@ -168,7 +168,7 @@ def _read(files: Iterable[Path]) -> Any:
     for path in files:
         loader = JSONFileConfigLoader if path.suffix == ".json" else PyFileConfigLoader
         try:
-            config.merge(loader(path.name, path=str(path.parent)).load_config())
+            config.merge(_sound(loader(path.name, path=str(path.parent)).load_config()))
         except (Exception, SystemExit) as error:
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == str(path)]
@@ -179,6 +179,14 @@ def _read(files: Iterable[Path]) -> Any:
                 f"{path} cannot be read ({where}{type(error).__name__}: {said}); mend it."
             ) from error
     return config
+
+
+def _sound(told: Any) -> Any:
+    """A file's settings; ValueError where JSON has something else in a section's place."""
+    for name, section in told.items():
+        if not isinstance(section, type(told)):
+            raise ValueError(f"{name} is no section of settings")
+    return told
 
 
 def without_effect(config: Any) -> Iterator[str]:

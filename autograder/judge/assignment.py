@@ -9,6 +9,7 @@ import ast
 import hashlib
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -250,7 +251,7 @@ def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
 
 def _rules_path(folder: Path, root: Path | None) -> Path:
     beside = folder / "rules.toml"
-    if beside.is_file() or root is None:
+    if os.path.lexists(beside) or root is None:
         return beside
     return root / "solutions" / folder.name / "rules.toml"
 

@@ -67,6 +67,7 @@ the LMS gave. Of whom nothing trusted says when it was, that one is in time, and
 """
 
 import builtins
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -134,8 +135,10 @@ class Rules:
 
 def read_rules(path: Path, assignment: str, questions: Iterable[str]) -> Rules:
     """Read a rules.toml; without one, everything is allowed and nothing is late."""
-    if not path.is_file():
+    if not os.path.lexists(path):
         return Rules()
+    if not path.is_file():  # as a link that leads nowhere: nobody is graded without them unawares
+        raise CourseError(f"{path} is no file that can be read; mend it, or remove it.")
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:
