@@ -1,6 +1,7 @@
 """What crossed during a test: kept as copies that later changes do not reach, and asked again."""
 
 import collections
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,8 @@ class Transcript:
         if is_one(value):
             return Opaque(INSTANCE, type(value).__name__)
         if type(value) in library.HOLDERS:  # in whose place an object may stand
-            return Opaque("object", type(value).__name__)
+            nothing = type(value) is array and not value
+            return Opaque(repr(value) if nothing else "object", type(value).__name__)
         if depth < 20 and issubclass(type(value), tuple):
             return tuple(self._copied(part, depth + 1) for part in value)
         if MADE and isinstance(value, dict | set | frozenset) and any(map(is_one, value)):

@@ -15,7 +15,7 @@ from autograder.judge.budget import Budget
 from autograder.judge.diagnose import CHANGED
 from autograder.judge.differences import keep, kept
 from autograder.judge.differences import same as alike
-from autograder.judge.nothing import NOTHING, gives_nothing, may_give_nothing
+from autograder.judge.nothing import NOTHING, gives_nothing, keep_entries, may_give_nothing
 from autograder.judge.passes import STEADY
 from autograder.judge.questions import own_script
 from autograder.judge.reach import holds_state
@@ -187,7 +187,7 @@ class Looks(Attempts):
         """A result without entries passes whatever is claimed of its numbers, and earns nothing."""
         if not self.purpose.doubted or run.score <= 0:
             return run
-        theirs = keep(run.transcript)
+        theirs = keep_entries(run.transcript)
         if not may_give_nothing(theirs):
             return run
         empty = gives_nothing(theirs, keep(self._of_reference(group, run.test)))

@@ -217,3 +217,45 @@ def test_a_result_without_entries_counts_where_the_reference_gives_one(task: Any
     assert made.scores(runs=GONE) == {"t_runs": 0}
     right = "def runs(xs):\n    return np.array([sum(xs[: i + 1]) for i in range(len(xs))])"
     assert made.scores(runs=right) == {"t_runs": 2}
+
+
+ROWS = "def rows(xs):\n    return [[2.0 * x] for x in xs]"
+SUMMED = "def runs(xs):\n    return [float(s) for s in np.cumsum(xs)]"
+SPANS = "def spans(x):\n    x = np.asarray(x)\n    return {'mean': x.mean(keepdims=True), 'all': x}"
+EMPTY = {
+    "rows": ["[[] for x in xs]", "tuple(() for x in xs)", "[np.zeros(0)] * 2", "np.zeros((2, 0))"],
+    "runs": ["np.zeros((0, 2))", "np.zeros((0, 2), complex)", "np.matrix(np.zeros((0, 2)))"],
+    "area": ["[[], []]", "range(0)", "deque()", "array('d')", "[range(0)] * 2"],
+    "spans": ["dict.fromkeys(range(30)) | {'mean': np.zeros(0)}", "defaultdict(lambda: r)"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "empty"), [(name, one) for name, some in EMPTY.items() for one in some]
+)
+def test_nothing_equals_no_numbers_whatever_holds_it(task: Any, name: str, empty: str) -> None:
+    made = task(
+        [
+            ("rows", f"import numpy as np\n{ROWS}"),
+            ("t_rows", "assert np.allclose(rows([1, 3]), [[2], [6]])", 2),
+            ("runs", SUMMED),
+            ("t_runs", "assert np.allclose(runs([2, 3]), [2, 5])", 2),
+            ("area", AREA),
+            ("t_area", CLOSE, 2),
+            ("spans", SPANS),
+            ("t_spans", "assert np.allclose(spans([1, 3])['mean'], 2)", 2),
+        ]
+    )
+    imports = "from collections import *\nfrom array import array\nimport numpy as np\n"
+    given = {"rows": "xs", "runs": "xs", "area": "r", "spans": "x"}[name]
+    answer = f"{imports}r = np.zeros(0)\ndef {name}({given}):\n    return {empty}"
+    assert made.scores(**{name: answer})[f"t_{name}"] == 0
+
+
+def test_a_list_without_entries_may_be_right(task: Any) -> None:
+    test = "assert split('ab') == [['a'], ['b']]\nassert few([3, 9]) == [] and few([]) == []"
+    few = "def few(xs):\n    return [x for x in xs if x < 2]"
+    parts = f"def split(t):\n    return [[c] for c in t]\n{few}"
+    made = task([("split", parts), ("t_split", test, 2)])
+    right = "def split(t):\n    return [*map(list, t)]\ndef few(xs):\n    return []"
+    assert made.scores(split=right) == {"t_split": 2}
