@@ -58,7 +58,7 @@ def test_a_chapter_has_few_traps_and_each_is_short(page: Path):
 def test_a_trap_stands_once_in_the_book():
     titles = Counter(title for page in TEACHING for title, _ in TRAP.findall(text(page)))
     assert [title for title, times in titles.items() if times > 1] == []
-    assert 20 <= len(titles) <= 45
+    assert 20 <= len(titles) <= 52  # three or four a chapter
 
 
 @pytest.mark.parametrize("page", named(CHAPTERS))
