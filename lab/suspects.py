@@ -202,14 +202,14 @@ def backwards(suspect: Suspect, rows: int, seed: int) -> tuple[Tensor, Tensor]:
 def learn(suspect: Suspect, steps: int = 300, seed: int = 0, rate: float = 3e-3) -> list[float]:
     """Train on sentences backwards; the loss before each step."""
     optimizer = torch.optim.Adam(suspect.train().parameters(), rate, betas=(0.9, 0.98))
-    losses = []
+    curve = torch.zeros(steps)
     for step in range(steps):
-        loss = suspect.loss(*backwards(suspect, BATCH, seed=10_000 * seed + step))
         optimizer.zero_grad()
+        loss = suspect.loss(*backwards(suspect, BATCH, seed=10_000 * seed + step))
+        curve[step] = loss.detach()
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
-    return losses
+    return curve.tolist()
 
 
 def share_right(suspect: Suspect, rows: int = 200, seed: int = 77) -> float:
