@@ -285,7 +285,7 @@ FOUND = {  # what readers type: pages, one of which has to come first; # is a se
     "induction head": "04_multi_head_attention#",
     "Adam": "08_teacher_forcing#",
     "self-attention": "glossary 03_attention#",
-    "Reformer": "slides",
+    "Reformer": "15_reformer#",
 }
 
 

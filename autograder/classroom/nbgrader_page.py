@@ -40,8 +40,9 @@ from autograder.common.course import CourseError
 from autograder.common.headings import heading
 from autograder.common.names import clean_log, shown
 from autograder.common.scan import coloured
-from autograder.judge.diagnose import MISSING, UNANSWERED, claim_of, stopped_unseen
+from autograder.judge.diagnose import UNANSWERED, claim_of, stopped_unseen
 from autograder.judge.markers import Markers, markers_of_hidden
+from autograder.judge.missing import MISSING
 from autograder.judge.parcel import STAMP
 from autograder.judge.released import visible_part
 

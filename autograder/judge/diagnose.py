@@ -23,6 +23,7 @@ from autograder.common.results import (
 )
 from autograder.common.syntax import parse
 from autograder.judge.differences import call_in_words, keep, kept, same_call
+from autograder.judge.missing import UNDEFINED, missing
 
 LONGEST = 300  # characters of a message that is repeated
 LONGEST_LINE = 100  # of a line of source
@@ -30,11 +31,9 @@ UNANSWERED = "Not answered yet."
 UNWRITTEN = "A part of your answer is not written yet: your code stopped with NotImplementedError"
 STOPPED = "Your code stopped with an error"
 TRY = "Try it with inputs of your own, edge cases among them."
-MISSING = "The answer is missing: this test needs a name that is not defined."
 BROKEN_TEST = (
     "This test could not be run. That is no fault of yours; your instructor has to look at it."
 )
-UNDEFINED = re.compile(r"name '(\w{1,100})' is not defined")
 NO_TEXT = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 CHANGED = "Your code changes what it was handed; the caller still needs it as it was."
 GAPS = re.compile(r"…(\s*…)+")  # values that are left out side by side
@@ -285,8 +284,8 @@ def _of_failure(
 
 def _of_end(run: TestRun) -> str:
     """How a test ended of which neither its claim nor a difference tells anything."""
-    if run.error == "NameError":
-        return _missing(run)
+    if run.error == "NameError" and UNDEFINED.match(run.message):
+        return missing("" if _is_unseen(run) else run.message)
     if run.error in ("", "AssertionError"):
         return f"A test failed: {_first_line(run.message)}" if run.message else "A test failed."
     what = f"{run.error}: {_first_line(run.message)}"
@@ -321,13 +320,7 @@ def _unanswered(run: TestRun) -> str:
     if not run.error and run.message:
         return f"Not answered: {_first_line(run.message)}"
     is_missing = run.error == "NameError" and not (run.raised and _is_unseen(run))
-    return _missing(run) if is_missing else UNANSWERED
-
-
-def _missing(run: TestRun) -> str:
-    """That a name is not defined; of a visible test which one: often it is only misspelt."""
-    found = None if _is_unseen(run) else UNDEFINED.match(run.message)
-    return MISSING.replace("a name that", f"{found[1]}, which") if found else MISSING
+    return missing("" if _is_unseen(run) else run.message) if is_missing else UNANSWERED
 
 
 def _detail(run: TestRun, reference: Transcript | None) -> str:

@@ -14,6 +14,7 @@ from autograder.common.results import Crossing, Opaque, Transcript
 from autograder.judge.differences import Kept, is_array, keep
 
 SEQUENCES = (range, deque)  # which are kept as texts
+KEYS = (str, int, float, bool, bytes, type(None))  # which have a hash of Python's own
 NOTHING = "Your code gives a result without entries where there should be numbers."
 
 
@@ -59,7 +60,9 @@ def _listed(value: Any) -> Any:
         return []
     if kind in (list, tuple):
         return kind(map(_listed, value))
-    return {key: _listed(part) for key, part in value.items()} if kind is dict else value
+    if kind is dict and all(type(key) in KEYS for key in value):  # another's is not asked for it
+        return {key: _listed(part) for key, part in value.items()}
+    return value
 
 
 def _lacks(theirs: Any, ours: Any) -> bool:

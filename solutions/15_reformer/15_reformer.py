@@ -1116,7 +1116,7 @@ if watched():  # not while the notebook is graded
 # For one head: queries $q$ $(n, d)$, one **block** of keys $k$ $(m, d)$ and values $v$ $(m, d_v)$, the outputs $o$ $(n, d_v)$ and log-sums $z$ $(n)$ over **all** keys, and the slope of the loss at the outputs, $do$ $(n, d_v)$.
 # Scores are $s_{ij} = q_i \cdot k_j / \sqrt d$, and all keys are seen.
 #
-# `block_slopes(q, k, v, o, z, do)` returns three tensors: what this block adds to the slope at $q$, $(n, d)$; the slopes at $k$, $(m, d)$, and at $v$, $(m, d_v)$. By hand: autograd is not allowed here. Scores may be large, and in float64 the tests look at ten digits.
+# `block_slopes(q, k, v, o, z, do)` returns three tensors: what this block adds to the slope at $q$, $(n, d)$; the slopes at $k$, $(m, d)$, and at $v$, $(m, d_v)$. By hand: autograd (`torch.autograd.grad`, `backward`) is not allowed here. Scores may be large, and in float64 the tests look at ten digits.
 #
 # <details><summary>Hint 1: a question</summary>
 #
