@@ -195,7 +195,7 @@ def test_a_module_that_lacks_the_model_is_told(text: str, says: str, tmp_path: P
         (["--set", "d_model=3"], "d_model (3) must be even"),
         (["--set", "width=3"], "has no field width"),
         (["--set", "steps"], "FIELD=VALUE"),
-        (["--set", "steps=many"], "'many' is no number"),
+        (["--set", "steps=many"], "steps must be of type int, not 'many'"),
         (["--set", "steps=1.5"], "steps must be of type int"),
         (["--set", "window=0"], "window (0) must be at least 1"),
         (["--set", "window=4000"], "4000 tokens held out, the window 4000"),

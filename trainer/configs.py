@@ -6,7 +6,7 @@ corpus and the machine.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import UnionType
@@ -169,6 +169,24 @@ def find_config(name: str) -> TrainConfig:
         raise ValueError(f"{path} is no JSON ({error})") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def settings(texts: Sequence[str]) -> dict[str, Any]:
+    """What `--set FIELD=VALUE` says: a value as JSON has it; what is no JSON is a word.
+
+    Raises:
+        ValueError: if one has no sign of equality.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set {text} must be of the form FIELD=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
 
 
 def differences(first: TrainConfig, second: TrainConfig) -> list[str]:

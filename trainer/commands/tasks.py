@@ -1,10 +1,11 @@
 """`python -m trainer language`, `write`, `captions`, `describe`: other uses of the same parts."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from trainer.configs import settings
 
 SHADES = "▀"  # upper half in one colour, lower half in another: two pixels
 
@@ -110,17 +111,10 @@ def captions(options: argparse.Namespace) -> int:
 
 
 def _recipe(recipe: Any, options: argparse.Namespace) -> Any:
-    changes: dict[str, Any] = {}
-    for text in options.set or ():
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ValueError(f"--set {text} must be of the form FIELD=VALUE")
-        try:
-            changes[name] = json.loads(value)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"--set {text}: {value!r} is no number") from error
     given = {"steps": options.steps, "seed": options.seed}
-    return recipe.with_fields(changes | {k: v for k, v in given.items() if v is not None})
+    return recipe.with_fields(
+        settings(options.set or ()) | {k: v for k, v in given.items() if v is not None}
+    )
 
 
 def _train(options: argparse.Namespace, task: Any, data: str) -> tuple[int, Path]:

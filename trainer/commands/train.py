@@ -1,14 +1,13 @@
 """`python -m trainer train`: train an assembled module's Transformer by a recipe."""
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.configs import CONFIGS, TrainConfig, differences, find_config
+from trainer.configs import CONFIGS, TrainConfig, differences, find_config, settings
 
 
 def add(commands: argparse._SubParsersAction) -> None:
@@ -265,26 +264,13 @@ def _check_same(options: argparse.Namespace, out: Path) -> None:
 
 def _config(options: argparse.Namespace, config: TrainConfig) -> TrainConfig:
     """The recipe with what the flags change."""
-    changes: dict[str, Any] = {}
-    for text in options.set or ():
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ValueError(f"--set {text} must be of the form FIELD=VALUE")
-        changes[name] = _value(value)
+    changes = settings(options.set or ())
     for name in ("max_tokens", "seed", "precision", "compile", "threads"):
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
     if options.steps is not None or options.cpu_minutes is not None:
         changes |= {"steps": options.steps, "cpu_minutes": options.cpu_minutes}
     return config.with_fields(changes) if changes else config
-
-
-def _value(text: str) -> Any:
-    """A value as JSON has it; what is no JSON is a word."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
 
 
 def _source(options: argparse.Namespace, source: Any) -> Any:
