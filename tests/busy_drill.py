@@ -1,12 +1,15 @@
 """Grade a class with three of the worst in it, on a machine that eight other processes keep busy.
 
-    python -m tests.busy_drill [--chapter 03_attention] [--others 8]
+    python -m tests.busy_drill [--chapter 03_attention] [--others 8] [--seconds 3]
     python -m tests.busy_drill --right 30
 
 The demo class of one chapter is graded alone, and once more beside a submission that takes over
 every name that tests use, one that loops in every cell, and one whose folder, times and texts no
 ordinary file has. The run has to end with status 0, everybody with a grade, and all others with
 the grade that they had alone.
+
+A test may take 3 seconds of work in both runs, a tenth of what the course allows: what loops is
+ended sooner, and who is right has less to spare, so the drill asks more and takes less.
 
 With --right, the demo class of every chapter is graded, and so many right submissions in each,
 beside the same others: every grade has to be the one that its making foretold.
@@ -52,6 +55,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chapter", default="03_attention")
     parser.add_argument("--others", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--right", type=int, default=0)
     options = parser.parse_args()
     use_own_tools()
@@ -61,7 +65,24 @@ def main() -> int:
             return drill_right(course, options.right, options.others, Path(folder))
     require_fresh(course, options.chapter)
     with tempfile.TemporaryDirectory() as folder:
-        return drill(course, options.chapter, options.others, Path(folder))
+        hurried = hurry(course, options.chapter, options.seconds, Path(folder) / "course")
+        return drill(hurried, options.chapter, options.others, Path(folder))
+
+
+def hurry(course: Course, chapter: str, seconds: float, folder: Path) -> Course:
+    """A copy of the course whose tests may take no more than so many seconds each."""
+    folder.mkdir()
+    shutil.copy(course.root / "nbgrader_config.py", folder)
+    for path in (course.source(chapter), course.instructor(chapter), course.release(chapter)):
+        copy = folder / path.relative_to(course.root)
+        shutil.copytree(path.parent, copy.parent)
+    variants = course.variants(chapter).relative_to(course.root)
+    (folder / variants).parent.mkdir(parents=True)
+    shutil.copy(course.root / variants, folder / variants)
+    rules = folder / "solutions" / chapter / "rules.toml"
+    limits = f"[defaults]\nseconds = {seconds}\n\n"
+    rules.write_text(limits + rules.read_text(encoding="utf-8"), encoding="utf-8")
+    return Course(folder)
 
 
 def drill(course: Course, chapter: str, others: int, folder: Path) -> int:
