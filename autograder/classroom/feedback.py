@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from autograder.classroom.statuses import STATUSES
 from autograder.common import headings
 from autograder.common.results import NotebookResult, Verdict
 from autograder.common.scan import coloured
+from autograder.judge.showing import ALL, Shown
 
 HIDDEN = "Your visible tests pass; this is a hidden one, with other sizes or numbers."
 WORTH_POINTS = ("test", "manual", "task")  # kinds of cells
@@ -52,6 +53,11 @@ class PageCell(Protocol):
         """What it is worth."""
         ...
 
+    @property
+    def hidden(self) -> Sequence[object]:
+        """The parts of a test that students do not see; none if it has none."""
+        ...
+
 
 class PageNotebook(Protocol):
     """What a page has to know of the instructor's notebook."""
@@ -75,7 +81,7 @@ class Section:
     def is_done(self) -> bool:
         """Whether all of it passed, and no person has given or written anything."""
         said = any(part["comment"] or part["given"] is not None for part in self.parts)
-        by_hand = any(part["by_hand"] for part in self.parts)
+        by_hand = any(part["by_hand"] or part["kind"] == "withheld" for part in self.parts)
         return not said and not by_hand and all(one.status == "passed" for one in self.verdicts)
 
     @property
@@ -100,6 +106,7 @@ def page(
     student: str,
     book: str = "",
     marks: Marks | None = None,
+    shown: Shown = ALL,
 ) -> str:
     """The feedback page of one notebook, complete in itself.
 
@@ -109,6 +116,7 @@ def page(
         student: the name at the top.
         book: where the book lies, as a link; empty if students have no copy.
         marks: what the gradebook says, with grades and comments by hand; None if there is none.
+        shown: what of hidden tests. A sum that holds what they found is not shown without them.
     """
     said = marks or Marks()
     if result.reason:
@@ -121,7 +129,7 @@ def page(
             number=number,
             comments=list(map(harmless, said.comments.values())),
         )
-    sections = _sections(result, notebook, book, said)
+    sections = _sections(result, notebook, book, said, shown)
     score = sum(section.score for section in sections)
     parts = [part for section in sections for part in section.parts if part["by_hand"]]
     more = bool(parts) or bool(said.points.late) or abs(said.points.given - score) > NEAR
@@ -132,7 +140,8 @@ def page(
         student=student,
         sections=sections,
         score=score,
-        whole=said.points if marks and more else None,
+        whole=said.points if marks and more and shown.hidden else None,
+        shown=shown,
         most=sum(cell.points for cell in notebook.cells if cell.kind in WORTH_POINTS),
         points=sum(section.points for section in sections),
         verdicts=[verdict for section in sections for verdict in section.verdicts],
@@ -146,7 +155,7 @@ def page(
 
 
 def _sections(
-    result: NotebookResult, notebook: PageNotebook, book: str, marks: Marks
+    result: NotebookResult, notebook: PageNotebook, book: str, marks: Marks, shown: Shown
 ) -> list[Section]:
     """The notebook cut at its headings; those without an answer or a test are left out."""
     verdicts = {
@@ -162,9 +171,30 @@ def _sections(
         if cell.kind in ("solution", "manual", "task"):
             section.parts.append(_answer(cell, result, marks))
         elif cell.kind == "test" and cell.grade_id in verdicts:
-            section.verdicts.append(verdicts[cell.grade_id])
-            section.parts.append(_test(verdicts[cell.grade_id], book, marks))
+            verdict = verdicts[cell.grade_id]
+            if shown.hidden or _is_seen(cell, verdict, marks):
+                section.verdicts.append(verdict)
+                section.parts.append(_test(verdict, book, marks))
+            else:
+                section.parts.append(_withheld(cell, marks))
     return [section for section in sections if section.parts]
+
+
+def _is_seen(cell: PageCell, verdict: Verdict, marks: Marks) -> bool:
+    """Whether what became of a test says nothing of a hidden part."""
+    failed_before = verdict.status != "passed" and not verdict.hidden
+    return not cell.hidden or failed_before or cell.grade_id in marks.by_hand
+
+
+def _withheld(cell: PageCell, marks: Marks) -> dict[str, Any]:
+    return {
+        "kind": "withheld",
+        "id": cell.grade_id,
+        "by_hand": False,
+        "points": cell.points,
+        "given": None,
+        "comment": harmless(marks.comments.get(cell.grade_id, "")),
+    }
 
 
 def _title(notebook: PageNotebook) -> str:

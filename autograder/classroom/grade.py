@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -21,7 +20,7 @@ from autograder.classroom.classes import Class
 from autograder.classroom.journal import Journal
 from autograder.classroom.journal_lines import Graded
 from autograder.classroom.keeper import Keeper, few, not_written
-from autograder.classroom.warm import Task, Warm
+from autograder.classroom.warm import Begun, Task, Warm
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed, shown
 from autograder.common.results import Flag, Result
@@ -203,7 +202,8 @@ class Grader:
         if self._store is None:
             from autograder.classroom.store import Store
 
-            self._store = self._open.enter_context(Store(self._taught))
+            store = Store(self._taught, history=self._journal.changes)
+            self._store = self._open.enter_context(store)
             for assignment in self._assignments.values():
                 self._store.enter(assignment)
             self.keeper = Keeper(self._journal, self._store, self._assignments)
@@ -248,7 +248,7 @@ class Grader:
         if first is not None:
             self._warm.start()  # it makes ready while the gradebook is opened
         keeper = self.open()
-        for task, outcome in self._warm.run(tasks if first is None else chain([first], tasks)):
+        for task, outcome in self._warm.run(tasks if first is None else Begun(first, tasks)):
             graded = self._graded(task, outcome)
             known = bool(self._journal.key(task.student, task.chapter))
             before = self._journal.last(task.student, task.chapter) if known else None

@@ -124,7 +124,7 @@ class SafeCollect(ExchangeCollect):
     def _path_to_record(self, path: str) -> Record:
         """What a folder's name says; without a student if it is not to be collected."""
         name = Path(path).name
-        student, when = _read_name(name, self._assignment)
+        student, when = read_name(name, self._assignment)
         why = "its name is not STUDENT+ASSIGNMENT+TIME, as nbgrader submit has it"
         if student and when:
             why = self._why_not(student, name, path)
@@ -403,7 +403,7 @@ def _name_of(uid: int) -> str:
     return f"user {uid}"
 
 
-def _read_name(name: str, assignment: str) -> tuple[str, datetime | None]:
+def read_name(name: str, assignment: str) -> tuple[str, datetime | None]:
     """Who handed in and when, as the name of a folder says it; None if it says no time.
 
     A + may stand in the student's name and in the time, whose zone may be +04.

@@ -10,7 +10,7 @@ for ever.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -141,6 +141,13 @@ class Journal:
             file.seek(offsets[-1])
             return read_json(file.readline())["changed"]
 
+    def changes(self, student: str, assignment: str) -> list[dict[str, Any]]:
+        """All of them that can be read, oldest first."""
+        if not (offsets := self._index.changes.get((student, assignment), ())):
+            return []
+        with self._path.open("rb") as file:
+            return list(_changes_at(file, offsets))
+
     @property
     def name(self) -> str:
         """By which the gradebook knows this journal; empty before it has left a sign there."""
@@ -213,10 +220,8 @@ def read_changes(taught: "Class") -> dict[Who, list[dict[str, Any]]]:
     with in_words(taught.journal), taught.journal.open("rb") as file:
         found: dict[Who, list[dict[str, Any]]] = {}
         for who, offsets in _read_index(file).changes.items():
-            for offset in offsets:
-                file.seek(offset)
-                with suppress(ValueError):
-                    found.setdefault(who, []).append(read_json(file.readline())["changed"])
+            if changes := list(_changes_at(file, offsets)):
+                found[who] = changes
     found.pop(("", ""), None)
     return found
 
@@ -228,6 +233,13 @@ def secrets(taught: "Class") -> dict[Who, tuple[str, str]]:
     with taught.journal.open("rb") as file:
         lines = _read_index(file).lines
         return {who: (line.secret, line.key) for who, line in lines.items()}
+
+
+def _changes_at(file: BinaryIO, offsets: Iterable[int]) -> Iterator[dict[str, Any]]:
+    for offset in offsets:
+        file.seek(offset)
+        with suppress(ValueError):
+            yield read_json(file.readline())["changed"]
 
 
 def _read_index(file: BinaryIO) -> _Index:

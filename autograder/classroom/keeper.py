@@ -156,7 +156,7 @@ def refresh(
     if not taught.journal.is_file():
         return []
     try:
-        with Journal(taught) as journal, Store(taught) as store:
+        with Journal(taught) as journal, Store(taught, history=journal.changes) as store:
             keeper = Keeper(journal, store, assignments)
             keeper.put_back()
             mine = (one for one in journal.results() if student in ("", one.result.student))

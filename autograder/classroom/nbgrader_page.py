@@ -25,6 +25,7 @@ from nbgrader.api import Gradebook
 from nbgrader.converters.base import BaseConverter
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from autograder.classroom.classes import read_those_there
 from autograder.classroom.feedback import HIDDEN, LONGEST_SOURCE, cut
 from autograder.classroom.keeper import refreshed
 from autograder.classroom.nbgrader_course import (
@@ -74,6 +75,7 @@ class StudentPage(HTMLExporter):
                 self.parent.log.warning("%s: the page that grading wrote stays.", shown(folder))
             look_in_each_folder(self.parent)
             refresh_pages(self.parent)
+            leave_limited(self.parent)
             set_permissions(self.parent)
 
     def from_notebook_node(
@@ -139,6 +141,19 @@ def refresh_pages(converter: BaseConverter) -> None:
                 converter.log.warning("The pages that grading wrote stay as they are: %s", why)
     except CourseError as error:
         raise said(converter, error) from error
+
+
+def leave_limited(converter: BaseConverter) -> None:
+    """Leave all pages as grading wrote them, where rules say what of hidden tests is shown when."""
+    here: Any = converter.coursedir
+    there, _ = read_those_there(class_of(here), [here.assignment_id])
+    if any(one.rules.feedback.is_limited for one in there.values()):
+        converter.log.warning(
+            "%s: the pages that grading wrote stay, as [feedback] in rules.toml limits what they "
+            "show.",
+            shown(here.assignment_id),
+        )
+        converter.assignments.clear()
 
 
 def _be_releasable(converter: BaseConverter, where: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ reads no further. A page that cannot be published is named, and the others are.
 
 import glob
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,18 @@ class SafeRelease(ExchangeReleaseFeedback):
         clean_log(self.log)
         here: Any = self.coursedir
         left_out = {composed(name.strip()) for name in here.student_id_exclude.split(",")}
-        for page in sorted(glob.glob(f"{self.src_path}/*.html")):  # noqa: PTH207 - a pattern
-            student = Path(page).parents[1].name
+        for page in self._pages():
+            student = page.parents[1].name
             if composed(student) not in left_out:
-                self._publish(Path(page), student)
+                self._publish(page, student)
+
+    def _pages(self) -> Iterable[Path]:
+        """The pages that grading wrote."""
+        return map(Path, sorted(glob.glob(f"{self.src_path}/*.html")))  # noqa: PTH207 - a pattern
+
+    def _is_out(self, page: Path, copy: Path) -> bool:
+        """Whether a page need not be published again."""
+        return False
 
     def _publish(self, page: Path, student: str) -> None:
         what = shown(f"{student}/{page.name}")
@@ -41,6 +50,8 @@ class SafeRelease(ExchangeReleaseFeedback):
             if not secret:
                 raise ValueError(f"{SECRET_FILE} beside it is empty")
             name = notebook_hash(secret=secret, notebook_id=page.stem)
+            if self._is_out(page, Path(self.dest_path, f"{name}.html")):
+                return
             begun = Path(self.dest_path, f"{name}-tmp.html")
             shutil.copy(page, begun)  # its permissions too, as nbgrader was told them
             begun.replace(begun.with_name(f"{name}.html"))

@@ -22,6 +22,7 @@ from autograder.common.results import NotebookResult, Result, Verdict
 from autograder.common.whole import whole, write_whole
 from autograder.judge.assignment import Assignment, Notebook
 from autograder.judge.parcel import SECRET_FILE, STAMP
+from autograder.judge.showing import ALL, Shown
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class
@@ -32,7 +33,11 @@ NO_MARKS: Mapping[str, Marks] = {}  # before there is a gradebook
 
 
 def write_files(
-    taught: "Class", graded: Graded, assignment: Assignment, marks: Mapping[str, Marks] = NO_MARKS
+    taught: "Class",
+    graded: Graded,
+    assignment: Assignment,
+    marks: Mapping[str, Marks] = NO_MARKS,
+    shown: Shown = ALL,
 ) -> None:
     """Write the graded notebook for the instructor and the page for the student.
 
@@ -41,6 +46,7 @@ def write_files(
         graded: what came of the submission.
         assignment: what was to be done.
         marks: what the gradebook says of it, by notebook.
+        shown: what its student may read of hidden tests.
     """
     result = graded.result
     folder = taught.autograded / result.student / result.assignment
@@ -48,7 +54,7 @@ def write_files(
         write_whole(folder / f"{name}.ipynb", text)
     for path in assignment.released:
         _copy(path, folder / path.relative_to(assignment.folder))
-    write_pages(taught, graded, assignment, marks)
+    write_pages(taught, graded, assignment, marks, shown)
 
 
 def _copy(path: Path, place: Path) -> None:
@@ -77,6 +83,7 @@ def write_pages(
     graded: Graded,
     assignment: Assignment,
     marks: Mapping[str, Marks],
+    shown: Shown = ALL,
     *,
     changed_only: bool = False,
 ) -> None:
@@ -87,7 +94,7 @@ def write_pages(
     result = graded.result
     folder = taught.feedback / result.student / result.assignment
     stamps = {
-        notebook.name: _stamp(result, marks.get(notebook.name, Marks()))
+        notebook.name: _stamp(result, marks.get(notebook.name, Marks()), shown)
         for notebook in assignment.notebooks
     }
     paths = {name: folder / f"{name}.html" for name in stamps}
@@ -95,7 +102,7 @@ def write_pages(
         who = result.student, result.assignment
         mend_exchange(taught, who, _for_the_exchange(graded))
         return
-    for name, text in feedback_pages(result, assignment, marks):
+    for name, text in feedback_pages(result, assignment, marks, shown):
         write_whole(paths[name], stamped(text, stamps[name]))
     for folder in (taught.autograded, taught.feedback):
         own = folder / result.student / result.assignment
@@ -127,11 +134,13 @@ def mend_exchange(taught: "Class", who: tuple[str, str], wanted: Mapping[str, st
                 write_whole(path, text)
 
 
-def _stamp(result: Result, marks: Marks) -> str:
+def _stamp(result: Result, marks: Marks, shown: Shown) -> str:
     """Changes when anything does that a page says."""
     points = marks.points
     by_hand, comments = sorted(marks.by_hand.items()), sorted(marks.comments.items())
-    said = result.key, f"{points.given:.6f}", points.late, by_hand, comments
+    said: tuple = (result.key, f"{points.given:.6f}", points.late, by_hand, comments)
+    if shown != ALL:
+        said += (shown.hidden, shown.words)
     return hashlib.sha256(repr(said).encode("utf-8", "replace")).hexdigest()
 
 
@@ -146,7 +155,10 @@ def graded_notebooks(result: Result, assignment: Assignment) -> Iterator[tuple[s
 
 
 def feedback_pages(
-    result: Result, assignment: Assignment, marks: Mapping[str, Marks] = NO_MARKS
+    result: Result,
+    assignment: Assignment,
+    marks: Mapping[str, Marks] = NO_MARKS,
+    shown: Shown = ALL,
 ) -> Iterator[tuple[str, str]]:
     """What the student gets to read, by notebook."""
     from autograder.classroom import feedback
@@ -155,9 +167,10 @@ def feedback_pages(
     for notebook, outcome in _outcomes(result, assignment):
         own = marks.get(notebook.name)
         try:
-            text = feedback.page(outcome, notebook, student, marks=own)
+            text = feedback.page(outcome, notebook, student, marks=own, shown=shown)
         except Exception as error:  # noqa: BLE001 - as above
-            text = feedback.page(_unshown(outcome, error), notebook, student, marks=own)
+            bare = _unshown(outcome, error)
+            text = feedback.page(bare, notebook, student, marks=own, shown=shown)
         yield notebook.name, text
 
 

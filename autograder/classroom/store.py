@@ -8,7 +8,7 @@ concerns one submission ends with that submission, and is told in `troubles`.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -39,7 +39,8 @@ from autograder.classroom.gradebook_marks import (
     unchanged,
 )
 from autograder.classroom.gradebook_rows import SIGN, STUDENT, add_row, fill_row, id_of, update_rows
-from autograder.classroom.journal_lines import Graded, bounded
+from autograder.classroom.journal import read_changes
+from autograder.classroom.journal_lines import Graded, Who, bounded
 from autograder.classroom.marks import (
     ASSIGNMENT,
     BASE,
@@ -51,12 +52,14 @@ from autograder.classroom.marks import (
 )
 from autograder.classroom.result_files import mend_exchange, write_files, write_pages
 from autograder.classroom.secret import Secrets
+from autograder.classroom.shown import History, shown
 from autograder.common.course import CourseError
 from autograder.common.failures import WHOLE_CLASS, in_words, sentence_of
 from autograder.common.names import earlier, plain, readable
 from autograder.common.startup import without_extensions
 from autograder.judge.assignment import Assignment
 from autograder.judge.parcel import SECRET_FILE
+from autograder.judge.showing import Shown
 
 with without_extensions():
     from nbgrader import api
@@ -69,14 +72,16 @@ if TYPE_CHECKING:
 class Store:
     """A class's gradebook and files, open for writing; use as a context manager."""
 
-    def __init__(self, taught: "Class", pages: bool = True):
+    def __init__(self, taught: "Class", pages: bool = True, history: History | None = None):
         """Open the gradebook, or make it.
 
         Args:
             taught: the class.
             pages: whether to write the graded notebooks and feedback pages too.
+            history: how a submission's grades came to be; by default as the journal lies there.
         """
         self._taught = taught
+        self._history = history or self._lying_there
         taught.share()
         if pages:
             from autograder.classroom import feedback
@@ -89,6 +94,7 @@ class Store:
         if self._book.engine.dialect.name == "sqlite":
             event.listen(self._book.engine, "connect", write_ahead)
         self._secrets = Secrets(taught) if pages else None
+        self._read: Mapping[Who, Sequence[Mapping[str, Any]]] | None = None  # of the journal
         self._troubles: list[str] = []
         self._known: dict[tuple[str, str], KnownCells] = {}  # by names of assignment and notebook
         self._ids: dict[str, str] = {}  # of assignments, by name
@@ -156,7 +162,9 @@ class Store:
             with self._writing_files(graded):
                 others = self._secrets.take(graded)
                 own = replace(graded, secret=self._secrets.own(graded))
-                write_files(self._taught, own, assignment, marks)
+                write_files(
+                    self._taught, own, assignment, marks, self._shown(graded, assignment, marks)
+                )
                 for who, secret in others.items():
                     mend_exchange(self._taught, who, {SECRET_FILE: secret})
         return marks
@@ -187,11 +195,20 @@ class Store:
                 with self._writing_files(graded):
                     self._secrets.take(graded)
                     own = replace(graded, secret=self._secrets.own(graded))
-                    write_pages(self._taught, own, assignment, today, changed_only=True)
+                    shows = self._shown(graded, assignment, today)
+                    write_pages(self._taught, own, assignment, today, shows, changed_only=True)
             if today:
                 yield graded, today
         with self._writing() as db:
             update_rows(db, SUBMITTED, changed)
+
+    def _shown(self, graded: Graded, assignment: Assignment, marks: Mapping[str, Marks]) -> Shown:
+        return shown(graded, assignment, marks.values(), self._history)
+
+    def _lying_there(self, student: str, assignment: str) -> Sequence[Mapping[str, Any]]:
+        if self._read is None:
+            self._read = read_changes(self._taught)
+        return self._read.get((student, assignment), ())
 
     @contextmanager
     def _writing_files(self, graded: Graded) -> Iterator[None]:

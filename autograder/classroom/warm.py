@@ -6,7 +6,6 @@ What these processes are, `autograder.authoring.processes` says; here is the poo
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,9 +57,19 @@ class Warm:
         jobs: int = 0,
         *,
         sandboxed: bool = True,
+        look_every: float = 3600.0,
     ):
-        """Say what will be graded; nothing is started yet."""
+        """Say what will be graded; nothing is started yet.
+
+        Args:
+            course: the course.
+            assignments: what may be graded.
+            jobs: submissions side by side; by default as many as there are cores.
+            sandboxed: whether what students wrote runs in a sandbox.
+            look_every: seconds after which tasks that had come to an end are asked for more.
+        """
         self._course, self._assignments, self._sandboxed = course, assignments, sandboxed
+        self._look_every = look_every
         self._jobs = jobs or cores()
         self._pool: Any = None
         self._open = ExitStack()
@@ -97,6 +106,7 @@ class Warm:
                 pack=_packed,
                 readable=readable,
                 parts=True,
+                look_every=self._look_every,
             )
             self._pool = self._open.enter_context(pool)
             self._pool.start()
@@ -110,7 +120,19 @@ class Warm:
         first = next(tasks, None)
         if first is not None:
             self.start()
-            yield from self._pool.run(chain([first], tasks), SECONDS + GRACE)
+            yield from self._pool.run(Begun(first, tasks), SECONDS + GRACE)
+
+
+class Begun(Iterator[Task]):
+    """Tasks of which the first one was taken; after an end there may be more."""
+
+    def __init__(self, first: Task, others: Iterator[Task]) -> None:
+        self._first: Task | None = first
+        self._others = others
+
+    def __next__(self) -> Task:
+        first, self._first = self._first, None
+        return next(self._others) if first is None else first
 
 
 def _packed(task: Task) -> tuple[list[str], bytes]:

@@ -26,6 +26,14 @@ def add(commands: Commands) -> None:
         _add_grading(command)
         if run is grade:
             add_folder(command)
+    command = add_command(commands, watch)
+    add_chapters(command)
+    command.set_defaults(stopped="What was graded is kept and released; begin again at any time.")
+    command.add_argument("--jobs", type=int, default=0, help="side by side; by default all cores")
+    command.add_argument(
+        "--every", type=float, default=1.0, metavar="SECONDS", help="between two looks (default 1)"
+    )
+    command.add_argument("--status", action="store_true", help="say what the watcher is doing")
     add_folder(add_command(commands, report))
     command = add_command(commands, history)
     command.add_argument("student", metavar="STUDENT", help="the name of a folder in submitted/")
@@ -62,6 +70,25 @@ def demo(options: argparse.Namespace) -> int:
         releasing.require_fresh(course, chapter)
     taught = demo_class.make_class(course, chapters, course.root / "build" / "demo")
     _grade(taught, chapters, options)
+    return 0
+
+
+def watch(options: argparse.Namespace) -> int:
+    """Collect, grade and give feedback as soon as work arrives in nbgrader's exchange."""
+    from autograder.classroom.classes import Class
+
+    course = Course.find()
+    if options.status:
+        from autograder.classroom import watch_board
+
+        watch_board.tell(Class(course, course.root))
+        return 0
+    if not 0 < options.every <= 3600:
+        raise CourseError(f"--every is {options.every:g}; write seconds above 0, 3600 at most.")
+    from autograder.classroom import watching
+
+    with suppress(watching.Stopped):
+        watching.run(course, options.chapters, options.jobs, options.every)
     return 0
 
 

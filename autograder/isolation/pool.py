@@ -67,6 +67,7 @@ class Pool:
         readable: Sequence[str] | None = None,
         *,
         parts: bool = False,
+        look_every: float = 3600.0,
     ) -> None:
         if not hasattr(os, "fork"):
             raise CourseError(
@@ -76,6 +77,7 @@ class Pool:
         self._jobs = max(1, jobs)
         self._pack = pack
         self._parts = parts
+        self._look_every = look_every
         self._orders = (
             {
                 "first": first and _dotted(first),
@@ -100,7 +102,8 @@ class Pool:
     def run(self, tasks: Iterable[T], seconds: float) -> Iterator[tuple[T, bytes | Lost]]:
         """Each task with its result, in the order in which they are done.
 
-        A worker that takes longer than `seconds` is killed. `tasks` is read as workers get free.
+        A worker that takes longer than `seconds` is killed. `tasks` is read as workers get free. If
+        it comes to an end, it is asked again, every `look_every` seconds, until no worker runs.
         """
         batch = Batch(iter(tasks), seconds)
         try:
@@ -175,7 +178,7 @@ class Pool:
     def _wait(self, batch: Batch[T]) -> Iterator[tuple[T, bytes | Lost]]:
         """Wait until something happens, and act on it."""
         assert self._server
-        self._hear(batch, _ready(self._server.control, batch))
+        self._hear(batch, _ready(self._server.control, batch, self._look_every))
         reports = self._server.reports()
         if reports is None or not (yield from self._settle(batch, reports)):
             self._deaths += 1
@@ -226,7 +229,7 @@ class Pool:
                 self._server.kill(number)
 
 
-def _ready(control: socket.socket, batch: Batch[Any]) -> list[int]:
+def _ready(control: socket.socket, batch: Batch[Any], longest: float) -> list[int]:
     """Wait for news or for the next deadline; the numbers of the tasks with news."""
     poll = select.poll()
     poll.register(control, select.POLLIN)
@@ -234,7 +237,7 @@ def _ready(control: socket.socket, batch: Batch[Any]) -> list[int]:
     for pipe in pipes:
         poll.register(pipe, select.POLLIN)
     wait = min(work.deadline for work in batch.running.values()) - time.monotonic()
-    found = poll.poll(max(0.0, min(wait, 3600.0)) * 1000)
+    found = poll.poll(max(0.0, min(wait, longest)) * 1000)
     return [pipes[fd] for fd, _ in found if fd in pipes]
 
 

@@ -22,6 +22,10 @@ nbgrader alone manages, in source/<assignment>/rules.toml. All of it is optional
                                   # not in the assignment's folder, which nbgrader hands out
     trust_timestamp = false       # true: believe timestamp.txt; safe after zip_collect alone
 
+    [feedback]
+    hidden = "always"             # or "after-due": when students read what hidden tests found
+    looks_a_day = 3               # at that, for one student; by default as many as they like
+
     [files]
     allow = ["*.csv"]             # of what a student hands in: plain files that answers may read
 
@@ -78,7 +82,10 @@ from autograder.common.course import CourseError
 from autograder.common.names import alike, composed
 from autograder.judge.forbidden import IN_TERMS_OF, covers
 from autograder.judge.lateness import Late, read_late
+from autograder.judge.showing import Showing, read_showing
 from autograder.judge.toml_tables import checked, names, nearest, positive, whole
+
+TABLES = ("defaults", "late", "feedback", "files")  # beside those of questions
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,7 @@ class Rules:
     defaults: QuestionRules = QuestionRules()
     questions: Mapping[str, QuestionRules] = field(default_factory=dict)
     late: Late = field(default_factory=Late)
+    feedback: Showing = field(default_factory=Showing)
     files: tuple[str, ...] = ()
 
     def for_question(self, id: str) -> QuestionRules:
@@ -145,18 +153,20 @@ def read_rules(path: Path, assignment: str, questions: Iterable[str]) -> Rules:
         raise CourseError(f"{path} is no TOML ({error}); mend that line.") from error
     known = sorted(questions)
     for name, table in content.items():
-        if name not in ("defaults", "late", "files", *known):
+        if name not in (*TABLES, *known):
             raise CourseError(
-                f"{path}: [{name}] is neither a solution cell of {assignment} nor defaults, late "
-                f"or files{nearest(name, [*known, 'defaults', 'late', 'files'])}."
+                f"{path}: [{name}] is neither a solution cell of {assignment} nor one of "
+                f"{', '.join(TABLES)}{nearest(name, [*known, *TABLES])}."
             )
         if not isinstance(table, dict):
             raise CourseError(f"{path}: {name} should be a table; write [{name}] on its own line.")
     defaults = _question(path, "defaults", content.get("defaults", {}), QuestionRules())
+    late = read_late(path, assignment, content.get("late", {}))
     return Rules(
         defaults,
         {id: _question(path, id, content[id], defaults) for id in known if id in content},
-        read_late(path, assignment, content.get("late", {})),
+        late,
+        read_showing(path, content.get("feedback", {}), late.due),
         checked(path, "files", content.get("files", {}), {"allow": names}).get("allow", ()),
     )
 
