@@ -1,15 +1,27 @@
 """Tell how somebody's grades came to be what they are, run by run, on the terminal."""
 
+import csv
+import io
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from autograder.classroom.changes import BY_HAND, Change, read
 from autograder.classroom.counted import NEAR, Given, number
 from autograder.classroom.journal import read_changes, results
 from autograder.classroom.keeper import refreshed
+from autograder.classroom.spreadsheet import safe
 from autograder.common.course import CourseError
+from autograder.common.failures import in_words
 from autograder.common.names import alike, composed, plain, readable, say, shown
+from autograder.common.whole import write_whole
+
+COLUMNS = (
+    *("when (UTC)", "student", "assignment", "from", "to", "why", "what changed", "user", "run"),
+)
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class
@@ -41,6 +53,82 @@ def tell(taught: "Class", student: str, chapter: str = "") -> None:
             _tell_one(who, name, [one for line in lines if (one := read(line))])
 
 
+def tell_all(
+    taught: "Class", student: str = "", chapter: str = "", since: str = "", out: Path | None = None
+) -> None:
+    """Print every change of everybody's grades, oldest first, or write them as a table.
+
+    Args:
+        taught: the class.
+        student: only this one's.
+        chapter: only of this assignment.
+        since: a day or a time; what came before is left out.
+        out: a file to write.
+    """
+    start = _moment(since)
+    _look(taught, student)
+    rows = [
+        (grade.when, _row(before, grade))
+        for (who, name), lines in read_changes(taught).items()
+        if student in ("", who, readable(plain(who))) and chapter in ("", name)
+        for before, grade in _steps(lines)
+        if start is None or (_when(grade) or start) >= start
+    ]
+    rows.sort(key=lambda row: row[0])
+    table = [COLUMNS, *(row for _, row in rows)]
+    if out is None:
+        _print(table)
+        return
+    with in_words(out), io.StringIO(newline="") as text:
+        csv.writer(text).writerows(map(safe, row) for row in table)
+        write_whole(out, text.getvalue())
+    say(f"{len(rows)} changes: {out}")
+
+
+def _steps(lines: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Change | None, Change]]:
+    """Each grade with the one before."""
+    before: Change | None = None
+    for grade in filter(None, map(read, lines)):
+        yield before, grade
+        before = grade
+
+
+def _row(before: Change | None, grade: Change) -> tuple[str, ...]:
+    return (
+        grade.when.partition("+")[0].replace("T", " "),
+        readable(plain(grade.student)),
+        grade.assignment,
+        number(before.points.counts) if before else "",
+        number(grade.points.counts),
+        ", ".join(grade.why),
+        "; ".join(what_changed(before, grade)) or "no points",
+        grade.user,
+        grade.run,
+    )
+
+
+def _when(grade: Change) -> datetime | None:
+    with suppress(ValueError, OverflowError):
+        return _with_zone(datetime.fromisoformat(grade.when))
+    return None
+
+
+def _moment(text: str) -> datetime | None:
+    """A time that somebody wrote; without a zone it is UTC, as all times in the history are."""
+    if not text:
+        return None
+    try:
+        return _with_zone(datetime.fromisoformat(text))
+    except ValueError as error:
+        raise CourseError(
+            f"{shown(text)} is no day or time; write 2026-03-01 or 2026-03-01T12:00."
+        ) from error
+
+
+def _with_zone(when: datetime) -> datetime:
+    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+
+
 def _look(taught: "Class", student: str) -> None:
     """Note first what people have entered since; where that cannot be, tell what is known."""
     try:
@@ -66,6 +154,10 @@ def _tell_one(student: str, assignment: str, grades: Sequence[Change]) -> None:
         what = "; ".join(what_changed(before, grade)) or "no points"
         table.append((when, points, ", ".join(grade.why), what, f"{grade.user}: {grade.run}"))
         before = grade
+    _print(table)
+
+
+def _print(table: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))

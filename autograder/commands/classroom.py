@@ -36,8 +36,22 @@ def add(commands: Commands) -> None:
     command.add_argument("--status", action="store_true", help="say what the watcher is doing")
     add_folder(add_command(commands, report))
     command = add_command(commands, history)
-    command.add_argument("student", metavar="STUDENT", help="the name of a folder in submitted/")
+    command.add_argument(
+        "student",
+        nargs="?",
+        default="",
+        metavar="STUDENT",
+        help="the name of a folder in submitted/; without it, everybody's, newest last",
+    )
     command.add_argument("chapter", nargs="?", default="", metavar="CHAPTER", help="by default all")
+    command.add_argument("--since", metavar="TIME", help="only what came later, such as 2026-03-01")
+    command.add_argument("--csv", type=Path, metavar="FILE", help="write a table there instead")
+    add_folder(command)
+    command = add_command(commands, extend)
+    command.add_argument("student", nargs="?", default="", metavar="STUDENT")
+    command.add_argument("chapter", nargs="?", default="", metavar="CHAPTER")
+    command.add_argument("amount", nargs="?", default="", metavar="AMOUNT", help="2d, 36h, 1w2d, 0")
+    command.add_argument("--why", metavar="TEXT", help="kept in the history")
     add_folder(command)
     command = add_command(commands, export)
     command.add_argument("kind", choices=("canvas", "moodle", "gradescope"))
@@ -106,10 +120,30 @@ def export(options: argparse.Namespace) -> int:
 
 
 def history(options: argparse.Namespace) -> int:
-    """Show how a student's grades came to be: which run changed what, and why."""
+    """Show how a student's or everybody's grades came to be: which run changed what, and why."""
     from autograder.classroom import history as telling
 
-    telling.tell(_taught(options), options.student, options.chapter)
+    taught = _taught(options)
+    if options.student and not (options.since or options.csv):
+        telling.tell(taught, options.student, options.chapter)
+    else:
+        telling.tell_all(taught, options.student, options.chapter, options.since or "", options.csv)
+    return 0
+
+
+def extend(options: argparse.Namespace) -> int:
+    """Give a student longer for an assignment; without an AMOUNT, list who has how much longer."""
+    from autograder.classroom import extensions
+    from autograder.classroom.classes import assignments
+
+    taught = _taught(options)
+    if not options.amount:
+        if options.chapter or options.why:
+            raise CourseError("How much longer? Write STUDENT CHAPTER AMOUNT, such as 2d or 36h.")
+        extensions.tell(taught, [options.student] if options.student else [])
+        return 0
+    (chapter,) = assignments(taught.course, [options.chapter])
+    extensions.extend(taught, options.student, chapter, options.amount)
     return 0
 
 
