@@ -205,9 +205,13 @@ def read_journal(taught: "Class") -> dict[Who, Result]:
 
 def results(taught: "Class") -> Iterator[Graded]:
     """The same one after another: a large class does not have to fit into memory."""
-    if not taught.journal.is_file():
-        return
-    with taught.journal.open("rb") as file:
+    if taught.journal.is_file():
+        yield from results_in(taught.journal)
+
+
+def results_in(path: Path) -> Iterator[Graded]:
+    """The same of the journal in a file, wherever it comes from."""
+    with in_words(path), path.open("rb") as file:
         for line in sorted(_read_index(file).lines.values(), key=lambda line: line.offset):
             file.seek(line.offset)
             yield graded_of(file.readline())
