@@ -81,11 +81,11 @@ def grade(options: argparse.Namespace) -> int:
 
 def merge(options: argparse.Namespace) -> int:
     """Take what other machines have graded: FOLDER holds a graded class, or is its journal."""
-    from autograder.classroom import shards
+    from autograder.classroom import merging
     from autograder.classroom.classes import assignments
 
     taught = _taught(options)
-    merged = shards.merge(taught, assignments(taught.course), options.places)
+    merged = merging.merge(taught, assignments(taught.course), options.places)
     say(merged.words())
     return 1 if merged.refused else 0
 
