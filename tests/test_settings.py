@@ -1,6 +1,7 @@
 """nbgrader's settings are read where nbgrader reads them, and in its order."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -320,3 +321,22 @@ def test_a_report_in_a_wrong_folder_leaves_nothing_there(
     assert command_line.main(["report", "--folder", "elsewhere"]) == 2
     assert "submitted does not exist" in capsys.readouterr().err
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@linux
+@pytest.mark.parametrize("name", [b"\xfcbung", b"a\nb", b"a\x1b[2Jb"])
+def test_an_assignment_whose_folders_name_is_no_text_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: bytes,
+):
+    course = make_course(tmp_path)
+    (tmp_path / "source" / NAME).rename(tmp_path / "source" / os.fsdecode(name))
+    (tmp_path / "submitted" / "ada").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert command_line.main(["grade"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 and "name not all are signs of a text" in said[0]
+    shutil.copytree(course.root / "source" / os.fsdecode(name), tmp_path / "source" / NAME)
+    assert assignments(course, [NAME]) == [NAME]

@@ -1,7 +1,7 @@
 """A class that is taught: where its work lies, and what nbgrader_config.py says of it."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,8 @@ from autograder.authoring.building import read, source_folder
 from autograder.classroom.places import Places, Stray, students_in
 from autograder.common.course import Course, CourseError
 from autograder.common.failures import in_words
-from autograder.common.names import alike, composed, plain, readable
+from autograder.common.names import CONTROL, alike, composed, plain, readable, shown
+from autograder.common.whole import require_file
 from autograder.judge.parcel import Place
 
 if TYPE_CHECKING:
@@ -70,7 +71,17 @@ class Class:
                 f"and this grader looks in {'/'.join(STRUCTURE)} alone; take the setting out and "
                 "lay the folders so."
             )
-        _ = self.database
+        for path in (self.journal, self.journal.with_suffix(".lock"), *self._gradebook()):
+            with in_words(path):
+                require_file(path)
+
+    def _gradebook(self) -> Iterator[Path]:
+        """The gradebook, if it is a file."""
+        from sqlalchemy import make_url
+
+        url = make_url(self.database)
+        if url.get_backend_name() == "sqlite" and url.database:
+            yield Path(url.database)
 
     def excluded(self, students: Iterable[str]) -> list[str]:
         """Those of these students whom nbgrader's settings leave out."""
@@ -198,7 +209,14 @@ def assignments(course: Course, names: Sequence[str] = ()) -> list[str]:
                 f"There is no assignment {name!r} in {course.show(folder)}; the assignments are "
                 f"{', '.join(known) or '(none yet)'}."
             )
-    return [name for name in known if not names or name in names]
+    chosen = [name for name in known if not names or name in names]
+    for name in chosen:
+        if CONTROL.search(name):
+            raise CourseError(
+                f"{course.show(folder)} holds an assignment in the folder {shown(name)}, of whose "
+                "name not all are signs of a text in UTF-8; rename the folder."
+            )
+    return chosen
 
 
 def read_those_there(

@@ -116,7 +116,8 @@ def rotated_ids(by: int) -> Callable[[Cells], Cells]:
 def rotated_answers(cells: Cells) -> Cells:
     """No marks, and the answers have each other's ids."""
     answers = [c for c in cells if c["metadata"].get("nbgrader", {}).get("solution")]
-    ids = {id_of(c): other["id"] for c, other in zip(answers, [*answers[1:], answers[0]])}
+    pairs = zip(answers, [*answers[1:], answers[0]], strict=True)
+    ids = {id_of(cell): other["id"] for cell, other in pairs}
     named = [c | {"id": ids[id_of(c)]} if id_of(c) in ids else c for c in cells]
     return strip_marks(named)
 
