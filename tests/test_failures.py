@@ -308,11 +308,8 @@ def put_there(place: Path, kind: str) -> None:
     elif kind == "folder":
         place.mkdir()
     else:
-        with (
-            contextlib.closing(socket.socket(socket.AF_UNIX)) as one,
-            contextlib.chdir(place.parent),
-        ):
-            one.bind(place.name)
+        with socket.socket(socket.AF_UNIX) as one, contextlib.chdir(place.parent):
+            one.bind(place.name)  # a longer path is none for a socket
 
 
 @linux

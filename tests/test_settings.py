@@ -222,15 +222,55 @@ def test_a_course_that_jupyters_settings_name_is_found_from_anywhere(home: Path,
     assert Course.find(away) == course
 
 
-@pytest.mark.parametrize("where", ["submitted/ann/ps1", "downloaded/ps1/extracted/ann"])
+INBOUND = "exchange/small/inbound"
+HANDED_IN = {  # where what was handed in may lie
+    "submitted/ann/ps1": "",
+    "downloaded/ps1/extracted/ann": "",
+    "2026/submitted/ann": "",
+    "work/abgaben/ann/ps1": 'c.CourseDirectory.submitted_directory = "work/abgaben"\n',
+    "2026/abgaben/ann/ps1": 'c.CourseDirectory.submitted_directory = "abgaben"\n',
+    "lms/ps1/extracted/ann": 'c.ZipCollectApp.downloaded_directory = "lms"\n',
+    f"{INBOUND}/ann+ps1+2026-01-01 10:00:00 UTC+abc": "",
+    f"{INBOUND}/ann": "",
+    "entries/ann": "",
+    "entries/ann/deeper": "",
+}
+
+
+@pytest.mark.parametrize("where", HANDED_IN)
 def test_settings_that_were_handed_in_are_not_run(home: Path, tmp_path: Path, where: str):
     course = make_course(tmp_path / "course")
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(HANDED_IN[where])
     handed_in = course.root / where
     handed_in.mkdir(parents=True)
+    if where.startswith("entries"):
+        (course.root / "entries" / "contest.json").touch()
+    elif where.startswith(INBOUND):
+        (course.root / INBOUND).with_name("outbound").mkdir()
     (handed_in / "nbgrader_config.py").write_text("raise SystemExit('a student has come in')")
     assert Course.find(handed_in) == Course.find(handed_in.parent) == course
+    assert Class(course, handed_in).course_id == "small"
     inner = make_course(course.root / "2026" / "autumn")  # another one of the instructor's
     assert Course.find(inner.root) == inner
+
+
+def test_settings_of_a_student_in_no_course_are_none(home: Path, tmp_path: Path):
+    handed_in = tmp_path / "inbound" / "ann+ps1+2026-01-01 10:00:00 UTC"
+    handed_in.mkdir(parents=True)
+    (handed_in / "nbgrader_config.py").write_text("raise SystemExit('a student has come in')")
+    with pytest.raises(CourseError, match="may be a student's and is not read"):
+        Course.find(handed_in)
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="gives files away")
+def test_settings_that_another_has_put_where_all_may_write_are_none(home: Path, tmp_path: Path):
+    course = make_course(tmp_path / "all")
+    course.root.chmod(0o1777)
+    assert Course.find(course.root) == course
+    os.chown(course.root / "nbgrader_config.py", 12345, 12345)
+    with pytest.raises(CourseError, match="may be a student's"):
+        Course.find(course.root)
 
 
 SECRETS = {
