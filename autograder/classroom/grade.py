@@ -204,9 +204,8 @@ class Grader:
             from autograder.classroom.store import Store
 
             self._store = self._open.enter_context(Store(self._taught))
-            for assignment in self._assignments.values():
-                self._store.enter(assignment)
-            self.keeper = Keeper(self._journal, self._store, self._assignments)
+            self.keeper = Keeper(self._taught, self._journal, self._store, self._assignments)
+            self.keeper.enter(self._assignments)
             self.keeper.put_back()
             self.finished = self._finish(self.keeper)
             self.keeper.sign()
