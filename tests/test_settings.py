@@ -380,3 +380,19 @@ def test_an_assignment_whose_folders_name_is_no_text_is_named(
     assert len(said) == 1 and "name not all are signs of a text" in said[0]
     shutil.copytree(course.root / "source" / os.fsdecode(name), tmp_path / "source" / NAME)
     assert assignments(course, [NAME]) == [NAME]
+
+
+@pytest.mark.parametrize("name", ["autograded", "feedback", "submitted"])
+@pytest.mark.parametrize("other", ["submitted", "source", "release/inside", "."])
+def test_settings_by_which_work_would_be_written_over_are_refused(
+    home: Path, tmp_path: Path, name: str, other: str
+):
+    taught = Class(make_course(tmp_path), tmp_path)
+    taught.require_usable()
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write(f"c.CourseDirectory.{name}_directory = 'x/../{other}'\n")
+    if name == other or (other == "." and name != "submitted"):
+        taught.require_usable()
+        return
+    with pytest.raises(CourseError, match="give each a folder of its own"):
+        taught.require_usable()

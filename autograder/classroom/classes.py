@@ -62,6 +62,12 @@ class Class:
         named = "" if is_trial else self.setting("db_url", "")
         return "" if named == NBGRADERS.format(self.folder) else from_root(named, self.course.root)
 
+    @property
+    def has_own_gradebook(self) -> bool:
+        """Whether the gradebook is a file in the course or the class: then it is of no other."""
+        places = self.folder, self.course.root
+        return any(path.is_relative_to(one) for path in self._gradebook() for one in places)
+
     def require_usable(self) -> None:
         """Refuse, before anything is done, what nbgrader's settings say and cannot be done here."""
         structure = self.setting("directory_structure", str(Path(*STRUCTURE)))
@@ -71,9 +77,27 @@ class Class:
                 f"and this grader looks in {'/'.join(STRUCTURE)} alone; take the setting out and "
                 "lay the folders so."
             )
+        self._require_apart()
         for path in (self.journal, self.journal.with_suffix(".lock"), *self._gradebook()):
             with in_words(path):
                 require_file(path)
+
+    def _require_apart(self) -> None:
+        """Refuse settings by which what is handed in, or handed out, would be written over."""
+        course, names = self.course, ("autograded", "feedback", "submitted", "source", "release")
+        given = {
+            "source": course.root / course.setting("source_directory", "source"),
+            "release": course.root / course.setting("release_directory", "release"),
+        }
+        folders = [given.get(name) or getattr(self, name) for name in names]
+        real = [Path(os.path.realpath(folder)) for folder in folders]
+        for one, other in ((0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 2)):
+            if real[one].is_relative_to(real[other]):
+                raise CourseError(
+                    f"By nbgrader's settings {names[one]}_directory, {folders[one]}, is or lies in "
+                    f"{names[other]}_directory, {folders[other]}, and what is there would be lost "
+                    "or taken for something else; give each a folder of its own."
+                )
 
     def _gradebook(self) -> Iterator[Path]:
         """The gradebook, if it is a file."""

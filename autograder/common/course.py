@@ -101,7 +101,7 @@ class Course:
 
     def setting(self, name: str, default: str, *more: Path) -> str:
         """What nbgrader's settings say of its `CourseDirectory`, see `config_files`."""
-        own = [one for one in more if one == self.root or not is_handed_in(one, [self.root])]
+        own = [one for one in more if is_course(one) and not is_handed_in(one, [self.root])]
         return str(_settings(_stamped(self.root, *own)).get(name, default))
 
     def show(self, path: Path) -> str:
