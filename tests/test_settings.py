@@ -396,3 +396,47 @@ def test_settings_by_which_work_would_be_written_over_are_refused(
         return
     with pytest.raises(CourseError, match="give each a folder of its own"):
         taught.require_usable()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "db_url = 5",
+        "course_id = 5",
+        "student_id_exclude = ['ada']",
+        "groupshared = 'yes'",
+        "submitted_directory",
+        "submitted_directory = 'a\\0b'",
+        "feedback_directory = None",
+    ],
+)
+def test_a_setting_that_nbgrader_would_refuse_is_refused(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    setting: str,
+):
+    course = make_course(tmp_path)
+    (tmp_path / "submitted" / "ada").mkdir(parents=True)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write(f"c.CourseDirectory.{setting}\n")
+    monkeypatch.chdir(course.root)
+    assert command_line.main(["grade"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"c.CourseDirectory.{setting.partition(' ')[0]} is " in said and "mend it there" in said
+
+
+@linux
+def test_a_root_that_is_another_folder_is_noted(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    course = make_course(tmp_path)
+    (tmp_path / "submitted").mkdir()
+    monkeypatch.chdir(course.root)
+    for root, is_noted in ((".", False), ("..", True)):
+        with (tmp_path / "nbgrader_config.py").open("a") as file:
+            file.write(f"c.CourseDirectory.root = {root!r}\n")
+        assert command_line.main(["grade"]) == 0
+        said = capsys.readouterr().err
+        assert ("nbgrader's own commands work there" in said) == is_noted

@@ -102,7 +102,14 @@ class Course:
     def setting(self, name: str, default: str, *more: Path) -> str:
         """What nbgrader's settings say of its `CourseDirectory`, see `config_files`."""
         own = [one for one in more if is_course(one) and not is_handed_in(one, [self.root])]
-        return str(_settings(_stamped(self.root, *own)).get(name, default))
+        found = _settings(_stamped(self.root, *own)).get(name, default)
+        kind = bool if name == "groupshared" else str
+        if (found != default and not isinstance(found, kind)) or "\0" in str(found):
+            raise CourseError(
+                f"c.CourseDirectory.{name} is {found!r} in nbgrader's settings, and should be "
+                f"{'True or False' if kind is bool else 'a text'}; mend it there."
+            )
+        return str(found)
 
     def show(self, path: Path) -> str:
         """A path as a person in the course's root would write it."""
@@ -247,8 +254,19 @@ def _sound(told: Any) -> Any:
     return told
 
 
-def without_effect(config: Any) -> Iterator[str]:
-    """Settings of nbgrader's own grader that say something and that nobody reads here, in words."""
+def without_effect(config: Any, root: Path | None = None) -> Iterator[str]:
+    """Settings of nbgrader's own that say something and that nobody reads here, in words.
+
+    Args:
+        config: the settings.
+        root: the course's folder, for a command that is not nbgrader's own.
+    """
+    named = _of_course(config).get("root")
+    if root and isinstance(named, str) and Path(named).resolve() != root:
+        yield (
+            f"c.CourseDirectory.root in nbgrader's settings is {named}: nbgrader's own commands "
+            f"work there, and this one in {root}, where its settings lie."
+        )
     for name in ("LateSubmissionPlugin", "AssignLatePenalties"):
         if config.get(name):
             yield (

@@ -59,7 +59,7 @@ def require_file(path: Path) -> None:
         return
     if not stat.S_ISREG(mode):
         kind = NO_FILES.get(stat.S_IFMT(mode), "no file")
-        raise OSError(NO_FILE, f"it is {kind}, and a file belongs there; remove it", str(path))
+        raise OSError(NO_FILE, f"it is {kind}, and a file belongs there; move it away", str(path))
 
 
 @contextmanager
