@@ -208,9 +208,8 @@ class Grader:
 
             store = Store(self._taught, history=self._journal.changes)
             self._store = self._open.enter_context(store)
-            for assignment in self._assignments.values():
-                self._store.enter(assignment)
-            self.keeper = Keeper(self._journal, self._store, self._assignments)
+            self.keeper = Keeper(self._taught, self._journal, self._store, self._assignments)
+            self.keeper.enter(self._assignments)
             self.keeper.put_back()
             self.finished = self._finish(self.keeper)
             self.keeper.sign()

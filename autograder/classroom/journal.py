@@ -30,6 +30,7 @@ from autograder.classroom.journal_lines import (
 from autograder.classroom.journal_lock import Lock
 from autograder.common.failures import in_words
 from autograder.common.results import Result
+from autograder.common.whole import require_file
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class
@@ -79,6 +80,7 @@ class Journal:
         taught.share()
         with in_words(self._path):
             taught.folder.mkdir(parents=True, exist_ok=True)
+            require_file(self._path)
             self._lock = Lock(self._path.with_suffix(".lock"), taught.folder)
             try:
                 self._index = _ready(self._path)
@@ -324,7 +326,8 @@ def _compacted(path: Path, index: _Index) -> _Index:
     """Write a journal anew without what is outdated; where everything stands then."""
     partial = path.with_suffix(".part")
     try:
-        with path.open("rb") as old, partial.open("w+b") as new:
+        partial.unlink(missing_ok=True)
+        with path.open("rb") as old, partial.open("x+b") as new:
             new.writelines(_live_lines(old, index))
             new.flush()
             os.fsync(new.fileno())

@@ -224,7 +224,7 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
     from autograder.classroom.shards import WHOLE, Shard
 
     course, after = taught.course, ""
-    for words in without_effect(read_config(course.root)):
+    for words in without_effect(read_config(course.root), course.root):
         say(f"note: {words}", sys.stderr)
     if course.chapters():
         for chapter in chapters:
