@@ -14,6 +14,7 @@ from hub.prepare import places
 from hub.settings import Hub
 
 NOBODY = 65534
+AGAIN = "remove {}/node_modules, then python -m hub prepare"
 EXTENSIONS = {  # of nbgrader, by the kind of server
     "student": ("assignment_list", "validate_assignment"),
     "instructor": ("assignment_list", "validate_assignment", "course_list"),
@@ -29,6 +30,14 @@ for name in ("jupyterhub", "nbgrader", "jupyterlab"):
     except PackageNotFoundError:
         pass
 print("found", json.dumps(found))
+"""
+EXTENDED = """
+import json
+from jupyter_server.serverapp import ServerApp
+app = ServerApp()
+app.load_config_file()
+app.find_server_extensions()
+print("found", json.dumps(dict(app.jpserver_extensions)))
 """
 COURSE = """
 import json, sys
@@ -86,11 +95,11 @@ def _proxy(hub: Hub) -> Iterator[str]:
     wanted = package["dependencies"]["configurable-http-proxy"]
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        yield f"The proxy {hub.proxy} does not run ({last}): remove node_modules, then python -m hub prepare"
+        yield f"The proxy {hub.proxy} does not run ({last}): " + AGAIN.format(hub.root)
     elif done.stdout.strip() != wanted:
         yield (
-            f"The proxy is of version {done.stdout.strip()}, and {wanted} was tried: remove "
-            f"{hub.root}/node_modules, then python -m hub prepare"
+            f"The proxy is of version {done.stdout.strip()}, and {wanted} was tried: "
+            + AGAIN.format(hub.root)
         )
 
 
@@ -160,8 +169,8 @@ def _ports(hub: Hub) -> Iterator[str]:
     first = int(UNPRIVILEGED.read_text()) if UNPRIVILEGED.exists() else 1024
     if open_ones := [str(port) for port in hub.inner_ports if port >= first]:
         yield (
-            f"Any account may listen on port {', '.join(open_ones)}, and be taken for the hub while "
-            f"that restarts: choose inner_ports below {min(first, 1024)} in course.toml, or set "
+            f"Any account may listen on port {', '.join(open_ones)}, and be taken for the "
+            f"hub while that restarts: choose inner_ports below {min(first, 1024)} in course.toml, or set "
             "sysctl net.ipv4.ip_unprivileged_port_start=1024"
         )
 
@@ -169,7 +178,10 @@ def _ports(hub: Hub) -> Iterator[str]:
 def _environments(hub: Hub) -> Iterator[str]:
     """Both environments hold the same versions, and each kind of server has its extensions."""
     found: dict[Path, Any] = {}
-    places = {Path(sys.prefix): "the hub's environment", hub.environment: "the course's environment"}
+    places = {
+        Path(sys.prefix): "the hub's environment",
+        hub.environment: "the course's environment",
+    }
     for place, called in places.items():
         program = place / "bin" / "python"
         who = hub.account if place == hub.environment else ""
@@ -194,18 +206,18 @@ def _environments(hub: Hub) -> Iterator[str]:
 def _extensions(hub: Hub, kind: str, wanted: tuple[str, ...]) -> Iterator[str]:
     """nbgrader's extensions are on in one kind of server, and no others."""
     of_course = kind == "course"
-    program = (hub.environment if of_course else Path(sys.prefix)) / "bin" / "jupyter-server"
+    program = (hub.environment if of_course else Path(sys.prefix)) / "bin" / "python"
     done = _ask(
-        [str(program), "extension", "list"],
+        [str(program), "-c", EXTENDED],
         hub.account if of_course else "",
         Path("/"),
         JUPYTER_CONFIG_PATH=str(hub.jupyter(kind)),
-        HUB_COURSE=hub.course,
-        HUB_EXCHANGE=str(hub.exchange),
     )
-    lines = done.stdout + done.stderr
-    for name in {one for names in EXTENSIONS.values() for one in names}:
-        on = any(f".{name} " in line and "enabled" in line for line in lines.splitlines())
+    if (said := _found(done)) is None:
+        yield f"A server of kind `{kind}` cannot read its settings: {_last(done)}"
+        return
+    for name in sorted({one for names in EXTENSIONS.values() for one in names}):
+        on = bool(said.get(f"nbgrader.server_extensions.{name}"))
         if on != (name in wanted):
             yield (
                 f"nbgrader's extension {name} is {'on' if on else 'not on'} in a server of kind "
@@ -224,11 +236,17 @@ def _course(hub: Hub) -> Iterator[str]:
     else:
         file = hub.folder / "nbgrader_config.py"
         if said["course"] != hub.course:
-            yield f"{file} calls the course {said['course']!r} (c.CourseDirectory.course_id), and course.toml {hub.course!r}: make them the same."
+            yield (
+                f"{file} calls the course {said['course']!r} (c.CourseDirectory.course_id), "
+                f"course.toml {hub.course!r}: make them the same."
+            )
         if Path(said["exchange"]) != hub.exchange:
             yield f'{file} has another exchange: write c.Exchange.root = "{hub.exchange}" into it'
         if not said["hooks"]:
-            yield f"{file} does not let formgrader grade by this grader: copy the lines c.Autograde... of the course's."
+            yield (
+                f"{file} does not let formgrader grade by this grader: copy into it the lines with "
+                "c.Autograde of this course's nbgrader_config.py."
+            )
         for one in said["missing"]:
             yield f"As {hub.account}, answers cannot be run in a sandbox: {one}"
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT.parent))
 from hub.accounts import grade  # noqa: E402
 from hub.settings import read  # noqa: E402
 
-c = get_config()  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
+c = get_config()  # pyright: ignore[reportUndefinedVariable]
 hub = read(ROOT)
 
 # What the hub keeps is root's alone: who could read it could be anybody.

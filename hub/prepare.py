@@ -65,5 +65,3 @@ def places(hub: Hub) -> list[tuple[Path, int, str]]:
         (shared / "feedback", FEEDBACK, hub.account),
         (hub.folder, ACCOUNT_ALONE, hub.account),
     ]
-
-

@@ -6,6 +6,7 @@ runs a command as a user, from root, in a view of the file system in which ETC/p
 and ETC/shadow are those of /etc: accounts with passwords, of which none stays behind.
 """
 
+import asyncio
 import ctypes
 import json
 import os
@@ -24,6 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import requests
+from requests.cookies import get_cookie_header
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
 
 from tests.small_course import NAME, PAGE, make_course
 from tests.users import BIND, NEW_MOUNTS, PRIVATE, libc, must, open_up
@@ -250,10 +254,6 @@ class Person:
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
-    def cookies(self) -> dict[str, str]:
-        """What a browser of theirs would send."""
-        return {one.name: one.value or "" for one in self._session.cookies}
-
     @property
     def place(self) -> str:
         """Where their server is."""
@@ -300,6 +300,37 @@ class Person:
         if not (where := newest["local_feedback_path"]):
             return ""
         return self.get(f"{self.place}/files/{where}/numbers.html").text
+
+    def token(self) -> str:
+        """A token that enters one's server."""
+        self.get("/hub/token")
+        asked = {"note": "a browser", "scopes": ["access:servers!user"]}
+        return self.ask(f"/hub/api/users/{self.name}/tokens", "POST", asked)["token"]
+
+    def terminal(self, program: str) -> str:
+        """Run a program of Python in a terminal of one's server; what it printed."""
+        file = {"type": "file", "format": "text", "content": program}
+        self.ask(f"{self.place}/api/contents/mine.py", "PUT", file)
+        name = self.ask(f"{self.place}/api/terminals", "POST")["name"]
+        line = f"{sys.executable} mine.py > mine.txt 2> mine.err; echo end-$((40 + 2))\r"
+        asyncio.run(self._type(f"{self.place}/terminals/websocket/{name}", line, "end-42"))
+        return self.get(f"{self.place}/files/mine.txt").text
+
+    async def _type(self, path: str, line: str, end: str) -> None:
+        """Type a line into a terminal, and wait until it shows a text."""
+        url = f"{self.site.url}{path}"
+        cookies = get_cookie_header(self._session.cookies, requests.Request("GET", url)) or ""
+        headers = {"Cookie": cookies, "Origin": self.site.url}
+        asked = HTTPRequest(url.replace("http", "ws", 1), headers=headers)
+        line_to = await websocket_connect(asked)
+        await line_to.write_message(json.dumps(["stdin", line]))
+        shown = ""
+        while end not in shown:
+            told = await asyncio.wait_for(line_to.read_message(), PATIENCE)
+            assert told is not None, f"the terminal has closed: {shown}"
+            kind, *text = json.loads(told)
+            shown += "".join(map(str, text)) if kind == "stdout" else ""
+        line_to.close()
 
 
 def free_ports(count: int) -> list[int]:

@@ -1,8 +1,8 @@
-"""nbgrader's settings in the servers of those who grade: as students, they see what students see."""
+"""nbgrader's settings in the servers of those who grade."""
 
 import os
 
-c = get_config()  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
+c = get_config()  # pyright: ignore[reportUndefinedVariable]
 
 c.CourseDirectory.course_id = os.environ["HUB_COURSE"]
 c.Exchange.root = os.environ["HUB_EXCHANGE"]

@@ -2,7 +2,7 @@
 
 import os
 
-c = get_config()  # pyright: ignore[reportUndefinedVariable]  # noqa: F821
+c = get_config()  # pyright: ignore[reportUndefinedVariable]
 
 c.CourseDirectory.course_id = os.environ["HUB_COURSE"]
 c.Exchange.root = os.environ["HUB_EXCHANGE"]
