@@ -74,6 +74,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_handout.py",
     "test_handout_command.py",
     "test_history.py",
+    "test_hub.py",
     "test_in_class.py",
     "test_keeper.py",
     "test_kill.py",
