@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from autograder.authoring.building import build_changed
+from autograder.classroom.asked import with_its_time
 from autograder.classroom.classes import Class
 from autograder.classroom.journal import Journal
 from autograder.classroom.journal_lines import Graded
@@ -249,9 +250,9 @@ class Grader:
             self._warm.start()  # it makes ready while the gradebook is opened
         keeper = self.open()
         for task, outcome in self._warm.run(tasks if first is None else Begun(first, tasks)):
-            graded = self._graded(task, outcome)
             known = bool(self._journal.key(task.student, task.chapter))
             before = self._journal.last(task.student, task.chapter) if known else None
+            graded = with_its_time(self._graded(task, outcome), before)
             self._journal.graded(graded)
             if graded.in_doubt:
                 self.in_doubt.append(f"{task.student}/{task.chapter}")
@@ -314,7 +315,8 @@ class Grader:
             "files": parcel.digest_of(assignment.allowed_files),
         }
         made_of = {what: digest[:DIGITS] for what, digest in digests.items()}
-        return Graded(result, parcel.collected, parcel.secret, in_doubt, stamp or "", made_of)
+        graded = Graded(result, parcel.collected, parcel.secret, in_doubt, stamp or "", made_of)
+        return replace(graded, handed_in=late.handed_in(task.student, parcel.collected))
 
     def _keep(self, keeper: Keeper, graded: Graded, before: Graded | None = None) -> None:
         keeper.save(graded, before, fresh=True)
