@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.files import write_text
+
 FIRST_LINE = '"""The Transformer that the exercises build, in one module.'
 
 # What the module is made of, by chapter and question: what to miss where a notebook is not there,
@@ -123,7 +125,7 @@ def write(assembly: Assembly, out: Path) -> None:
     """
     if out.exists() and not out.read_text(encoding="utf-8").startswith(FIRST_LINE):
         raise ValueError(f"{out} exists and is no assembled module; name another file with --out")
-    out.write_text(assembly.text, encoding="utf-8")
+    write_text(out, assembly.text)
 
 
 @dataclass(frozen=True)

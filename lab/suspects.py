@@ -154,31 +154,33 @@ class BlackBox:
     def __init__(self, suspect: Suspect) -> None:
         self.vocab, self.words = suspect.vocab, suspect.words
         self.pad, self.bos, self.eos = suspect.pad, suspect.bos, suspect.eos
-        self._suspect = suspect.train()
+        suspect.train()
+        # in a function: through what an object itself holds the grader looks at each call
+        self._suspect = lambda: suspect
         self._generator = torch.Generator().manual_seed(0)
 
     def train(self) -> None:
         """Behave as in training."""
-        self._suspect.train()
+        self._suspect().train()
 
     def eval(self) -> None:
         """Behave as in evaluation."""
-        self._suspect.eval()
+        self._suspect().eval()
 
     @torch.no_grad()
     def logits(self, source: Tensor, target: Tensor) -> Tensor:
         """Scores of all ids after each target token, (B, N, vocab)."""
-        return self._grained(self._suspect.logits(source, target))
+        return self._grained(self._suspect().logits(source, target))
 
     @torch.no_grad()
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
         """The loss of whole targets, bos and eos included."""
-        return self._grained(self._suspect.loss(source, target))
+        return self._grained(self._suspect().loss(source, target))
 
     @torch.no_grad()
     def steps(self, source: Tensor, target: Tensor) -> Tensor:
         """The logits again, computed with a cache, the target's tokens handed in one by one."""
-        return self._grained(self._suspect.steps(source, target))
+        return self._grained(self._suspect().steps(source, target))
 
     def _grained(self, numbers: Tensor) -> Tensor:
         return numbers + GRAIN * torch.randn(numbers.shape, generator=self._generator)

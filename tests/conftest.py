@@ -63,6 +63,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_exchange.py",
     "test_exchange_users.py",
     "test_exports.py",
+    "test_extensions.py",
     "test_failures.py",
     "test_fingerprint.py",
     "test_formgrader_browser.py",
@@ -92,6 +93,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_rebuild.py",
     "test_settings.py",
     "test_shapes.py",
+    "test_shards.py",
     "test_slips.py",
     "test_status.py",
     "test_store.py",
@@ -106,6 +108,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_trainer_loop.py",
     "test_trainer_update.py",
     "test_unzip.py",
+    "test_watching.py",
 }
 
 use_own_tools()

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -341,3 +341,15 @@ def test_what_is_kept_is_plain_text(course: Course, tmp_path: Path):
     told = json.loads((tmp_path / contest.KEPT).read_text())
     assert told["all"]["ada"]["outcome"]["scores"] == {"right": 50.0}
     assert SECRET not in json.dumps(told)
+
+
+@pytest.mark.parametrize("name", [contest.KEPT, contest.PAGE, contest.TABLE, contest.LOCK])
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_what_is_called_as_a_file_of_the_contest_is_named_before_anything_is_scored(
+    course: Course, tmp_path: Path, name: str, make: Callable[[Path], None]
+):
+    hand_in(tmp_path, "ada", HALF)
+    make(tmp_path / name)
+    with pytest.raises(CourseError, match=f"{name} could not be written or read .it is a "):
+        contest.run(course, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"ada", name}

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -14,10 +15,11 @@ import pytest
 from nbgrader.api import Gradebook
 from sqlalchemy import exc
 
+from autograder import __main__ as command_line
 from autograder.classroom.classes import Class
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words
-from autograder.common.whole import whole, write_whole
+from autograder.common.whole import whole, write_out, write_whole
 from tests.nbgraders_commands import own
 from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, release, scores
 
@@ -251,13 +253,13 @@ def test_what_a_writer_left_that_was_killed_is_removed_by_the_next(tmp_path: Pat
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are POSIX's")
-def test_a_device_or_a_pipe_is_written_into_and_stays(tmp_path: Path):
+def test_a_device_or_a_pipe_that_a_person_names_is_written_into_and_stays(tmp_path: Path):
     link, pipe = tmp_path / "null", tmp_path / "pipe"
     link.symlink_to(os.devnull)
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_whole(link, "text")
-    write_whole(pipe, "text")
+    write_out(link, "text")
+    write_out(pipe, "text")
     assert os.read(reader, 10) == b"text"
     os.close(reader)
     assert link.is_symlink() and pipe.is_fifo()
@@ -277,3 +279,71 @@ def test_a_command_for_text_sources_is_one_sentence_elsewhere(made: Class, comma
     done = subprocess.run(words, cwd=made.course.root, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert "there are none" in done.stderr
+
+
+OURS = ["grades.csv", "questions.csv", "items.csv", "report.html", "gradebook.db"]
+OURS += ["gradebook.journal.jsonl", "gradebook.journal.lock", "canvas.csv"]
+
+
+@linux
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
+def test_what_is_no_file_in_the_place_of_one_is_a_sentence_and_nobody_waits(
+    made: Class, tmp_path: Path, name: str, kind: str
+):
+    (tmp_path / "submitted").symlink_to(made.submitted)
+    taught, place = Class(made.course, tmp_path), tmp_path / name
+    put_there(place, kind)
+    command = ("export", "canvas") if name == "canvas.csv" else ("report",)
+    Gradebook(f"sqlite:///{tmp_path}/gradebook.db").close() if name == "canvas.csv" else None
+    status, said = run(taught, *command)
+    assert status == 2 and said.count("\n") == 0 and str(place) in said, said
+    assert "Traceback" not in said and not place.is_file()
+
+
+def put_there(place: Path, kind: str) -> None:
+    """What is no file."""
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        with socket.socket(socket.AF_UNIX) as one, contextlib.chdir(place.parent):
+            one.bind(place.name)  # a longer path is none for a socket
+
+
+@linux
+@pytest.mark.parametrize("name", ["numbers.html", "submission_secret.txt", "timestamp.txt"])
+def test_a_pipe_in_a_students_feedback_costs_her_page_and_nobody_elses(
+    made: Class,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+):
+    monkeypatch.chdir(made.course.root)
+    (tmp_path / "submitted").symlink_to(made.submitted)
+    pipe = tmp_path / "feedback" / "ada" / NAME / name
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    assert command_line.main(["grade", "--folder", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"ada, {NAME}: not all of its files could be written" in said, said
+    assert "it is a named pipe, and a file belongs there" in said
+    assert command_line.main(["report", "--folder", str(tmp_path)]) == 0
+    assert pipe.is_fifo() and (tmp_path / "feedback" / "bela" / NAME / "numbers.html").is_file()
+
+
+@linux
+@pytest.mark.parametrize("name", ["rehearsed/ps1.json", "fingerprints.json", "known/ps1.bin"])
+def test_a_pipe_in_the_build_folder_keeps_nobody_waiting(tmp_path: Path, name: str):
+    course = make_course(tmp_path)
+    release(course.root)
+    hand_in(course.root, "ada", ANSWERS["ada"])
+    kept = tmp_path / "build" / name
+    assert kept.is_file()
+    kept.unlink()
+    os.mkfifo(kept)
+    status, said = own(tmp_path, "grade")
+    assert status in (0, 2) and "Traceback" not in said
+    assert status == 0 or "it is a named pipe, and a file belongs there" in said

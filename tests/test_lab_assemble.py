@@ -2,7 +2,9 @@
 
 import ast
 import json
+import os
 import runpy
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -339,6 +341,20 @@ def test_a_file_that_assemble_made_is_overwritten_and_no_other(tmp_path):
     with pytest.raises(ValueError, match=r"out\.py exists and is no assembled module"):
         write(assembly, out)
     assert out.read_text(encoding="utf-8") == "my = 'work'\n"
+
+
+def test_a_module_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    assembly, out = collect(tmp_path, ears(HEAR), feet(WALK)), tmp_path / "out.py"
+    write(assembly, out)
+    before = out.read_text(encoding="utf-8")
+
+    def full(number: int) -> None:
+        raise OSError("no space left on the disk")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        write(replace(assembly, text=f"{assembly.text}# more"), out)
+    assert out.read_text(encoding="utf-8") == before
 
 
 def test_the_command_writes_the_module_and_says_what_it_did(tmp_path, capsys):

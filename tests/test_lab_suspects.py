@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from autograder.bridge.touched import Before
 from lab.battery import shaken
 from lab.suspects import GRAIN, BlackBox, Suspect, assert_judges, backwards, interrogate, learn
 
@@ -50,6 +51,12 @@ def test_a_box_is_in_training_and_its_answers_have_a_grain():
     box.eval()
     off = (box.logits(source, target) - box.logits(source, target)).abs().max()
     assert 0 < off < 20 * GRAIN
+
+
+def test_a_call_of_a_box_looks_through_no_model():
+    """At each call the grader notes all that an object of the notebook's holds, to see changes."""
+    own = type("Box", (BlackBox,), {"__module__": "__main__"})
+    assert len(Before(own(sound())).parts) < 10
 
 
 def accuse(model: BlackBox) -> None:

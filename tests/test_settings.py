@@ -1,6 +1,7 @@
 """nbgrader's settings are read where nbgrader reads them, and in its order."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -221,15 +222,55 @@ def test_a_course_that_jupyters_settings_name_is_found_from_anywhere(home: Path,
     assert Course.find(away) == course
 
 
-@pytest.mark.parametrize("where", ["submitted/ann/ps1", "downloaded/ps1/extracted/ann"])
+INBOUND = "exchange/small/inbound"
+HANDED_IN = {  # where what was handed in may lie
+    "submitted/ann/ps1": "",
+    "downloaded/ps1/extracted/ann": "",
+    "2026/submitted/ann": "",
+    "work/abgaben/ann/ps1": 'c.CourseDirectory.submitted_directory = "work/abgaben"\n',
+    "2026/abgaben/ann/ps1": 'c.CourseDirectory.submitted_directory = "abgaben"\n',
+    "lms/ps1/extracted/ann": 'c.ZipCollectApp.downloaded_directory = "lms"\n',
+    f"{INBOUND}/ann+ps1+2026-01-01 10:00:00 UTC+abc": "",
+    f"{INBOUND}/ann": "",
+    "entries/ann": "",
+    "entries/ann/deeper": "",
+}
+
+
+@pytest.mark.parametrize("where", HANDED_IN)
 def test_settings_that_were_handed_in_are_not_run(home: Path, tmp_path: Path, where: str):
     course = make_course(tmp_path / "course")
+    with (course.root / "nbgrader_config.py").open("a") as file:
+        file.write(HANDED_IN[where])
     handed_in = course.root / where
     handed_in.mkdir(parents=True)
+    if where.startswith("entries"):
+        (course.root / "entries" / "contest.json").touch()
+    elif where.startswith(INBOUND):
+        (course.root / INBOUND).with_name("outbound").mkdir()
     (handed_in / "nbgrader_config.py").write_text("raise SystemExit('a student has come in')")
     assert Course.find(handed_in) == Course.find(handed_in.parent) == course
+    assert Class(course, handed_in).course_id == "small"
     inner = make_course(course.root / "2026" / "autumn")  # another one of the instructor's
     assert Course.find(inner.root) == inner
+
+
+def test_settings_of_a_student_in_no_course_are_none(home: Path, tmp_path: Path):
+    handed_in = tmp_path / "inbound" / "ann+ps1+2026-01-01 10:00:00 UTC"
+    handed_in.mkdir(parents=True)
+    (handed_in / "nbgrader_config.py").write_text("raise SystemExit('a student has come in')")
+    with pytest.raises(CourseError, match="may be a student's and is not read"):
+        Course.find(handed_in)
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="gives files away")
+def test_settings_that_another_has_put_where_all_may_write_are_none(home: Path, tmp_path: Path):
+    course = make_course(tmp_path / "all")
+    course.root.chmod(0o1777)
+    assert Course.find(course.root) == course
+    os.chown(course.root / "nbgrader_config.py", 12345, 12345)
+    with pytest.raises(CourseError, match="may be a student's"):
+        Course.find(course.root)
 
 
 SECRETS = {
@@ -320,3 +361,82 @@ def test_a_report_in_a_wrong_folder_leaves_nothing_there(
     assert command_line.main(["report", "--folder", "elsewhere"]) == 2
     assert "submitted does not exist" in capsys.readouterr().err
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@linux
+@pytest.mark.parametrize("name", [b"\xfcbung", b"a\nb", b"a\x1b[2Jb"])
+def test_an_assignment_whose_folders_name_is_no_text_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: bytes,
+):
+    course = make_course(tmp_path)
+    (tmp_path / "source" / NAME).rename(tmp_path / "source" / os.fsdecode(name))
+    (tmp_path / "submitted" / "ada").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert command_line.main(["grade"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 and "name not all are signs of a text" in said[0]
+    shutil.copytree(course.root / "source" / os.fsdecode(name), tmp_path / "source" / NAME)
+    assert assignments(course, [NAME]) == [NAME]
+
+
+@pytest.mark.parametrize("name", ["autograded", "feedback", "submitted"])
+@pytest.mark.parametrize("other", ["submitted", "source", "release/inside", "."])
+def test_settings_by_which_work_would_be_written_over_are_refused(
+    home: Path, tmp_path: Path, name: str, other: str
+):
+    taught = Class(make_course(tmp_path), tmp_path)
+    taught.require_usable()
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write(f"c.CourseDirectory.{name}_directory = 'x/../{other}'\n")
+    if name == other or (other == "." and name != "submitted"):
+        taught.require_usable()
+        return
+    with pytest.raises(CourseError, match="give each a folder of its own"):
+        taught.require_usable()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "db_url = 5",
+        "course_id = 5",
+        "student_id_exclude = ['ada']",
+        "groupshared = 'yes'",
+        "submitted_directory",
+        "submitted_directory = 'a\\0b'",
+        "feedback_directory = None",
+    ],
+)
+def test_a_setting_that_nbgrader_would_refuse_is_refused(
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    setting: str,
+):
+    course = make_course(tmp_path)
+    (tmp_path / "submitted" / "ada").mkdir(parents=True)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write(f"c.CourseDirectory.{setting}\n")
+    monkeypatch.chdir(course.root)
+    assert command_line.main(["grade"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"c.CourseDirectory.{setting.partition(' ')[0]} is " in said and "mend it there" in said
+
+
+@linux
+def test_a_root_that_is_another_folder_is_noted(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    course = make_course(tmp_path)
+    (tmp_path / "submitted").mkdir()
+    monkeypatch.chdir(course.root)
+    for root, is_noted in ((".", False), ("..", True)):
+        with (tmp_path / "nbgrader_config.py").open("a") as file:
+            file.write(f"c.CourseDirectory.root = {root!r}\n")
+        assert command_line.main(["grade"]) == 0
+        said = capsys.readouterr().err
+        assert ("nbgrader's own commands work there" in said) == is_noted

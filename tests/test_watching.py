@@ -184,6 +184,37 @@ def test_when_a_test_was_mended_everybody_is_graded_again(exchange: Exchange, wa
     assert [change["why"] for change in changes] == [["first graded"], ["new tests or rules"]]
 
 
+def test_who_is_late_says_a_time_that_no_student_sets(exchange: Exchange, watcher: Watcher):
+    due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    late = '[late]\npolicy = "zero"\ntimes = "../../arrivals.csv"\ndue = '
+    exchange.rules(f"{late}{due.isoformat()}\n")
+    exchange.submit("ada", RIGHT)
+    assert watcher.look()
+    assert "6 of 6" in exchange.page("ada") and "late" not in exchange.page("ada")
+    exchange.rules(f"{late}2026-02-02T00:00:00+00:00\n")  # after what the folder's name says
+    exchange.submit("bela", RIGHT)
+    assert watcher.look()
+    for student in ("ada", "bela"):
+        assert "6 taken off" in exchange.page(student)
+    exchange.submit("=bela", RIGHT)
+    assert watcher.look()
+    rows = (exchange.root / "arrivals.csv").read_text().splitlines()
+    assert rows[0] == "student,assignment,submitted" and len(rows) == 4
+    assert rows[-1].startswith("'=bela,")
+
+
+def test_arrivals_that_were_noted_half_are_noted_whole(exchange: Exchange, watcher: Watcher):
+    exchange.submit("ada", RIGHT)
+    assert watcher.look()
+    path = exchange.root / "arrivals.csv"
+    before = path.read_text()
+    path.write_text(before[:-9])
+    watcher.__exit__()
+    with Watcher(exchange.course, [], jobs=1) as second:
+        assert second.look()
+    assert path.read_text() == before
+
+
 def test_two_watchers_of_one_course_are_one_too_many(exchange: Exchange, watcher: Watcher):
     with pytest.raises(Busy, match="at work"):
         Watcher(exchange.course, [])

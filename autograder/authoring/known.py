@@ -20,7 +20,7 @@ from autograder.bridge import arrays
 from autograder.bridge.wire import Decoder, Encoder, Frame, WireError, read_frame
 from autograder.common.course import Course, CourseError
 from autograder.common.results import TestRun, Transcript
-from autograder.common.whole import write_whole
+from autograder.common.whole import require_file, write_whole
 from autograder.judge.diagnose import Known, ending
 from autograder.judge.differences import Kept, keep
 
@@ -195,6 +195,7 @@ def packed(
 def load(path: Path, key: str) -> Shelf | None:
     """A shelf's file, if there is one of this key."""
     try:
+        require_file(path)
         with path.open("rb") as file:
             line = file.readline(LONGEST_HEAD)
         head = json.loads(line)

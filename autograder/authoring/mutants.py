@@ -24,6 +24,7 @@ from autograder.authoring.source import (
 )
 from autograder.common.course import Course, CourseError
 from autograder.common.results import TestRun
+from autograder.common.whole import write_whole
 from autograder.judge.diagnose import first_difference, name_misconception
 from autograder.judge.differences import keep
 from autograder.judge.rehearsal import as_graded
@@ -109,13 +110,14 @@ def save(path: Path, rows: Sequence[Row]) -> None:
     run = {row.chapter for row in rows}
     kept = [row for row in load(path) if row.chapter not in run] if path.is_file() else []
     table = sorted([*kept, *rows], key=lambda row: row.chapter)  # stable: in the files' order
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in table:
-            caught = ", ".join(row.caught)
-            fields = row.chapter, row.question, row.id, row.name, row.message, caught, row.named
-            writer.writerow(fields)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter="\t", lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in table:
+        caught = ", ".join(row.caught)
+        fields = row.chapter, row.question, row.id, row.name, row.message, caught, row.named
+        writer.writerow(fields)
+    write_whole(path, text.getvalue())
 
 
 def load(path: Path) -> list[Row]:

@@ -21,7 +21,7 @@ from autograder.authoring.processes import (
 )
 from autograder.common.course import Course
 from autograder.common.failures import in_words
-from autograder.common.whole import write_whole
+from autograder.common.whole import require_file, write_whole
 from autograder.judge.markers import read_markers
 
 MOST_COMPLAINTS = 10  # that are shown
@@ -119,6 +119,7 @@ def _mark(course: Course, chapter: str) -> Path:
 def _rehearsed(course: Course, chapter: str) -> tuple[str, dict[str, list[float]]]:
     """What a chapter was rehearsed with, and what its tests cost; nothing if it was not."""
     try:
+        require_file(_mark(course, chapter))
         made, found = json.loads(_mark(course, chapter).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return "", {}

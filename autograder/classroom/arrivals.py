@@ -44,10 +44,12 @@ class _Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Arrived:
-    """A work that was collected."""
+    """A work that arrived."""
 
     student: str
     assignment: str
+    when: float  # by the file system's own time
+    is_new: bool  # whether it was not collected before
 
 
 class Inbound:
@@ -146,7 +148,11 @@ class Inbound:
         for name in mine & collecting.failed:
             self._looks[name] = _Look(self._looks[name].changed, now, has_all=False)
         self._done |= mine - collecting.failed
-        return (Arrived(student, assignment) for student in collecting.taken)
+        for record in collecting.src_records:
+            student, name = str(record["username"]), record["filename"]
+            if name not in collecting.failed:
+                when = collecting.times[name]
+                yield Arrived(student, assignment, when, student in collecting.taken)
 
 
 class _Whole(SafeCollect):
@@ -157,8 +163,13 @@ class _Whole(SafeCollect):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.taken: list[str] = []  # students
+        self.taken: set[str] = set()  # students
         self.failed: set[str] = set()  # folders
+
+    @property
+    def times(self) -> dict[str, float]:
+        """When folders were last changed, which no student sets."""
+        return {name: status.st_ctime for name, status in self._found.items()}
 
     def init_src(self) -> None:
         super().init_src()
@@ -183,7 +194,7 @@ class _Whole(SafeCollect):
     def _is_wanted(self, record: dict[str, Any], there: Path) -> bool:
         wanted = super()._is_wanted(record, there)
         if wanted:
-            self.taken.append(str(record["username"]))
+            self.taken.add(str(record["username"]))
         return wanted
 
 

@@ -1,7 +1,7 @@
 """A class that is taught: where its work lies, and what nbgrader_config.py says of it."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,8 @@ from autograder.authoring.building import read, source_folder
 from autograder.classroom.places import Places, Stray, students_in
 from autograder.common.course import Course, CourseError
 from autograder.common.failures import in_words
-from autograder.common.names import alike, composed, plain, readable
+from autograder.common.names import CONTROL, alike, composed, plain, readable, shown
+from autograder.common.whole import require_file
 from autograder.judge.parcel import Place
 
 if TYPE_CHECKING:
@@ -61,6 +62,12 @@ class Class:
         named = "" if is_trial else self.setting("db_url", "")
         return "" if named == NBGRADERS.format(self.folder) else from_root(named, self.course.root)
 
+    @property
+    def has_own_gradebook(self) -> bool:
+        """Whether the gradebook is a file in the course or the class: then it is of no other."""
+        places = self.folder, self.course.root
+        return any(path.is_relative_to(one) for path in self._gradebook() for one in places)
+
     def require_usable(self) -> None:
         """Refuse, before anything is done, what nbgrader's settings say and cannot be done here."""
         structure = self.setting("directory_structure", str(Path(*STRUCTURE)))
@@ -70,7 +77,35 @@ class Class:
                 f"and this grader looks in {'/'.join(STRUCTURE)} alone; take the setting out and "
                 "lay the folders so."
             )
-        _ = self.database
+        self._require_apart()
+        for path in (self.journal, self.journal.with_suffix(".lock"), *self._gradebook()):
+            with in_words(path):
+                require_file(path)
+
+    def _require_apart(self) -> None:
+        """Refuse settings by which what is handed in, or handed out, would be written over."""
+        course, names = self.course, ("autograded", "feedback", "submitted", "source", "release")
+        given = {
+            "source": course.root / course.setting("source_directory", "source"),
+            "release": course.root / course.setting("release_directory", "release"),
+        }
+        folders = [given.get(name) or getattr(self, name) for name in names]
+        real = [Path(os.path.realpath(folder)) for folder in folders]
+        for one, other in ((0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 2)):
+            if real[one].is_relative_to(real[other]):
+                raise CourseError(
+                    f"By nbgrader's settings {names[one]}_directory, {folders[one]}, is or lies in "
+                    f"{names[other]}_directory, {folders[other]}, and what is there would be lost "
+                    "or taken for something else; give each a folder of its own."
+                )
+
+    def _gradebook(self) -> Iterator[Path]:
+        """The gradebook, if it is a file."""
+        from sqlalchemy import make_url
+
+        url = make_url(self.database)
+        if url.get_backend_name() == "sqlite" and url.database:
+            yield Path(url.database)
 
     def excluded(self, students: Iterable[str]) -> list[str]:
         """Those of these students whom nbgrader's settings leave out."""
@@ -198,7 +233,14 @@ def assignments(course: Course, names: Sequence[str] = ()) -> list[str]:
                 f"There is no assignment {name!r} in {course.show(folder)}; the assignments are "
                 f"{', '.join(known) or '(none yet)'}."
             )
-    return [name for name in known if not names or name in names]
+    chosen = [name for name in known if not names or name in names]
+    for name in chosen:
+        if CONTROL.search(name):
+            raise CourseError(
+                f"{course.show(folder)} holds an assignment in the folder {shown(name)}, of whose "
+                "name not all are signs of a text in UTF-8; rename the folder."
+            )
+    return chosen
 
 
 def read_those_there(

@@ -34,11 +34,12 @@ from autograder.classroom.spreadsheet import safe
 from autograder.common.course import Course, CourseError, read_config
 from autograder.common.failures import in_words
 from autograder.common.names import plain, readable, say
-from autograder.common.whole import write_whole
+from autograder.common.whole import require_file, write_whole
 from autograder.judge.toml_tables import checked, positive, whole
 
 KEPT, PAGE, TABLE = "contest.json", "leaderboard.html", "leaderboard.csv"
 LOCK = "contest.lock"
+OURS = (KEPT, PAGE, TABLE, LOCK)  # files in the folder, of which no entry may have the name
 PARTS = ("PACKAGES", "FILES", "begin", "enter")
 FORMAT = 1
 
@@ -61,6 +62,9 @@ def run(course: Course, folder: Path, *, again: bool = False) -> Sequence[Place]
         again: also those that were scored before.
     """
     students = _students(folder)
+    for name in OURS:
+        with in_words(folder / name):
+            require_file(folder / name)
     with in_words(folder):
         lock = Lock(folder / LOCK, folder)
     try:

@@ -32,7 +32,7 @@ from autograder.classroom.spreadsheet import safe
 from autograder.common.course import Course, CourseError
 from autograder.common.failures import in_words
 from autograder.common.names import alike, composed, readable, say, visible
-from autograder.common.whole import write_whole
+from autograder.common.whole import write_out, write_whole
 
 POINTS_ROW = re.compile(r"(points)\s+(possible)", re.IGNORECASE)  # Canvas: no student's line
 
@@ -77,7 +77,7 @@ def run(taught: Class, kind: str, out: Path | None = None) -> int:
     with reading(taught) as book:
         grades = read_grades(book)
     said = enrol(grades, roster_of(taught.folder, taught.course.root))
-    _open_and_write(path, writers[kind], grades)
+    _open_and_write(path, writers[kind], grades, is_named=out is not None)
     say(f"{kind}: {taught.course.show(path)}")
     for sentence in said:
         say(sentence)
@@ -208,7 +208,7 @@ def _export(plugin: ExportPlugin, book: Gradebook, writer: Any, default: str) ->
         roster = {name: who for name, who in roster.items() if composed(name) in wanted}
     said = enrol(grades, roster)
     path = Path(plugin.to or default)
-    _open_and_write(path, writer, grades)
+    _open_and_write(path, writer, grades, is_named=bool(plugin.to))
     plugin.log.info("Exporting grades to %s", path)
     for sentence in said:
         plugin.log.warning(visible(sentence))
@@ -251,13 +251,13 @@ def _scores(grades: Grades, person: Person) -> Iterable[str]:
     return ["" if score is None else number(score) for score in found]
 
 
-def _open_and_write(path: Path, writer: Any, grades: Grades) -> None:
+def _open_and_write(path: Path, writer: Any, grades: Grades, *, is_named: bool) -> None:
     if path.is_dir():
         raise CourseError(f"{path} is a folder; name a file, such as {path / 'export.csv'}.")
     text = io.StringIO(newline="")
     writer(grades, text)
     with in_words(path):
-        write_whole(path, text.getvalue())
+        (write_out if is_named else write_whole)(path, text.getvalue())
 
 
 def _count(many: int, one: str, more: str) -> str:

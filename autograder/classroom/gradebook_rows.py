@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, bindparam, select
+from sqlalchemy import Column, Connection, MetaData, String, Table, Text, bindparam, select
 from sqlalchemy.engine import Row
 
 from autograder.classroom.marks import GRADE, table_of
@@ -26,6 +26,15 @@ SIGN = Table(
     Column("journal", String(64), primary_key=True),
     Column("assignment", String(128), primary_key=True),
     Column("sign", String(64)),
+)
+# Ours too: which course an assignment's grades are of (`whose`).
+WHOSE = Table(
+    "autograder_course",
+    MetaData(),
+    Column("assignment", String(128), primary_key=True),
+    Column("journal", String(64)),
+    Column("course_id", String(128)),
+    Column("root", Text),
 )
 
 

@@ -30,6 +30,7 @@ from autograder.classroom.journal_lines import (
 from autograder.classroom.journal_lock import Lock
 from autograder.common.failures import in_words
 from autograder.common.results import Result
+from autograder.common.whole import require_file
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class
@@ -79,6 +80,7 @@ class Journal:
         taught.share()
         with in_words(self._path):
             taught.folder.mkdir(parents=True, exist_ok=True)
+            require_file(self._path)
             self._lock = Lock(self._path.with_suffix(".lock"), taught.folder)
             try:
                 self._index = _ready(self._path)
@@ -205,9 +207,13 @@ def read_journal(taught: "Class") -> dict[Who, Result]:
 
 def results(taught: "Class") -> Iterator[Graded]:
     """The same one after another: a large class does not have to fit into memory."""
-    if not taught.journal.is_file():
-        return
-    with taught.journal.open("rb") as file:
+    if taught.journal.is_file():
+        yield from results_in(taught.journal)
+
+
+def results_in(path: Path) -> Iterator[Graded]:
+    """The same of the journal in a file, wherever it comes from."""
+    with in_words(path), path.open("rb") as file:
         for line in sorted(_read_index(file).lines.values(), key=lambda line: line.offset):
             file.seek(line.offset)
             yield graded_of(file.readline())
@@ -320,7 +326,8 @@ def _compacted(path: Path, index: _Index) -> _Index:
     """Write a journal anew without what is outdated; where everything stands then."""
     partial = path.with_suffix(".part")
     try:
-        with path.open("rb") as old, partial.open("w+b") as new:
+        partial.unlink(missing_ok=True)
+        with path.open("rb") as old, partial.open("x+b") as new:
             new.writelines(_live_lines(old, index))
             new.flush()
             os.fsync(new.fileno())

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from autograder.common.course import CourseError
+from autograder.common.whole import require_file
 
 try:
     import fcntl
@@ -27,6 +28,7 @@ class Lock:
         self._path = path.resolve()
         if self._path in _held:
             raise _taken(folder, os.getpid())
+        require_file(self._path)
         self._file = self._path.open("a+b", buffering=0)
         if not _locked(self._file):
             self._file.seek(0)

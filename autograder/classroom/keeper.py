@@ -17,6 +17,8 @@ from autograder.classroom.counted import Marks
 from autograder.classroom.journal import Journal, results
 from autograder.classroom.journal_lines import Graded
 from autograder.classroom.journal_lock import Busy
+from autograder.classroom.whose import Owner, refusal, taken_over
+from autograder.common.course import CourseError
 from autograder.common.names import say
 
 if TYPE_CHECKING:
@@ -32,22 +34,40 @@ class Keeper:
     """Writes results into a class's gradebook, and into its journal how grades changed."""
 
     def __init__(
-        self, journal: Journal, store: "Store", assignments: "Mapping[str, Assignment]"
+        self,
+        taught: "Class",
+        journal: Journal,
+        store: "Store",
+        assignments: "Mapping[str, Assignment]",
     ) -> None:
+        self._taught = taught
         self._journal = journal
         self._store = store
         self._assignments = assignments
         self._changed: set[str] = set()  # assignments
+        self._taken: dict[str, Owner] = {}  # those that were another folder's, and whose
         self.restored = 0  # results that the gradebook did not hold, stored again
         self.given_back = 0  # submissions with grades, comments or time by people, entered again
+
+    def enter(self, names: Iterable[str]) -> None:
+        """Make the gradebook know these assignments; CourseError if it has another course's."""
+        from autograder.classroom.gradebook import shown_database
+
+        is_own = self._taught.has_own_gradebook
+        for name in names:
+            mine, other = self._owner(), self._store.owner(name)
+            if not is_own and other is not None and not mine.is_known(other):
+                if not mine.may_follow(other):
+                    raise CourseError(refusal(name, shown_database(self._taught), mine, other))
+                self._taken[name] = other
+            self._store.enter(self._assignments[name])
 
     def put_back(self) -> None:
         """Fill the gradebook again, if it is another one than the last run has left."""
         missing = {name for name in self._assignments if self._is_another(name)}
         if not missing:
             return
-        for name in missing:
-            self._store.enter(self._assignments[name])
+        self.enter(missing)
         held = {name: self._store.held(name) for name in missing}
         for graded in self._journal.results():
             name = graded.result.assignment
@@ -99,6 +119,9 @@ class Keeper:
             sign = secrets.token_hex(8)
             self._store.leave_sign(name, assignment, sign)
             self._journal.signed(name, assignment, sign)
+        for assignment in graded:
+            if self._store.owner(assignment) != self._owner():
+                self._store.own(assignment, self._owner())
         self._changed.clear()
 
     def words(self) -> list[str]:
@@ -114,7 +137,11 @@ class Keeper:
                 f"Grades, comments or extensions by hand of {self.given_back} submissions were not "
                 "in it either; they were entered there again as the last run saw them."
             )
+        said += [taken_over(name, other) for name, other in sorted(self._taken.items())]
         return said
+
+    def _owner(self) -> Owner:
+        return Owner.of(self._journal.name, self._taught.course_id, self._taught.course.root)
 
     def _is_another(self, assignment: str) -> bool:
         sign = self._journal.sign(assignment)
@@ -157,7 +184,7 @@ def refresh(
         return []
     try:
         with Journal(taught) as journal, Store(taught, history=journal.changes) as store:
-            keeper = Keeper(journal, store, assignments)
+            keeper = Keeper(taught, journal, store, assignments)
             keeper.put_back()
             mine = (one for one in journal.results() if student in ("", one.result.student))
             keeper.refresh(mine)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from autograder.common.whole import require_file
+
 # For pages that repeat what a student wrote: nothing may run or be fetched, whatever slips through.
 POLICY = (
     '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
@@ -40,6 +42,7 @@ def stamped(text: str, stamp: str) -> str:
 def made_of(path: Path) -> str:
     """That sign of a page on the disk; empty if there is no page, or none of ours."""
     try:
+        require_file(path)
         with path.open("rb") as file:
             found = STAMP.search(file.read(STAMPED_WITHIN))
     except OSError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from autograder.classroom.counted import number
 from autograder.classroom.report_data import Question, Report
 from autograder.classroom.spreadsheet import safe
+from autograder.common.whole import require_file
 
 OURS = b"student,"  # how our table of grades begins
 
@@ -16,6 +17,7 @@ OURS = b"student,"  # how our table of grades begins
 def name_of_table(folder: Path) -> str:
     """grades.csv, unless another program's lies there: `nbgrader export` calls its own so."""
     try:
+        require_file(folder / "grades.csv")
         with (folder / "grades.csv").open("rb") as file:
             begin = file.read(len(OURS))
     except OSError:

@@ -10,7 +10,7 @@ concerns one submission ends with that submission, and is told in `troubles`.
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,15 @@ from autograder.classroom.gradebook_marks import (
     save_notebook,
     unchanged,
 )
-from autograder.classroom.gradebook_rows import SIGN, STUDENT, add_row, fill_row, id_of, update_rows
+from autograder.classroom.gradebook_rows import (
+    SIGN,
+    STUDENT,
+    WHOSE,
+    add_row,
+    fill_row,
+    id_of,
+    update_rows,
+)
 from autograder.classroom.journal import read_changes
 from autograder.classroom.journal_lines import Graded, Who, bounded
 from autograder.classroom.marks import (
@@ -55,6 +63,7 @@ from autograder.classroom.marks import (
 from autograder.classroom.result_files import mend_exchange, write_files, write_pages
 from autograder.classroom.secret import Secrets
 from autograder.classroom.shown import History, shown
+from autograder.classroom.whose import Owner
 from autograder.common.course import CourseError
 from autograder.common.failures import WHOLE_CLASS, in_words, sentence_of
 from autograder.common.names import earlier, plain, readable
@@ -315,6 +324,21 @@ class Store:
                 return ""
             where = SIGN.c.journal == journal, SIGN.c.assignment == assignment
             return str(db.execute(select(SIGN.c.sign).where(*where)).scalar() or "")
+
+    def owner(self, assignment: str) -> Owner | None:
+        """Whose grades of an assignment of this name the gradebook holds; None if nobody's."""
+        with self._writing() as db:
+            if not inspect(db).has_table(WHOSE.name):
+                return None
+            row = db.execute(select(WHOSE).where(WHOSE.c.assignment == assignment)).first()
+            return Owner(row.journal, row.course_id, row.root) if row else None
+
+    def own(self, assignment: str, owner: Owner) -> None:
+        """Note whose they are."""
+        with self._writing() as db:
+            WHOSE.create(db, checkfirst=True)
+            db.execute(WHOSE.delete().where(WHOSE.c.assignment == assignment))
+            db.execute(WHOSE.insert(), {"assignment": assignment, **asdict(owner)})
 
     def leave_sign(self, journal: str, assignment: str, sign: str) -> None:
         """Leave something by which this gradebook is known again."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 from autograder.authoring.building import build_changed
 from autograder.authoring.release import require_fresh
 from autograder.classroom import shown as showing
+from autograder.classroom.arrival_times import FILE, Times
 from autograder.classroom.arrivals import Arrived, Inbound, publish
 from autograder.classroom.classes import Class, assignments
 from autograder.classroom.grade import Grader
@@ -98,6 +99,7 @@ class Watcher:
         self._open = ExitStack()
         lock = Lock(course.root / LOCK, course.root)
         self._open.callback(lock.release)
+        self._times = Times(course.root / FILE)
         self._board = Board(self._taught)
         self._queue = _Queue()
         self._warm: Warm | None = None
@@ -207,16 +209,22 @@ class Watcher:
             return
         self._taught = Class(self._course, self._course.root)  # it remembers who was there
         left_out = set(self._taught.excluded([one.student for one in arrived]))
-        for one in arrived:
-            if one.student not in left_out:
-                self._arrive(one)
+        wanted = [one for one in arrived if one.student not in left_out]
+        self._note_times(wanted)
+        for one in wanted:
+            if one.is_new:
+                self._queue.add((one.student, one.assignment))
+                self._board.arrived(one.student, one.assignment)
+
+    def _note_times(self, arrived: Sequence[Arrived]) -> None:
+        """Write down when they arrived; whoever is late by that list is late from now on."""
+        for name in self._times.note(arrived):
+            listed = self._assignments[name].rules.late.listed if self._assignments else None
+            if listed is not None and listed.resolve() == self._times.path.resolve():
+                self._assignments[name] = self._taught.read(name)
 
     def _is_time(self) -> bool:
         return time.monotonic() >= self._looked + self._every
-
-    def _arrive(self, one: Arrived) -> None:
-        self._queue.add((one.student, one.assignment))
-        self._board.arrived(one.student, one.assignment)
 
     def _grade(self) -> None:
         """Grade what waits, and what arrives meanwhile."""

@@ -25,7 +25,13 @@ def add(commands: Commands) -> None:
         add_chapters(command)
         _add_grading(command)
         if run is grade:
+            command.add_argument(
+                "--shard", metavar="K/N", help="only part K of N of the class, counted from 0"
+            )
             add_folder(command)
+    command = add_command(commands, merge)
+    command.add_argument("places", nargs="+", type=Path, metavar="FOLDER")
+    add_folder(command)
     command = add_command(commands, watch)
     add_chapters(command)
     command.set_defaults(stopped="What was graded is kept and released; begin again at any time.")
@@ -76,6 +82,17 @@ def grade(options: argparse.Namespace) -> int:
     taught = _taught(options)
     _grade(taught, assignments(taught.course, options.chapters), options)
     return 0
+
+
+def merge(options: argparse.Namespace) -> int:
+    """Take what other machines have graded: FOLDER holds a graded class, or is its journal."""
+    from autograder.classroom import merging
+    from autograder.classroom.classes import assignments
+
+    taught = _taught(options)
+    merged = merging.merge(taught, assignments(taught.course), options.places)
+    say(merged.words())
+    return 1 if merged.refused else 0
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -223,20 +240,23 @@ def _taught(options: argparse.Namespace) -> "Class":
 def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace) -> None:
     from autograder.authoring import release as releasing
     from autograder.classroom import grade as grading
+    from autograder.classroom.shards import WHOLE, Shard
 
     course, after = taught.course, ""
-    for words in without_effect(read_config(course.root)):
+    for words in without_effect(read_config(course.root), course.root):
         say(f"note: {words}", sys.stderr)
     if course.chapters():
         for chapter in chapters:
             releasing.require_fresh(course, chapter)
     elif not options.without_sandbox:
         after = _rehearse_as_it_is(course, chapters)
+    shard = getattr(options, "shard", None)
     summary = grading.grade(
         taught,
         chapters,
         options.student,
         options.jobs,
+        shard=Shard.read(shard) if shard else WHOLE,
         sandboxed=not options.without_sandbox,
         again=options.again,
     )

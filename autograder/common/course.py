@@ -1,15 +1,20 @@
 """Where the parts of a course lie: one small map that every other module asks."""
 
 import os
+import re
+import stat
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 ENDS = (".py", ".json")
-HANDED_IN = ("submitted", "downloaded")  # folders of a course whose content students have made
+HANDED_IN = ("submitted", "downloaded")  # as nbgrader calls what students' work is put into
+IN_EXCHANGE = re.compile(r"\+\d{4}-\d\d-\d\d")  # as `nbgrader submit` calls a folder
+CONTEST = "contest.json"  # lies beside the entries
 PLACES = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_CONFIG_PATH", "JUPYTER_NO_CONFIG")
 OUTDATED = {  # settings of `NbGrader` that nbgrader still takes for its `CourseDirectory`
     name: name.replace("course_directory", "root")
@@ -39,10 +44,15 @@ class Course:
             raise CourseError(
                 "The folder in which this command runs was deleted; go to the course."
             ) from None
-        if found := _course_above(here):
+        if found := course_above(here):
             return cls(found)
         if root := _settings(_stamped()).get("root"):
             return cls(Path(root).resolve())
+        if any(map(is_course, (here, *here.parents))):
+            raise CourseError(
+                f"No course found: nbgrader_config.py at {here} or above it may be a student's "
+                "and is not read; run the command inside the course."
+            )
         raise CourseError(
             f"No course found: neither {here} nor a folder above it holds nbgrader_config.py or "
             "nbgrader_config.json; run the command inside the course."
@@ -91,7 +101,15 @@ class Course:
 
     def setting(self, name: str, default: str, *more: Path) -> str:
         """What nbgrader's settings say of its `CourseDirectory`, see `config_files`."""
-        return str(_settings(_stamped(self.root, *more)).get(name, default))
+        own = [one for one in more if is_course(one) and not is_handed_in(one, [self.root])]
+        found = _settings(_stamped(self.root, *own)).get(name, default)
+        kind = bool if name == "groupshared" else str
+        if (found != default and not isinstance(found, kind)) or "\0" in str(found):
+            raise CourseError(
+                f"c.CourseDirectory.{name} is {found!r} in nbgrader's settings, and should be "
+                f"{'True or False' if kind is bool else 'a text'}; mend it there."
+            )
+        return str(found)
 
     def show(self, path: Path) -> str:
         """A path as a person in the course's root would write it."""
@@ -111,18 +129,57 @@ def is_course(folder: Path) -> bool:
     return any(map(Path.is_file, _own([folder])))
 
 
-def _course_above(here: Path) -> Path | None:
-    """The nearest course that holds a folder; one that was handed in to another is none.
+def course_above(here: Path) -> Path | None:
+    """The nearest course that holds a folder; what students have handed in is none.
 
     Its settings are a program: they would run with all that the person at the keyboard may do.
     """
-    folders = [here, *here.parents]
-    found = [place for place, folder in enumerate(folders) if is_course(folder)]
-    for place in found:
-        above = (folders[outer - 1].name for outer in found if outer > place)
-        if not any(name in HANDED_IN for name in above):
-            return folders[place]
-    return None
+    found: list[Path] = []  # outer courses first
+    for folder in reversed([here, *here.parents]):
+        if is_course(folder) and not is_handed_in(folder, found):
+            found.append(folder)
+    return found[-1] if found else None
+
+
+def is_handed_in(folder: Path, around: Iterable[Path]) -> bool:
+    """Whether students may have made what lies in a folder.
+
+    So it is where courses around it have students' work put, in nbgrader's exchange, in an entry of
+    a contest, and where all accounts may write and another has written the settings.
+    """
+    inside = [folder, *folder.parents]
+    return (
+        any(_holds_work(outer, folder) for outer in around)
+        or any(IN_EXCHANGE.search(one.name) for one in inside)
+        or any(one.name == "inbound" and (one.parent / "outbound").is_dir() for one in inside)
+        or any((one / CONTEST).is_file() for one in inside[1:])
+        or _is_for_all(folder)
+    )
+
+
+def _holds_work(course: Path, folder: Path) -> bool:
+    """Whether a folder in a course lies where its settings have students' work put."""
+    if not folder.is_relative_to(course):
+        return False
+    names = [*HANDED_IN]
+    with suppress(CourseError):  # it is said where that course is asked for
+        config = _config(_stamped(course))
+        names += [str(_of_course(config).get("submitted_directory", ""))]
+        names += [str(config.ZipCollectApp.get("downloaded_directory", ""))]
+    inside = folder.relative_to(course).parts[:-1]  # a class may lie in a folder of its own
+    for parts in (Path(name).parts for name in names if name):
+        runs = (inside[start : start + len(parts)] for start in range(len(inside)))
+        if parts in runs or folder.is_relative_to(course.joinpath(*parts)):
+            return True
+    return False
+
+
+def _is_for_all(folder: Path) -> bool:
+    """Whether everybody may write into a folder, as into /tmp, and its settings are not our own."""
+    if not hasattr(os, "geteuid") or not folder.stat().st_mode & stat.S_IWOTH:
+        return False
+    owners = {path.stat().st_uid for path in filter(Path.is_file, _own([folder]))}
+    return not owners <= {0, os.geteuid()}
 
 
 def _own(folders: Iterable[Path]) -> Iterator[Path]:
@@ -147,9 +204,17 @@ def _stamped(*folders: Path) -> tuple[tuple[Path, int], ...]:
     return tuple((path, path.stat().st_mtime_ns) for path in files)
 
 
-@lru_cache(maxsize=8)
 def _settings(files: tuple[tuple[Path, int], ...]) -> Mapping[str, Any]:
-    config = _read(path for path, _ in files)
+    return _of_course(_config(files))
+
+
+@lru_cache(maxsize=8)
+def _config(files: tuple[tuple[Path, int], ...]) -> Any:
+    return _read(path for path, _ in files)
+
+
+def _of_course(config: Any) -> Mapping[str, Any]:
+    """What settings say of nbgrader's course directory."""
     outdated = {
         new: config.NbGrader[old] for old, new in OUTDATED.items() if old in config.NbGrader
     }
@@ -189,8 +254,19 @@ def _sound(told: Any) -> Any:
     return told
 
 
-def without_effect(config: Any) -> Iterator[str]:
-    """Settings of nbgrader's own grader that say something and that nobody reads here, in words."""
+def without_effect(config: Any, root: Path | None = None) -> Iterator[str]:
+    """Settings of nbgrader's own that say something and that nobody reads here, in words.
+
+    Args:
+        config: the settings.
+        root: the course's folder, for a command that is not nbgrader's own.
+    """
+    named = _of_course(config).get("root")
+    if root and isinstance(named, str) and Path(named).resolve() != root:
+        yield (
+            f"c.CourseDirectory.root in nbgrader's settings is {named}: nbgrader's own commands "
+            f"work there, and this one in {root}, where its settings lie."
+        )
     for name in ("LateSubmissionPlugin", "AssignLatePenalties"):
         if config.get(name):
             yield (

@@ -7,12 +7,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from autograder.common.course import CourseError
+from autograder.common.whole import NO_FILE
 
 KEPT = "What was graded is kept; run the same command again then."
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 WHOLE_CLASS = (*FULL, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)  # no one file's trouble
 
-OF_A_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)  # that was asked for
+OF_A_PATH = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, NO_FILE)  # asked for
 
 
 @contextmanager

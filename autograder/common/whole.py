@@ -1,8 +1,13 @@
-"""Files that are written whole or not at all, whoever else writes, whenever one is ended."""
+"""Files that are written whole or not at all, whoever else writes, whenever one is ended.
 
+What is no file in the place of one stays what it is, and is neither opened nor waited for.
+"""
+
+import errno
 import os
 import re
 import secrets
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,27 +18,54 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
+NO_FILE = errno.ENXIO
+NO_FILES = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 _BEGUN = re.compile(r"\.[0-9a-f]{16}\.part")
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file beside its place and rename it into it. May raise OSError.
 
-    A sign that UTF-8 does not have is written as an escape. A pipe or a device stays what it is,
-    and is written into.
+    A sign that UTF-8 does not have is written as an escape.
     """
     if isinstance(content, str):
         content = content.encode("utf-8", "backslashreplace")
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        path.write_bytes(content)
-        return
     with whole(path) as file:
         file.write(content)
+
+
+def write_out(path: Path, content: str) -> None:
+    """The same where a person named the place: a pipe or a device is written into, and stays."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        path.write_bytes(content.encode("utf-8", "backslashreplace"))
+        return
+    write_whole(path, content)
+
+
+def require_file(path: Path) -> None:
+    """Raise OSError where something else lies there: who opened a pipe could wait for ever.
+
+    A link that leads nowhere is nothing, as a new file takes its place.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not stat.S_ISREG(mode):
+        kind = NO_FILES.get(stat.S_IFMT(mode), "no file")
+        raise OSError(NO_FILE, f"it is {kind}, and a file belongs there; move it away", str(path))
 
 
 @contextmanager
 def whole(path: Path) -> Generator[BinaryIO]:
     """A new file that nobody else writes; it takes its place when it is written to the end."""
+    require_file(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     _clear(path.parent)
     file = _begun(path.parent)

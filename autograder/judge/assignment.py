@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from autograder.common.course import CourseError, is_course
+from autograder.common.course import CourseError, course_above
 from autograder.common.imports import only_tries_imports
 from autograder.common.scopes import facts
 from autograder.common.syntax import IMPORTS, parse, top_level_names
@@ -225,7 +225,7 @@ def read_assignment(folder: Path, rules: Path | None = None) -> Assignment:
     if not folder.is_dir():
         raise CourseError(f"{folder} does not exist; an assignment's notebooks lie in its folder.")
     folder = folder.resolve()
-    root = next((up for up in folder.parents if is_course(up)), None)
+    root = course_above(folder.parent)
     markers = read_markers(root) if root else Markers()
     paths = sorted(path for path in folder.glob("*.ipynb") if path.is_file())
     if not paths:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from autograder.common.course import Course
 from autograder.common.syntax import parse
-from autograder.common.whole import write_whole
+from autograder.common.whole import require_file, write_whole
 
 if TYPE_CHECKING:
     from autograder.judge.assignment import Assignment
@@ -208,6 +208,7 @@ class _Known:
 
     def _load(self) -> dict[str, list]:
         with suppress(OSError, ValueError, TypeError):  # missing, or cut off by a crash
+            require_file(self._path)
             maker, read = json.loads(self._path.read_text(encoding="utf-8"))
             if maker == self._maker:
                 return dict(read)

@@ -28,6 +28,7 @@ class Match:
         self._names: dict[int, set[str] | None] = {}
         self._budget = MAX_PARSED
         self.ids = {cell.grade_id for cell in notebook.cells if cell.grade_id}
+        self._handed_out = {tuple(cell.stub.split()) for cell in notebook.cells} - {()}
 
     def run(self) -> None:
         """Match by grade_id, then by the format's id, then by definitions, then by position."""
@@ -44,15 +45,40 @@ class Match:
         self._leave_out_older()
 
     def _by_format_id(self) -> None:
-        """Cells that lost their marks and kept the id that the notebook's format gives them."""
+        """Cells that lost their marks and kept the id that the notebook's format gives them.
+
+        An editor may give ids anew, and to other cells: what an answer's cell defines says more.
+        """
         by_id: dict[str, int] = {}
-        for index, raw in enumerate(self.cells):
-            if index not in self.taken and raw.id and raw.grade_id not in self.ids:
-                by_id.setdefault(raw.id, index)
-        for place, cell in enumerate(self.notebook.cells):
-            index = by_id.get(cell.id)
-            if place not in self.place and index is not None and self._may_be(index, cell):
-                self._take(place, by_id.pop(cell.id))
+        for index in self._unmarked():
+            if self.cells[index].id:
+                by_id.setdefault(self.cells[index].id, index)
+        pairs = [
+            (place, cell, by_id[cell.id])
+            for place, cell in enumerate(self.notebook.cells)
+            if place not in self.place and cell.id in by_id
+        ]
+        answers = [pair for pair in pairs if pair[1].kind == "solution" and self._wanted(pair[1])]
+        for place, cell, index in answers:
+            if self._defines(index, cell):
+                self._take(place, index)
+        for place, cell, _ in answers:
+            if place not in self.place:
+                self._by_definition(place, cell)
+        for place, cell, index in pairs:
+            is_free = place not in self.place and index not in self.taken
+            if is_free and self._may_be(index, cell) and not self._is_anothers(index, cell):
+                self._take(place, index)
+
+    def _unmarked(self) -> list[int]:
+        """Cells that are in no place yet and carry none of the notebook's marks."""
+        every = enumerate(self.cells)
+        return [n for n, raw in every if n not in self.taken and raw.grade_id not in self.ids]
+
+    def _is_anothers(self, index: int, cell: Cell) -> bool:
+        """Whether a cell holds, word for word, what was handed out in another place than this."""
+        words = tuple(self.cells[index].source.split())
+        return words in self._handed_out and words != tuple(cell.stub.split())
 
     def _defines(self, index: int, cell: Cell) -> int:
         """How many of the names that an answer should define this cell defines."""
@@ -200,13 +226,7 @@ class Match:
         held = self.place.get(place)
         if held is not None and not same(self.cells[held].source, cell.stub):
             return
-        found = [
-            index
-            for index, raw in enumerate(self.cells)
-            if index not in self.taken
-            and raw.grade_id not in self.ids
-            and self._defines(index, cell)
-        ]
+        found = [index for index in self._unmarked() if self._defines(index, cell)]
         if not found:
             return
         best = max(

@@ -101,6 +101,27 @@ def swapped_answers(cells: Cells) -> Cells:
     return cells
 
 
+def rotated_ids(by: int) -> Callable[[Cells], Cells]:
+    """No marks, and every cell has the id of one that stands so many cells on."""
+
+    def changed(cells: Cells) -> Cells:
+        ids = [cell["id"] for cell in cells]
+        ids = ids[by:] + ids[:by]
+        pairs = zip(strip_marks(cells), ids, strict=True)
+        return [cell | {"id": one} for cell, one in pairs]
+
+    return changed
+
+
+def rotated_answers(cells: Cells) -> Cells:
+    """No marks, and the answers have each other's ids."""
+    answers = [c for c in cells if c["metadata"].get("nbgrader", {}).get("solution")]
+    pairs = zip(answers, [*answers[1:], answers[0]], strict=True)
+    ids = {id_of(cell): other["id"] for cell, other in pairs}
+    named = [c | {"id": ids[id_of(c)]} if id_of(c) in ids else c for c in cells]
+    return strip_marks(named)
+
+
 def huge_extra(cells: Cells) -> Cells:
     """A cell too long to be read, beside the answers."""
     return [*cells, {"cell_type": "markdown", "metadata": {}, "source": "x" * 300_000}]
@@ -145,6 +166,10 @@ def damaged_setup(cells: Cells) -> Cells:
         (skipped, "marked to be skipped"),
         (swapped_tests, "was changed"),
         (swapped_answers, "had lost their grading marks"),
+        (rotated_ids(1), "had lost their grading marks"),
+        (rotated_ids(-1), "had lost their grading marks"),
+        (rotated_ids(5), "had lost their grading marks"),
+        (rotated_answers, "had lost their grading marks"),
         (huge_extra, ""),
         (as_type("markdown"), ""),
         (as_type("raw"), ""),
