@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autograder.classroom.counted import NEAR, Given, Marks, Points
 
@@ -27,8 +27,17 @@ FIRST, BEGINS = "first graded", "the history begins here"
 WORK, TESTS = "new submission", "new tests or rules"
 GRADER, AGAIN = "new grader or library", "graded once more"
 BY_HAND, EXTENSION, LATENESS = "by hand", "extension", "lateness rule"
+ANSWERED = "question answered"
 LONGEST_RUN = 200  # characters of a command
 PASSWORD = re.compile(r"(://[^\s/:@]*:)\S*@")  # in the address of a database
+
+
+class Answer(NamedTuple):
+    """What a person answered to a student's question about a grade."""
+
+    name: str  # of the question
+    asked: str
+    said: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,7 @@ class Change:
     when: str = ""  # UTC
     run: str = ""  # the command
     user: str = ""
+    answer: Answer | None = None  # then nothing else has changed
 
     @property
     def points(self) -> Points:
@@ -107,6 +117,12 @@ def change(
     return replace(now, why=tuple(why), when=when, run=_command(), user=_user())
 
 
+def answered(before: Change, answer: Answer) -> Change:
+    """What is to be written down when a person has answered a student's question."""
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    return replace(before, why=(ANSWERED,), when=when, run=_command(), user=_user(), answer=answer)
+
+
 def _reasons(before: Change, now: Change) -> Iterator[str]:
     """Why a grade is another one than before; none if it is not."""
     graded_anew = before.key != now.key
@@ -150,7 +166,8 @@ def _by_hand(grade: Change) -> dict[tuple[str, str], Any]:
 
 def written(grade: Change) -> dict[str, Any]:
     """A change as the journal keeps it."""
-    return {
+    answer = {"answer": list(grade.answer)} if grade.answer else {}
+    return answer | {
         "student": grade.student,
         "assignment": grade.assignment,
         "key": grade.key,
@@ -190,6 +207,7 @@ def read(content: Any) -> Change | None:
             str(content["when"]),
             str(content["run"]),
             str(content["user"]),
+            Answer(*map(str, content["answer"])) if "answer" in content else None,
         )
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         return None

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from markupsafe import Markup
 
 from autograder.classroom import pages
+from autograder.classroom.asked import Question
 from autograder.classroom.counted import NEAR, Marks, number
 from autograder.classroom.pages import inert_page
 from autograder.classroom.rebuild import harmless
@@ -107,6 +108,7 @@ def page(
     book: str = "",
     marks: Marks | None = None,
     shown: Shown = ALL,
+    asked: Sequence[tuple[Question, str]] = (),
 ) -> str:
     """The feedback page of one notebook, complete in itself.
 
@@ -117,6 +119,7 @@ def page(
         book: where the book lies, as a link; empty if students have no copy.
         marks: what the gradebook says, with grades and comments by hand; None if there is none.
         shown: what of hidden tests. A sum that holds what they found is not shown without them.
+        asked: the student's questions, each with its answer; empty if there is none yet.
     """
     said = marks or Marks()
     if result.reason:
@@ -129,7 +132,7 @@ def page(
             number=number,
             comments=list(map(harmless, said.comments.values())),
         )
-    sections = _sections(result, notebook, book, said, shown)
+    sections = _sections(result, notebook, book, said, shown, asked)
     score = sum(section.score for section in sections)
     parts = [part for section in sections for part in section.parts if part["by_hand"]]
     more = bool(parts) or bool(said.points.late) or abs(said.points.given - score) > NEAR
@@ -155,14 +158,19 @@ def page(
 
 
 def _sections(
-    result: NotebookResult, notebook: PageNotebook, book: str, marks: Marks, shown: Shown
+    result: NotebookResult,
+    notebook: PageNotebook,
+    book: str,
+    marks: Marks,
+    shown: Shown,
+    asked: Sequence[tuple[Question, str]],
 ) -> list[Section]:
     """The notebook cut at its headings; those without an answer or a test are left out."""
     verdicts = {
         verdict.test: replace(verdict, score=marks.by_hand.get(verdict.test, verdict.score))
         for verdict in result.verdicts
     }
-    sections = [Section("", "start")]
+    sections = [Section("", "start", parts=_asked(asked, ""))]
     for cell in notebook.cells:
         title = _heading(cell)
         if title:
@@ -177,6 +185,8 @@ def _sections(
                 section.parts.append(_test(verdict, book, marks))
             else:
                 section.parts.append(_withheld(cell, marks))
+        if cell.grade_id:
+            section.parts += _asked(asked, cell.grade_id)
     return [section for section in sections if section.parts]
 
 
@@ -195,6 +205,23 @@ def _withheld(cell: PageCell, marks: Marks) -> dict[str, Any]:
         "given": None,
         "comment": harmless(marks.comments.get(cell.grade_id, "")),
     }
+
+
+def _asked(asked: Sequence[tuple[Question, str]], below: str) -> list[dict[str, Any]]:
+    """What was asked below a cell, and answered."""
+    return [
+        {
+            "kind": "question",
+            "id": one.name,
+            "by_hand": False,
+            "given": None,
+            "comment": "",
+            "text": harmless(one.text),
+            "reply": harmless(reply),
+        }
+        for one, reply in asked
+        if one.below == below
+    ]
 
 
 def _title(notebook: PageNotebook) -> str:

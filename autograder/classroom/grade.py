@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from autograder.authoring.building import build_changed
+from autograder.classroom.asked import with_its_time
 from autograder.classroom.classes import Class
 from autograder.classroom.journal import Journal
 from autograder.classroom.journal_lines import Graded
@@ -252,9 +253,9 @@ class Grader:
             self._warm.start()  # it makes ready while the gradebook is opened
         keeper = self.open()
         for task, outcome in self._warm.run(tasks if first is None else Begun(first, tasks)):
-            graded = self._graded(task, outcome)
             known = bool(self._journal.key(task.student, task.chapter))
             before = self._journal.last(task.student, task.chapter) if known else None
+            graded = with_its_time(self._graded(task, outcome), before)
             self._journal.graded(graded)
             if graded.in_doubt:
                 self.in_doubt.append(f"{task.student}/{task.chapter}")
@@ -360,8 +361,20 @@ class Grader:
             stamp = None
             result = replace(result, flags=(*result.flags, Flag("file", task.chapter, ODD_TIME)))
         parcel, in_doubt = task.parcel, _in_doubt(outcome)
+<<<<<<< HEAD
+        assignment = self._assignments[task.chapter]
+        digests = {
+            "work": parcel.key(""),
+            "tests": assignment.digest,
+            "files": parcel.digest_of(assignment.allowed_files),
+        }
+        made_of = {what: digest[:DIGITS] for what, digest in digests.items()}
+        graded = Graded(result, parcel.collected, parcel.secret, in_doubt, stamp or "", made_of)
+        return replace(graded, handed_in=late.handed_in(task.student, parcel.collected))
+=======
         made_of = self._made_of(parcel, task.chapter)
         return Graded(result, parcel.collected, parcel.secret, in_doubt, stamp or "", made_of)
+>>>>>>> cc9482e6e9976aa8cb598fd7bb7718fe49cfed85
 
     def _keep(self, keeper: Keeper, graded: Graded, before: Graded | None = None) -> None:
         keeper.save(graded, before, fresh=True)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
+from autograder.classroom.asked import besides
 from autograder.classroom.counted import Given, Marks
 from autograder.classroom.gradebook_cells import KnownCells, cell_again, kinds_of
 from autograder.classroom.gradebook_rows import (
@@ -67,7 +68,7 @@ def _rows(notebook: Notebook, outcome: NotebookResult, reason: str) -> Rows:
     scores: dict[str, float | None] = {}
     comments: dict[str, str | None] = {}
     earned = {verdict.test: verdict.score for verdict in outcome.verdicts}
-    own = {after for after, _, text in outcome.extra if text.strip()}
+    own = {after for after, _, text in besides(outcome.extra) if text.strip()}
     for number, cell in enumerate(notebook.cells):
         kinds = set(kinds_of(cell))
         by_hand = "SolutionCell" in kinds or cell.cell_type != "code"
@@ -112,7 +113,7 @@ def unchanged(graded: Graded, before: Graded) -> set[str]:
         name
         for name, now in ((notebook.name, notebook) for notebook in graded.result.notebooks)
         if (then := old.get(name))
-        and (now.answers, now.extra) == (then.answers, then.extra)
+        and (now.answers, besides(now.extra)) == (then.answers, besides(then.extra))
         and (handed_in or (same_files and now.pictures == then.pictures))
     }
 

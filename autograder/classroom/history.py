@@ -166,8 +166,14 @@ def _print(table: Sequence[Sequence[str]]) -> None:
 
 def what_changed(before: Change | None, now: Change) -> list[str]:
     """What is otherwise than before, in words."""
+    if now.answer is not None:
+        return [f"asked: {_line(now.answer.asked)}", f"answered: {_line(now.answer.said)}"]
     if before is None:
         return [f"{number(now.points.given)} given", *_if(now.points.reckoned)]
+    return list(_changed(before, now))
+
+
+def _changed(before: Change, now: Change) -> list[str]:
     first, second = before.cells(), now.cells()
     several = len(now.notebooks) > 1
     said = []
@@ -190,6 +196,10 @@ def what_changed(before: Change | None, now: Change) -> list[str]:
     if abs(before.points.lost - now.points.lost) > NEAR:
         said.append(f"lateness −{number(before.points.lost)} → −{number(now.points.lost)}")
     return said
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _said(given: Given) -> str:

@@ -38,6 +38,8 @@ class Graded:
     in_doubt: bool = False  # the machine may have ended it: the next run grades it once more
     stamp: str = ""  # what timestamp.txt says, which its student may have written
     made_of: Mapping[str, str] = field(default_factory=dict)  # digests: "work", "tests", "files"
+    handed_in: float | None = None  # by what is trusted, when what counts was
+    only_asked: bool = False  # since then nothing came but questions, see `asked`
 
 
 class _Room:
@@ -59,6 +61,9 @@ def bounded(graded: Graded) -> Graded:
     collected = graded.collected
     if collected is not None and not math.isfinite(collected):
         collected = None
+    handed_in = graded.handed_in
+    if handed_in is not None and not math.isfinite(handed_in):
+        handed_in = None
     flags = tuple(
         replace(flag, where=_cut(flag.where, MAX_NAME), words=_cut(flag.words, MAX_SAID))
         for flag in result.flags[:MAX_NOTES]
@@ -72,7 +77,8 @@ def bounded(graded: Graded) -> Graded:
         cost=Cost(_finite(cost.judge), _finite(cost.answers), cost.calls),
     )
     secret, stamp = _cut(graded.secret, MAX_NAME), _cut(graded.stamp, MAX_NAME)
-    return replace(graded, result=smaller, collected=collected, secret=secret, stamp=stamp)
+    times = {"collected": collected, "handed_in": handed_in}
+    return replace(graded, result=smaller, secret=secret, stamp=stamp, **times)
 
 
 def _bounded_notebooks(notebooks: Sequence[NotebookResult]) -> Iterator[NotebookResult]:
@@ -146,12 +152,15 @@ def read_graded(content: Any) -> Graded:
         secret = content.get("secret", "")
         stamp = content.get("stamp", content.get("told", ""))  # as it was called before
         require_text(secret, stamp)
-        in_doubt = content.get("in_doubt", False)
-        _require(isinstance(in_doubt, bool))
+        in_doubt, only_asked = content.get("in_doubt", False), content.get("only_asked", False)
+        _require(isinstance(in_doubt, bool) and isinstance(only_asked, bool))
+        handed_in = content.get("handed_in")
+        _require(handed_in is None or _is_number(handed_in))
         made_of = content.get("made_of", {})
         require_text(*made_of.keys(), *made_of.values())
         result = _result(content["result"])
-        return bounded(Graded(result, collected, secret, in_doubt, stamp, made_of))
+        more = handed_in, only_asked
+        return bounded(Graded(result, collected, secret, in_doubt, stamp, made_of, *more))
     except (AttributeError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(f"this is not what a grader of today writes: {error}") from error
 

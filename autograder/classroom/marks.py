@@ -43,23 +43,32 @@ def lateness(
     assignments: "Mapping[str, Assignment]", results: "Iterable[Graded]"
 ) -> dict[str, Seconds]:
     """How late students were by the rules of today, by assignment."""
-    found: dict[str, dict[str, tuple[str, float | None]]] = {name: {} for name in assignments}
+    found: dict[str, dict[str, Graded]] = {name: {} for name in assignments}
     for graded in results:
         result = graded.result
         if result.assignment in found:
-            found[result.assignment][plain(result.student)] = result.student, graded.collected
+            found[result.assignment][plain(result.student)] = replace(
+                graded, result=replace(result, notebooks=())
+            )
     return {name: partial(_late, assignments[name], known) for name, known in found.items()}
 
 
 def _late(
     assignment: "Assignment",
-    known: Mapping[str, tuple[str, float | None]],
+    known: "Mapping[str, Graded]",
     student: str,
     extension: float,
 ) -> float:
     if student not in known:
         return 0.0
-    return assignment.rules.late.seconds_late(*known[student], extension)
+    return seconds_late(known[student], assignment, extension)
+
+
+def seconds_late(graded: "Graded", assignment: "Assignment", extension: float) -> float:
+    """How late a work was by the rules of today; a question that came later is no work."""
+    earlier = graded.handed_in if graded.only_asked else None
+    who, late = graded.result.student, assignment.rules.late
+    return late.seconds_late(who, graded.collected, extension, earlier)
 
 
 def points_of(db: Any, assignment: str, seconds: Seconds = not_told) -> dict[str, Points]:

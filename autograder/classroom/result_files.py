@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autograder.classroom.asked import Replies, asked_in
 from autograder.classroom.counted import Marks
 from autograder.classroom.gradebook import moment, time_told
 from autograder.classroom.journal_lines import Graded
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 OF_THE_GROUP = 0o2770
 NO_MARKS: Mapping[str, Marks] = {}  # before there is a gradebook
+NO_REPLIES: Replies = {}
 
 
 def write_files(
@@ -38,6 +40,7 @@ def write_files(
     assignment: Assignment,
     marks: Mapping[str, Marks] = NO_MARKS,
     shown: Shown = ALL,
+    replies: Replies = NO_REPLIES,
 ) -> None:
     """Write the graded notebook for the instructor and the page for the student.
 
@@ -47,6 +50,7 @@ def write_files(
         assignment: what was to be done.
         marks: what the gradebook says of it, by notebook.
         shown: what its student may read of hidden tests.
+        replies: what was answered to its student's questions.
     """
     result = graded.result
     folder = taught.autograded / result.student / result.assignment
@@ -54,7 +58,7 @@ def write_files(
         write_whole(folder / f"{name}.ipynb", text)
     for path in assignment.released:
         _copy(path, folder / path.relative_to(assignment.folder))
-    write_pages(taught, graded, assignment, marks, shown)
+    write_pages(taught, graded, assignment, marks, shown, replies)
 
 
 def _copy(path: Path, place: Path) -> None:
@@ -84,6 +88,7 @@ def write_pages(
     assignment: Assignment,
     marks: Mapping[str, Marks],
     shown: Shown = ALL,
+    replies: Replies = NO_REPLIES,
     *,
     changed_only: bool = False,
 ) -> None:
@@ -94,7 +99,7 @@ def write_pages(
     result = graded.result
     folder = taught.feedback / result.student / result.assignment
     stamps = {
-        notebook.name: _stamp(result, marks.get(notebook.name, Marks()), shown)
+        notebook.name: _stamp(result, marks.get(notebook.name, Marks()), shown, replies)
         for notebook in assignment.notebooks
     }
     paths = {name: folder / f"{name}.html" for name in stamps}
@@ -102,7 +107,7 @@ def write_pages(
         who = result.student, result.assignment
         mend_exchange(taught, who, _for_the_exchange(graded))
         return
-    for name, text in feedback_pages(result, assignment, marks, shown):
+    for name, text in feedback_pages(result, assignment, marks, shown, replies):
         write_whole(paths[name], stamped(text, stamps[name]))
     for folder in (taught.autograded, taught.feedback):
         own = folder / result.student / result.assignment
@@ -134,13 +139,15 @@ def mend_exchange(taught: "Class", who: tuple[str, str], wanted: Mapping[str, st
                 write_whole(path, text)
 
 
-def _stamp(result: Result, marks: Marks, shown: Shown) -> str:
+def _stamp(result: Result, marks: Marks, shown: Shown, replies: Replies) -> str:
     """Changes when anything does that a page says."""
     points = marks.points
     by_hand, comments = sorted(marks.by_hand.items()), sorted(marks.comments.items())
     said: tuple = (result.key, f"{points.given:.6f}", points.late, by_hand, comments)
     if shown != ALL:
         said += (shown.hidden, shown.words)
+    if replies:
+        said += (sorted(replies.items()),)
     return hashlib.sha256(repr(said).encode("utf-8", "replace")).hexdigest()
 
 
@@ -159,6 +166,7 @@ def feedback_pages(
     assignment: Assignment,
     marks: Mapping[str, Marks] = NO_MARKS,
     shown: Shown = ALL,
+    replies: Replies = NO_REPLIES,
 ) -> Iterator[tuple[str, str]]:
     """What the student gets to read, by notebook."""
     from autograder.classroom import feedback
@@ -166,8 +174,12 @@ def feedback_pages(
     student = readable(plain(result.student))
     for notebook, outcome in _outcomes(result, assignment):
         own = marks.get(notebook.name)
+        asked = [
+            (one, replies.get(one.name, ""))
+            for one in asked_in(outcome, result.student, result.assignment)
+        ]
         try:
-            text = feedback.page(outcome, notebook, student, marks=own, shown=shown)
+            text = feedback.page(outcome, notebook, student, marks=own, shown=shown, asked=asked)
         except Exception as error:  # noqa: BLE001 - as above
             bare = _unshown(outcome, error)
             text = feedback.page(bare, notebook, student, marks=own, shown=shown)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, event, inspect, select
 from sqlalchemy.engine import Row
 
+from autograder.classroom.asked import questions, replies
 from autograder.classroom.counted import NEAR, Marks, Points
 from autograder.classroom.gradebook import (
     moment,
@@ -57,6 +58,7 @@ from autograder.classroom.marks import (
     SUBMISSION,
     SUBMITTED,
     read_marks,
+    seconds_late,
 )
 from autograder.classroom.result_files import mend_exchange, write_files, write_pages
 from autograder.classroom.secret import Secrets
@@ -171,9 +173,8 @@ class Store:
             with self._writing_files(graded):
                 others = self._secrets.take(graded)
                 own = replace(graded, secret=self._secrets.own(graded))
-                write_files(
-                    self._taught, own, assignment, marks, self._shown(graded, assignment, marks)
-                )
+                shows = self._shown(graded, assignment, marks)
+                write_files(self._taught, own, assignment, marks, shows, self._replies(graded))
                 for who, secret in others.items():
                     mend_exchange(self._taught, who, {SECRET_FILE: secret})
         return marks
@@ -205,7 +206,10 @@ class Store:
                     self._secrets.take(graded)
                     own = replace(graded, secret=self._secrets.own(graded))
                     shows = self._shown(graded, assignment, today)
-                    write_pages(self._taught, own, assignment, today, shows, changed_only=True)
+                    said = self._replies(graded)
+                    write_pages(
+                        self._taught, own, assignment, today, shows, said, changed_only=True
+                    )
             if today:
                 yield graded, today
         with self._writing() as db:
@@ -213,6 +217,15 @@ class Store:
 
     def _shown(self, graded: Graded, assignment: Assignment, marks: Mapping[str, Marks]) -> Shown:
         return shown(graded, assignment, marks.values(), self._history)
+
+    def _replies(self, graded: Graded) -> dict[str, str]:
+        """What was answered to a student's questions."""
+        result = graded.result
+        asked = {one.name for one in questions(result)}
+        if not asked:
+            return {}
+        said = replies(self._history(result.student, result.assignment))
+        return {name: text for name, text in said.items() if name in asked}
 
     def _lying_there(self, student: str, assignment: str) -> Sequence[Mapping[str, Any]]:
         if self._read is None:
@@ -418,7 +431,7 @@ def _same_time(one: datetime | None, other: datetime | None) -> bool:
 def _as_of_today(marks: Marks, graded: Graded, assignment: Assignment) -> Marks:
     """The same, with what lateness costs by the rules and the extension of today."""
     late = assignment.rules.late
-    seconds = late.seconds_late(graded.result.student, graded.collected, marks.extension)
+    seconds = seconds_late(graded, assignment, marks.extension)
     given = marks.points.given
     lost = min(late.penalty(given, seconds), given) if given > 0 else 0.0
     return replace(marks, points=Points(given, lost, seconds))

@@ -59,6 +59,11 @@ def add(commands: Commands) -> None:
     command.add_argument("amount", nargs="?", default="", metavar="AMOUNT", help="2d, 36h, 1w2d, 0")
     command.add_argument("--why", metavar="TEXT", help="kept in the history")
     add_folder(command)
+    command = add_command(commands, requests)
+    command.add_argument("id", nargs="?", default="", metavar="ID", help="this one alone")
+    command.add_argument("--answer", metavar="TEXT", help="what the student is to read")
+    command.add_argument("--answered", action="store_true", help="list those with an answer")
+    add_folder(command)
     command = add_command(commands, export)
     command.add_argument("kind", choices=("canvas", "moodle", "gradescope"))
     command.add_argument("--out", type=Path, help="where to write; by default beside the grades")
@@ -161,6 +166,20 @@ def extend(options: argparse.Namespace) -> int:
         return 0
     (chapter,) = assignments(taught.course, [options.chapter])
     extensions.extend(taught, options.student, chapter, options.amount)
+    return 0
+
+
+def requests(options: argparse.Namespace) -> int:
+    """List students' questions about their grades that wait for an answer, or answer one."""
+    from autograder.classroom import requests as asking
+
+    taught = _taught(options)
+    if options.answer is not None:
+        asking.answer(taught, options.id, options.answer)
+    elif options.id:
+        asking.tell_one(taught, options.id)
+    else:
+        asking.tell(taught, answered=options.answered)
     return 0
 
 
@@ -270,12 +289,19 @@ def _report(
         prepare: is given what was graded once, before it is read.
     """
     from autograder.classroom import report as reporting
+    from autograder.classroom.asked import questions
     from autograder.classroom.gradebook import shown_database
     from autograder.classroom.journal import results
     from autograder.classroom.report_terminal import print_table
+    from autograder.classroom.requests import waiting
 
-    course = taught.course
-    graded = sorted({graded.result.assignment for graded in results(taught)})
+    course, asking = taught.course, []
+    known: set[str] = set()
+    for one in results(taught):
+        known.add(one.result.assignment)
+        if questions(one.result):
+            asking.append(one.result)
+    graded = sorted(known)
     if not graded and (graded := reporting.in_gradebook(taught)):
         say(
             f"{course.show(taught.journal)} holds no grades, and the gradebook does: the points "
@@ -294,6 +320,8 @@ def _report(
         say("              (grades.csv is another program's, such as `nbgrader export`; it stays)")
     say(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")
     say(f"class report: {course.show(page)}")
+    if asked := waiting(taught, asking):
+        say(f"questions:    {asked} wait for an answer; see: python -m autograder requests")
     if taught.folder != course.root and taught.configured_database:
         say(f"gradebook:    {shown_database(taught)}, as nbgrader_config.py says")
 

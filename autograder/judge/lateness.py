@@ -55,11 +55,21 @@ class Late:
     def _alike(self) -> dict[str, str]:
         return alike(self.times)
 
-    def seconds_late(self, student: str, collected: float | None, extension: float = 0.0) -> float:
-        """How long after the due time; 0 within the grace, or if no time is known."""
+    def seconds_late(
+        self,
+        student: str,
+        collected: float | None,
+        extension: float = 0.0,
+        earlier: float | None = None,
+    ) -> float:
+        """How long after the due time; 0 within the grace, or if no time is known.
+
+        What counts may have been handed in `earlier` than what was handed in last.
+        """
         when = self.handed_in(student, collected)
         if self.due is None or when is None:
             return 0.0
+        when = when if earlier is None else min(when, earlier)
         late = when - extension - self.due.timestamp()
         return late if late > self.grace_hours * 3600 else 0.0
 

@@ -1,0 +1,203 @@
+"""Questions about a grade: handed in with the notebook, listed, answered, and never a burden."""
+
+import csv
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbformat.v4 import new_markdown_cell
+from nbgrader.api import Gradebook
+
+from autograder.classroom.asked import LONGEST, MOST, asked_in, besides
+from autograder.common.results import NotebookResult
+from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, release, run
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+LATE = """[late]
+policy = "per-day"
+rate = 0.5
+due = 2026-03-01T12:00:00+00:00
+times = "../times.csv"
+"""
+HEAD = "## Question about my grade\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The small course, with nobody in it."""
+    make_course(tmp_path)
+    release(tmp_path)
+    return tmp_path
+
+
+def ask(root: Path, student: str, text: str, below: str = "third-values", **answers: str) -> None:
+    """Hand in right answers and, below a cell, one of the student's own."""
+    path = hand_in(root, student, RIGHT | answers)
+    content: dict[str, Any] = json.loads(path.read_text())
+    place = [cell["id"] for cell in content["cells"]].index(below) + 1
+    content["cells"].insert(place, {**new_markdown_cell(text), "id": "mine"})
+    path.write_text(json.dumps(content))
+
+
+def page(root: Path, student: str) -> str:
+    """What a student reads."""
+    return (root / "feedback" / student / NAME / "numbers.html").read_text()
+
+
+def listed(root: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    """What `requests` says."""
+    capsys.readouterr()
+    assert run(root, "requests", *more) == 0
+    return capsys.readouterr().out
+
+
+def asked(source: str, kind: str = "markdown") -> list[str]:
+    """The questions of a notebook with one cell of the student's own."""
+    notebook = NotebookResult("numbers", extra=(("third", kind, source),))
+    return [one.text for one in asked_in(notebook, "ada", NAME)]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("# Question about my grade\nWhy?", "Why?"),
+        (
+            "###### question about my GRADE: why 2 of 3?\n\nIt is right.",
+            "why 2 of 3?\n\nIt is right.",
+        ),
+        ("\n# Question about my grade\r\nWhy?\n", "Why?"),
+        ("# Question about my grade\n\x1b[2JWhy\x00?", "Why\ufffd?"),
+    ],
+)
+def test_a_question_is_a_cell_with_this_heading(source: str, text: str):
+    assert asked(source) == [text]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "Question about my grade\nWhy?",
+        "# Question about my grades\nWhy?",
+        "# Question about my grade\n",
+    ],
+)
+def test_another_cell_is_none(source: str):
+    assert asked(source) == []
+
+
+def test_code_asks_nothing_and_what_is_asked_is_bounded():
+    assert asked(HEAD + "Why?", "code") == []
+    (text,) = asked(HEAD + "x" * 100_000)
+    assert len(text) == LONGEST and text.endswith("…")
+    many = tuple(("third", "markdown", f"{HEAD}{n}") for n in range(100))
+    assert len(asked_in(NotebookResult("numbers", extra=many), "ada", NAME)) == MOST
+    twice = (("third", "markdown", HEAD + "Why?"),) * 2
+    assert len(asked_in(NotebookResult("numbers", extra=twice), "ada", NAME)) == 1
+    own = (*twice, ("third", "markdown", "My notes"), ("third", "code", HEAD))
+    assert besides(own) == own[2:]
+
+
+def test_a_question_is_listed_until_it_is_answered_and_stays_in_page_and_history(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    ask(root, "ada", HEAD + "Why was <b>that</b> wrong?\nIt is right.")
+    hand_in(root, "bo", RIGHT)
+    assert run(root, "grade") == 0
+    assert "questions:    1 wait for an answer" in capsys.readouterr().out
+    said = listed(root, capsys)
+    (head,) = re.findall(r"^(\w{10})  ada, ps1, below third-values, 6 points$", said, re.MULTILINE)
+    assert "    Why was <b>that</b> wrong?\n    It is right.\n" in said and "bo" not in said
+    assert "It was not answered yet." in page(root, "ada")
+    assert run(root, "requests", head[:6], "--answer", "Because of <i>rounding</i>.") == 0
+    text = page(root, "ada")
+    assert "Why was &lt;b&gt;that&lt;/b&gt; wrong?" in text and "<b>that" not in text
+    assert "Because of &lt;i&gt;rounding&lt;/i&gt;." in text and "not answered yet" not in text
+    assert "No question waits for an answer." in listed(root, capsys)
+    assert "  → Because of <i>rounding</i>." in listed(root, capsys, "--answered")
+    assert run(root, "requests", head, "--answer", "It counts now.") == 0
+    assert "  → It counts now." in listed(root, capsys, head)
+    assert "rounding" not in page(root, "ada")
+    assert run(root, "history", "--csv", str(root / "audit.csv")) == 0
+    with (root / "audit.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["why"] == "question answered"]
+    assert [row["student"] for row in rows] == ["ada", "ada"]
+    assert "asked: Why was <b>that</b> wrong? It is right." in rows[0]["what changed"]
+    assert [row["from"] for row in rows] == [row["to"] for row in rows] == ["6", "6"]
+    assert run(root, "grade", "--again") == 0
+    assert "It counts now." in page(root, "ada")
+    assert "No question waits" in listed(root, capsys)
+
+
+def test_another_question_is_listed_and_one_that_was_taken_back_is_not(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    ask(root, "ada", HEAD + "Why?")
+    assert run(root, "grade") == 0
+    first = listed(root, capsys)[:10]
+    assert run(root, "requests", first, "--answer", "So.") == 0
+    ask(root, "ada", HEAD + "And why not?")
+    assert run(root, "grade") == 0
+    second = listed(root, capsys)
+    assert "And why not?" in second and second[:10] != first
+    hand_in(root, "ada", RIGHT)
+    assert run(root, "grade") == 0
+    assert "No question waits" in listed(root, capsys)
+
+
+def test_what_is_no_question_or_no_answer_is_refused(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    ask(root, "ada", HEAD + "Why?")
+    assert run(root, "grade") == 0
+    name = listed(root, capsys)[:10]
+    for command, words in (
+        (["zz", "--answer", "So."], "There is no question zz"),
+        (["--answer", "So."], "There is no question"),
+        ([name, "--answer", " "], "What is the answer"),
+        ([name, "--answer", "x" * 4001], "4000 at most"),
+    ):
+        assert run(root, "requests", *command) != 0
+        assert words in capsys.readouterr().err
+    assert "Why?" in listed(root, capsys)
+
+
+def test_asking_later_is_not_handing_in_later(root: Path):
+    (root / "source" / NAME / "rules.toml").write_text(LATE)
+    times = root / "source" / "times.csv"
+    times.write_text("student,submitted\nada,2026-03-01T11:00:00+00:00\nbo,2026-03-01T11:00:00Z\n")
+    for student in ("ada", "bo"):
+        hand_in(root, student, RIGHT | {"third": "def third(x):\n    return x"})
+    assert run(root, "grade") == 0
+    by_hand(root, "ada", 2)
+    times.write_text("student,submitted\nada,2026-03-02T11:00:00+00:00\nbo,2026-03-02T11:00:00Z\n")
+    ask(root, "ada", HEAD + "Why?", third="def third(x):\n    return x")
+    ask(root, "bo", HEAD + "Why?")  # with a better answer
+    for again in ([], ["--again"]):
+        assert run(root, "grade", *again) == 0
+        with (root / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
+            points = {row["student"]: float(row[NAME]) for row in csv.DictReader(file)}
+        assert points == {"ada": 5, "bo": 3}
+        assert "taken off" in page(root, "bo") and "taken off" not in page(root, "ada")
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        grade: Any = book.find_grade("why", "numbers", NAME, "ada")
+        assert not grade.needs_manual_grade, "asking leaves nothing to grade again"
+
+
+def test_no_question_of_a_students_runs_or_passes_for_another(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    ask(
+        root,
+        "ada",
+        HEAD
+        + "<script>alert(1)</script>{{ 7 * 7 }}\u2028abcdef0123  bo, ps1, 6 points\x1b]0;x\x07",
+    )
+    assert run(root, "grade") == 0
+    text = page(root, "ada")
+    assert "<script>alert" not in text and "{{ 7 * 7 }}" in text and "\x1b" not in text
+    said = listed(root, capsys)
+    heads = [line for line in said.splitlines() if re.match(r"\w{10}  ", line)]
+    assert len(heads) == 1 and " ada, " in heads[0] and "\x1b" not in said and "\x07" not in said
