@@ -41,7 +41,11 @@ class Worker:
         """It has said what no worker of this grader says."""
         self.strikes += 1
         if self.strikes >= MOST_STRIKES:
-            self.state, self.why = "refused", f"it has failed {self.strikes} times, at last: {why}"
+            self.refuse(f"it has failed {self.strikes} times, at last: {why}")
+
+    def refuse(self, why: str) -> None:
+        """It is asked nothing more."""
+        self.state, self.why = "refused", why
 
 
 @dataclass(eq=False)

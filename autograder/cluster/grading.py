@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import resources
 from itertools import chain
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -47,7 +47,7 @@ class Patience:
 
     scheduler: float = 600.0  # that is gone, or is not there yet
     workers: float = 600.0  # when there is none that can grade
-    longest: float = 3 * (SECONDS + GRACE)  # for a submission, then it is tried elsewhere
+    longest: float = 4 * (SECONDS + GRACE)  # for a submission, then it is tried elsewhere
     slow: float = 60.0  # for one, at the end, before an idle worker tries it as well
 
 
@@ -138,17 +138,23 @@ class Cluster:
         for worker in self._crew.see(members):
             for number in [n for n, one in self._flights.items() if one.worker is worker]:
                 self._give_up(number, todo, "its worker has gone")
-        for number, flight in list(self._flights.items()):
-            if flight.entry is not None and flight.age > self._patience.longest:
-                flight.worker.strike("it took too long")
-                self._give_up(number, todo, "it took too long")
+        self._pass_over_who_hangs(todo)
         for worker in self._crew.in_state("new"):
             worker.state = "asked"
-            text = resources.files(__package__).joinpath("remote.py").read_text(encoding="utf-8")
+            text = Path(__file__).with_name("remote.py").read_text(encoding="utf-8")
             names = {"text": text, "space": {}, "name": self._name, "kit": self._kit}
             self._send(worker, None, BEGIN, names)
         self._require_somebody()
         self._looked = time.monotonic()
+
+    def _pass_over_who_hangs(self, todo: Todo | None) -> None:
+        """A worker that has had something for longer than any submission takes is asked no more."""
+        for number, flight in list(self._flights.items()):
+            most = self._patience.workers if flight.entry is None else self._patience.longest
+            if flight.age > most:
+                flight.worker.refuse(f"it has not answered for {round(flight.age)} seconds")
+                self._note_refusal(flight.worker)
+                self._give_up(number, todo, "it did not answer")
 
     def _connect(self) -> None:
         """Reach the scheduler, however often that takes, within our patience."""
@@ -330,13 +336,15 @@ class Cluster:
             worker.strike("it could not take what travels")
         else:
             why = self._unfit(said)
-            worker.state, worker.why = ("refused", why) if why else ("ready", "")
+            worker.state = "ready"
+            if why:
+                worker.refuse(why)
         self._note_refusal(worker)
 
     def _unfit(self, said: object) -> str:
         """Why a worker cannot grade, by its own account; empty if it can."""
         try:
-            account = json.loads(said) if isinstance(said, bytes) else None
+            account: dict[str, Any] = json.loads(said) if isinstance(said, bytes) else {}
             failed, python = account.get("failed"), account.get("python")
             if failed and python and python != self._mine["python"]:
                 return f"it has Python {python}, and here it is {self._mine['python']}"

@@ -7,11 +7,7 @@ writes nothing, knows no student's name, and ends when the worker that has start
 import json
 import os
 import struct
-import sys
-import threading
-from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
 from typing import IO
 
 from autograder.authoring.processes import require_sandbox
@@ -20,6 +16,7 @@ from autograder.cluster import kit
 from autograder.cluster.words import said_of
 from autograder.common.course import CourseError
 from autograder.common.names import open_streams
+from autograder.isolation import processes
 from autograder.judge.parcel import Parcel
 
 FRAME = struct.Struct(">Q")
@@ -33,13 +30,17 @@ def order(chapter: str, parcel: bytes) -> bytes:
     return HEAD.pack(len(name)) + name + parcel
 
 
-def main(folder: str) -> None:
-    """Say what is here, then grade what is asked for until nobody asks any more."""
+def main(folder: str, worker: str) -> None:
+    """Say what is here, then grade what is asked for until nobody asks any more.
+
+    Args:
+        folder: where the kit lies open.
+        worker: the process that asks; this one ends with it.
+    """
+    processes.die_with_parent(int(worker))
     open_streams()
-    orders: SimpleQueue[bytes | None] = SimpleQueue()
-    answers = os.fdopen(os.dup(1), "wb")
+    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
-    threading.Thread(target=_read, args=(sys.stdin.buffer, orders), daemon=True).start()
     found = kit.unpacked(Path(folder))
     account = kit.account(found.course, found.assignments)
     with Warm(found.course, found.assignments, 1, sandboxed=found.sandboxed) as warm:
@@ -49,8 +50,8 @@ def main(folder: str) -> None:
         except CourseError as error:
             account["failed"] = str(error)
         _write(answers, json.dumps(account).encode())
-        while (asked := orders.get()) is not None:
-            _write(answers, _graded(warm, asked))
+        while head := orders.read(FRAME.size):
+            _write(answers, _graded(warm, orders.read(*FRAME.unpack(head))))
 
 
 def _graded(warm: Warm, asked: bytes) -> bytes:
@@ -61,15 +62,6 @@ def _graded(warm: Warm, asked: bytes) -> bytes:
     task = Task(NOBODY, asked[HEAD.size : at].decode(), parcel, "")
     (_, outcome), *_ = warm.run(iter([task]))
     return said_of(outcome)
-
-
-def _read(file: IO[bytes], orders: "SimpleQueue[bytes | None]") -> None:
-    """Take in orders; where the worker is gone, be gone too, whatever is under way."""
-    with suppress(OSError, EOFError, struct.error):
-        while head := file.read(FRAME.size):
-            orders.put(file.read(*FRAME.unpack(head)))
-    orders.put(None)
-    threading.Timer(5, os._exit, [1]).start()
 
 
 def _write(file: IO[bytes], data: bytes) -> None:

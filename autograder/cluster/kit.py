@@ -82,9 +82,7 @@ def _stripped(assignment: "Assignment") -> "Assignment":
         for paths in (assignment.files, assignment.released)
     ]
     rules = replace(assignment.rules, late=Late())
-    return replace(
-        assignment, rules=rules, files=inside[0], released=inside[1], folder=Path()
-    )
+    return replace(assignment, rules=rules, files=inside[0], released=inside[1], folder=Path())
 
 
 def _placed(assignment: "Assignment", folder: Path) -> "Assignment":

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import types
 import zipfile
+from contextlib import suppress
 
 FRAME = struct.Struct(">Q")
 IDLE = 900.0  # seconds without work after which hands end and what travelled is removed
@@ -40,35 +41,35 @@ class Hand:
     def __init__(self, folder):
         """Start it; `folder` holds what has travelled."""
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", START, os.path.join(folder, "grader"), folder],
+            [sys.executable, "-P", "-c", START, f"{folder}/grader", folder, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=folder,
         )
+        assert self.process.stdin and self.process.stdout
+        self.orders, self.answers = self.process.stdin, self.process.stdout
         self.report = self.read()
 
     def ask(self, data):
         """What it says to this."""
-        self.process.stdin.write(FRAME.pack(len(data)))
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        self.orders.write(FRAME.pack(len(data)))
+        self.orders.write(data)
+        self.orders.flush()
         return self.read()
 
     def read(self):
         """One message; EOFError if it has ended."""
-        head = self.process.stdout.read(FRAME.size)
-        data = self.process.stdout.read(*FRAME.unpack(head)) if len(head) == FRAME.size else b""
+        head = self.answers.read(FRAME.size)
+        data = self.answers.read(*FRAME.unpack(head)) if len(head) == FRAME.size else b""
         if not data:
             raise EOFError(f"the grader's process ended with status {self.process.wait()}")
         return data
 
     def end(self):
         """End it; what it has started ends with it."""
-        for pipe in (self.process.stdin, self.process.stdout):
-            try:
+        for pipe in (self.orders, self.answers):
+            with suppress(OSError):
                 pipe.close()
-            except OSError:
-                pass
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -145,7 +146,7 @@ def begin(name, kit):
     if name in sys.modules:
         sys.modules[name].end()
     module = types.ModuleType(name)
-    module.work, module.end = work, end
+    vars(module).update(work=work, end=end)
     sys.modules[name] = module
     return report
 
