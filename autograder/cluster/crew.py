@@ -55,6 +55,7 @@ class Flight:
     worker: Worker
     entry: Entry | None  # None: what travels once
     future: Any
+    fetched: int = 0  # how often its result was asked for, and did not come
     begun: float = field(default_factory=time.monotonic)
 
     @property

@@ -24,7 +24,7 @@ from autograder.classroom.warm import GRACE, SECONDS, Task
 from autograder.cluster import kit, words
 from autograder.cluster.crew import Crew, Entry, Flight, Todo, Worker
 from autograder.cluster.hand import order
-from autograder.cluster.line import Failed, Line, wait
+from autograder.cluster.line import Failed, Line, NotYet, wait
 from autograder.common.course import Course, CourseError
 from autograder.common.names import say
 from autograder.isolation.outcomes import Doubtful, Lost
@@ -38,6 +38,7 @@ WORK = "(__import__('sys').modules[name].work(data) if name in __import__('sys')
 END = "(__import__('sys').modules[name].end() if name in __import__('sys').modules else b'')"
 GONE, FAILED = b"G", b"F"  # see `remote`
 MOST_TRIES = 5  # of one submission that end with nothing
+FETCH, FETCH_MOST = 2.0, 60.0  # seconds for a result to come over, at first and later
 TICK = 0.5  # seconds between two looks around
 
 
@@ -284,7 +285,11 @@ class Cluster:
     def _settle(self, number: int, todo: Todo) -> Iterator[tuple[Entry, bytes | Lost]]:
         """Act on the end of something that a worker was asked."""
         flight = self._flights[number]
-        said = self._line.fetch(flight.future)
+        said = self._line.fetch(flight.future, min(FETCH_MOST, FETCH * 2**flight.fetched))
+        if isinstance(said, NotYet):
+            flight.fetched += 1
+            self._news.put(number)  # by then it may be known that its worker is gone
+            return
         self._take(number)
         if flight.entry is None:
             self._admit(flight.worker, said)

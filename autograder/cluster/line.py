@@ -15,7 +15,6 @@ from autograder.common.course import CourseError
 
 SCHEMES = {"dask": "tcp", "tls": "tls"}
 SOON = 10.0  # seconds for an answer from the scheduler
-FETCH = 60.0  # seconds for a result to come over
 PAGE = "see 'A cluster' on the book's page 'Running the course'"
 
 
@@ -107,13 +106,19 @@ class Line:
         future.add_done_callback(lambda _: done())
         return future
 
-    def fetch(self, future: Any) -> object:
-        """What came of it; None if it was lost on the way, an Exception if it is no result."""
+    def fetch(self, future: Any, seconds: float) -> object:
+        """What came of it.
+
+        None if that was lost on the way, `NotYet` if it has not come over within these seconds (its
+        worker may be dead), `Failed` if it is no result.
+        """
         if future.status != "finished":
             return None if future.status in ("cancelled", "lost", "pending") else Failed()
         try:
-            return future.result(timeout=FETCH)
-        except (OSError, TimeoutError):
+            return future.result(timeout=seconds)
+        except TimeoutError:
+            return NotYet()
+        except OSError:
             return None
         except Exception as error:  # noqa: BLE001 - whatever a worker has made of it
             return Failed(type(error).__name__)
@@ -133,6 +138,10 @@ class Line:
         if client is not None:
             with suppress(Exception):  # as above
                 client.close(timeout=2)
+
+
+class NotYet(Exception):
+    """A result takes its time."""
 
 
 class Failed(Exception):
