@@ -102,6 +102,9 @@ class Cluster:
         self._nobody_since = time.monotonic()
         while self._flights or not todo.is_empty:
             self._look_around(todo)
+            for entry in todo.hopeless(MOST_TRIES):
+                lost = Lost(f"{MOST_TRIES} tries gave nothing ({entry.why})")
+                yield entry.task, entry.first or lost
             self._hand_out(todo)
             for entry, outcome in self._hear(todo):
                 self._is_done(entry)
@@ -271,8 +274,6 @@ class Cluster:
 
     def _hear(self, todo: Todo) -> Iterator[tuple[Entry, bytes | Lost]]:
         """What has come, once something has or some time has gone by."""
-        for entry in todo.hopeless(MOST_TRIES):
-            yield entry, entry.first or Lost(f"{MOST_TRIES} tries gave nothing ({entry.why})")
         with suppress(Empty):
             numbers = [self._news.get(timeout=TICK)]
             with suppress(Empty):
