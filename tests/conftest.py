@@ -55,6 +55,8 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_book_browser.py",
     "test_book_translator.py",
     "test_check_command.py",
+    "test_cluster.py",
+    "test_cluster_parts.py",
     "test_collector.py",
     "test_contest.py",
     "test_counted.py",

@@ -25,7 +25,8 @@ FLOORS = {  # of the grader; each may import from itself and from those that are
     "authoring": {"common", "isolation", "bridge", "judge"},
     "checking": {"common", "isolation", "bridge", "judge"},
     "classroom": {"common", "isolation", "bridge", "judge", "authoring"},
-    "commands": {"common", "isolation", "authoring", "checking", "classroom"},
+    "cluster": {"common", "isolation", "judge", "authoring", "classroom"},
+    "commands": {"common", "isolation", "authoring", "checking", "classroom", "cluster"},
 }
 MAY_IMPORT = {
     "lab": {"lab"},
@@ -189,12 +190,12 @@ def public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.Cl
                 yield from public(node)
 
 
-SETS = ("students", "instructors", "book", "developers")  # of requirements; see `requirements/`
+SETS = ("students", "instructors", "book", "developers", "cluster")  # in requirements/
 NEEDS = {  # what the modules of a room, or of a floor of the grader, may import of others' packages
     "lab": SETS[:1],
     "trainer": SETS[:1],
     "autograder/checking": SETS[:1],
-    "autograder": SETS[:2],
+    "autograder": (*SETS[:2], "cluster"),
     "solutions": SETS[:1],
     "": SETS,
 }
