@@ -170,8 +170,8 @@ def _ports(hub: Hub) -> Iterator[str]:
     if open_ones := [str(port) for port in hub.inner_ports if port >= first]:
         yield (
             f"Any account may listen on port {', '.join(open_ones)}, and be taken for the "
-            f"hub while that restarts: choose inner_ports below {min(first, 1024)} in course.toml, or set "
-            "sysctl net.ipv4.ip_unprivileged_port_start=1024"
+            f"hub while that restarts: choose inner_ports below {min(first, 1024)} in course.toml, "
+            "or set sysctl net.ipv4.ip_unprivileged_port_start=1024"
         )
 
 

@@ -340,9 +340,9 @@ def test_what_is_not_as_it_should_be_is_said(site: Site):
         site.home("ada").chmod(0o755)
         code, said = site.attempt("root", sys.executable, "-m", "hub", "check", where=site.folder)
     finally:
-        site.run("root", sys.executable, "-m", "hub", "prepare", where=site.folder)
         config.write_text(before)
         (site.hub / "course.toml").write_text(toml)
+        site.run("root", sys.executable, "-m", "hub", "prepare", where=site.folder)
         site.home("ada").chmod(0o700)
     assert code == 1
     for part in (
