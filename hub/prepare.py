@@ -23,7 +23,7 @@ def npm_ci(folder: Path) -> str:
         capture_output=True,
         text=True,
     )
-    said = (done.stderr + done.stdout).strip().splitlines()
+    said = f"{done.stderr}{done.stdout}".strip().splitlines()
     return "" if not done.returncode else " ".join(said[-3:]) or "npm failed and said nothing"
 
 

@@ -40,7 +40,9 @@ def measure(site: Site, rounds: int) -> list[float]:
 
 def main() -> int:
     """Measure and say so."""
-    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
+    parser = argparse.ArgumentParser(
+        description="Measure how long a student on a hub waits for feedback."
+    )
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     try:
