@@ -1,6 +1,8 @@
-"""How long a student on a hub waits for feedback: python -m tests.hub_speed [--rounds 5]
+"""How many seconds a student on a hub waits for feedback.
 
-It starts a real hub and a watcher, as root. Each round, three students submit at the same moment a
+    python -m tests.hub_speed [--rounds 5]
+
+starts a real hub and a watcher, as root. Each round, three students submit at the same moment a
 work that differs from their last, and each asks for feedback until the new page is there.
 """
 
