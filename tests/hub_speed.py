@@ -11,9 +11,8 @@ import statistics
 import sys
 import time
 
-from tests.hubs import STUDENTS, NoHub, Person, Site, site, wait_for
+from tests.hubs import STUDENTS, NoHub, Person, Site, press, site, wait_for
 from tests.small_course import RIGHT
-from tests.test_hub import press
 
 
 def measure(site: Site, rounds: int) -> list[float]:

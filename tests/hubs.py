@@ -34,6 +34,7 @@ from tests.users import BIND, NEW_MOUNTS, PRIVATE, libc, must, open_up
 
 ROOT = Path(__file__).parents[1]
 COURSE, GRADER = "small", "grader"
+FORMGRADER = f"/services/{COURSE}/formgrader"
 INSTRUCTORS, HELPERS = ("ines", "jonas"), ("hanna",)
 STUDENTS = ("ada", "bela", "chidi")
 STRANGER = "eve"  # has an account of the machine, and takes no part
@@ -336,6 +337,13 @@ class Person:
             kind, *text = json.loads(told)
             shown += "".join(map(str, text)) if kind == "stdout" else ""
         line_to.close()
+
+
+def press(who: Person, button: str, path: str = f"assignment/{NAME}") -> None:
+    """Press a button of formgrader's."""
+    who.get(f"{FORMGRADER}/")
+    told = who.ask(f"{FORMGRADER}/api/{path}/{button}", "POST", {})
+    assert told["success"], told
 
 
 def free_ports(count: int) -> list[int]:

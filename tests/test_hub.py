@@ -19,10 +19,9 @@ from nbgrader.api import Gradebook
 from hub import check
 from tests import hubs
 from tests.browsing import BROWSER, browsing
-from tests.hubs import COURSE, GRADER, STUDENTS, NoHub, Person, Site, wait_for
+from tests.hubs import COURSE, FORMGRADER, GRADER, STUDENTS, NoHub, Person, Site, press, wait_for
 from tests.small_course import NAME, RIGHT
 
-FORMGRADER = f"/services/{COURSE}/formgrader"
 ANSWERS = {
     "ada": (RIGHT, 6.0),
     "bela": (RIGHT | {"square": "def square(x):\n    return x * abs(x)"}, 4.0),
@@ -75,13 +74,6 @@ def graded(site: Site, students: dict[str, Person]) -> dict[str, str]:
             name: wait_for(student.feedback, f"{name}'s feedback")
             for name, student in students.items()
         }
-
-
-def press(who: Person, button: str, path: str = f"assignment/{NAME}") -> None:
-    """Press a button of formgrader's."""
-    who.get(f"{FORMGRADER}/")
-    told = who.ask(f"{FORMGRADER}/api/{path}/{button}", "POST", {})
-    assert told["success"], told
 
 
 def points(site: Site) -> dict[str, float]:
@@ -244,6 +236,7 @@ def test_a_student_with_a_terminal_reaches_nothing_of_the_others_or_the_course(
         "course": COURSE,
         "closed": [
             *map(str, (site.course, site.course / "gradebook.db", site.hub / "state")),
+            str(site.hub / "students.csv"),
             *map(str, (shared / "inbound", shared / "feedback", site.home("ada"), page)),
             *(str(site.etc / "shadow"), "/etc/shadow", str(site.hub / "state" / "cookie_secret")),
         ],
@@ -323,6 +316,7 @@ def test_what_is_not_as_it_should_be_is_said(site: Site):
     toml = (site.hub / "course.toml").read_text()
     try:
         site.exchange.chmod(0o777)
+        (site.hub / "students.csv").chmod(0o644)
         os.chown(shared / "inbound", 0, 0)
         config.write_text(before.replace(str(site.exchange), "/elsewhere"))
         (site.hub / "course.toml").write_text(
@@ -338,6 +332,7 @@ def test_what_is_not_as_it_should_be_is_said(site: Site):
     assert code == 1
     for part in (
         f"chmod 1777 {site.exchange}",
+        f"chmod 600 {site.hub / 'students.csv'}",
         f"chown {GRADER} {shared / 'inbound'}",
         "The proxy /no/proxy is missing",
         "no account on this machine, see useradd: nemo",
