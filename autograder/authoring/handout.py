@@ -43,6 +43,7 @@ PYTHONS = ">=3.11,<3.14"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file knows
 GRADER = Path(__file__).parents[2]  # holds the package
 TEMPLATES = ("README.md", "Makefile", "pyproject.toml", "requirements.txt")
+WORKFLOW = ".github/workflows/check.yml"  # where GitHub looks for what it is to run
 COURSES_OWN = ("constraints.txt", "LICENSE*")
 
 
@@ -223,7 +224,10 @@ def _texts(
     if course.root != GRADER and license.is_file():
         texts["LICENSE-grader"] = license.read_bytes()
     values["is_licensed"] = any(name.startswith("LICENSE") for name in texts)
-    return texts | {name: _filled(course, settings, name, values).encode() for name in TEMPLATES}
+    places = {name: name for name in TEMPLATES} | {WORKFLOW: Path(WORKFLOW).name}
+    return texts | {
+        place: _filled(course, settings, name, values).encode() for place, name in places.items()
+    }
 
 
 def _filled(course: Course, settings: Settings, name: str, values: Mapping[str, Any]) -> str:

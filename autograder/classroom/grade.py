@@ -290,6 +290,16 @@ class Grader:
             if known == graded.result.key and not before.in_doubt:
                 same = _points_of(before.result) == _points_of(graded.result)
                 return "" if same else "it was graded here too, with other points, which stay"
+        late = self._assignments[chapter].rules.late
+        own = replace(  # by what lies here, whatever the other machine says
+            graded,
+            collected=parcel.collected,
+            secret=parcel.secret,
+            made_of=self._made_of(parcel, chapter),
+            handed_in=late.handed_in(student, parcel.collected),
+            only_asked=False,
+        )
+        graded = with_its_time(own, before)
         self._journal.graded(graded)
         self._keep(keeper, graded, before)
         return ""
@@ -361,20 +371,9 @@ class Grader:
             stamp = None
             result = replace(result, flags=(*result.flags, Flag("file", task.chapter, ODD_TIME)))
         parcel, in_doubt = task.parcel, _in_doubt(outcome)
-<<<<<<< HEAD
-        assignment = self._assignments[task.chapter]
-        digests = {
-            "work": parcel.key(""),
-            "tests": assignment.digest,
-            "files": parcel.digest_of(assignment.allowed_files),
-        }
-        made_of = {what: digest[:DIGITS] for what, digest in digests.items()}
+        made_of = self._made_of(parcel, task.chapter)
         graded = Graded(result, parcel.collected, parcel.secret, in_doubt, stamp or "", made_of)
         return replace(graded, handed_in=late.handed_in(task.student, parcel.collected))
-=======
-        made_of = self._made_of(parcel, task.chapter)
-        return Graded(result, parcel.collected, parcel.secret, in_doubt, stamp or "", made_of)
->>>>>>> cc9482e6e9976aa8cb598fd7bb7718fe49cfed85
 
     def _keep(self, keeper: Keeper, graded: Graded, before: Graded | None = None) -> None:
         keeper.save(graded, before, fresh=True)
