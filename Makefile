@@ -22,7 +22,7 @@ ROOMS    := autograder lab trainer benchmarks
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR: # a book that was built with errors is not built
-.PHONY: help course test quick book pdf release handout demo grade mutants bench drill busy nbgrader constraints check format serve pictures sources clean
+.PHONY: help course test quick book pdf release handout demo grade mutants bench drill load busy nbgrader constraints check format serve pictures sources clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench: .venv/ready build/released ## grade a class of 100 with stock nbgrader an
 drill: .venv/ready build/released ## kill the grader 50 times in a class of 60; the end must be the same
 	@$(PY) -m tests.kill_drill
 
+load: .venv/ready build/released ## grade 10,000 made submissions here and on a cluster with kills (LOAD="--students 300")
+	@$(PY) -m tests.load_drill $(LOAD)
+
 busy: .venv/ready build/released ## grade a class with three of the worst in it on a busy machine
 	@$(PY) -m tests.busy_drill
 
@@ -95,7 +98,7 @@ sources: .venv/ready ## count which items and errors of the five documents are t
 constraints: ## renew constraints.txt: what the newest versions are that the requirements allow
 	$(PYTHON) -m venv --clear build/constraints
 	build/constraints/bin/python -m pip install --disable-pip-version-check --progress-bar off -q \
-		$(foreach one,students instructors book developers,-r requirements/$(one).txt)
+		$(foreach one,students instructors book developers cluster,-r requirements/$(one).txt)
 	@{ sed -n '/^#/p' constraints.txt; build/constraints/bin/python -m pip freeze | sed 's/+cpu$$//' \
 		| grep -Ev '^(nvidia|cuda|triton)' | sort -f; } > build/constraints.txt
 	@mv build/constraints.txt constraints.txt

@@ -347,3 +347,31 @@ def test_a_pipe_in_the_build_folder_keeps_nobody_waiting(tmp_path: Path, name: s
     status, said = own(tmp_path, "grade")
     assert status in (0, 2) and "Traceback" not in said
     assert status == 0 or "it is a named pipe, and a file belongs there" in said
+
+
+ODD = {  # what another program may have put into the gradebook, and what is said of it
+    "update submitted_assignment set extension = 'soon'": "is no time where one belongs",
+    "update submitted_assignment set timestamp = 'soon'": "is no time where one belongs",
+    "update assignment set duedate = 'soon'": "is no time where one belongs",
+    "update submitted_notebook set late_submission_penalty = 'x'": "",
+    "update comment set manual_comment = X'ff00'": "",
+    "update base_cell set type = 'Nonsense' where name = 'square-hidden'": "",
+}
+
+
+@linux
+@pytest.mark.parametrize("change", ODD)
+def test_rows_of_another_kind_are_read_or_named(
+    made: Class, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+):
+    (tmp_path / "submitted").symlink_to(made.submitted)
+    taught = Class(made.course, tmp_path)
+    monkeypatch.chdir(made.course.root)
+    assert run(taught, "grade", "--student", "ada", "--no-report")[0] == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "gradebook.db")) as db:
+        db.execute(change)
+        db.commit()
+    for command in (("grade", "--student", "ada"), ("export", "canvas")):
+        status, said = run(taught, *command)
+        assert "Traceback" not in said and status == (2 if ODD[change] and status else 0), said
+        assert ODD[change] in said or not status

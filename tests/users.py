@@ -74,10 +74,10 @@ def serve(passwd: str) -> None:
     """Run what is asked until nobody asks."""
     import nbgrader.apps.nbgraderapp  # noqa: F401 - once for all who will be forked
 
-    _must(libc.unshare(NEW_MOUNTS))
-    _must(libc.mount(None, b"/", None, PRIVATE, None))
-    _must(libc.mount(passwd.encode(), b"/etc/passwd", None, BIND, None))
-    _open_up([Path(sys.base_prefix), Path(sys.prefix), Path(__file__).parents[1]])
+    must(libc.unshare(NEW_MOUNTS))
+    must(libc.mount(None, b"/", None, PRIVATE, None))
+    must(libc.mount(passwd.encode(), b"/etc/passwd", None, BIND, None))
+    open_up([Path(sys.base_prefix), Path(sys.prefix), Path(__file__).parents[1]])
     for line in sys.stdin:
         with tempfile.TemporaryFile() as said:
             child = os.fork()
@@ -88,15 +88,15 @@ def serve(passwd: str) -> None:
             print(json.dumps([status, said.read().decode(errors="replace")]), flush=True)
 
 
-def _open_up(needed: list[Path]) -> None:
+def open_up(needed: list[Path]) -> None:
     """Put nothing but these in the place of folders that not everybody may enter."""
     closed = {path: next(filter(_is_closed, [*path.parents][::-1]), None) for path in needed}
     held = {path: os.open(path, os.O_PATH) for path, folder in closed.items() if folder}
     for folder in {folder for folder in closed.values() if folder}:
-        _must(libc.mount(b"tmpfs", str(folder).encode(), b"tmpfs", 0, b"mode=755"))
+        must(libc.mount(b"tmpfs", str(folder).encode(), b"tmpfs", 0, b"mode=755"))
     for path, handle in held.items():
         path.mkdir(parents=True, exist_ok=True)
-        _must(libc.mount(f"/proc/self/fd/{handle}".encode(), str(path).encode(), None, BIND, None))
+        must(libc.mount(f"/proc/self/fd/{handle}".encode(), str(path).encode(), None, BIND, None))
 
 
 def _is_closed(folder: Path) -> bool:
@@ -113,7 +113,7 @@ def _be(said: int, id: int, who: str, home: str, where: str, *command: str) -> N
         os.setgroups([])
         os.setgid(id)
         os.setuid(id)
-        _must(libc.prctl(DUMPABLE, 1, 0, 0, 0))
+        must(libc.prctl(DUMPABLE, 1, 0, 0, 0))
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         os.environ.clear()
         os.environ.update(kept | {"HOME": home, "USER": who})
@@ -129,7 +129,7 @@ def _be(said: int, id: int, who: str, home: str, where: str, *command: str) -> N
         os._exit(status)
 
 
-def _must(result: int) -> None:
+def must(result: int) -> None:
     if result:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

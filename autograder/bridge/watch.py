@@ -7,7 +7,8 @@ things are replaced by something that takes a note and raises `Forbidden`:
   compiled graph, with `out=` or in place, in any thread, inside vmap and grad, with or without
   gradients. An operator counts if the answer runs it, directly or in a function that is written in
   terms of it, as `torch.quantile` is of `torch.sort`; not if it is a step inside another
-  operator's kernel. Only on inference tensors the two cannot be told apart, and both count.
+  operator's kernel. Where autograd sees no calls the two cannot be told apart, and both count
+  (`autograder.bridge.below`).
 - the code of Python functions, and of the methods of classes, whatever name they go by; of a module
   as a whole whatever it offers, or the module itself if it is not imported yet; for a bare name the
   functions of that name in all libraries in use.
@@ -37,6 +38,7 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from autograder.bridge import code_kept
+from autograder.bridge.below import Below
 from autograder.isolation.processes import end_all_others
 
 # torch's ways to undo this, to reach a name by its text, to compile code or to start processes
@@ -49,6 +51,7 @@ WAYS_ROUND = (
     "torch.distributed", "torch.utils._python_dispatch",
     "torch.utils.benchmark", "torch.testing._internal", "torch._decomp", "torch._refs",
     "torch._prims", "torch._dispatch", "torch._classes", "torch.classes", "torch._library",
+    "torch.ao", "torch.quantization", "torch.utils.flop_counter",
 )
 # fmt: on
 QUALIFIERS = ("native", "safe", "masked", "sparse", "special", "linalg", "mkldnn")
@@ -94,14 +97,12 @@ def prepare(names: Iterable[str] = ()) -> None:
             overload=c._get_operation_overload,
             ones=torch.ones,
             inference_mode=torch.inference_mode,
-            Tensor=torch.Tensor,
-            is_inference=torch.Tensor.is_inference,
-            in_inference_mode=torch.is_inference_mode_enabled,
+            below=Below(),
         )
     for name in names:
         code_kept.know(_known.setdefault(name, _Meaning(name)).functions())
         if _bound is not None and _torchs(name):
-            for overload in _bound.operators.get(_bare(name.rpartition(".")[2]), ()):
+            for overload in _bound.operators.get(bare(name.rpartition(".")[2]), ()):
                 _bound.steps.setdefault(overload, _Steps(_bound, overload))
 
 
@@ -199,7 +200,7 @@ class Watch:
         function.__code__ = new.replace(co_consts=consts, co_freevars=code.co_freevars)
 
     def _watch_operators(self, torch: SimpleNamespace, names: Sequence[str]) -> None:
-        wanted = {_bare(name.rpartition(".")[2]): name for name in reversed(names) if _torchs(name)}
+        wanted = {bare(name.rpartition(".")[2]): name for name in reversed(names) if _torchs(name)}
         twins = torch.twins if len(torch.twins) == len(_loaded(IN_PYTHON)) else _twins()
         for named in twins.values():
             for computation, name in wanted.items():
@@ -224,7 +225,7 @@ class Watch:
     ) -> None:
         steps = torch.steps.get(operator) or _Steps(torch, operator)
         for key, kernel in steps.kernels.items():
-            step = _on_inference_tensors(torch, stop, kernel)
+            step = torch.below.stops(stop, kernel)
             torch.impl(self._library, operator, step, key, with_keyset=True)
         for key in ALWAYS:
             torch.impl(self._library, operator, stop, key)
@@ -294,7 +295,7 @@ def _twins() -> dict[str, dict[str, list[types.FunctionType]]]:
         named = found.setdefault(module, {})
         for name, twin in vars(sys.modules[module]).items():
             if isinstance(twin, types.FunctionType):
-                named.setdefault(_bare(name), []).append(twin)
+                named.setdefault(bare(name), []).append(twin)
     return found
 
 
@@ -347,32 +348,16 @@ def _arguments(schema: Any) -> dict[str, Any] | None:
     return given if TENSOR in given.values() else None
 
 
-def _on_inference_tensors(
-    torch: SimpleNamespace, stop: Callable[..., NoReturn], kernel: Any
-) -> Callable[..., Any]:
-    """Below autograd: a step inside another operator, or called without any autograd at all."""
-
-    def step(keys: Any, *args: Any, **kwargs: Any) -> Any:
-        given = [*args, *kwargs.values()]
-        if torch.in_inference_mode() or any(
-            isinstance(value, torch.Tensor) and torch.is_inference(value) for value in given
-        ):
-            stop()
-        return kernel.call_boxed(keys, *args, **kwargs)
-
-    return step
-
-
 def _torchs(name: str) -> bool:
     """Whether a rule's name may be an operator's: torch's own, or anything called so."""
     return name.startswith("torch.") or not name.rpartition(".")[0]
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
     """The name of a computation, without what tells its implementations apart."""
-    bare = name.strip("_")
-    first, _, rest = bare.partition("_")
-    return rest if rest and first in QUALIFIERS else bare
+    stripped = name.strip("_")
+    first, _, rest = stripped.partition("_")
+    return rest if rest and first in QUALIFIERS else stripped
 
 
 def _by_computation(operators: Iterable[str]) -> dict[str, list[str]]:
@@ -381,7 +366,7 @@ def _by_computation(operators: Iterable[str]) -> dict[str, list[str]]:
     for operator in operators:
         space, _, overload = operator.partition("::")
         if space == "aten":
-            found.setdefault(_bare(overload.partition(".")[0]), []).append(overload)
+            found.setdefault(bare(overload.partition(".")[0]), []).append(overload)
     return found
 
 

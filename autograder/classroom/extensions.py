@@ -39,6 +39,7 @@ def extend(taught: "Class", student: str, chapter: str, amount: str) -> None:
         amount: such as 2d, 36h or 1w2d; 0 takes it back.
     """
     more = read_amount(amount)
+    refreshed(taught, [chapter], student=_folder(taught, student))  # whose gradebook is it?
     with reading(taught) as book, book.db.no_autoflush:
         who = _known(taught, book, student)
         book.update_or_create_assignment(chapter)

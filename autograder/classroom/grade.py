@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tqdm import tqdm
 
@@ -33,6 +33,7 @@ from autograder.judge.received import Refused, received
 
 if TYPE_CHECKING:
     from autograder.classroom.store import Store
+    from autograder.common.course import Course
     from autograder.isolation.outcomes import Lost
     from autograder.judge.assignment import Assignment
 
@@ -98,6 +99,7 @@ def grade(
     again: bool = False,
     progress: bool = True,
     shard: Shard = WHOLE,
+    elsewhere: "Callable[[Course, Mapping[str, Assignment]], Hands] | None" = None,
 ) -> Summary:
     """Grade what is new or changed.
 
@@ -110,6 +112,7 @@ def grade(
         again: grade what has not changed too.
         progress: whether to show a bar.
         shard: grade only this part of the class.
+        elsewhere: makes what grades, if that is not this machine.
     """
     build_changed(taught.course, chapters)
     everybody = taught.students()
@@ -133,8 +136,9 @@ def grade(
         strays.append(f"{named}, as c.CourseDirectory.student_id_exclude says")
     summary = Summary(strays=tuple(strays))
     assignments = {chapter: taught.read(chapter) for chapter in chapters}
+    hands = elsewhere or partial(Warm, jobs=jobs, sandboxed=sandboxed)
     with (
-        Warm(taught.course, assignments, jobs, sandboxed=sandboxed) as warm,
+        hands(taught.course, assignments) as warm,
         Grader(taught, assignments, warm) as grader,
         tqdm(total=len(places), desc="grading", unit="notebook", disable=not progress) as bar,
     ):
@@ -162,10 +166,25 @@ def _count_kept(summary: Summary, bar: tqdm) -> None:
     bar.update()
 
 
+class Hands(Protocol):
+    """What grades: the warm processes of this machine, or of others; a context manager."""
+
+    def __enter__(self) -> "Hands": ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def start(self) -> None:
+        """Begin to make ready."""
+
+    def run(self, tasks: Iterator[Task]) -> "Iterator[tuple[Task, bytes | Lost]]":
+        """Grade; what came of each, in any order."""
+        ...
+
+
 class Grader:
     """A class's journal and gradebook, to grade into; use as a context manager."""
 
-    def __init__(self, taught: Class, assignments: Mapping[str, "Assignment"], warm: Warm):
+    def __init__(self, taught: Class, assignments: Mapping[str, "Assignment"], warm: "Hands"):
         """Take the journal's lock; the gradebook is opened when it is needed."""
         self._taught = taught
         self._assignments = assignments

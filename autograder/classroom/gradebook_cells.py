@@ -105,7 +105,7 @@ def _worth(cell: Cell) -> dict[str, Any]:
 
 def _cells_of(db: Connection, notebook: str) -> dict[tuple[str, str], str]:
     rows = db.execute(select(BASE).where(BASE.c.notebook_id == notebook))
-    return {(row.type, row.name): row.id for row in rows}
+    return {(row.type, row.name): row.id for row in rows if row.type in KINDS}
 
 
 def _enter_sources(db: Connection, notebook: str, read: Notebook) -> None:

@@ -92,7 +92,7 @@ def read_marks(
     by_id: dict[str, Marks] = {}
     names: dict[str, tuple[str, str]] = {}
     for row in db.execute(_submitted(assignment)):
-        lost = row.late_submission_penalty or 0.0
+        lost = points_in(row.late_submission_penalty) or 0.0
         extension = (row.extension or timedelta()).total_seconds()
         points = Points(0.0, lost, seconds(row.student_id, extension))
         by_id[row.id] = Marks(points, id=row.id, extension=extension)
@@ -113,7 +113,7 @@ def marked(marks: Marks, grades: Iterable[Any], comments: Iterable[Any]) -> Mark
     """The same with what rows of grades and comments say; each has its cell's name."""
     grades = list(grades)
     cells = {row.name: given(row) for row in grades}
-    said = {row.name: text for row in comments if (text := (row.manual_comment or "").strip())}
+    said = {row.name: text for row in comments if (text := text_in(row.manual_comment).strip())}
     points = replace(marks.points, given=sum(given(row).worth for row in grades))
     return replace(marks, points=points, comments=said, cells=cells)
 
@@ -129,6 +129,12 @@ def points_in(value: object) -> float | None:
     """A column's points; SQLite holds a text, too, where some other program has put one."""
     points = float(value) if isinstance(value, int | float | Decimal) else math.nan
     return points if math.isfinite(points) else None
+
+
+def text_in(value: object) -> str:
+    """A column's text; SQLite holds bytes, too, where some other program has put them."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return str(text or "")
 
 
 def _submitted(assignment: str) -> Any:

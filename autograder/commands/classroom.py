@@ -14,6 +14,7 @@ from autograder.common.names import say
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class
+    from autograder.cluster.grading import Cluster
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
 
@@ -259,12 +260,22 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
         shard=Shard.read(shard) if shard else WHOLE,
         sandboxed=not options.without_sandbox,
         again=options.again,
+        elsewhere=_elsewhere(options),
     )
     say(summary.words())
     if not options.no_report:
         _report(taught, summary.words().splitlines(), partial(_build, course))
     if after:
         say(f"note: {after}", sys.stderr)
+
+
+def _elsewhere(options: argparse.Namespace) -> "Callable[..., Cluster] | None":
+    """What grades if not this machine's processes do."""
+    if not options.on:
+        return None
+    from autograder.cluster.grading import Cluster
+
+    return partial(Cluster, options.on, sandboxed=not options.without_sandbox)
 
 
 def _build(course: Course, chapters: Sequence[str]) -> None:
@@ -340,6 +351,12 @@ def _add_grading(command: argparse.ArgumentParser) -> None:
     command.set_defaults(stopped="What was graded is kept; the same command grades the rest.")
     command.add_argument("--student", action="append", default=[], help="only this student")
     command.add_argument("--jobs", type=int, default=0, help="side by side; by default all cores")
+    command.add_argument(
+        "--on",
+        default="",
+        metavar="dask://HOST:PORT",
+        help="grade on a cluster of Dask's, named by its scheduler; with certificates tls://...",
+    )
     command.add_argument("--again", action="store_true", help="also what has not changed")
     command.add_argument("--no-report", action="store_true", help="grades only, no class report")
     command.add_argument(

@@ -3,6 +3,7 @@
 import errno
 import sqlite3
 import sys
+import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -42,8 +43,22 @@ def sentence_of(error: Exception, where: str) -> str | None:
             "install it with pip, or name the one that is there in db_url, such as "
             "postgresql+psycopg2://."
         )
+    if isinstance(error, ValueError) and _is_of_a_row(error):
+        return (
+            f"The gradebook {where} holds something that is no time where one belongs ({error}): "
+            "when an assignment is due, work was handed in, or an extension. Mend it there, or put "
+            "a backup in its place."
+        )
     text = _databases_words(error)
     return None if text is None else _of_the_gradebook(text, where)
+
+
+def _is_of_a_row(error: ValueError) -> bool:
+    """Whether what SQLite holds is not what a column is to hold, as where it is read."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return (
+        bool(frames) and "sqlalchemy" in frames[-1].filename and "processors" in frames[-1].filename
+    )
 
 
 def _of_the_disk(error: OSError, where: str) -> str:

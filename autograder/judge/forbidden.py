@@ -98,6 +98,7 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "_evaluate", "__forward_code__",  # of a type that is a text
     "obj",  # of an error: what has no such attribute, as when `str.format` looked for it by a text
     "__getattr__", "decompose", "_op_dk", "py_impl", "redispatch",  # operators by their text
+    "__torch_dispatch__",  # called where operators are not stopped by themselves
     "builtins", "bltns", "sys", "_sys",  # as other modules hold them
     "_ip", "user_ns", "user_global_ns",
     "_convert_", "_convert", "__match_args__",
@@ -203,6 +204,8 @@ def is_way_round(origin: str) -> bool:
     if origin in PLAIN:
         return False
     parts = origin.split(".")
+    if parts[:2] == ["torch", "ops"] and parts[2:3] not in ([], ["aten"]):
+        return True  # operators that are not stopped
     ordinary = () if parts[0] in sys.stdlib_module_names else ORDINARY
     for start, first in enumerate(parts):
         if start and first in ordinary:

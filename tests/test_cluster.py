@@ -1,0 +1,274 @@
+"""Grading on a cluster: the same grades to the byte, whoever is killed, cut off, old or hostile."""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder.classroom.classes import Class
+from autograder.classroom.grade import Grader
+from autograder.classroom.journal import results
+from autograder.cluster.grading import Cluster, Patience
+from autograder.common.course import CourseError
+from autograder.common.results import Cost, Result
+from tests.conftest import ROOT
+from tests.dask_cluster import LocalCluster, stop
+from tests.kill_drill import forget_grades, state
+from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, release, run
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+MORE = 5
+SOON = Patience(scheduler=5, workers=30)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A scheduler and two workers."""
+    with LocalCluster(tmp_path_factory.mktemp("cluster"), workers=2) as found:
+        yield found
+
+
+@pytest.fixture
+def two(cluster: LocalCluster) -> LocalCluster:
+    """The same, with two workers whatever the last test has done to them."""
+    cluster.tend(2)
+    cluster.wait_for_workers(2)
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Class, dict[str, Any], list[Result]]:
+    """A class that was graded by this machine's own processes: what that left."""
+    root = tmp_path_factory.mktemp("small") / "course"
+    course = make_course(root)
+    release(root)
+    for student, answers in ANSWERS.items():
+        hand_in(root, student, answers)
+    for number in range(MORE):
+        hand_in(root, f"more-{number}", RIGHT | {"why": f"Because of {number}."})
+    hand_in(root, "broken", {}).write_text('{"cells": [')
+    folder = root / "class"
+    folder.mkdir()
+    (root / "submitted").rename(folder / "submitted")
+    taught = Class(course, folder)
+    assert run(root, "grade", NAME, "--no-report", "--jobs", "2", "--folder", str(folder)) == 0
+    return taught, state(course, NAME, folder), told(taught)
+
+
+def told(taught: Class) -> list[Result]:
+    """All results in the journal, but for what they took."""
+    found = [one.result for one in results(taught)]
+    timeless = [replace(one, seconds=0.0, cost=Cost(), notebooks=_timeless(one)) for one in found]
+    return sorted(timeless, key=lambda one: one.student)
+
+
+def _timeless(result: Result) -> tuple[Any, ...]:
+    return tuple(
+        replace(one, verdicts=tuple(replace(verdict, seconds=0.0) for verdict in one.verdicts))
+        for one in result.notebooks
+    )
+
+
+def on_cluster(
+    taught: Class,
+    on: str,
+    at: Callable[[int], None] = lambda number: None,
+    patience: Patience = SOON,
+) -> list[Result]:
+    """Grade a class anew on a cluster; `at` is called after each result, with its number."""
+    forget_grades(taught.folder)
+    return go_on(taught, on, at, patience)
+
+
+def go_on(
+    taught: Class,
+    on: str,
+    at: Callable[[int], None] = lambda number: None,
+    patience: Patience = SOON,
+) -> list[Result]:
+    """Grade what is not graded yet."""
+    assignments = {NAME: taught.read(NAME)}
+    with (
+        Cluster(on, taught.course, assignments, patience=patience) as hands,
+        Grader(taught, assignments, hands) as grader,
+    ):
+        found = []
+        places = [(student, NAME) for student in taught.students()]
+        for number, result in enumerate(grader.grade(grader.todo(places))):
+            found.append(result)
+            at(number)
+        assert not grader.in_doubt
+    return found
+
+
+def is_as_on_one_machine(taught: Class, left: dict[str, Any], results: list[Result]) -> bool:
+    """Whether rows, files and results are those of a run without a cluster."""
+    return state(taught.course, NAME, taught.folder) == left and told(taught) == results
+
+
+def test_grades_pages_and_results_are_those_of_one_machine_to_the_byte(
+    graded: tuple[Class, dict[str, Any], list[Result]], two: LocalCluster
+):
+    taught, left, found = graded
+    forget_grades(taught.folder)
+    command = ["grade", NAME, "--no-report", "--on", two.on, "--folder", str(taught.folder)]
+    assert run(taught.course.root, *command) == 0
+    assert is_as_on_one_machine(taught, left, found)
+
+
+def test_nothing_stays_with_a_worker_and_nothing_of_a_class_is_sent_but_its_work(
+    graded: tuple[Class, dict[str, Any], list[Result]], two: LocalCluster
+):
+    taught, _, _ = graded
+    seen: list[bytes] = []
+
+    def look(number: int) -> None:
+        if number == 0:
+            seen.extend(
+                path.read_bytes() for path in _files(two.folder) if path.name == "order.json"
+            )
+            for path in _files(two.folder):
+                found = path.read_bytes()
+                assert not any(one in found for one in (b"more-1", b"Because of 1"))
+
+    on_cluster(taught, two.on, look)
+    assert len(seen) == 2  # what travels, once for each worker
+    assert not [path for path in _files(two.folder) if "grader-" in str(path)]
+    for worker in two.workers:
+        assert not Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().strip()
+
+
+def _files(folder: Path) -> list[Path]:
+    """What lies at the workers."""
+    return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".log"]
+
+
+def test_a_worker_that_is_killed_costs_a_try(
+    graded: tuple[Class, dict[str, Any], list[Result]], two: LocalCluster
+):
+    taught, left, found = graded
+    on_cluster(taught, two.on, lambda number: two.kill_worker() if number == 1 else None)
+    assert is_as_on_one_machine(taught, left, found)
+
+
+def test_a_worker_that_hangs_costs_a_try_and_the_others_grade_on(
+    graded: tuple[Class, dict[str, Any], list[Result]], two: LocalCluster
+):
+    taught, left, found = graded
+    hung = two.workers[0]
+    try:
+        patience = replace(SOON, slow=0.5)
+        on_cluster(taught, two.on, lambda number: stop(hung) if number == 1 else None, patience)
+    finally:
+        hung.kill()
+    assert is_as_on_one_machine(taught, left, found)
+
+
+def test_a_scheduler_that_comes_back_costs_nothing(
+    graded: tuple[Class, dict[str, Any], list[Result]], two: LocalCluster
+):
+    taught, left, found = graded
+
+    def restart(number: int) -> None:
+        if number == 1:
+            two.kill_scheduler()
+            for worker in two.workers:
+                worker.kill()  # as they end, soon after
+            two.restart_scheduler()
+            two.tend(2)
+
+    on_cluster(taught, two.on, restart, Patience(scheduler=60, workers=60))
+    assert is_as_on_one_machine(taught, left, found)
+
+
+def test_a_scheduler_that_stays_away_ends_the_run_and_the_next_goes_on(
+    graded: tuple[Class, dict[str, Any], list[Result]], tmp_path: Path
+):
+    taught, left, found = graded
+    with LocalCluster(tmp_path, workers=2) as mine:
+        with pytest.raises(CourseError, match="does not answer; what was graded is kept"):
+            on_cluster(
+                taught,
+                mine.on,
+                lambda number: mine.kill_scheduler() if number == 2 else None,
+                Patience(scheduler=1),
+            )
+        kept = len(told(taught))
+        assert 3 <= kept < len(found)
+        mine.restart_scheduler()
+        for worker in mine.workers:
+            worker.kill()
+            worker.wait()
+        mine.tend(2)
+        assert len(go_on(taught, mine.on)) == len(found) - kept
+    assert is_as_on_one_machine(taught, left, found)
+
+
+def test_a_worker_of_another_version_is_refused_by_name(
+    graded: tuple[Class, dict[str, Any], list[Result]],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+):
+    taught, left, found = graded
+    (tmp_path / "numpy" / "numpy-1.0.dist-info").mkdir(parents=True)
+    metadata = tmp_path / "numpy" / "numpy-1.0.dist-info" / "METADATA"
+    metadata.write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n", encoding="utf-8")
+    shutil.copytree(ROOT / "autograder", tmp_path / "other" / "autograder")
+    other = tmp_path / "other" / "autograder" / "judge" / "worth.py"
+    changed = next((tmp_path / "other" / "autograder" / "judge").glob("grading.py"))
+    changed.write_text(changed.read_text(encoding="utf-8") + "\nADDED = 1\n", encoding="utf-8")
+    assert not other.exists()
+    with LocalCluster(tmp_path / "cluster") as mine:
+        mine.add_worker(path=[tmp_path / "numpy"])
+        mine.wait_for_workers(1)
+        with pytest.raises(CourseError, match="each of its 1 workers was refused"):
+            on_cluster(taught, mine.on)
+        assert "grades nothing: it has numpy 1.0, and here it is " in capfd.readouterr().err
+        mine.add_worker(path=[tmp_path / "other"])
+        mine.add_worker()
+        mine.wait_for_workers(3)
+        on_cluster(taught, mine.on)
+        said = capfd.readouterr().err
+        assert "grades nothing: it has another version of the grader" in said
+        assert "numpy 1.0" in said
+    assert is_as_on_one_machine(taught, left, found)
+
+
+HOSTILE = """
+import builtins, pathlib
+true, said = eval, [b"", b"R" + bytes(range(256)), b"R{}", b"X" * 1000, 7, None]
+class Evil:
+    def __reduce__(self):
+        return pathlib.Path.touch, (pathlib.Path({marker!r}),)
+said.insert(1, Evil())
+def say(text, names):
+    if text.startswith("exec"):
+        return true(text, names)
+    said.append(said.pop(0))
+    return said[-1]
+builtins.eval = say
+"""
+
+
+def test_what_a_hostile_worker_says_is_refused_and_tried_elsewhere(
+    graded: tuple[Class, dict[str, Any], list[Result]],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+):
+    taught, left, found = graded
+    marker = tmp_path / "unpickled"
+    script = tmp_path / "hostile.py"
+    script.write_text(HOSTILE.format(marker=str(marker)), encoding="utf-8")
+    with LocalCluster(tmp_path / "cluster") as mine:
+        mine.add_worker("--preload", str(script))
+        mine.wait_for_workers(1)
+        mine.add_worker()
+        mine.wait_for_workers(2)
+        on_cluster(taught, mine.on)
+    assert "grades nothing: it has failed 3 times" in capfd.readouterr().err
+    assert not marker.exists()
+    assert is_as_on_one_machine(taught, left, found)
