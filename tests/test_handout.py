@@ -355,6 +355,7 @@ def test_a_fork_on_github_checks_what_was_begun(handout: handing.HandOut):
     (version,) = [step["with"]["python-version"] for step in job["steps"] if "with" in step]
     python = tomllib.loads(handout.files["pyproject.toml"].decode())["project"]["requires-python"]
     assert SpecifierSet(python).contains(version)
+    assert job["env"] == {"PIP_EXTRA_INDEX_URL": handing._settings(COURSE).index}
     makefile = handout.files["Makefile"].decode()
     assert runs == ["make setup", ".venv/bin/python -m autograder check"]
     assert "setup: " in makefile and "PY     := .venv/bin/python" in makefile

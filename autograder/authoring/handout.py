@@ -10,6 +10,7 @@ nbgrader_config.py says what there is to say, all of it optional:
     c.HandOut.readme = "students.md"      # a text of one's own, with the signs of README.md.j2
     c.HandOut.book = "https://..."        # where the book is, for the link to it
     c.HandOut.url = "https://....zip"     # where the hand-out will be, for hosted notebook services
+    c.HandOut.index = "https://..."       # where pip looks, too, when GitHub checks a notebook
 
 The same course gives the same bytes.
 """
@@ -57,6 +58,7 @@ class Settings:
     readme: str = ""
     book: str = ""
     url: str = ""
+    index: str = ""
 
 
 @dataclass(frozen=True)
