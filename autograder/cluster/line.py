@@ -38,13 +38,17 @@ class Line:
         self.on, self._address = on, require_address(on)
         self._client: Any = None
         try:
+            import dask.config
             import distributed
         except ImportError as error:
             raise CourseError(
                 f"--on {on} needs Dask ({error}); install it: pip install -r "
                 "requirements/cluster.txt -c constraints.txt"
             ) from error
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said here
+        for name in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters is said here
+        # Else it keeps the last thousand messages, with the work that was sent in them.
+        dask.config.set({"distributed.admin.low-level-log-length": 0})
         self._dask = distributed
 
     def connect(self) -> bool:
