@@ -249,9 +249,9 @@ class Evil:
     def __reduce__(self):
         return pathlib.Path.touch, (pathlib.Path('MARKER'),)
 said.insert(1, Evil())
-def say(text, names):
-    if text.startswith("exec"):
-        return true(text, names)
+def say(text, *names):
+    if not (isinstance(text, str) and ".work(data)" in text):
+        return true(text, *names)
     said.append(said.pop(0))
     return said[-1]
 builtins.eval = say
@@ -320,7 +320,7 @@ def test_the_pages_commands_make_certificates_by_which_a_cluster_grades(
         name, _, value = line.removeprefix("export ").partition("=")
         if value.endswith(".pem"):
             monkeypatch.setenv(name, str(tmp_path / value))
-    with dask.config.set(dask.config.collect(paths=[])), LocalCluster(tmp_path, 1, options) as mine:
+    with dask.config.set(dask.config.collect_env()), LocalCluster(tmp_path, 1, options) as mine:
         on_cluster(taught, mine.on)
         with pytest.raises(CourseError, match="does not answer"):
             on_cluster(taught, mine.on.replace("tls", "dask"), patience=Patience(scheduler=0))

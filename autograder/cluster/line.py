@@ -6,6 +6,7 @@ it is refused.
 
 import logging
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -47,6 +48,7 @@ class Line:
             ) from error
         for name in ("distributed", "tornado", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters is said here
+        warnings.filterwarnings("ignore", module="distributed")  # as of versions: `kit` compares
         # Else it keeps the last thousand messages, with the work that was sent in them.
         dask.config.set({"distributed.admin.low-level-log-length": 0})
         self._dask = distributed
