@@ -243,7 +243,7 @@ def test_a_worker_of_another_version_is_refused_by_name(
 
 
 HOSTILE = """
-import builtins, pathlib
+import builtins, pathlib, sys
 true, said = eval, [b"", b"R" + bytes(range(256)), b"R{}", b"X" * 1000, 7, None]
 class Evil:
     def __reduce__(self):
@@ -251,10 +251,13 @@ class Evil:
 said.insert(1, Evil())
 def say(text, *names):
     if not (isinstance(text, str) and ".work(data)" in text):
-        return true(text, *names)
+        above = sys._getframe(1)
+        return true(text, *(names or (above.f_globals, above.f_locals)))
     said.append(said.pop(0))
     return said[-1]
-builtins.eval = say
+say.__module__, say.__name__, say.__qualname__ = "builtins", "eval", "eval"
+def dask_setup(worker):
+    builtins.eval = say
 """
 
 
