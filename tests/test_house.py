@@ -187,7 +187,7 @@ def public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.Cl
                 yield from public(node)
 
 
-SETS = ("students", "instructors", "book", "developers", "cluster")  # of requirements; see `requirements/`
+SETS = ("students", "instructors", "book", "developers", "cluster")  # in `requirements/`
 NEEDS = {  # what the modules of a room, or of a floor of the grader, may import of others' packages
     "lab": SETS[:1],
     "trainer": SETS[:1],
