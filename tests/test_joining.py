@@ -21,7 +21,7 @@ from tests.test_house import FLOORS, tracked
 
 BOOK = ROOT / "book"
 COLUMNS = ["name", "environment", "counts for", "told from"]
-BUILD_AND_TEACH = ["handbook", "tests", "training", "grader", "trust"]
+BUILD_AND_TEACH = ["handbook", "running", "tests", "training", "grader", "trust"]
 JOINING = ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "CITATION.cff", "README.md"]
 ROOMS = ("autograder/", "book/", "exercises/", "lab/", "solutions/", "tests/", ".ci/")
 IN_MARKS = re.compile(r"`([\w./-]+)`")
@@ -174,7 +174,7 @@ def test_every_command_of_the_grader_is_in_the_handbook_or_readme():
         and any(argument.arg == "options" for argument in node.args.args)
         and not node.name.startswith("_")
     ]
-    pages = (ROOT / "README.md", BOOK / "handbook.md")
+    pages = (ROOT / "README.md", BOOK / "handbook.md", BOOK / "running.md")
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     for command in commands:
         assert f"autograder {command}" in text or f"make {command}" in text, command
