@@ -38,6 +38,7 @@ LANGUAGES = re.compile(rf"{INSIDE}(?:`{{3,}}|~{{3,}}))(?![`~])(?=[ \t]*[^ \t\n])
 HEADINGS = re.compile(rf"{INSIDE}#{{1,6}})(?!#)[ \t]*(?=[^ \t\n])", re.MULTILINE)
 UNDERLINES = re.compile(r"^(?=[ \t>]*(?:=+|-+)[ \t]*$)", re.MULTILINE)
 JOINER = "\u2060"  # is not seen
+MODEL = "Model answer (students never see it)"
 VALID_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
@@ -49,6 +50,7 @@ def rebuild(notebook: Notebook, result: NotebookResult) -> str:
     cells += _extra(result, "", longest)
     for cell in notebook.cells:
         cells.append(_cell(cell, result, verdicts.get(cell.grade_id), longest))
+        cells += _model(cell)
         if cell.grade_id:
             cells += _extra(result, cell.grade_id, longest)
     _number(cells)
@@ -188,6 +190,22 @@ def _printed(text: str) -> list[dict]:
     if not clean:
         return []
     return [{"output_type": "stream", "name": "stdout", "text": _lines(clean)}]
+
+
+def _model(cell: Cell) -> list[dict]:
+    """The course's own answer, below one that a person grades; only that person sees it.
+
+    No student can write one that looks so: of their Markdown no tag is left. Pages for students
+    leave out what is "extra".
+    """
+    if cell.kind != "manual" or cell.source.strip() in ("", cell.stub.strip()):
+        return []
+    text = harmless(cell.source)
+    if cell.cell_type == "code":
+        fence = "`" * max(3, *(len(run) + 1 for run in ("", *re.findall("`+", text))))
+        text = f"{fence}\n{text}\n{fence}"
+    shown = f"<details><summary>{MODEL}</summary>\n\n{text}\n\n</details>"
+    return [_node("markdown", f"model-{cell.id}"[:64], shown, {"autograder": {"extra": True}}, [])]
 
 
 def _extra(result: NotebookResult, follows: str, longest: int) -> list[dict]:
