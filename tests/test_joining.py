@@ -21,7 +21,7 @@ from tests.test_house import FLOORS, tracked
 
 BOOK = ROOT / "book"
 COLUMNS = ["name", "environment", "counts for", "told from"]
-BUILD_AND_TEACH = ["handbook", "tests", "training", "grader", "trust"]
+BUILD_AND_TEACH = ["handbook", "running", "tests", "training", "grader", "trust"]
 JOINING = ["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "CITATION.cff", "README.md"]
 ROOMS = ("autograder/", "book/", "exercises/", "lab/", "solutions/", "tests/", ".ci/")
 IN_MARKS = re.compile(r"`([\w./-]+)`")
