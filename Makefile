@@ -98,7 +98,7 @@ sources: .venv/ready ## count which items and errors of the five documents are t
 constraints: ## renew constraints.txt: what the newest versions are that the requirements allow
 	$(PYTHON) -m venv --clear build/constraints
 	build/constraints/bin/python -m pip install --disable-pip-version-check --progress-bar off -q \
-		$(foreach one,students instructors book developers cluster,-r requirements/$(one).txt)
+		$(foreach one,students instructors book developers hub cluster,-r requirements/$(one).txt)
 	@{ sed -n '/^#/p' constraints.txt; build/constraints/bin/python -m pip freeze | sed 's/+cpu$$//' \
 		| grep -Ev '^(nvidia|cuda|triton)' | sort -f; } > build/constraints.txt
 	@mv build/constraints.txt constraints.txt

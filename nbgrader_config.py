@@ -64,6 +64,7 @@ c.HandOut.requirements = "requirements/students.txt"
 c.HandOut.readme = "handout/README.md"
 c.HandOut.book = ""
 c.HandOut.url = ""
+c.HandOut.index = "https://download.pytorch.org/whl/cpu"  # without what only GPUs need
 
 # `python -m autograder contest FOLDER`: who translates best after so many minutes of a processor.
 c.Contest.module = "trainer.contest"

@@ -124,6 +124,8 @@ def _people(hub: Hub) -> Iterator[str]:
 
 def _places(hub: Hub, account: int | None) -> Iterator[str]:
     """The exchange and the course have the owners and modes that keep students apart."""
+    if hub.table and hub.table.stat().st_mode & 0o077:
+        yield f"Students may read what the list says of each other: chmod 600 {hub.table}"
     for path, mode, owner in places(hub):
         if not path.is_dir() or path.is_symlink():
             yield f"There is no folder {path}: python -m hub prepare"

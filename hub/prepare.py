@@ -10,6 +10,7 @@ from hub.settings import Hub, HubError
 SHARED = 0o1777  # everybody may put something there; nobody may take another's away
 COURSE, INBOUND, FEEDBACK = 0o755, 0o1733, 0o711
 ACCOUNT_ALONE = 0o700
+ROOT_ALONE = 0o600
 
 
 def npm_ci(folder: Path) -> str:
@@ -23,7 +24,7 @@ def npm_ci(folder: Path) -> str:
         capture_output=True,
         text=True,
     )
-    said = (done.stderr + done.stdout).strip().splitlines()
+    said = f"{done.stderr}{done.stdout}".strip().splitlines()
     return "" if not done.returncode else " ".join(said[-3:]) or "npm failed and said nothing"
 
 
@@ -42,6 +43,8 @@ def prepare(hub: Hub) -> Iterator[str]:
         if said := npm_ci(hub.root):
             raise HubError(f"npm could not install the proxy in {hub.root}: {said}")
         yield f"installed the proxy {hub.proxy}"
+    if hub.table:  # with addresses and numbers, perhaps
+        hub.table.chmod(ROOT_ALONE)
     for path, mode, owner in places(hub):
         number, group = (0, 0) if owner == "root" else (account.pw_uid, account.pw_gid)
         if not path.exists():

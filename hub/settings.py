@@ -37,6 +37,7 @@ class Hub:
     instructors: tuple[str, ...]
     helpers: tuple[str, ...]
     students: tuple[str, ...]
+    table: Path | None  # of students, where they stand in one
     exchange: Path
     address: str
     inner_ports: tuple[int, ...]
@@ -82,6 +83,7 @@ def read(root: Path) -> Hub:
     return Hub(
         root=root,
         course=said["course"],
+        table=root / said["students"] if isinstance(said["students"], str) else None,
         folder=folder,
         account=said["account"],
         exchange=Path(said["exchange"]),

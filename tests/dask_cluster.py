@@ -11,6 +11,8 @@ from pathlib import Path
 
 from distributed import Client
 
+# The second as the page tells it: no process of Dask's keeps work in a log of messages.
+SETTINGS = {"OMP_NUM_THREADS": "1", "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "0"}
 PATIENCE = 120  # seconds until what does not come up counts as hung
 
 
@@ -104,6 +106,7 @@ class LocalCluster:
 
     def _start_scheduler(self) -> "subprocess.Popen[bytes]":
         words = ["scheduler", "--host", self.address, "--no-dashboard"]
+        words += ["--protocol", self._scheme]
         process = self._start("scheduler", words, {})
         deadline = time.monotonic() + PATIENCE
         while not _listens(self._port):
@@ -120,7 +123,7 @@ class LocalCluster:
             return subprocess.Popen(
                 [sys.executable, "-m", "dask", *words, *self._tls],
                 cwd=self.folder,  # nothing is imported from the course's folder
-                env={**os.environ, "OMP_NUM_THREADS": "1", **more},
+                env={**os.environ, **SETTINGS, **more},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

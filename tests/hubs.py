@@ -34,6 +34,7 @@ from tests.users import BIND, NEW_MOUNTS, PRIVATE, libc, must, open_up
 
 ROOT = Path(__file__).parents[1]
 COURSE, GRADER = "small", "grader"
+FORMGRADER = f"/services/{COURSE}/formgrader"
 INSTRUCTORS, HELPERS = ("ines", "jonas"), ("hanna",)
 STUDENTS = ("ada", "bela", "chidi")
 STRANGER = "eve"  # has an account of the machine, and takes no part
@@ -110,7 +111,11 @@ class Site:
             group.append(f"{who}:x:{id}:")
             shadow.append(f"{who}:{'!' if who == GRADER else secret}:19000::::::")
             home.mkdir(mode=0o700)
-            os.chown(home, id, id)
+            settings = home / ".jupyter" / "jupyter_lab_config.py"
+            settings.parent.mkdir()
+            settings.write_text("c.LabApp.expose_app_in_browser = True\n")  # for a browser's test
+            for path in (home, settings.parent, settings):
+                os.chown(path, id, id)
         for name, lines in (("passwd", passwd), ("group", group), ("shadow", shadow)):
             (self.etc / name).write_text("\n".join([*lines, ""]))
         (self.etc / "shadow").chmod(0o600)
@@ -319,7 +324,8 @@ class Person:
     async def _type(self, path: str, line: str, end: str) -> None:
         """Type a line into a terminal, and wait until it shows a text."""
         url = f"{self.site.url}{path}"
-        cookies = get_cookie_header(self._session.cookies, requests.Request("GET", url)) or ""
+        request = requests.Request("GET", url).prepare()
+        cookies = get_cookie_header(self._session.cookies, request) or ""
         headers = {"Cookie": cookies, "Origin": self.site.url}
         asked = HTTPRequest(url.replace("http", "ws", 1), headers=headers)
         line_to = await websocket_connect(asked)
@@ -331,6 +337,13 @@ class Person:
             kind, *text = json.loads(told)
             shown += "".join(map(str, text)) if kind == "stdout" else ""
         line_to.close()
+
+
+def press(who: Person, button: str, path: str = f"assignment/{NAME}") -> None:
+    """Press a button of formgrader's."""
+    who.get(f"{FORMGRADER}/")
+    told = who.ask(f"{FORMGRADER}/api/{path}/{button}", "POST", {})
+    assert told["success"], told
 
 
 def free_ports(count: int) -> list[int]:

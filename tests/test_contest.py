@@ -353,3 +353,45 @@ def test_what_is_called_as_a_file_of_the_contest_is_named_before_anything_is_sco
     with pytest.raises(CourseError, match=f"{name} could not be written or read .it is a "):
         contest.run(course, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"ada", name}
+
+
+KEPT = [
+    {"scores": {"right": 10**400}},
+    {"seconds": "long"},
+    {"failed": 5},
+    {"kind": ["a program"]},
+    {"scores": {"right": "many"}},
+    {"in_doubt": "no"},
+]
+
+
+@pytest.mark.parametrize("fields", KEPT)
+def test_what_was_kept_and_is_of_another_kind_is_one_sentence(
+    course: Course, tmp_path: Path, fields: dict[str, object]
+):
+    hand_in(tmp_path, "ada", HALF)
+    contest.run(course, tmp_path)
+    told = json.loads((tmp_path / contest.KEPT).read_text())
+    told["all"]["ada"]["outcome"] |= fields
+    (tmp_path / contest.KEPT).write_text(json.dumps(told))
+    with pytest.raises(CourseError, match=r"is damaged .*remove it to score all entries again"):
+        contest.run(course, tmp_path)
+
+
+def test_entries_with_scores_of_other_names_stand_in_one_table(course: Course, tmp_path: Path):
+    for student in ("ada", "bela"):
+        hand_in(tmp_path, student, HALF)
+    contest.run(course, tmp_path)
+    told = json.loads((tmp_path / contest.KEPT).read_text())
+    told["all"]["ada"]["outcome"]["scores"] = {"other": 1}
+    (tmp_path / contest.KEPT).write_text(json.dumps(told))
+    places = contest.run(course, tmp_path)
+    assert {name for one in places for name in one.outcome.scores} == {"other", "right"}
+
+
+@pytest.mark.parametrize("name", ["", ".x", "a b", "broken"])
+def test_a_module_that_cannot_be_imported_is_one_sentence(tmp_path: Path, name: str):
+    (tmp_path / "nbgrader_config.py").write_text(f"get_config().Contest.module = {name!r}\n")
+    (tmp_path / "broken.py").write_text("def begin(:\n")
+    with pytest.raises(CourseError, match="cannot be imported"):
+        contest.opened(Course(tmp_path))

@@ -21,16 +21,18 @@ from sqlalchemy import event
 from sqlalchemy.exc import SAWarning
 
 from autograder.classroom.book_lines import book_lines
+from autograder.classroom.classes import Class
 from autograder.classroom.counted import Points, number
 from autograder.classroom.exports import Grades, enrol, read_grades, run, write_canvas, write_moodle
 from autograder.classroom.grade_table import COLUMNS, GradeTable
 from autograder.classroom.gradescope import results_json
 from autograder.classroom.roster import Person, read_roster, roster_of
 from autograder.classroom.spreadsheet import safe
-from autograder.common.course import CourseError
+from autograder.common.course import Course, CourseError
 from autograder.common.names import plain
 from autograder.common.results import NotebookResult, Result, Verdict
 from tests.conftest import ROOT
+from tests.small_course import make_course
 
 EVIL = '=HYPERLINK("http://x","click")'
 SECRET = "the secret is 4711"
@@ -373,7 +375,8 @@ def taught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         folder=folder,
         database=f"sqlite:///{folder / 'gradebook.db'}",
         course_id="default_course",
-        course=SimpleNamespace(root=folder, show=str),
+        course=SimpleNamespace(root=folder, show=str, instructor=Course(folder).instructor),
+        submitted=folder / "submitted",
         read=lambda name: {"one": one}.get(name) or gone(),
     )
 
@@ -440,3 +443,18 @@ def test_nbgraders_own_table_has_its_columns_and_no_formula(book: Gradebook, tmp
 def test_the_course_exports_by_it():
     config = (ROOT / "nbgrader_config.py").read_text(encoding="utf-8")
     assert f'c.ExportApp.plugin_class = "{GradeTable.__module__}.{GradeTable.__name__}"' in config
+
+
+@pytest.mark.parametrize("what", ["folder", "link"])
+def test_a_roster_that_is_no_file_is_not_taken_for_none(tmp_path: Path, what: str):
+    place = tmp_path / "roster.csv"
+    place.mkdir() if what == "folder" else place.symlink_to("nowhere")
+    with pytest.raises(CourseError, match=r"roster\.csv cannot be read"):
+        roster_of(tmp_path)
+
+
+@pytest.mark.parametrize("out", ["submitted", "submitted/ada", "source/x/.."])
+def test_results_for_gradescope_are_written_to_nobodys_work(tmp_path: Path, out: str):
+    taught = Class(make_course(tmp_path), tmp_path)
+    with pytest.raises(CourseError, match="no place for results"):
+        run(taught, "gradescope", tmp_path / out)

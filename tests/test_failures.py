@@ -189,6 +189,7 @@ def test_nbgrader_autograde_ends_in_the_same_sentence(made: Class, tmp_path: Pat
         (sqlite3.OperationalError("database or disk is full"), "The disk is full"),
         (sqlite3.OperationalError("unable to open database file"), "see that it is no folder"),
         (sqlite3.OperationalError("attempt to write a readonly database"), "may only be read"),
+        (sqlite3.OperationalError("disk I/O error"), "-wal, -shm or -journal is a file"),
         (exc.OperationalError("q", {}, sqlite3.OperationalError("no such table: x")), "upgrade"),
         (
             exc.OperationalError("q", {}, Exception("connection refused\nis it running?")),

@@ -144,6 +144,7 @@ class Cell:
     stub: str = ""
     cell_type: str = "code"
     points: float = 0.0
+    hidden: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True)

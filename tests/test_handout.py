@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.specifiers import SpecifierSet
 
 from autograder.authoring import handout as handing
 from autograder.authoring.source import read_source
@@ -191,7 +193,7 @@ def test_it_holds_notebooks_modules_and_texts_for_students_and_nothing_else(hand
     tops = {path.partition("/")[0] for path in handout.files}
     texts = {"Makefile", "README.md", "pyproject.toml", "requirements.txt", "constraints.txt"}
     rooms = {"exercises", "autograder", "lab", "trainer"}
-    assert tops == rooms | texts | {"LICENSE", "LICENSE-PROSE"}
+    assert tops == rooms | texts | {"LICENSE", "LICENSE-PROSE", ".github"}
     notebooks = {path for path in handout.files if path.startswith("exercises/")}
     assert notebooks == {f"exercises/{chapter}/{chapter}.ipynb" for chapter in CHAPTERS}
     for chapter in CHAPTERS:
@@ -340,6 +342,37 @@ def test_what_it_imports_at_the_top_is_installed(handout: handing.HandOut):
                 owners = {canonical(one) for one in known.get(name, [])}
                 ours = name in {"autograder", "lab", "trainer"} | sys.stdlib_module_names
                 assert ours or owners & may, f"{path}: {name}"
+
+
+def test_a_fork_on_github_checks_what_was_begun(handout: handing.HandOut):
+    workflow = yaml.safe_load(handout.files[".github/workflows/check.yml"])
+    assert {"push", "workflow_dispatch"} <= workflow[True].keys()  # YAML reads `on` as true
+    assert workflow["permissions"] == {"contents": "read"}
+    (job,) = workflow["jobs"].values()
+    runs = [step["run"] for step in job["steps"] if "run" in step]
+    used = [step["uses"] for step in job["steps"] if "uses" in step]
+    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", one) for one in used) and len(used) == 2
+    (version,) = [step["with"]["python-version"] for step in job["steps"] if "with" in step]
+    python = tomllib.loads(handout.files["pyproject.toml"].decode())["project"]["requires-python"]
+    assert SpecifierSet(python).contains(version)
+    assert job["env"] == {"PIP_EXTRA_INDEX_URL": handing._settings(COURSE).index}
+    makefile = handout.files["Makefile"].decode()
+    assert runs == ["make setup", ".venv/bin/python -m autograder check"]
+    assert "setup: " in makefile and "PY     := .venv/bin/python" in makefile
+
+
+def test_a_check_that_fails_fails_the_run_on_github(folder: Path, tmp_path: Path):
+    """As its last step runs it: 0 where nothing was begun, 1 where a test fails."""
+    place = shutil.copytree(folder, tmp_path / "fork")
+    command = [sys.executable, "-m", "autograder", "check"]
+    assert subprocess.run(command, cwd=place, capture_output=True).returncode == 0
+    notebook = place / "exercises" / CHAPTERS[0] / f"{CHAPTERS[0]}.ipynb"
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    cell = next(one for one in content["cells"] if "NotImplementedError" in "".join(one["source"]))
+    source = "".join(cell["source"])
+    cell["source"] = re.sub(r"raise NotImplementedError.*", "return None", source)
+    notebook.write_text(json.dumps(content), encoding="utf-8")
+    assert subprocess.run(command, cwd=place, capture_output=True).returncode == 1
 
 
 def test_its_readme_names_commands_that_are_there(handout: handing.HandOut, wheel, tmp_path):

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import LONG_WORK, ROOT, SLOW
 
-OWN = {"lab", "trainer", "benchmarks", "autograder", "solutions", "tests"}
+OWN = {"lab", "trainer", "benchmarks", "autograder", "hub", "solutions", "tests"}
 KNOW_TORCH = {"bridge", "judge"}  # tensors cross from one process to the other
 FLOORS = {  # of the grader; each may import from itself and from those that are named
     "common": set[str](),
@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "trainer": {"lab", "trainer"},
     "benchmarks": {"lab", "trainer", "benchmarks"},
     "autograder": {"autograder"},
+    "hub": {"hub"},
     "solutions": {"lab"},
 }
 LONGEST = 500  # lines of a module in a room that keeps to it
@@ -145,7 +146,9 @@ def test_no_imports_of_the_grader_go_in_circles():
     assert not circle, f"these import each other: {circle}"
 
 
-@pytest.mark.parametrize("room", ["lab", "trainer", "benchmarks", "autograder", "book", "tests"])
+@pytest.mark.parametrize(
+    "room", ["lab", "trainer", "benchmarks", "autograder", "hub", "book", "tests"]
+)
 def test_no_module_is_too_long_to_be_read_in_one_go(room: str):
     for path in tracked(f"{room}/*.py"):
         if path.parent.name in LISTS:
@@ -190,12 +193,13 @@ def public(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef | ast.Cl
                 yield from public(node)
 
 
-SETS = ("students", "instructors", "book", "developers", "cluster")  # in requirements/
+SETS = ("students", "instructors", "book", "hub", "developers", "cluster")  # in requirements/
 NEEDS = {  # what the modules of a room, or of a floor of the grader, may import of others' packages
     "lab": SETS[:1],
     "trainer": SETS[:1],
     "autograder/checking": SETS[:1],
     "autograder": (*SETS[:2], "cluster"),
+    "hub": ("students", "hub"),
     "solutions": SETS[:1],
     "": SETS,
 }

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import requests
@@ -18,10 +19,9 @@ from nbgrader.api import Gradebook
 from hub import check
 from tests import hubs
 from tests.browsing import BROWSER, browsing
-from tests.hubs import COURSE, GRADER, STUDENTS, NoHub, Person, Site, wait_for
+from tests.hubs import COURSE, FORMGRADER, GRADER, STUDENTS, NoHub, Person, Site, press, wait_for
 from tests.small_course import NAME, RIGHT
 
-FORMGRADER = f"/services/{COURSE}/formgrader"
 ANSWERS = {
     "ada": (RIGHT, 6.0),
     "bela": (RIGHT | {"square": "def square(x):\n    return x * abs(x)"}, 4.0),
@@ -76,17 +76,11 @@ def graded(site: Site, students: dict[str, Person]) -> dict[str, str]:
         }
 
 
-def press(who: Person, button: str, path: str = f"assignment/{NAME}") -> None:
-    """Press a button of formgrader's."""
-    who.get(f"{FORMGRADER}/")
-    told = who.ask(f"{FORMGRADER}/api/{path}/{button}", "POST", {})
-    assert told["success"], told
-
-
 def points(site: Site) -> dict[str, float]:
     """What everybody has, by the gradebook."""
     with Gradebook(f"sqlite:///{site.course}/gradebook.db") as book:
-        return {one.student.id: one.score for one in book.assignment_submissions(NAME)}
+        found: list[Any] = book.assignment_submissions(NAME)
+        return {one.student.id: one.score for one in found}
 
 
 def by_hand(who: Person, student: str) -> None:
@@ -112,7 +106,7 @@ def test_nothing_is_missing_in_what_prepare_has_made(site: Site):
 
 def test_that_all_may_listen_on_low_ports_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(check, "UNPRIVILEGED", tmp_path / "first")
-    hub = SimpleNamespace(inner_ports=(801, 1802, 803))
+    hub: Any = SimpleNamespace(inner_ports=(801, 1802, 803))
     for first, open_ones in (("1024", "1802"), ("802", "1802, 803")):
         (tmp_path / "first").write_text(first)
         (said,) = check._ports(hub)
@@ -242,6 +236,7 @@ def test_a_student_with_a_terminal_reaches_nothing_of_the_others_or_the_course(
         "course": COURSE,
         "closed": [
             *map(str, (site.course, site.course / "gradebook.db", site.hub / "state")),
+            str(site.hub / "students.csv"),
             *map(str, (shared / "inbound", shared / "feedback", site.home("ada"), page)),
             *(str(site.etc / "shadow"), "/etc/shadow", str(site.hub / "state" / "cookie_secret")),
         ],
@@ -297,21 +292,10 @@ def test_who_is_taken_off_the_list_loses_formgrader_and_a_new_name_needs_no_rest
 
 
 LIST = "document.querySelector('.lm-DockPanel').textContent"
-OPENED = """(() => {
-    if (LIST.includes("NAME")) return true;
-    const press = (node, ...kinds) => kinds.forEach((kind) => {
-        const at = node.getBoundingClientRect();
-        const where = { clientX: at.x + at.width / 2, clientY: at.y + at.height / 2 };
-        const how = { bubbles: true, cancelable: true, view: window, button: 0 };
-        node.dispatchEvent(new MouseEvent(kind, { ...how, ...where }));
-    });
-    const open = '.lm-Menu-item[data-command="nbgrader:open-assignment-list"]';
-    const item = document.querySelector(open);
-    const menus = [...document.querySelectorAll('.lm-MenuBar-item')];
-    const menu = menus.find((one) => one.textContent == 'Nbgrader');
-    if (item) press(item, 'mousemove', 'mouseup');
-    else if (menu) press(menu, 'mousedown');
-})()""".replace("LIST", LIST).replace("NAME", NAME)
+OPENED = f"""(() => {{
+    if ({LIST}.includes("{NAME}")) return true;
+    if (window.jupyterapp) jupyterapp.commands.execute("nbgrader:open-assignment-list");
+}})()"""
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
@@ -332,6 +316,7 @@ def test_what_is_not_as_it_should_be_is_said(site: Site):
     toml = (site.hub / "course.toml").read_text()
     try:
         site.exchange.chmod(0o777)
+        (site.hub / "students.csv").chmod(0o644)
         os.chown(shared / "inbound", 0, 0)
         config.write_text(before.replace(str(site.exchange), "/elsewhere"))
         (site.hub / "course.toml").write_text(
@@ -340,13 +325,14 @@ def test_what_is_not_as_it_should_be_is_said(site: Site):
         site.home("ada").chmod(0o755)
         code, said = site.attempt("root", sys.executable, "-m", "hub", "check", where=site.folder)
     finally:
-        site.run("root", sys.executable, "-m", "hub", "prepare", where=site.folder)
         config.write_text(before)
         (site.hub / "course.toml").write_text(toml)
+        site.run("root", sys.executable, "-m", "hub", "prepare", where=site.folder)
         site.home("ada").chmod(0o700)
     assert code == 1
     for part in (
         f"chmod 1777 {site.exchange}",
+        f"chmod 600 {site.hub / 'students.csv'}",
         f"chown {GRADER} {shared / 'inbound'}",
         "The proxy /no/proxy is missing",
         "no account on this machine, see useradd: nemo",

@@ -231,6 +231,9 @@ UNREADABLE = {
     .replace('"in_doubt": false', '"in_doubt": "no"')
     .encode(),
     "a score that is none": json.dumps(of_today()).replace("0.5", '"half"').encode(),
+    "a score that is less than none": json.dumps(of_today()).replace("0.5", "-0.5").encode(),
+    "a score of more than all points": json.dumps(of_today()).replace("0.5", "2.5").encode(),
+    "a score that is no number": json.dumps(of_today()).replace("0.5", "NaN").encode(),
     "a score beyond all": json.dumps(of_today()).replace("0.5", "1" + "0" * 400).encode(),
     "points beyond all": json.dumps(of_today())
     .replace('"points": 2', '"points": 1' + "0" * 400)

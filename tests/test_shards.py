@@ -1,5 +1,6 @@
 """A class graded in parts on several machines is the class graded on one."""
 
+import csv
 import json
 import shutil
 import sys
@@ -114,3 +115,25 @@ def test_what_is_no_journal_is_one_sentence(
     assert run(home, "grade", "--no-report", "--student", "noor") == 0
     assert run(home, "merge", str(home)) == 2
     assert "the class's own journal" in capsys.readouterr().err
+
+
+def test_no_journal_of_elsewhere_says_that_somebody_was_in_time(machines: list[Path]):
+    home, other, _ = machines
+    for root in (home, other):
+        (root / "source" / NAME / "rules.toml").write_text(
+            '[late]\npolicy = "zero"\ndue = 2026-03-01T12:00:00+00:00\ntimes = "../times.csv"\n'
+        )
+        times = root / "source" / "times.csv"
+        times.write_text("student,submitted\nada,2026-03-02T12:00:00+00:00\n")
+    assert run(other, "grade", "--no-report", "--student", "ada") == 0
+    journal = other / "gradebook.journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    for line in lines:
+        if "graded" in line:
+            line["graded"] |= {"handed_in": 0.0, "only_asked": True, "collected": 0.0}
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run(home, "merge", str(journal)) == 0
+    assert run(home, "report") == 0
+    with (home / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
+        counts = {row["student"]: row[NAME] for row in csv.DictReader(file)}
+    assert float(counts["ada"]) == 0

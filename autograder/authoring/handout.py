@@ -10,6 +10,7 @@ nbgrader_config.py says what there is to say, all of it optional:
     c.HandOut.readme = "students.md"      # a text of one's own, with the signs of README.md.j2
     c.HandOut.book = "https://..."        # where the book is, for the link to it
     c.HandOut.url = "https://....zip"     # where the hand-out will be, for hosted notebook services
+    c.HandOut.index = "https://..."       # where pip looks, too, when GitHub checks a notebook
 
 The same course gives the same bytes.
 """
@@ -43,6 +44,7 @@ PYTHONS = ">=3.11,<3.14"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file knows
 GRADER = Path(__file__).parents[2]  # holds the package
 TEMPLATES = ("README.md", "Makefile", "pyproject.toml", "requirements.txt")
+WORKFLOW = ".github/workflows/check.yml"  # where GitHub looks for what it is to run
 COURSES_OWN = ("constraints.txt", "LICENSE*")
 
 
@@ -56,6 +58,7 @@ class Settings:
     readme: str = ""
     book: str = ""
     url: str = ""
+    index: str = ""
 
 
 @dataclass(frozen=True)
@@ -223,7 +226,10 @@ def _texts(
     if course.root != GRADER and license.is_file():
         texts["LICENSE-grader"] = license.read_bytes()
     values["is_licensed"] = any(name.startswith("LICENSE") for name in texts)
-    return texts | {name: _filled(course, settings, name, values).encode() for name in TEMPLATES}
+    places = {name: name for name in TEMPLATES} | {WORKFLOW: Path(WORKFLOW).name}
+    return texts | {
+        place: _filled(course, settings, name, values).encode() for place, name in places.items()
+    }
 
 
 def _filled(course: Course, settings: Settings, name: str, values: Mapping[str, Any]) -> str:

@@ -19,11 +19,11 @@ import importlib
 import importlib.util
 import io
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -199,10 +199,10 @@ def _plug(course: Course, name: str) -> Plug:
         sys.path.append(str(course.root))
     try:
         plug: Any = importlib.import_module(name)
-    except ImportError as error:
+    except Exception as error:  # the module's own, too
         raise CourseError(
-            f"c.Contest.module is {name!r}, which cannot be imported ({error}); name a module of "
-            "the course."
+            f"c.Contest.module is {name!r}, which cannot be imported ({type(error).__name__}: "
+            f"{error}); name a module of the course."
         ) from error
     lacks = [part for part in PARTS if not hasattr(plug, part)]
     if lacks:
@@ -227,18 +227,29 @@ def _read_kept(path: Path) -> dict[str, tuple[str, Outcome]]:
         told = json.loads(path.read_text(encoding="utf-8"))
         if told["format"] != FORMAT:
             raise ValueError(f"format {told['format']}")
-        kept = {name: (one["key"], Outcome(**one["outcome"])) for name, one in told["all"].items()}
+        kept = {name: (one["key"], _outcome(one["outcome"])) for name, one in told["all"].items()}
         return {name: one for name, one in kept.items() if _holds(one[1])}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except Exception as error:  # whatever is no file of ours
         raise CourseError(
             f"{path} is damaged ({type(error).__name__}: {error}); remove it to score all entries "
             "again."
         ) from error
 
 
+def _outcome(told: Mapping[str, Any]) -> Outcome:
+    """What is kept of an entry; a field of another kind is a TypeError."""
+    found = Outcome(**told)
+    for one in fields(Outcome):
+        value, kept = getattr(found, one.name), getattr(Outcome(), one.name)
+        if not isinstance(value, int | float if isinstance(kept, float) else type(kept)):
+            raise TypeError(f"{one.name} is {value!r}")
+    scores = {name: float(value) for name, value in found.scores.items()}
+    return replace(found, scores=scores)
+
+
 def _holds(outcome: Outcome) -> bool:
     """Whether an entry need not be scored once more."""
-    return not outcome.in_doubt and all(map(isfinite, outcome.scores.values()))
+    return not outcome.in_doubt and all(map(math.isfinite, outcome.scores.values()))
 
 
 def _write_kept(path: Path, kept: Mapping[str, tuple[str, Outcome]]) -> None:
@@ -268,7 +279,9 @@ def _print(places: Sequence[Place]) -> None:
     for place in places:
         if place.rank is None:
             continue
-        scores = "".join(f"  {place.outcome.scores[name]:>11.2f}" for name in names)
+        found = place.outcome.scores
+        cells = (f"{found[name]:.2f}" if name in found else "" for name in names)
+        scores = "".join(f"  {cell:>11}" for cell in cells)
         student = f"{readable(place.student):<{width}}"
         say(f"{place.rank:>4}  {student}{scores}  {place.outcome.seconds:>8.1f}")
     for place in places:

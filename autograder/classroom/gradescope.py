@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbgrader.api import Gradebook
 
+from autograder.authoring.building import source_folder
 from autograder.classroom.book_lines import book_lines
 from autograder.classroom.classes import LEFT_OUT
 from autograder.classroom.counted import Points
@@ -15,6 +16,7 @@ from autograder.classroom.gradebook import reading
 from autograder.classroom.journal import read_journal, results
 from autograder.classroom.keeper import refreshed
 from autograder.classroom.marks import Seconds, lateness, points_of
+from autograder.common.course import CourseError
 from autograder.common.failures import in_words
 from autograder.common.names import plain, say
 from autograder.common.results import NotebookResult, Result, Verdict
@@ -61,6 +63,9 @@ def write_gradescope(
     taught: "Class", folder: Path, students: Sequence[str] = (), assignments: Sequence[str] = ()
 ) -> int:
     """Write a class's files below a folder, of these students and assignments or all; returns 0."""
+    for kept in (taught.submitted, source_folder(taught.course, ".").parent):
+        if folder.resolve().is_relative_to(kept.resolve()):
+            raise CourseError(f"{folder} lies in {kept}, no place for results; name another one.")
     wanted = {
         (student, name): result
         for (student, name), result in sorted(read_journal(taught).items())

@@ -198,7 +198,7 @@ def _verdict(content: dict[str, Any]) -> Verdict:
     verdict = Verdict(**content | names)
     _require(verdict.status in STATUSES and isinstance(verdict.hidden, bool))
     _require(all(map(_is_number, (verdict.score, verdict.points, verdict.seconds))))
-    _require(math.isfinite(verdict.points))
+    _require(math.isfinite(verdict.points) and 0 <= verdict.score <= verdict.points)
     require_text(verdict.test, verdict.told, verdict.said, verdict.misconception, verdict.read)
     require_text(*verdict.stood_in)
     return verdict

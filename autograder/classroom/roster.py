@@ -1,12 +1,14 @@
 """Who is who in the learning management system: roster.csv beside submitted/."""
 
 import csv
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed, plain, readable
+from autograder.common.whole import require_file
 
 ROSTER = "roster.csv"
 COLUMNS = {  # field -> headings that mean it, lower case
@@ -36,7 +38,7 @@ class Person:
 def roster_of(*folders: Path) -> dict[str, Person] | None:
     """The roster in the first of these folders that has one."""
     for folder in folders:
-        if (folder / ROSTER).is_file():
+        if os.path.lexists(folder / ROSTER):
             return read_roster(folder / ROSTER)
     return None
 
@@ -44,6 +46,7 @@ def roster_of(*folders: Path) -> dict[str, Person] | None:
 def read_roster(path: Path) -> dict[str, Person]:
     """Who is who in the learning management system, by student."""
     try:
+        require_file(path)
         with path.open(newline="", encoding="utf-8-sig") as file:
             table = list(csv.reader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:

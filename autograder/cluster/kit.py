@@ -170,17 +170,20 @@ def differences(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]
     for name, digest in mine["own"].items():
         if name != PACKAGE.name and theirs["own"].get(name) != digest:
             found.append(f"another version of the course's own module {name}")
-    for name in _ordered(mine):
-        here, there = mine["libraries"][name], theirs["libraries"].get(name)
-        if there != here:
-            found.append(f"{name} {there}, and here it is {here}" if there else f"no {name}")
+    found += _other_libraries(mine, theirs["libraries"])
     return found[:NAMED] or ["something else than here that grades depend on"]
 
 
-def _ordered(mine: Mapping[str, Any]) -> list[str]:
-    """All libraries, those first that notebooks import."""
-    first = [name.lower() for name in mine["first"] if name.lower() in mine["libraries"]]
-    return list(dict.fromkeys([*first, *sorted(mine["libraries"])]))
+def _other_libraries(mine: Mapping[str, Any], there: Mapping[str, str]) -> list[str]:
+    """Those that notebooks import come first, then other versions, then what is not there."""
+    here = mine["libraries"]
+    first = {name.lower() for name in mine["first"]}
+    differing = [name for name in sorted(here) if there.get(name) != here[name]]
+    differing.sort(key=lambda name: (name not in first, name not in there))  # stable
+    return [
+        f"{name} {there[name]}, and here it is {here[name]}" if there.get(name) else f"no {name}"
+        for name in differing
+    ]
 
 
 def _digest(paths: Iterable[Path], below: Path) -> str:

@@ -6,6 +6,7 @@ it is refused.
 
 import logging
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -38,13 +39,18 @@ class Line:
         self.on, self._address = on, require_address(on)
         self._client: Any = None
         try:
+            import dask.config
             import distributed
         except ImportError as error:
             raise CourseError(
                 f"--on {on} needs Dask ({error}); install it: pip install -r "
                 "requirements/cluster.txt -c constraints.txt"
             ) from error
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said here
+        for name in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters is said here
+        warnings.filterwarnings("ignore", module="distributed")  # as of versions: `kit` compares
+        # Else it keeps the last thousand messages, with the work that was sent in them.
+        dask.config.set({"distributed.admin.low-level-log-length": 0})
         self._dask = distributed
 
     def connect(self) -> bool:

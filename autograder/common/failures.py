@@ -91,6 +91,12 @@ def _of_the_gradebook(text: str, where: str) -> str:
             f"The gradebook {where} cannot be opened or made; see that it is no folder, that its "
             f"own folder is there and may be written, and that the disk has room for files. {KEPT}"
         )
+    if "disk i/o" in low:
+        return (
+            f"The disk failed where the gradebook {where} is read or written; see that it is well, "
+            "and that what lies beside the gradebook with its name and -wal, -shm or -journal is a "
+            f"file. {KEPT}"
+        )
     if "readonly" in low or "read-only" in low:
         return f"The gradebook {where} may only be read; make it writable. {KEPT}"
     if "not a database" in low or "malformed" in low:

@@ -86,7 +86,7 @@ from autograder.common.names import alike, composed
 from autograder.judge.forbidden import IN_TERMS_OF, covers
 from autograder.judge.lateness import Late, read_late
 from autograder.judge.showing import Showing, read_showing
-from autograder.judge.toml_tables import checked, names, nearest, positive, whole
+from autograder.judge.toml_tables import checked, dotted, names, nearest, positive, whole
 
 TABLES = ("defaults", "late", "feedback", "files")  # beside those of questions
 
@@ -175,7 +175,7 @@ def read_rules(path: Path, assignment: str, questions: Iterable[str]) -> Rules:
 
 
 def _question(path: Path, name: str, table: dict, defaults: QuestionRules) -> QuestionRules:
-    kinds = {"forbid": names, "allow": names, "seconds": positive, "memory_mb": whole}
+    kinds = {"forbid": dotted, "allow": dotted, "seconds": positive, "memory_mb": whole}
     found = checked(path, name, table, kinds)
     return QuestionRules(
         defaults.forbid + _in_full(path, name, found.get("forbid", ())),

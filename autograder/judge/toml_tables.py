@@ -4,6 +4,7 @@ A kind gives the value that a setting has, or None, and what should be written i
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from autograder.common.course import CourseError
 
 DAY = 86400
+DOTTED = re.compile(r"\.?[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -40,6 +42,13 @@ def names(value: Any) -> tuple[tuple[str, ...] | None, str]:
     """A list of names, none of them empty."""
     good = isinstance(value, list) and all(isinstance(name, str) and name for name in value)
     return tuple(value) if good else None, 'a list of names, such as ["sorted"]'
+
+
+def dotted(value: Any) -> tuple[tuple[str, ...] | None, str]:
+    """A list of names as Python has them, with a dot before a method's."""
+    found, _ = names(value)
+    good = found is not None and all(map(DOTTED.fullmatch, found))
+    return found if good else None, 'a list of names, such as ["sorted", "numpy.sort", ".sort"]'
 
 
 def positive(value: Any) -> tuple[float | None, str]:

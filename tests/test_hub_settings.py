@@ -1,0 +1,83 @@
+"""What course.toml says of a hub's course, and the sentence for each mistake in it."""
+
+from pathlib import Path
+
+import pytest
+
+from hub.settings import HubError, read
+from tests.conftest import ROOT
+
+GOOD = {
+    "course": '"small"',
+    "folder": '"/srv/course"',
+    "account": '"grader"',
+    "instructors": '["ines", "jonas"]',
+    "helpers": '["hanna"]',
+    "students": '"students.csv"',
+}
+
+
+def written(where: Path, **changed: str) -> Path:
+    """A hub's folder with these settings; an empty one is left out."""
+    lines = [f"{name} = {value}\n" for name, value in (GOOD | changed).items() if value]
+    (where / "course.toml").write_text("".join(lines))
+    return where
+
+
+def test_the_one_that_is_copied_can_be_read():
+    hub = read(ROOT / "hub")
+    assert hub.graders == ("ines", "jonas", "hanna") and hub.students == ("ada",)
+    assert all(port < 1024 for port in hub.inner_ports)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "student\nada\nbela\n",
+        "\ufeffstudent,name\r\nada,Ada\r\n\r\nbela,Bela\r\n",
+        'lms_id;student;name\n1; ada ;"Lovelace; Ada"\n2;bela;B\n3;ada;A\n4;;nobody\n',
+    ],
+)
+def test_a_table_of_an_lms_says_who_the_students_are(tmp_path: Path, table: str):
+    (tmp_path / "students.csv").write_text(table, encoding="utf-8")
+    assert read(written(tmp_path)).students == ("ada", "bela")
+
+
+def test_students_can_be_a_list(tmp_path: Path):
+    assert read(written(tmp_path, students='["ada", "bela"]')).people[-2:] == ("ada", "bela")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"course": ""}, "does not say `course`"),
+        ({"course": "3"}, "`course` is to be a text"),
+        ({"course": '"../x"'}, "letters, digits"),
+        ({"folder": '"course"'}, "whole path"),
+        ({"teachers": '["x"]'}, "no setting `teachers`"),
+        ({"instructors": '"ines"'}, "list of names"),
+        ({"instructors": '["Ines Example"]'}, "cannot be an account"),
+        ({"helpers": '["root"]'}, "not root"),
+        ({"helpers": '["grader"]'}, "the course's account"),
+        ({"students": '["hanna"]'}, "hanna cannot be a student and grade"),
+        ({"students": '"nowhere.csv"'}, "nowhere.csv, the list of students, cannot be read"),
+        ({"inner_ports": "[1, 2]"}, "three numbers"),
+        ({"inner_ports": "[1, 2, 2]"}, "three numbers"),
+        ({"helpers": '["ines"'}, "cannot be read"),
+    ],
+)
+def test_each_mistake_is_a_sentence(tmp_path: Path, changed: dict[str, str], said: str):
+    (tmp_path / "students.csv").write_text("student\nada\n")
+    with pytest.raises(HubError, match=said):
+        read(written(tmp_path, **changed))
+
+
+def test_a_table_without_the_column_and_a_folder_without_settings(tmp_path: Path):
+    (tmp_path / "students.csv").write_text("login\nada\n")
+    with pytest.raises(HubError, match="no column `student`"):
+        read(written(tmp_path))
+    (tmp_path / "students.csv").write_bytes(b"student\n\xff\n")
+    with pytest.raises(HubError, match="cannot be read"):
+        read(written(tmp_path))
+    with pytest.raises(HubError, match="copy the course's folder"):
+        read(tmp_path / "elsewhere")
