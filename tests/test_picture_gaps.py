@@ -1,10 +1,27 @@
 """Words from picture to picture are counted right, and no chapter gets poorer in pictures."""
 
+import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
 import pytest
 
-from tests.picture_gaps import chapters, gaps
+from tests.picture_gaps import BOOK, chapters, gaps
+
+IMPORTS = """
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+from lab import plots
+from lab.blocks import Encoder, EncoderLayer, LayerNorm
+"""
 
 PAGE = """---
 kernelspec: {name: python3}
@@ -91,3 +108,22 @@ def test_a_picture_s_options_may_stand_in_one_line():
 def test_no_chapter_gets_poorer_in_pictures(page: Path):
     longest = max(one.words for one in gaps(page.read_text(encoding="utf-8")))
     assert longest <= LONGEST.get(page.stem, 300), "python -m tests.picture_gaps shows where"
+
+
+def test_gradient_against_depth_has_what_its_picture_argues_with():
+    """Chapter 6: both orders, every layer, named axes that begin at 0."""
+    text = (BOOK / "06_encoder.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^```\{code-cell\} python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    known: dict[str, Any] = {"plt": SimpleNamespace(show=lambda: None)}
+    exec(IMPORTS, known)
+    for sign in ("def gradients", "by_layer, "):
+        (cell,) = (one for one in cells if sign in one)
+        exec(cell.rpartition("---\n")[2], known)
+    ax = known["ax"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("layer", "norm of the gradient")
+    assert ax.get_ylim()[0] == 0
+    assert [line.get_label() for line in ax.get_lines()] == ["post-norm", "pre-norm"]
+    post, pre = (line.get_ydata() for line in ax.get_lines())
+    assert len(post) == len(pre) == 24
+    assert pre[-1] < 0.7 * pre[0] < post[-1]
+    plt.close("all")
