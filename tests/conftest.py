@@ -27,6 +27,10 @@ LONG_WORK = (  # files with minutes of work in one piece, then those with more t
     *("test_book.py", "test_demo_class.py", "test_grade.py", "test_nbgrader.py"),
     *("test_benchmarks.py", "test_counted.py", "test_fingerprint.py", "test_quickstart.py"),
     *("test_trainer_command.py", "test_check_command.py", "test_keeper.py", "judge/test_worth.py"),
+    *("test_answers.py", "test_watching.py", "test_nbgraders_own.py", "test_handout.py"),
+    *("test_trainer_distributed.py", "test_growth.py", "test_trainer_contest.py", "test_shapes.py"),
+    *("test_slips.py", "test_wrong_answers.py", "test_syntax.py", "test_trainer_checkpoints.py"),
+    *("test_exchange_users.py", "test_rebuild.py", "test_bench.py", "bridge/test_enemies.py"),
 )
 
 SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out

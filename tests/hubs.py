@@ -71,6 +71,7 @@ class Site:
         self.folder, self.etc, self.hub = folder, folder / "etc", folder / "hub"
         self.course, self.exchange = folder / "course", folder / "exchange"
         self.people = (GRADER, *INSTRUCTORS, *HELPERS, *STUDENTS, STRANGER)
+        self.sessions: list[requests.Session] = []
         self._accounts()
         shutil.copytree(ROOT / "hub", self.hub, ignore=shutil.ignore_patterns("node_modules"))
         ports = free_ports(4)
@@ -228,6 +229,7 @@ class Person:
         """Log in by the hub's form."""
         self.site, self.name = site, name
         self._session = requests.Session()
+        site.sessions.append(self._session)
         page = f"{site.url}/hub/login"
         self._session.get(page, timeout=PATIENCE)
         form = {"username": name, "password": password, "_xsrf": self._mark(page)}
@@ -407,6 +409,8 @@ def site() -> Iterator[Site]:
         made = Site(folder)
         with made.running():
             yield made
+            for session in made.sessions:
+                session.close()
     finally:
         shutil.rmtree(folder)
 

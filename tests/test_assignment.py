@@ -1,7 +1,10 @@
 """Instructors' notebooks are read as nbgrader reads them, and what cannot be graded is refused."""
 
 import json
+import math
+import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +224,9 @@ def test_a_cell_graded_by_hand_is_handed_out_without_its_hidden_part(tmp_path: P
         ([check("pass"), check("pass")], "the grade_id t is there twice"),
         ([check("pass", points=None)], "points are None"),
         ([check("pass", points=-1)], "points are -1"),
+        ([check("pass", points=1e308)], "0 or more and 1,000,000 at most"),
+        ([check("pass", points=math.nan)], "points are nan"),
+        ([cell("pass", "\ud800")], "the grade_id is no text in UTF-8"),
         ([check("pass", points="1")], "or run nbgrader update"),
         ([check("### AUTOTEST f()")], "AUTOTEST"),
         ([check("### BEGIN HIDDEN TESTS\npass")], "has no END HIDDEN TESTS"),
@@ -347,3 +353,12 @@ def test_what_nbgrader_keeps_out_of_the_release_is_for_tests_alone(tmp_path: Pat
         assert sorted(map(str, read.released)) == sorted(handed_out)
         assert 0 < len(handed_out) < len(names)
     assert len(digests) == len(settings)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no file has such a name")
+def test_a_notebook_whose_name_is_no_text_is_named(tmp_path: Path):
+    make(tmp_path / "week", check("pass"))
+    (path,) = (tmp_path / "week").glob("*.ipynb")
+    path.rename(path.with_name(os.fsdecode(b"\xfcbung.ipynb")))
+    with pytest.raises(CourseError, match="rename the notebook"):
+        read_assignment(tmp_path / "week")

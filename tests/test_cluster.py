@@ -243,7 +243,7 @@ def test_a_worker_of_another_version_is_refused_by_name(
 
 
 HOSTILE = """
-import builtins, pathlib
+import builtins, pathlib, sys
 true, said = eval, [b"", b"R" + bytes(range(256)), b"R{}", b"X" * 1000, 7, None]
 class Evil:
     def __reduce__(self):
@@ -251,10 +251,13 @@ class Evil:
 said.insert(1, Evil())
 def say(text, *names):
     if not (isinstance(text, str) and ".work(data)" in text):
-        return true(text, *names)
+        above = sys._getframe(1)
+        return true(text, *(names or (above.f_globals, above.f_locals)))
     said.append(said.pop(0))
     return said[-1]
-builtins.eval = say
+say.__module__, say.__name__, say.__qualname__ = "builtins", "eval", "eval"
+def dask_setup(worker):
+    builtins.eval = say
 """
 
 
@@ -302,9 +305,7 @@ def _is_large(part: object) -> bool:
 
 
 def test_the_pages_commands_make_certificates_by_which_a_cluster_grades(
-    graded: tuple[Class, dict[str, Any], list[Result]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    graded: tuple[Class, dict[str, Any], list[Result]], tmp_path: Path
 ):
     taught, left, found = graded
     text = (ROOT / "book" / "running.md").read_text(encoding="utf-8")
@@ -315,13 +316,14 @@ def test_the_pages_commands_make_certificates_by_which_a_cluster_grades(
     places = {name: str(tmp_path / f"{name}.pem") for name in ("authority", "cert", "key")}
     options = ["--tls-ca-file", places["authority"]]
     options += ["--tls-cert", places["cert"], "--tls-key", places["key"]]
-    settings = [line for line in text.splitlines() if line.startswith("export DASK_")]
-    for line in settings:
-        name, _, value = line.removeprefix("export ").partition("=")
-        if value.endswith(".pem"):
-            monkeypatch.setenv(name, str(tmp_path / value))
-    with dask.config.set(dask.config.collect_env()), LocalCluster(tmp_path, 1, options) as mine:
-        on_cluster(taught, mine.on)
+    exported = [line.removeprefix("export DASK_") for line in text.splitlines()]
+    settings = {
+        name.lower().replace("__", ".").replace("_", "-"): str(tmp_path / value)
+        for name, _, value in (line.partition("=") for line in exported)
+        if name.startswith("DISTRIBUTED__") and value.endswith(".pem")
+    }
+    assert len(settings) == 3
+    with dask.config.set(settings), LocalCluster(tmp_path, 1, options) as mine:
         with pytest.raises(CourseError, match="does not answer"):
             on_cluster(taught, mine.on.replace("tls", "dask"), patience=Patience(scheduler=0))
         on_cluster(taught, mine.on)

@@ -376,3 +376,15 @@ def test_rows_of_another_kind_are_read_or_named(
         status, said = run(taught, *command)
         assert "Traceback" not in said and status == (2 if ODD[change] and status else 0), said
         assert ODD[change] in said or not status
+
+
+@linux
+def test_a_file_in_the_place_of_a_folder_in_the_build_folder_is_named(tmp_path: Path):
+    course = make_course(tmp_path)
+    release(course.root)
+    hand_in(course.root, "ada", ANSWERS["ada"])
+    shutil.rmtree(tmp_path / "build" / "known")
+    (tmp_path / "build" / "known").touch()
+    status, said = own(tmp_path, "grade")
+    assert status == 2 and "known cannot be made: a file lies where a folder belongs" in said
+    assert "Traceback" not in said

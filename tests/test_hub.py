@@ -228,7 +228,7 @@ def test_a_student_with_a_terminal_reaches_nothing_of_the_others_or_the_course(
     shared = site.exchange / COURSE
     settings = (site.hub / "course.toml").read_text()
     ports = json.loads(settings.partition("inner_ports = ")[2].partition("\n")[0])
-    (page,) = (site.home("ada") / NAME / "feedback").rglob("numbers.html")
+    (page, *_) = (site.home("ada") / NAME / "feedback").rglob("numbers.html")
     works = (shared / "inbound").glob("ada+*")
     inbound = next(one for one in works if one.stat().st_uid == site.id("ada"))
     told = {

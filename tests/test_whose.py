@@ -1,5 +1,7 @@
 """Of two courses with one gradebook neither changes the other's grades."""
 
+import contextlib
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -93,4 +95,18 @@ def test_a_course_of_another_name_whose_folder_is_not_here_is_another(
     hand_in(second.root, "ada", ANSWERS["noor"])
     assert run(second.root, "grade") == 2
     assert "'small' in" in capsys.readouterr().err
+    assert scores(tmp_path) == {"ada": 6}
+
+
+@pytest.mark.parametrize("row", [(None, None, None), (1, 2, 3), ("", "", "")])
+def test_a_row_that_is_another_programs_says_nothing_of_whose_they_are(
+    tmp_path: Path, row: tuple[object, ...]
+):
+    first = course_at(tmp_path / "first")
+    hand_in(first.root, "ada", RIGHT)
+    with contextlib.closing(sqlite3.connect(tmp_path / "all.db")) as db:
+        db.execute("create table autograder_course(assignment, journal, course_id, root)")
+        db.execute("insert into autograder_course values(?, ?, ?, ?)", (NAME, *row))
+        db.commit()
+    assert run(first.root, "grade") == 0
     assert scores(tmp_path) == {"ada": 6}

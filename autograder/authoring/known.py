@@ -19,6 +19,7 @@ from autograder.authoring.source import Source, read_source
 from autograder.bridge import arrays
 from autograder.bridge.wire import Decoder, Encoder, Frame, WireError, read_frame
 from autograder.common.course import Course, CourseError
+from autograder.common.failures import in_words
 from autograder.common.results import TestRun, Transcript
 from autograder.common.whole import require_file, write_whole
 from autograder.judge.diagnose import Known, ending
@@ -106,7 +107,8 @@ def learnt(
 
 def put_on_shelf(course: Course, chapter: str, content: bytes) -> None:
     """Keep what was learnt; the old file stays until the new one is whole."""
-    write_whole(_path(course, chapter), content)
+    with in_words(_path(course, chapter)):
+        write_whole(_path(course, chapter), content)
 
 
 def kept_shelf(course: Course, chapter: str, version: str) -> Shelf | None:

@@ -331,7 +331,9 @@ class Store:
             if not inspect(db).has_table(WHOSE.name):
                 return None
             row = db.execute(select(WHOSE).where(WHOSE.c.assignment == assignment)).first()
-            return Owner(row.journal, row.course_id, row.root) if row else None
+            told = (row.journal, row.course_id, row.root) if row else ()
+            is_one = all(isinstance(one, str) for one in told) and all(told[::2])
+            return Owner(*told) if told and is_one else None  # else it is another program's row
 
     def own(self, assignment: str, owner: Owner) -> None:
         """Note whose they are."""

@@ -46,6 +46,7 @@ ESCAPED = re.compile(f"[{UNSEEN}{MARKUP}|{ALIKE}")
 EARLIER = re.compile(rf"[{UNSEEN}]|\\(?={LIKE_AN_ESCAPE})")
 VISIBLE = re.compile(rf"\\x(?:(22|26|3c|3e|60)|5c(?!{LIKE_AN_ESCAPE}))")
 CUT = re.compile(r"\\(x[0-9a-f]?|u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?$")  # the begin of an escape
+SURROGATE = re.compile("[\ud800-\udfff]")
 CONTROL = re.compile(f"[{UNSEEN}]")
 LINE = "\n\t"  # what a text for people may hold
 
@@ -78,6 +79,11 @@ def alike(known: Iterable[str]) -> dict[str, str]:
 def earlier(name: str) -> str:
     """As `plain` once wrote it: gradebooks have it where markup or a backslash is in a name."""
     return _written(name, EARLIER)
+
+
+def is_text(name: str) -> bool:
+    """Whether a name can be written in UTF-8, as gradebooks and pages are."""
+    return not SURROGATE.search(name)
 
 
 def readable(text: str) -> str:

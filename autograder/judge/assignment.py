@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from autograder.common.course import CourseError, course_above
 from autograder.common.imports import only_tries_imports
+from autograder.common.names import is_text
 from autograder.common.scopes import facts
 from autograder.common.syntax import IMPORTS, parse, top_level_names
 from autograder.common.written import written
@@ -29,6 +30,7 @@ from autograder.judge.rules import Rules, read_rules
 from autograder.judge.tests_apart import check_tests
 
 Kind = Literal["markdown", "code", "solution", "test", "manual", "readonly", "task"]
+MOST_POINTS = 1_000_000  # of a cell; many of them can still be added
 NOT_FILES = ("rules.toml", "nbgrader_config.py", "nbgrader_config.json")
 
 
@@ -290,6 +292,8 @@ def _digest(markers: Markers, folder: Path, paths: Sequence[Path], rules: Path) 
 
 
 def _notebook(path: Path, markers: Markers) -> Notebook:
+    if not is_text(path.stem):
+        raise CourseError(f"{path} has a name that is no text in UTF-8; rename the notebook.")
     content = _content(path)
     raw = [*_cells_of(markers.header), *content["cells"], *_cells_of(markers.footer)]
     cells = tuple(_cell(path, number, cell, markers) for number, cell in enumerate(raw, 1))
@@ -365,6 +369,8 @@ def _cell(path: Path, number: int, raw: dict, markers: Markers) -> Cell:
             f"{where}: nbgrader's marks of this cell have no grade_id; give it one in Jupyter, of "
             "letters, digits, - and _."
         )
+    if not is_text(grade_id):
+        raise CourseError(f"{where}: the grade_id is no text in UTF-8; give the cell another one.")
     if kind in ("code", "markdown"):  # without a part in grading it is the student's to change
         grade_id = ""
     cut, stub, hidden = versions(where, kind, cell_type, source, markers)
@@ -402,9 +408,9 @@ def _points(where: str, marks: dict) -> float:
         return 0.0
     points = marks.get("points")
     number = float(points) if isinstance(points, int | float) else math.nan
-    if math.isfinite(number) and number >= 0:
+    if 0 <= number <= MOST_POINTS:
         return number
-    cure = "set a number, 0 or more, in Jupyter"
+    cure = f"set a number, 0 or more and {MOST_POINTS:,} at most, in Jupyter"
     if isinstance(points, str):  # as an old nbgrader wrote them
         cure += ", or run nbgrader update on this notebook"
     raise CourseError(f"{where}: points are {points!r}; {cure}.")
