@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from packaging.specifiers import SpecifierSet
 
 from autograder.authoring import handout as handing
 from autograder.authoring.source import read_source
@@ -354,7 +353,8 @@ def test_a_fork_on_github_checks_what_was_begun(handout: handing.HandOut):
     assert all(re.fullmatch(r"actions/[\w-]+@v\d+", one) for one in used) and len(used) == 2
     (version,) = [step["with"]["python-version"] for step in job["steps"] if "with" in step]
     python = tomllib.loads(handout.files["pyproject.toml"].decode())["project"]["requires-python"]
-    assert SpecifierSet(python).contains(version)
+    low, high = (int(minor) for minor in re.findall(r"3\.(\d+)", python))
+    assert version in [f"3.{minor}" for minor in range(low, high)]
     assert job["env"] == {"PIP_EXTRA_INDEX_URL": handing._settings(COURSE).index}
     makefile = handout.files["Makefile"].decode()
     assert runs == ["make setup", ".venv/bin/python -m autograder check"]

@@ -13,7 +13,7 @@ from typing import Any
 from autograder.common.course import CourseError
 
 DAY = 86400
-DOTTED = re.compile(r"\.?[^\W\d]\w*(\.[^\W\d]\w*)*")
+DOTTED = re.compile(r"any [a-z ]+|\.?[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
