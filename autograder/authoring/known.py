@@ -19,7 +19,6 @@ from autograder.authoring.source import Source, read_source
 from autograder.bridge import arrays
 from autograder.bridge.wire import Decoder, Encoder, Frame, WireError, read_frame
 from autograder.common.course import Course, CourseError
-from autograder.common.failures import in_words
 from autograder.common.results import TestRun, Transcript
 from autograder.common.whole import require_file, write_whole
 from autograder.judge.diagnose import Known, ending
@@ -107,8 +106,14 @@ def learnt(
 
 def put_on_shelf(course: Course, chapter: str, content: bytes) -> None:
     """Keep what was learnt; the old file stays until the new one is whole."""
-    with in_words(_path(course, chapter)):
-        write_whole(_path(course, chapter), content)
+    path = _path(course, chapter)
+    try:
+        write_whole(path, content)
+    except OSError as error:  # not by `failures`: no grade depends on what that imports
+        raise CourseError(
+            f"{path} cannot be written ({error.strerror or error}); make room, and move away what "
+            "lies in its place or in that of its folder."
+        ) from error
 
 
 def kept_shelf(course: Course, chapter: str, version: str) -> Shelf | None:

@@ -63,7 +63,7 @@ def write_gradescope(
     taught: "Class", folder: Path, students: Sequence[str] = (), assignments: Sequence[str] = ()
 ) -> int:
     """Write a class's files below a folder, of these students and assignments or all; returns 0."""
-    for kept in (taught.submitted, source_folder(taught.course, ".").parent):
+    for kept in (taught.submitted, source_folder(taught.course, ".")):
         if folder.resolve().is_relative_to(kept.resolve()):
             raise CourseError(f"{folder} lies in {kept}, no place for results; name another one.")
     wanted = {
