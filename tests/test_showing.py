@@ -57,6 +57,8 @@ def test_after_due_means_after_the_students_own_extension():
     assert not showing.shown("a", [], DUE + HOUR, extension=2 * 3600).hidden
     assert showing.shown("a", [], DUE + 2 * HOUR, extension=2 * 3600) == ALL
     assert showing.next_change(DUE - HOUR) == DUE
+    assert showing.next_change(DUE) == DUE + HOUR / 60  # midnight comes first here
+    assert showing.next_change(DUE + HOUR) == DUE + HOUR + HOUR / 4  # for those with an extension
 
 
 def test_so_many_works_a_day_and_the_last_one_when_the_day_is_over():

@@ -70,11 +70,6 @@ class Inbound:
         self._looked = -math.inf
         self._log = _Telling(say)
 
-    @property
-    def waiting(self) -> int:
-        """How many folders are still being written."""
-        return len(self._looks)
-
     def take(self) -> Iterator[Arrived]:
         """Collect what has arrived whole since the last call, each student's newest.
 

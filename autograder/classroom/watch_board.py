@@ -62,7 +62,7 @@ class Board:
         self._written = 0.0
         self._said = ""
 
-    def arrived(self, student: str, assignment: str) -> None:
+    def arrived(self) -> None:
         """A work was collected."""
         self._news.arrived += 1
 

@@ -118,18 +118,13 @@ class Watcher:
         self._board.write(state="stopped")
         self._open.close()
 
-    def run(self, rounds: int = 0) -> None:
-        """Watch until a signal comes, or for so many rounds."""
-        pause, done = self._every, 0
+    def run(self) -> None:
+        """Watch until a signal comes."""
+        pause = self._every
         with _ending_on_request():
-            while not rounds or done < rounds:
-                if done:
-                    time.sleep(pause)
-                if self.look():
-                    pause = self._every
-                else:
-                    pause = min(LONGEST_PAUSE, 2 * pause)
-                done += 1
+            while True:
+                pause = self._every if self.look() else min(LONGEST_PAUSE, 2 * pause)
+                time.sleep(pause)
 
     def look(self) -> bool:
         """Look once, and grade and release what there is; whether nothing stood in the way."""
@@ -214,7 +209,7 @@ class Watcher:
         for one in wanted:
             if one.is_new:
                 self._queue.add((one.student, one.assignment))
-                self._board.arrived(one.student, one.assignment)
+                self._board.arrived()
 
     def _note_times(self, arrived: Sequence[Arrived]) -> None:
         """Write down when they arrived; whoever is late by that list is late from now on."""

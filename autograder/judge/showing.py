@@ -15,6 +15,7 @@ from autograder.common.course import CourseError
 from autograder.judge.toml_tables import checked, whole
 
 WHEN = ("always", "after-due")
+QUARTER = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,8 @@ class Showing:
         ends = [self._end_of(self._day(now))] if self.is_limited else []
         if self.hidden == "after-due" and self.due is not None and now < self.due:
             ends.append(self.due)
+        elif self.hidden == "after-due":  # whose extension ends when is not known here
+            ends.append(now + QUARTER)
         return min(ends, default=None)
 
     @property
