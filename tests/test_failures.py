@@ -386,5 +386,6 @@ def test_a_file_in_the_place_of_a_folder_in_the_build_folder_is_named(tmp_path: 
     shutil.rmtree(tmp_path / "build" / "known")
     (tmp_path / "build" / "known").touch()
     status, said = own(tmp_path, "grade")
-    assert status == 2 and "known cannot be made: a file lies where a folder belongs" in said
+    assert status == 2 and "known/ps1.bin cannot be written" in said, said
+    assert "move away what lies in its place or in that of its folder" in said
     assert "Traceback" not in said
