@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring import processes
+from autograder.authoring import known, processes, rehearsal, trials
 from autograder.authoring.building import read
 from autograder.authoring.rehearsal import rehearse
 from autograder.authoring.trials import runner
@@ -15,6 +15,10 @@ from autograder.classroom.classes import Class
 from autograder.classroom.grade import grade
 from autograder.classroom.journal import read_journal
 from autograder.common.course import Course
+from autograder.isolation import clock
+from autograder.isolation.clock import doubt
+from autograder.isolation.outcomes import Doubtful
+from autograder.judge import rehearsal as rehearsing
 from tests.small_course import NAME, RIGHT, hand_in, make_class, scores
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -143,3 +147,25 @@ def test_cells_may_ask_whether_they_are_graded_where_known_answers_are_tried(tau
         (went,) = run({}, ["square-seen"]).values()
     assert went.status == "passed"
     assert os.environ.get("NBGRADER_EXECUTION") == before
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_what_a_busy_machine_may_have_ended_is_tried_once_more(
+    course: Course, monkeypatch: pytest.MonkeyPatch, busy: bool
+):
+    chapter = "01_embedding"
+    monkeypatch.setattr(clock, "_doubts", 0)
+
+    def ended(*_: object) -> bytes:
+        doubt(is_certain=not busy)
+        return b"some test did not end in time"
+
+    def rehearsed(*_: object) -> rehearsing.Rehearsal:
+        doubt(is_certain=not busy)
+        return rehearsing.Rehearsal()
+
+    monkeypatch.setattr(known, "learnt", ended)
+    monkeypatch.setattr(rehearsing, "rehearse", rehearsed)
+    state = processes.State(course, {chapter: read(course, chapter)}, None, {chapter: "today's"})
+    assert isinstance(trials.try_one(state, chapter), Doubtful) is busy
+    assert isinstance(rehearsal.rehearse_one(state, chapter), Doubtful) is busy

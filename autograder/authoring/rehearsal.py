@@ -128,8 +128,8 @@ def _rehearsed(course: Course, chapter: str) -> tuple[str, dict[str, list[float]
 
 def rehearse_one(state: State, chapter: str) -> bytes:
     """Rehearse one chapter; runs in a process of its own."""
+    from autograder.isolation.outcomes import doubted
     from autograder.judge import rehearsal
 
-    return json.dumps(
-        asdict(rehearsal.rehearse(state.assignments[chapter], state.fork_server))
-    ).encode()
+    found = rehearsal.rehearse(state.assignments[chapter], state.fork_server)
+    return doubted(json.dumps(asdict(found)).encode())

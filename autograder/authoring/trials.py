@@ -80,10 +80,11 @@ def _is_made(course: Course, chapter: str, version: str) -> bool:
 def try_one(state: State, chapter: str) -> bytes:
     """Try the known mistakes of one chapter; runs in a process of its own."""
     from autograder.authoring.known import learnt
+    from autograder.isolation.outcomes import doubted
 
     assignment = state.assignments[chapter]
     run = partial(run_answers, assignment, state.fork_server)
-    return learnt(state.course, chapter, state.prints[chapter], run, _tests(assignment))
+    return doubted(learnt(state.course, chapter, state.prints[chapter], run, _tests(assignment)))
 
 
 def _tests(assignment: "Assignment") -> list[str]:

@@ -142,8 +142,7 @@ def _packed(task: Task) -> tuple[list[str], bytes]:
 
 def grade_one(state: State, task: Sequence[str], parcel: bytes, *, parts: "Parts") -> bytes:
     """Grade one submission; runs in a process of its own, forked for it."""
-    from autograder.isolation.clock import doubts
-    from autograder.isolation.outcomes import Doubtful
+    from autograder.isolation.outcomes import doubted
     from autograder.judge.grading import grade_submission
     from autograder.judge.intake import read_parcel
 
@@ -153,8 +152,7 @@ def grade_one(state: State, task: Sequence[str], parcel: bytes, *, parts: "Parts
     found = read_parcel(Parcel.unpack(parcel), student, assignment)
     known = state.known.get(chapter)
     graded = grade_submission(assignment, found, state.fork_server, known, SECONDS, parts)
-    result = sent(graded)
-    return Doubtful(result) if doubts() else result
+    return doubted(sent(graded))
 
 
 def bound_memory() -> None:

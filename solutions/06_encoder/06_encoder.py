@@ -1117,3 +1117,186 @@ if watched():  # not while the notebook is graded
 # (b), half for each cure with its reason. "Attention has no order" without a reason earns half of
 # (a).
 # ### END SOLUTION
+
+# %% [markdown]
+# ## 6.8 Bonus: every way up   (3 points, about 35 minutes, difficulty 5 of 5)
+#
+# **Objective.** Take the output of a stack apart, into one term for each way by which something can come up through it. (A bonus:
+# nothing in the model needs it.)
+#
+# Take a stack of $L$ layers with nothing but attention: no norm, no feed-forward network. With $x^{(0)}$ the input, layer $l$ adds to each token what its $H$ heads write:
+#
+# $$x^{(l+1)} = x^{(l)} + \sum_{h=0}^{H-1} A_{lh}\; x^{(l)}\; W_{lh}$$
+#
+# $A_{lh}$ is the head's attention map, $(N, N)$, rows are queries; $W_{lh}$, $(d_\text{model}, d_\text{model})$, is its value matrix times its part of the output matrix. **Hold the maps fixed**, as numbers.
+# Then the output is linear in the input, and all brackets can be multiplied out. Each term of the result has taken one *way* through the layers: past layer 0 or
+# through one of its heads, past layer 1 or through one of its heads, and so on.
+#
+# `path_terms(x, maps, w_ov)` returns all terms in one tensor of shape $(H+1, \dots, H+1, B, N, d_\text{model})$, with one axis of $H+1$ for **each layer**, layer 0 first. On each of them, index 0
+# means past the layer, by the residual connection alone, and index $1 + h$ means through head $h$. So for two layers, `terms[0, 0]` is `x` itself, `terms[1, 0]` is what head 0 of layer 0 writes into
+# the output, and `terms[1, 2]` is what head 1 of layer 1 makes of that. The sum over all ways is the stack's output. Any number of layers is possible, also none: then the result is `x`.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# A layer does the same to every term that arrives. How many terms does it make of one, and which?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Begin with one term, `x`. For each layer, send all terms so far through each of its heads at once: the product with $A_{lh}$ acts on the axis of the tokens, that with $W_{lh}$ on the features, and
+# any number of axes may stand before these. Stack "as it was" and the heads' results as a new axis. It has to come behind the axes of the layers below, and before those of batch, token and feature.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - All terms are there but in other places: layer 0 has the first axis; past comes before the heads.
+# - The sum is right for one layer, wrong for two: the heads of layer 1 read all that layer 0 has left, what its heads wrote too.
+# - The sum is too large: a term through a head is what the head writes, without what it has read.
+# - Shapes clash from the second layer on: the maps $(B, N, N)$ have to meet the batch axis, whatever stands before it.
+#
+# </details>
+
+
+# %% solution="path-terms"
+def path_terms(
+    x: Float[Tensor, "B N d_model"],
+    maps: Float[Tensor, "B L H N N"],  # rows are queries
+    w_ov: Float[Tensor, "L H d_model d_model"],
+) -> Float[Tensor, "... B N d_model"]:
+    """Return what comes up through a stack of attention, one term for each way.
+
+    The result has an axis of H + 1 for each layer, layer 0 first: index 0 is past the layer,
+    1 + h is through its head h.
+
+    Source: Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits".
+    """
+    ### BEGIN SOLUTION
+    terms = x
+    for layer, heads in enumerate(w_ov):
+        through = [maps[:, layer, h] @ terms @ w for h, w in enumerate(heads)]
+        terms = torch.stack([terms, *through], -4)  # (..., 1 + H, B, N, d_model)
+    return terms
+    ### END SOLUTION
+
+
+# %% test="path-terms-few" points=1
+x = torch.tensor([[[1.0], [3.0]]])  # one sentence of two tokens with one feature each
+maps = torch.tensor([[[[[0.0, 1.0], [1.0, 0.0]]], [[[0.0, 1.0], [0.0, 1.0]]]]])  # 2 layers, 1 head
+w_ov = torch.tensor([[[[2.0]]], [[[10.0]]]])
+terms = path_terms(x, maps, w_ov)
+assert_shape(terms, (2, 2, 1, 2, 1), "two layers of one head: two axes of past or through")
+for way, wanted, claim in (
+    ((0, 0), (1.0, 3.0), "past both layers comes x as it is"),
+    ((1, 0), (6.0, 2.0), "through layer 0 alone: the tokens exchange places, times 2"),
+    ((0, 1), (30.0, 30.0), "through layer 1 alone: both tokens read token 1 of x, times 10"),
+    ((1, 1), (20.0, 20.0), "through both: layer 1 reads what layer 0 has made of token 1"),
+):
+    assert_close(terms[way].flatten(), torch.tensor(wanted), claim)
+visible_passed()
+### BEGIN HIDDEN TESTS
+x, w_ov = draw((2, 3, 4), (1, 3, 4, 4), seed=30)
+maps = draw((2, 1, 3, 3, 3), seed=31).softmax(-1)
+terms = path_terms(x, maps, w_ov)
+assert_shape(terms, (4, 2, 3, 4), "one layer of three heads: past it, or through one of three")
+assert_close(terms[0], x, "index 0 should be past the layer: x as it is")
+for h in range(3):
+    assert_close(
+        terms[1 + h], maps[:, 0, h] @ x @ w_ov[0, h], "index 1 + h should be what head h writes"
+    )
+nothing = path_terms(x, maps[:, :0], w_ov[:0])
+assert_shape(nothing, (2, 3, 4), "without any layer the result should be x, with no further axis")
+### END HIDDEN TESTS
+
+# %% test="path-terms-sum" points=1
+x, w_ov = draw((2, 5, 4), (2, 3, 4, 4), seed=32)
+maps = draw((2, 2, 3, 5, 5), seed=33).softmax(-1)
+stream = x
+for layer in range(2):
+    stream = stream + sum(maps[:, layer, h] @ stream @ w_ov[layer, h] for h in range(3))
+terms = path_terms(x, maps, w_ov)
+assert_close(
+    terms.sum((0, 1)), stream, "the sum over all ways should be what comes out of the stack"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+x, w_ov = draw((3, 5, 6), (4, 2, 6, 6), seed=34)
+maps = draw((3, 4, 2, 5, 5), seed=35).softmax(-1)
+stream = x
+for layer in range(4):
+    stream = stream + sum(maps[:, layer, h] @ stream @ w_ov[layer, h] for h in range(2))
+terms = path_terms(x, maps, w_ov)
+assert_shape(terms, (3, 3, 3, 3, 3, 5, 6), "four layers of two heads: four axes of three")
+assert_close(
+    terms.sum((0, 1, 2, 3)), stream, "with four layers too, all ways should add up to the output"
+)
+### END HIDDEN TESTS
+
+# %% test="path-terms-each" points=1
+x, w_ov = draw((2, 4, 3), (3, 2, 3, 3), seed=36)
+maps = draw((2, 3, 2, 4, 4), seed=37).softmax(-1)
+terms = path_terms(x, maps, w_ov)
+last = maps[:, 2, 1] @ x @ w_ov[2, 1]
+assert_close(terms[0, 0, 2], last, "past layers 0 and 1, through head 1 of layer 2")
+visible_passed()
+### BEGIN HIDDEN TESTS
+
+
+def every_way(x: Tensor, maps: Tensor, w_ov: Tensor) -> Tensor:
+    """Way by way, each from the bottom to the top."""
+    layers, heads = w_ov.shape[:2]
+    terms = []
+    for way in itertools.product(range(heads + 1), repeat=layers):
+        term = x
+        for layer, step in enumerate(way):
+            if step:
+                term = maps[:, layer, step - 1] @ term @ w_ov[layer, step - 1]
+        terms.append(term)
+    return torch.stack(terms).reshape(*[heads + 1] * layers, *x.shape)
+
+
+for seed, (batch, n, d, layers, heads) in {38: (2, 4, 3, 3, 2), 40: (1, 6, 2, 2, 4)}.items():
+    x, w_ov = draw((batch, n, d), (layers, heads, d, d), seed=seed)
+    maps = draw((batch, layers, heads, n, n), seed=seed + 1).softmax(-1)
+    assert_close(
+        path_terms(x, maps, w_ov),
+        every_way(x, maps, w_ov),
+        "each term should have gone its own way: layer 0 on the first axis, then the others",
+    )
+x, w_ov = draw((2, 4, 6), (1, 4, 6, 6), seed=42, dtype=torch.float32)
+assert_sound_function(
+    path_terms,
+    (x, draw((2, 1, 4, 4, 4), seed=43, dtype=torch.float32).softmax(-1), w_ov),
+    like=every_way,
+    claim="each term should be as if its way had been gone alone, in single precision too",
+)
+### END HIDDEN TESTS
+
+# %%
+if watched():  # not while the notebook is graded
+    from lab import plots
+
+    torch.manual_seed(0)
+    width, heads, depth = 32, 4, 4
+    words = torch.randn(1, 8, width)
+    looks = (2 * torch.randn(1, depth, heads, 8, 8)).softmax(-1)
+    writes = torch.randn(depth, heads, width, width) / (width * heads) ** 0.5
+    ways = path_terms(words, looks, writes)  # 625 ways
+    through = torch.cartesian_prod(*[torch.arange(heads + 1)] * depth).count_nonzero(-1)
+    each = ways.reshape(-1, *words.shape)
+    count = [int((through == k).sum()) for k in range(depth + 1)]
+    size = [float(each[through == k].sum(0).norm()) for k in range(depth + 1)]
+    for k in range(depth + 1):
+        print(f"through {k} heads: {count[k]:3} ways, together of length {size[k]:.1f}")
+    plots.use()
+    plots.lines(
+        range(depth + 1), {"length of their sum": size}, "All ways up", "heads on the way", "length"
+    )
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# Four layers of four heads, with weights drawn at random: 625 ways. Only one of them passes all heads, and 256 go through a head in each layer; but each head that only averages makes its term shorter,
+# so that many long ways together weigh less than few short ones. This is why a deep stack can often be read as if it were shallow. What the maps are has been held fixed: which tokens are looked at is itself decided by the ways
+# that lead to queries and keys.
+#
+# </details>

@@ -1484,3 +1484,138 @@ def one_depth():
 def depths_in_own_words():
     """Your prediction is in words of your own; copy one of the texts in DEPTHS."""
     return "two layers and more"
+
+
+# 6.8 Every way up
+
+
+@misconception(
+    "path-terms",
+    id="PTH1",
+    fails=["path-terms-few", "path-terms-sum", "path-terms-each"],
+    read="06_encoder#encoder-stack",
+)
+def heads_add_to_what_they_read(x, maps, w_ov):
+    """Your terms through a head contain what the head has read as well. That has a term of its own,
+    past the layer; through a head goes only what it writes.
+    """
+    terms = x
+    for layer, heads in enumerate(w_ov):
+        through = [terms + maps[:, layer, h] @ terms @ w for h, w in enumerate(heads)]
+        terms = torch.stack([terms, *through], -4)
+    return terms
+
+
+@misconception(
+    "path-terms",
+    id="PTH2",
+    fails=["path-terms-few", "path-terms-sum", "path-terms-each"],
+    read="06_encoder#encoder-stack",
+)
+def all_heads_read_the_input(x, maps, w_ov):
+    """In yours the heads of every layer read the stack's input. A head reads what the layers below
+    have left: each of their terms goes through it.
+    """
+    terms = x
+    for layer, heads in enumerate(w_ov):
+        through = [(maps[:, layer, h] @ x @ w).expand(terms.shape) for h, w in enumerate(heads)]
+        terms = torch.stack([terms, *through], -4)
+    return terms
+
+
+@misconception(
+    "path-terms",
+    id="PTH3",
+    fails=["path-terms-few", "path-terms-each"],
+    read="06_encoder#encoder-stack",
+)
+def last_layer_first(x, maps, w_ov):
+    """Your axes begin with the last layer; layer 0 has the first one."""
+    terms = x
+    for layer, heads in enumerate(w_ov):
+        through = [maps[:, layer, h] @ terms @ w for h, w in enumerate(heads)]
+        terms = torch.stack([terms, *through])
+    return terms
+
+
+@misconception(
+    "path-terms",
+    id="PTH4",
+    fails=["path-terms-few", "path-terms-each"],
+    read="06_encoder#encoder-stack",
+)
+def past_is_the_last_index(x, maps, w_ov):
+    """In yours the last index means past the layer; past is index 0, and the heads follow."""
+    terms = x
+    for layer, heads in enumerate(w_ov):
+        through = [maps[:, layer, h] @ terms @ w for h, w in enumerate(heads)]
+        terms = torch.stack([*through, terms], -4)
+    return terms
+
+
+@misconception(
+    "path-terms",
+    id="PTH5",
+    fails=["path-terms-few", "path-terms-sum", "path-terms-each"],
+    read="06_encoder#encoder-stack",
+)
+def columns_are_queries(x, maps, w_ov):
+    """You have read the maps the wrong way round: row i says whom token i looks at."""
+    terms = x
+    for layer, heads in enumerate(w_ov):
+        through = [maps[:, layer, h].mT @ terms @ w for h, w in enumerate(heads)]
+        terms = torch.stack([terms, *through], -4)
+    return terms
+
+
+@misconception(
+    "path-terms",
+    id="PTH6",
+    fails=["path-terms-few", "path-terms-sum", "path-terms-each"],
+    read="06_encoder#encoder-stack",
+)
+def matrices_transposed(x, maps, w_ov):
+    """You multiply by the transpose of a head's matrix. Here tokens are rows, so it is x W."""
+    terms = x
+    for layer, heads in enumerate(w_ov):
+        through = [maps[:, layer, h] @ terms @ w.mT for h, w in enumerate(heads)]
+        terms = torch.stack([terms, *through], -4)
+    return terms
+
+
+@misconception(
+    "path-terms",
+    id="PTH7",
+    fails=["path-terms-few", "path-terms-sum", "path-terms-each"],
+    read="06_encoder#encoder-stack",
+)
+def ways_from_the_top_down(x, maps, w_ov):
+    """Your ways begin at the last layer. What layer 0 has written is what layer 1 reads, so its map
+    and matrix act first.
+    """
+    terms = x
+    for layer in reversed(range(len(w_ov))):
+        through = [maps[:, layer, h] @ terms @ w for h, w in enumerate(w_ov[layer])]
+        terms = torch.stack([terms, *through])
+    return terms
+
+
+@misconception(
+    "path-terms",
+    id="PTH8",
+    fails=["path-terms-few", "path-terms-sum", "path-terms-each"],
+    read="06_encoder#encoder-stack",
+)
+def not_past_and_then_through(x, maps, w_ov):
+    """Yours lets only what went through a head of the layer below reach a head; what went past it,
+    by the residual connection, is read by the heads above as well.
+    """
+    terms = x
+    for layer, heads in enumerate(w_ov):
+        through = [maps[:, layer, h] @ terms @ w for h, w in enumerate(heads)]
+        if layer:
+            axis = terms.ndim - 4
+            for one in through:
+                one.movedim(axis, 0)[0] = 0
+        terms = torch.stack([terms, *through], -4)
+    return terms

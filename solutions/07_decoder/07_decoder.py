@@ -30,6 +30,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from lab import blocks
 from lab.battery import assert_sound, assert_sound_function, shaken
 from lab.blocks import FeedForward, LayerNorm, MultiHeadAttention
 from lab.check import (
@@ -1169,3 +1170,204 @@ if watched():  # not while the notebook is graded
 # Marking: 1 point for (a) with both reasons; 1 point for (b) and (c) together (half of each if one
 # is missing or lacks its reason).
 # ### END SOLUTION
+
+# %% [markdown]
+# ## 7.8 Bonus: many sentences in one row   (3 points, about 30 minutes, difficulty 5 of 5)
+#
+# **Objective.** Train without padding: let several sentence pairs share one row, and none of them see another. (A bonus: nothing in the
+# model needs it.)
+#
+# Short sentences leave much padding in a batch. So large models are trained on *packed* rows: sentences one after the other until a row is full. Here every
+# row of the target holds several sentences, and the same row of the source their originals, maybe in another order. Two tensors say who is who: `target_pairs` $(B, N)$ and `source_pairs` $(B, M)$ hold for each token the **number of its pair**, and −1 for padding.
+# In a row, a pair's tokens stand side by side; its numbers are 0 or more, in any order, and mean nothing beyond their row.
+#
+# - `packed_masks` returns `target_mask` $(B, N, N)$ and `memory_mask` $(B, N, M)$, boolean. With them, every real token of the decoder comes out **as if its pair were alone**. Padding is seen by nobody and sees nothing.
+# - `places_within(pairs)` returns whole numbers of the shape of `pairs`: the place of each token **in its sentence**, from 0, which is what the position encoding has to be given. Padding gets 0. No loop over tokens is needed, and none over sentences.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# A token's place in its row, less something, is its place in its sentence. Less what, and how does a token know it of the sentence it is in?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# For the masks: three conditions on a pair of a query and a key (same pair, real, not later), two of them for the memory. For the places: mark where a sentence begins, write there the place in the row, 0 elsewhere, and
+# let each token take the largest number so far (`cummax`).
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Padding sees padding: −1 equals −1.
+# - Right for one row, wrong for more: the first token of a row begins a sentence, whatever stood at the end of the row above.
+# - Right while the numbers rise, wrong when they do not: they are names, no counts.
+# - A token sees the next sentence's beginning in the source: is there a triangle in the memory mask? It needs none.
+#
+# </details>
+
+
+# %% solution="packed-masks"
+def packed_masks(
+    target_pairs: Int[Tensor, "B N"],
+    source_pairs: Int[Tensor, "B M"],
+) -> tuple[Bool[Tensor, "B N N"], Bool[Tensor, "B N M"]]:
+    """Which tokens each target position may attend to where pairs share a row (True = may attend).
+
+    Returns:
+        target_mask: a key of the same pair, at or before the query.
+        memory_mask: a source token of the same pair.
+    """
+    ### BEGIN SOLUTION
+    asks = torch.where(target_pairs < 0, -2, target_pairs).unsqueeze(-1)  # (B, N, 1), equals no -1
+    n = target_pairs.shape[1]
+    not_later = torch.ones(n, n, dtype=torch.bool, device=target_pairs.device).tril()
+    return not_later & (asks == target_pairs.unsqueeze(1)), asks == source_pairs.unsqueeze(1)
+    ### END SOLUTION
+
+
+# %% test="packed-masks-few" points=1
+target_pairs = torch.tensor([[0, 0, 1, 1, -1]])
+source_pairs = torch.tensor([[1, 0, 0, -1]])
+target_mask, memory_mask = packed_masks(target_pairs, source_pairs)
+assert_shape(target_mask, (1, 5, 5), "the target mask should be (batch, queries, keys)")
+assert_shape(memory_mask, (1, 5, 4), "the memory mask should be (batch, queries, source tokens)")
+assert_dtype(target_mask, torch.bool, "the target mask should be boolean")
+assert_dtype(memory_mask, torch.bool, "the memory mask should be boolean")
+for i, wanted, claim in (
+    (1, [True, True, False, False, False], "token 1 sees its own sentence so far"),
+    (2, [False, False, True, False, False], "token 2 begins a sentence and sees only itself"),
+    (4, [False] * 5, "padding sees nothing"),
+):
+    assert target_mask[0, i].tolist() == wanted, f"{claim}\nYours says {target_mask[0, i].tolist()}"
+assert memory_mask[0, 0].tolist() == [False, True, True, False], (
+    "a token of pair 0 sees all source tokens of pair 0 and no other, no padding either"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+target_pairs = torch.tensor([[3, 3, 3, 0, 7, 7, -1], [0, 5, 5, 5, 5, -1, -1], [-1] * 7])
+source_pairs = torch.tensor([[7, 7, 3, 0, 0, 3], [5, 5, 0, -1, -1, -1], [-1] * 6])
+source_pairs[0, 5] = -1
+before = target_pairs.clone(), source_pairs.clone()
+target_mask, memory_mask = packed_masks(target_pairs, source_pairs)
+assert_shape(memory_mask, (3, 7, 6), "three rows of 7 target and 6 source tokens")
+for b, i in itertools.product(range(3), range(7)):
+    own = int(target_pairs[b, i])
+    sees = [own >= 0 and own == p and j <= i for j, p in enumerate(target_pairs[b].tolist())]
+    reads = [own >= 0 and own == p for p in source_pairs[b].tolist()]
+    assert target_mask[b, i].tolist() == sees, (
+        "with pairs in any order, a target token should see what its own sentence has so far, and "
+        "padding nothing"
+    )
+    assert memory_mask[b, i].tolist() == reads, (
+        "with pairs in any order, a target token should see its own source sentence, all of it, and "
+        "padding nothing"
+    )
+assert torch.equal(target_pairs, before[0]) and torch.equal(source_pairs, before[1]), (
+    "packed_masks should leave what it is handed unchanged"
+)
+### END HIDDEN TESTS
+
+# %% test="packed-masks-alone" points=1
+decoder = shaken(blocks.Decoder(lambda: blocks.DecoderLayer(8, 2, 16, dropout=0.0), 2), seed=40)
+target_pairs = torch.tensor([[0, 0, 0, 1, 1, -1]])
+source_pairs = torch.tensor([[0, 0, 1, 1, 1]])
+x, memory = draw((1, 6, 8), (1, 5, 8), seed=40)
+packed = decoder(x, memory, *packed_masks(target_pairs, source_pairs))
+alone = decoder(x[:, 3:5], memory[:, 2:], torch.ones(2, 2, dtype=torch.bool).tril())
+assert_close(packed[:, 3:5], alone, "in a packed row, pair 1 should come out as if it were alone")
+visible_passed()
+### BEGIN HIDDEN TESTS
+decoder = shaken(blocks.Decoder(lambda: blocks.DecoderLayer(12, 3, 8, dropout=0.0), 3), seed=41)
+target_pairs = torch.tensor([[4, 4, 1, 1, 1, 1, 0, -1], [2, 0, 0, 0, 0, 0, 9, 9]])
+source_pairs = torch.tensor([[1, 1, 4, 4, 4, 0, 0], [0, 0, 0, 9, 2, 2, -1]])
+x, memory = draw((2, 8, 12), (2, 7, 12), seed=41)
+packed = decoder(x, memory, *packed_masks(target_pairs, source_pairs))
+for b, pair in ((0, 4), (0, 1), (0, 0), (1, 2), (1, 0), (1, 9)):
+    ours, theirs = target_pairs[b] == pair, source_pairs[b] == pair
+    triangle = torch.ones(int(ours.sum()), int(ours.sum()), dtype=torch.bool).tril()
+    assert_close(
+        packed[b, ours],
+        decoder(x[b, None, ours], memory[b, None, theirs], triangle)[0],
+        "through three layers, each pair of a packed row should come out as if it were alone",
+    )
+### END HIDDEN TESTS
+
+
+# %% solution="places-within"
+def places_within(pairs: Int[Tensor, "B N"]) -> Int[Tensor, "B N"]:
+    """The place of each token within its own sentence, from 0; 0 for padding (-1)."""
+    ### BEGIN SOLUTION
+    places = torch.arange(pairs.shape[1], device=pairs.device)
+    begins = torch.ones_like(pairs, dtype=torch.bool)  # (B, N)
+    begins[:, 1:] = pairs[:, 1:] != pairs[:, :-1]
+    first = torch.where(begins, places, 0).cummax(1).values
+    return torch.where(pairs < 0, 0, places - first)
+    ### END SOLUTION
+
+
+# %% test="places-within-values" points=1
+found = places_within(torch.tensor([[0, 0, 0, 1, 1, -1, -1]]))
+assert_shape(found, (1, 7), "there is one place for each token")
+assert found.tolist() == [[0, 1, 2, 0, 1, 0, 0]], (
+    f"a sentence of three, one of two and padding\nYours says {found.tolist()[0]}."
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+pairs = torch.tensor(
+    [
+        [5, 0, 0, 0, 2, 2, 9, 9],
+        [9, 9, 9, 9, 1, -1, -1, -1],
+        [-1] * 8,
+        [3] * 8,
+        [3, 7, 6, 5, 4, 2, 1, 0],
+    ]
+)
+before = pairs.clone()
+found = places_within(pairs)
+assert found.tolist() == [
+    [0, 0, 1, 2, 0, 1, 0, 1],
+    [0, 1, 2, 3, 0, 0, 0, 0],
+    [0] * 8,
+    list(range(8)),
+    [0] * 8,
+], (
+    "in any rows, each sentence should be counted from 0, and each row should begin anew"
+    f"\nYours says {found.tolist()}."
+)
+assert not torch.is_floating_point(found), "places are whole numbers"
+assert torch.equal(pairs, before), "places_within should leave what it is handed unchanged"
+### END HIDDEN TESTS
+
+# %%
+if watched():  # not while the notebook is graded
+    from lab import plots
+    from lab.corpus import sentence_pairs
+
+    lengths = [len(french.split()) + 1 for _, french in sentence_pairs(256)]
+    padded = max(lengths) * len(lengths)
+    room, width = [], 4 * max(lengths)  # what is free in each row; how long a row is
+    for length in sorted(lengths, reverse=True):  # each into the first row that has room
+        row = next((i for i, free in enumerate(room) if free >= length), len(room))
+        if row == len(room):
+            room.append(width)
+        room[row] -= length
+    print(f"one sentence a row: {len(lengths)} rows, {1 - sum(lengths) / padded:.0%} padding")
+    print(f"rows four times as long, packed: {len(room)}, {sum(room) / (width * len(room)):.1%}")
+    row = torch.tensor([[0] * 4 + [1] * 2 + [2] * 5 + [-1]])
+    plots.use()
+    plots.heatmap(
+        packed_masks(row, row)[0][0].float(),
+        [str(place) for place in places_within(row)[0].tolist()],
+        title="Three sentences and padding in a row",
+        xlabel="keys",
+        ylabel="queries, by place in the sentence",
+        annotate=False,
+    )
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# One sentence a row, and two fifths of all work go into padding, since every row is as long as the longest. Packed into rows four times as long, hardly anything is left over: the same tokens, with the
+# same result for each. The map shows what is paid for it: along the diagonal stands one triangle for each sentence, and what lies between them is computed for nothing, unless the
+# attention knows how to skip blocks that are hidden as a whole.
+#
+# </details>

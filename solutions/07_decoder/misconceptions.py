@@ -1501,3 +1501,181 @@ def sentence_by_sentence(f, x):
         for b in range(len(x))
         for n in range(1, x.shape[1])
     )
+
+
+# 7.8 Many sentences in one row
+
+
+@misconception(
+    "packed-masks",
+    id="PCK1",
+    fails=["packed-masks-few"],
+    read="07_decoder#decoder-mask",
+)
+def padding_sees_padding(target_pairs, source_pairs):
+    """In yours padding attends to padding: its number, -1, equals itself. It belongs to no pair."""
+    n = target_pairs.shape[1]
+    earlier = torch.ones(n, n, dtype=torch.bool).tril()
+    same = target_pairs[:, :, None] == target_pairs[:, None]
+    return same & earlier, target_pairs[:, :, None] == source_pairs[:, None]
+
+
+@misconception(
+    "packed-masks",
+    id="PCK2",
+    fails=["packed-masks-few", "packed-masks-alone"],
+    read="07_decoder#decoder-mask",
+)
+def sentences_see_the_ones_before(target_pairs, source_pairs):
+    """In yours a sentence sees all that stand before it in its row; it may see only its own."""
+    n = target_pairs.shape[1]
+    earlier = torch.ones(n, n, dtype=torch.bool).tril()
+    real = target_pairs >= 0
+    asks = torch.where(real, target_pairs, -2)[:, :, None]
+    return real[:, :, None] & real[:, None] & earlier, asks == source_pairs[:, None]
+
+
+@misconception(
+    "packed-masks",
+    id="PCK3",
+    fails=["packed-masks-few", "packed-masks-alone"],
+    read="07_decoder#decoder-mask",
+)
+def without_the_triangle(target_pairs, source_pairs):
+    """Your target mask shows a sentence its own future: the condition "not later" is missing."""
+    asks = torch.where(target_pairs < 0, -2, target_pairs)[:, :, None]
+    return asks == target_pairs[:, None], asks == source_pairs[:, None]
+
+
+@misconception(
+    "packed-masks",
+    id="PCK4",
+    fails=["packed-masks-few", "packed-masks-alone"],
+    read="07_decoder#whole-source",
+)
+def every_source_in_the_row(target_pairs, source_pairs):
+    """Your memory mask shows each token all sources of its row; it may read its own pair's only."""
+    n = target_pairs.shape[1]
+    earlier = torch.ones(n, n, dtype=torch.bool).tril()
+    asks = torch.where(target_pairs < 0, -2, target_pairs)[:, :, None]
+    reads = (target_pairs >= 0)[:, :, None] & (source_pairs >= 0)[:, None]
+    return (asks == target_pairs[:, None]) & earlier, reads
+
+
+@misconception(
+    "packed-masks",
+    id="PCK5",
+    fails=["packed-masks-few", "packed-masks-alone"],
+    read="07_decoder#decoder-mask",
+)
+def not_even_oneself(target_pairs, source_pairs):
+    """In yours a token may not attend to itself, so that the first of a sentence sees nothing."""
+    n = target_pairs.shape[1]
+    earlier = torch.ones(n, n, dtype=torch.bool).tril(-1)
+    asks = torch.where(target_pairs < 0, -2, target_pairs)[:, :, None]
+    return (asks == target_pairs[:, None]) & earlier, asks == source_pairs[:, None]
+
+
+@misconception(
+    "packed-masks",
+    id="PCK6",
+    fails=["packed-masks-few", "packed-masks-alone"],
+    read="07_decoder#decoder-mask",
+)
+def hidden_where_true(target_pairs, source_pairs):
+    """Your masks are True where nothing may be seen; True means: may attend."""
+    n = target_pairs.shape[1]
+    earlier = torch.ones(n, n, dtype=torch.bool).tril()
+    asks = torch.where(target_pairs < 0, -2, target_pairs)[:, :, None]
+    return ~((asks == target_pairs[:, None]) & earlier), asks != source_pairs[:, None]
+
+
+@misconception(
+    "packed-masks",
+    id="PCK7",
+    fails=["packed-masks-few", "packed-masks-alone"],
+    read="07_decoder#whole-source",
+)
+def triangle_over_the_source(target_pairs, source_pairs):
+    """Your memory mask hides source tokens that stand later in the row than the query. The whole
+    source has been read before the first word is written.
+    """
+    n, m = target_pairs.shape[1], source_pairs.shape[1]
+    asks = torch.where(target_pairs < 0, -2, target_pairs)[:, :, None]
+    earlier = torch.ones(n, n, dtype=torch.bool).tril()
+    before = torch.ones(n, m, dtype=torch.bool).tril()
+    return (asks == target_pairs[:, None]) & earlier, (asks == source_pairs[:, None]) & before
+
+
+@misconception(
+    "places-within",
+    id="PCK8",
+    fails=["places-within-values"],
+    read="07_decoder#decoder-mask",
+)
+def places_in_the_row(pairs):
+    """You give the places in the row; each sentence has to be counted from 0 again."""
+    places = torch.arange(pairs.shape[1]).expand_as(pairs)
+    return torch.where(pairs < 0, 0, places)
+
+
+@misconception(
+    "places-within",
+    id="PCK9",
+    fails=["places-within-values"],
+    read="07_decoder#decoder-mask",
+)
+def padding_counted(pairs):
+    """Yours counts through the padding as if it were a sentence; it gets 0."""
+    places = torch.arange(pairs.shape[1])
+    begins = torch.ones_like(pairs, dtype=torch.bool)
+    begins[:, 1:] = pairs[:, 1:] != pairs[:, :-1]
+    return places - torch.where(begins, places, 0).cummax(1).values
+
+
+@misconception(
+    "places-within",
+    id="PCK10",
+    fails=["places-within-values"],
+    read="07_decoder#decoder-mask",
+)
+def counted_from_one(pairs):
+    """Yours counts places from 1; they start at 0."""
+    places = torch.arange(pairs.shape[1])
+    begins = torch.ones_like(pairs, dtype=torch.bool)
+    begins[:, 1:] = pairs[:, 1:] != pairs[:, :-1]
+    first = torch.where(begins, places, 0).cummax(1).values
+    return torch.where(pairs < 0, 0, places - first + 1)
+
+
+@misconception(
+    "places-within",
+    id="PCK11",
+    fails=["places-within-values"],
+    read="07_decoder#decoder-mask",
+)
+def rows_run_on(pairs):
+    """In yours a row's first sentence goes on counting where the row above has ended, if both have
+    the same number. Each row begins anew.
+    """
+    flat = pairs.flatten()
+    places = torch.arange(len(flat))
+    begins = torch.ones_like(flat, dtype=torch.bool)
+    begins[1:] = flat[1:] != flat[:-1]
+    first = torch.where(begins, places, 0).cummax(0).values
+    return torch.where(flat < 0, 0, places - first).reshape(pairs.shape)
+
+
+@misconception(
+    "places-within",
+    id="PCK12",
+    fails=["places-within-values"],
+    read="07_decoder#decoder-mask",
+)
+def numbers_taken_for_an_order(pairs):
+    """Yours is right only where the numbers of the pairs rise along the row; they are names."""
+    places = torch.arange(pairs.shape[1])
+    begins = torch.zeros_like(pairs, dtype=torch.bool)
+    begins[:, 1:] = pairs[:, 1:] > pairs[:, :-1]
+    first = torch.where(begins, places, 0).cummax(1).values
+    return torch.where(pairs < 0, 0, places - first)

@@ -305,3 +305,51 @@ def deepest_only():
 @variant("predicted-depths")
 def no_depth():
     return "none of them"
+
+
+# 6.8 Every way up
+
+
+@variant("path-terms")
+def ways_by_einsum(x, maps, w_ov):
+    terms = x
+    for layer in range(len(w_ov)):
+        through = torch.einsum("bhqk,...bkd,hde->...hbqe", maps[:, layer], terms, w_ov[layer])
+        terms = torch.cat([terms.unsqueeze(-4), through], -4)
+    return terms
+
+
+@variant("path-terms")
+def ways_from_the_top(x, maps, w_ov):
+    if len(w_ov) == 0:
+        return x
+    heads = w_ov.shape[1]
+    below = path_terms(x, maps[:, :-1], w_ov[:-1])
+    result = below.new_empty(*below.shape[:-3], heads + 1, *below.shape[-3:])
+    result[..., 0, :, :, :] = below
+    for head in range(heads):
+        result[..., head + 1, :, :, :] = maps[:, -1, head].matmul(below.matmul(w_ov[-1, head]))
+    return result
+
+
+@variant("path-terms")
+def ways_in_a_list(x, maps, w_ov):
+    layers, heads = w_ov.shape[:2]
+    terms = [x]
+    for layer in range(layers):
+        terms = [
+            one if step < 0 else torch.bmm(maps[:, layer, step], one @ w_ov[layer, step])
+            for one in terms
+            for step in range(-1, heads)
+        ]
+    return torch.stack(terms).reshape((heads + 1,) * layers + tuple(x.shape))
+
+
+@variant("path-terms")
+def ways_by_all_heads_at_once(x, maps, w_ov):
+    terms = x[None]  # (ways, B, N, d)
+    for layer in range(w_ov.shape[0]):
+        read = maps[:, layer].transpose(0, 1)[None] @ terms[:, None]  # (ways, H, B, N, d)
+        written = read @ w_ov[layer][:, None]
+        terms = torch.cat([terms[:, None], written], 1).flatten(0, 1)
+    return terms.reshape(*[w_ov.shape[1] + 1] * w_ov.shape[0], *x.shape)

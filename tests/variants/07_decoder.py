@@ -310,3 +310,58 @@ def taking_tokens_away_from_the_end(f, x):
         x = x[:, :-1]
         worst = torch.maximum(worst, torch.max(torch.abs(f(x) - whole[:, : x.shape[1]])))
     return worst.item()
+
+
+# 7.8 Many sentences in one row
+
+
+@variant("packed-masks")
+def pairs_one_by_one(target_pairs, source_pairs):
+    batch, n = target_pairs.shape
+    sees = torch.zeros(batch, n, n, dtype=torch.bool)
+    reads = torch.zeros(batch, n, source_pairs.shape[1], dtype=torch.bool)
+    for b in range(batch):
+        for pair in set(target_pairs[b].tolist()) - {-1}:
+            ours = target_pairs[b] == pair
+            sees[b] |= torch.outer(ours, ours).tril()
+            reads[b] |= torch.outer(ours, source_pairs[b] == pair)
+    return sees, reads
+
+
+@variant("packed-masks")
+def pairs_by_one_hot(target_pairs, source_pairs):
+    classes = int(max(target_pairs.max(), source_pairs.max())) + 2
+    ours = torch.nn.functional.one_hot(target_pairs + 1, classes)[..., 1:].float()
+    theirs = torch.nn.functional.one_hot(source_pairs + 1, classes)[..., 1:].float()
+    return torch.tril(ours @ ours.mT > 0), ours @ theirs.mT > 0
+
+
+@variant("packed-masks")
+def pairs_compared_and_real(target_pairs, source_pairs):
+    query = target_pairs.unsqueeze(2)
+    place = torch.arange(target_pairs.size(1))
+    real = query != -1
+    target_mask = query.eq(target_pairs.unsqueeze(1)).logical_and(place[:, None] >= place)
+    return target_mask & real, query.eq(source_pairs.unsqueeze(1)) & real
+
+
+@variant("places-within")
+def places_by_counting(pairs):
+    found = torch.zeros_like(pairs)
+    for b, row in enumerate(pairs.tolist()):
+        for i in range(1, len(row)):
+            if row[i] >= 0 and row[i] == row[i - 1]:
+                found[b, i] = found[b, i - 1] + 1
+    return found
+
+
+@variant("places-within")
+def places_by_a_mask(pairs):
+    same = pairs[:, :, None] == pairs[:, None]
+    return (same.tril(-1).sum(-1) * (pairs >= 0)).int()
+
+
+@variant("places-within")
+def places_by_searching(pairs):
+    first = (pairs[:, :, None] == pairs[:, None]).int().argmax(-1)
+    return (torch.arange(pairs.shape[1]) - first).masked_fill(pairs == -1, 0)
