@@ -321,15 +321,18 @@ def ways_by_einsum(x, maps, w_ov):
 
 @variant("path-terms")
 def ways_from_the_top(x, maps, w_ov):
-    if len(w_ov) == 0:
-        return x
-    heads = w_ov.shape[1]
-    below = path_terms(x, maps[:, :-1], w_ov[:-1])
-    result = below.new_empty(*below.shape[:-3], heads + 1, *below.shape[-3:])
-    result[..., 0, :, :, :] = below
-    for head in range(heads):
-        result[..., head + 1, :, :, :] = maps[:, -1, head].matmul(below.matmul(w_ov[-1, head]))
-    return result
+    def up_to(layer):
+        if layer == 0:
+            return x
+        below, heads = up_to(layer - 1), w_ov.shape[1]
+        result = below.new_empty(*below.shape[:-3], heads + 1, *below.shape[-3:])
+        result[..., 0, :, :, :] = below
+        for head in range(heads):
+            written = below.matmul(w_ov[layer - 1, head])
+            result[..., head + 1, :, :, :] = maps[:, layer - 1, head].matmul(written)
+        return result
+
+    return up_to(len(w_ov))
 
 
 @variant("path-terms")
