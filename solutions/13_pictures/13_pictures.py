@@ -1392,3 +1392,181 @@ assert_close(
 #
 # Marking: 1 point for (a). Half a point each for (b), both factors, and (c).
 # ### END SOLUTION
+
+# %% [markdown]
+# ## 13.11 Bonus: turned by row and column   (3 points, about 30 minutes, difficulty 5 of 5)
+#
+# **Objective.** Rotate queries and keys so that scores know how far patches are apart, in both directions. (A bonus: nothing in the captioner needs it.)
+#
+# In 2.2, pairs of columns turn by angles that grow with a token's position. A patch has two positions, its row and its column. So the **first half** of the features turns by the row, the **second half** by the column: within each half of $d / 2$
+# features, the pair $(2i, 2i + 1)$ of that half turns by $\text{position} \cdot \text{base}^{-2i / (d/2)}$, as $(a, b) \mapsto (a \cos\varphi - b \sin\varphi,\; a \sin\varphi + b \cos\varphi)$.
+#
+# `rotate_in_two(x, columns, leading=0, base=100.0)` gets `x`, $(\dots, N, d)$: queries or keys of one picture's tokens. The first `leading` tokens are no patches (a class token); they **do not turn**. The others are the patches, row by row, with `columns` of them in each row.
+# Return the turned tokens, of the same shape and dtype. If $d$ is no multiple of 4, raise a `ValueError` that names $d$.
+#
+# <details><summary>Hint 1: a question</summary>
+#
+# In a picture with `columns` patches in each row, in which row and in which column is patch number $k$?
+#
+# </details>
+# <details><summary>Hint 2: a sketch</summary>
+#
+# Make a table of angles, one line a token and one column a *pair*: $d / 4$ of them for the row, then $d / 4$ for the column, and zeros for the tokens that are no patches. Then all pairs turn at once, as in 2.2.
+#
+# </details>
+# <details><summary>Help by symptom</summary>
+#
+# - Right with `leading=0` only: patch 0 is the first one *after* the class token, and it is in row 0 and column 0.
+# - Right for square pictures only: divide by the number of columns, also to find the row.
+# - Only the first pair of a half is right: each half has frequencies of its own, beginning with 1.
+#
+# </details>
+
+
+# %% solution="rotate-in-two"
+def rotate_in_two(
+    x: Float[Tensor, "... N d"], columns: int, leading: int = 0, base: float = 100.0
+) -> Float[Tensor, "... N d"]:
+    """Turn patches by their row (first half of the features) and their column (second half).
+
+    Args:
+        x: queries or keys.
+        columns: patches in a row of the picture.
+        leading: tokens in front that are no patches and do not turn.
+        base: of the frequencies.
+
+    Raises:
+        ValueError: if d is no multiple of 4.
+
+    Source: Heo et al. (2024), "Rotary Position Embedding for Vision Transformer", section 3.
+    """
+    ### BEGIN SOLUTION
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"d ({d}) must be a multiple of 4: pairs for rows, pairs for columns")
+    place = torch.arange(x.shape[-2] - leading, device=x.device)
+    frequencies = base ** (-torch.arange(0, d // 2, 2, dtype=x.dtype, device=x.device) / (d // 2))
+    where = torch.stack([place // columns, place % columns], -1)  # (patches, 2)
+    angles = (where[..., None] * frequencies).flatten(1)  # (patches, d / 2)
+    angles = F.pad(angles, (0, 0, leading, 0))  # (N, d / 2)
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+    ### END SOLUTION
+
+
+# %% test="rotate-in-two-values" points=1
+x = torch.tensor([[1.0, 0.0, 0.0, 2.0]] * 6, dtype=torch.float64)  # two rows of three
+turned = rotate_in_two(x, columns=3)
+assert_shape(turned, (6, 4), "the result has the shape of x")
+assert_close(turned[0], x[0], "patch 0 is in row 0 and column 0: nothing turns")
+for patch, wanted, claim in (
+    (2, [1.0, 0.0, -1.818594854, -0.832293673], "patch 2: row 0, column 2"),
+    (3, [0.540302306, 0.841470985, 0.0, 2.0], "patch 3: row 1, column 0"),
+):
+    assert_close(turned[patch], torch.tensor(wanted, dtype=torch.float64), claim)
+assert_raises(
+    ValueError,
+    lambda: rotate_in_two(torch.zeros(6, 6), columns=3),
+    "6 features cannot be shared out in pairs for rows and columns: a ValueError that names 6",
+    mentions=("6",),
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+for shape, columns, base in (((2, 3, 6, 8), 3, 100.0), ((8, 12), 2, 10.0), ((3, 5, 4), 5, 50.0)):
+    x, place = draw(shape, seed=51), torch.arange(shape[-2])
+    before = x.clone()
+    each = base ** (-torch.arange(shape[-1] // 4, dtype=x.dtype) * 4 / shape[-1])
+    angles = torch.cat([torch.outer(place // columns, each), torch.outer(place % columns, each)], 1)
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+    wanted = torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+    assert_close(
+        rotate_in_two(x, columns, 0, base),
+        wanted,
+        "the first half should turn by the row, the second by the column, for any size and base",
+    )
+    assert torch.equal(x, before), "rotate_in_two should leave x unchanged"
+### END HIDDEN TESTS
+
+# %% test="rotate-in-two-leading" points=1
+x = draw((2, 7, 8), seed=52)
+turned = rotate_in_two(x, 3, leading=1)
+assert_close(turned[:, 0], x[:, 0], "a class token in front should not turn")
+assert_close(turned[:, 1], x[:, 1], "patch 0 stands behind it, in row 0 and column 0")
+visible_passed()
+### BEGIN HIDDEN TESTS
+
+
+def turned_by(x: Tensor, columns: int, leading: int = 0, base: float = 100.0) -> Tensor:
+    """By complex numbers, patch by patch."""
+    d, result = x.shape[-1], []
+    for token in range(x.shape[-2]):
+        pairs = torch.view_as_complex(x[..., token, :].unflatten(-1, (-1, 2)).contiguous())
+        row, column = divmod(token - leading, columns) if token >= leading else (0, 0)
+        angles = [place * base ** (-4 * i / d) for place in (row, column) for i in range(d // 4)]
+        turns = torch.polar(torch.ones(d // 2, dtype=x.dtype), torch.tensor(angles, dtype=x.dtype))
+        result.append(torch.view_as_real(pairs * turns).flatten(-2))
+    return torch.stack(result, -2)
+
+
+for leading, columns in ((1, 3), (2, 4), (3, 2)):
+    x = draw((2, 8 + leading, 12), seed=53)
+    assert_close(
+        rotate_in_two(x, columns, leading),
+        turned_by(x, columns, leading),
+        "behind tokens that are no patches, patches should be counted from 0",
+    )
+assert_sound_function(
+    rotate_in_two,
+    (draw((2, 7, 8), seed=54, dtype=torch.float32), 3, 1),
+    like=turned_by,
+    claim="in single precision the tokens should be turned in the same way",
+)
+### END HIDDEN TESTS
+
+# %% test="rotate-in-two-distances" points=1
+query, key = draw((8,), (8,), seed=55)
+scores = rotate_in_two(query.expand(12, 8), 4) @ rotate_in_two(key.expand(12, 8), 4).mT
+assert_close(
+    scores[0, 5], scores[6, 11], "one row down and one to the right: the same score anywhere"
+)
+assert not torch.isclose(scores[0, 3], scores[0, 4]), (
+    "three to the right and one row down are different ways: the scores should differ"
+)
+visible_passed()
+### BEGIN HIDDEN TESTS
+query, key = draw((12,), (12,), seed=56)
+scores = rotate_in_two(query.expand(20, 12), 5) @ rotate_in_two(key.expand(20, 12), 5).mT
+grid = scores.reshape(4, 5, 4, 5)
+assert_close(
+    grid[:-1, :-1, :-1, :-1],
+    grid[1:, 1:, 1:, 1:],
+    "moved together, any two patches should keep their score",
+)
+line = rotate_in_two(query.expand(6, 12), 6)
+assert_close(
+    line[:, :6], query[:6].expand(6, 6), "in a picture of one row, the first half should not turn"
+)
+### END HIDDEN TESTS
+
+# %%
+if watched():  # not while the notebook is graded
+    plots.use()
+    torch.manual_seed(0)
+    same = torch.randn(64).expand(9 * 9, 64)
+    asked = rotate_in_two(same, 9)
+    plots.heatmap(
+        (asked[40] @ asked.T / 8).softmax(0).reshape(9, 9),
+        title="Attention of the middle patch, all patches alike",
+        xlabel="column",
+        ylabel="row",
+        annotate=False,
+    )
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# All patches hold the same vector, so what you see comes from the places alone: most weight where the patch is, less with the distance along either direction. The scores are the sum of a part that knows the rows and a part that knows the
+# columns. Nothing had to be learned for it, and it works for a picture of any size.
+#
+# </details>

@@ -1156,3 +1156,200 @@ def by_word():
     """
     coin = -0.75 * math.log(0.75) - 0.25 * math.log(0.25)
     return (2 * math.log(6) + coin) / 9, coin / 9
+
+
+# 13.11 Turned by row and column
+
+
+@misconception(
+    "rotate-in-two",
+    id="TRC1",
+    fails=["rotate-in-two-values", "rotate-in-two-leading", "rotate-in-two-distances"],
+    read="13_pictures#pictures-relative",
+)
+def halves_exchanged(x, columns, leading=0, base=100.0):
+    """Your first half turns by the column and the second by the row; it is the other way round."""
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"d ({d}) must be a multiple of 4")
+    place = torch.arange(x.shape[-2] - leading)
+    rows, across = place % columns, place // columns
+    turns = base ** (-torch.arange(0, d // 2, 2, dtype=x.dtype) / (d // 2))
+    angles = torch.cat([rows[:, None] * turns, across[:, None] * turns], -1)
+    angles = F.pad(angles, (0, 0, leading, 0))
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+@misconception(
+    "rotate-in-two",
+    id="TRC2",
+    fails=["rotate-in-two-values", "rotate-in-two-leading", "rotate-in-two-distances"],
+    read="13_pictures#pictures-relative",
+)
+def one_position_for_both(x, columns, leading=0, base=100.0):
+    """You turn everything by the patch's number, as in a sentence. In a picture a patch has a row
+    and a column, and each turns its own half.
+    """
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"d ({d}) must be a multiple of 4")
+    place = torch.arange(x.shape[-2] - leading)
+    rows, across = place, place
+    turns = base ** (-torch.arange(0, d // 2, 2, dtype=x.dtype) / (d // 2))
+    angles = torch.cat([rows[:, None] * turns, across[:, None] * turns], -1)
+    angles = F.pad(angles, (0, 0, leading, 0))
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+@misconception(
+    "rotate-in-two",
+    id="TRC3",
+    fails=["rotate-in-two-leading"],
+    read="13_pictures#pictures-relative",
+)
+def class_token_counted(x, columns, leading=0, base=100.0):
+    """You count the tokens in front as patches, so that all others are in the wrong place."""
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"d ({d}) must be a multiple of 4")
+    place = torch.arange(x.shape[-2])
+    rows, across = place // columns, place % columns
+    turns = base ** (-torch.arange(0, d // 2, 2, dtype=x.dtype) / (d // 2))
+    angles = torch.cat([rows[:, None] * turns, across[:, None] * turns], -1)
+    angles[:leading] = 0
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+@misconception(
+    "rotate-in-two",
+    id="TRC4",
+    fails=["rotate-in-two-leading"],
+    read="13_pictures#pictures-relative",
+)
+def class_token_turns(x, columns, leading=0, base=100.0):
+    """Your class token turns too. It is no patch and has no place in the picture."""
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"d ({d}) must be a multiple of 4")
+    place = torch.arange(x.shape[-2])
+    rows, across = place // columns, place % columns
+    turns = base ** (-torch.arange(0, d // 2, 2, dtype=x.dtype) / (d // 2))
+    angles = torch.cat([rows[:, None] * turns, across[:, None] * turns], -1)
+    assert len(angles) >= leading
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+@misconception(
+    "rotate-in-two",
+    id="TRC5",
+    fails=["rotate-in-two-values", "rotate-in-two-leading"],
+    read="13_pictures#pictures-relative",
+)
+def frequencies_of_all_features(x, columns, leading=0, base=100.0):
+    """The frequencies of your halves fall too slowly: a half has d / 2 features, so its pair
+    (2i, 2i + 1) turns by base to the power of -2i / (d / 2).
+    """
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"d ({d}) must be a multiple of 4")
+    place = torch.arange(x.shape[-2] - leading)
+    rows, across = place // columns, place % columns
+    turns = base ** (-torch.arange(0, d // 2, 2, dtype=x.dtype) / d)
+    angles = torch.cat([rows[:, None] * turns, across[:, None] * turns], -1)
+    angles = F.pad(angles, (0, 0, leading, 0))
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+@misconception(
+    "rotate-in-two",
+    id="TRC6",
+    fails=["rotate-in-two-values", "rotate-in-two-leading"],
+    read="13_pictures#pictures-relative",
+)
+def one_run_of_frequencies(x, columns, leading=0, base=100.0):
+    """Your second half goes on with the frequencies of the first; each half begins with 1 anew."""
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"d ({d}) must be a multiple of 4")
+    place = torch.arange(x.shape[-2] - leading)
+    rows, across = place // columns, place % columns
+    turns = base ** (-torch.arange(0, d, 2, dtype=x.dtype) / d)
+    angles = torch.cat([rows[:, None] * turns[: d // 4], across[:, None] * turns[d // 4 :]], -1)
+    angles = F.pad(angles, (0, 0, leading, 0))
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+@misconception(
+    "rotate-in-two",
+    id="TRC7",
+    fails=["rotate-in-two-values", "rotate-in-two-leading"],
+    read="13_pictures#pictures-relative",
+)
+def turned_the_other_way(x, columns, leading=0, base=100.0):
+    """You turn the other way: the sine with the minus stands in the first of the two."""
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"d ({d}) must be a multiple of 4")
+    place = torch.arange(x.shape[-2] - leading)
+    rows, across = place // columns, place % columns
+    turns = base ** (-torch.arange(0, d // 2, 2, dtype=x.dtype) / (d // 2))
+    angles = torch.cat([rows[:, None] * turns, across[:, None] * turns], -1)
+    angles = F.pad(angles, (0, 0, leading, 0))
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos + odd * sin, odd * cos - even * sin], -1).flatten(-2)
+
+
+@misconception(
+    "rotate-in-two",
+    id="TRC8",
+    fails=["rotate-in-two-values", "rotate-in-two-leading", "rotate-in-two-distances"],
+    read="13_pictures#pictures-relative",
+)
+def width_taken_for_height(x, columns, leading=0, base=100.0):
+    """You number the patches column by column; they are numbered row by row."""
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"d ({d}) must be a multiple of 4")
+    place = torch.arange(x.shape[-2] - leading)
+    rows, across = (
+        place % ((len(place) + columns - 1) // columns),
+        place // ((len(place) + columns - 1) // columns),
+    )
+    turns = base ** (-torch.arange(0, d // 2, 2, dtype=x.dtype) / (d // 2))
+    angles = torch.cat([rows[:, None] * turns, across[:, None] * turns], -1)
+    angles = F.pad(angles, (0, 0, leading, 0))
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+@misconception(
+    "rotate-in-two",
+    id="TRC9",
+    fails=["rotate-in-two-values"],
+    read="13_pictures#pictures-relative",
+)
+def no_check_of_the_width(x, columns, leading=0, base=100.0):
+    """Yours takes any width; where d is no multiple of 4, raise a ValueError that names it."""
+    d = x.shape[-1]
+    place = torch.arange(x.shape[-2] - leading)
+    rows, across = place // columns, place % columns
+    turns = base ** (-torch.arange(0, d // 2, 2, dtype=x.dtype) / (d // 2))
+    angles = torch.cat([rows[:, None] * turns, across[:, None] * turns], -1)
+    angles = F.pad(angles, (0, 0, leading, 0))
+    even, odd = x[..., ::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)

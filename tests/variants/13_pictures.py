@@ -426,3 +426,60 @@ def by_torch():
     coin = torch.tensor([0.75, 0.25], dtype=torch.float64)
     entropy = torch.special.entr(coin).sum().item()
     return 2 * math.log(3) + 2 * math.log(2) + entropy, entropy
+
+
+# 13.11 Turned by row and column
+
+
+@variant("rotate-in-two")
+def turned_by_complex_numbers(x, columns, leading=0, base=100.0):
+    d = x.size(-1)
+    if d % 4 != 0:
+        raise ValueError(f"{d} features: they have to be a multiple of 4")
+    place = torch.arange(x.size(-2) - leading)
+    each = base ** (-torch.arange(d // 4, dtype=x.dtype) * 4 / d)
+    angles = torch.cat([torch.outer(place // columns, each), torch.outer(place % columns, each)], 1)
+    turns = torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.view_as_complex(x[..., leading:, :].unflatten(-1, (-1, 2)).contiguous())
+    return torch.cat([x[..., :leading, :], torch.view_as_real(pairs * turns).flatten(-2)], -2)
+
+
+@variant("rotate-in-two")
+def turned_half_by_half(x, columns, leading=0, base=100.0):
+    if x.shape[-1] % 4:
+        raise ValueError(f"d is {x.shape[-1]}, no multiple of 4")
+
+    def turn(half, positions):
+        width = half.shape[-1]
+        result = torch.empty_like(half)
+        for i in range(width // 2):
+            angle = positions * base ** (-2 * i / width)
+            a, b = half[..., 2 * i], half[..., 2 * i + 1]
+            result[..., 2 * i] = a * angle.cos() - b * angle.sin()
+            result[..., 2 * i + 1] = a * angle.sin() + b * angle.cos()
+        return result
+
+    front, patches = x[..., :leading, :], x[..., leading:, :]
+    number = torch.arange(patches.shape[-2])
+    first, second = patches.chunk(2, dim=-1)
+    rows = (number // columns).to(x.dtype)
+    turned = torch.cat([turn(first, rows), turn(second, (number % columns).to(x.dtype))], -1)
+    return torch.cat([front, turned], dim=-2)
+
+
+@variant("rotate-in-two")
+def turned_by_a_matrix_for_each_patch(x, columns, leading=0, base=100.0):
+    d = x.shape[-1]
+    if d % 4:
+        raise ValueError(f"cannot share out {d} features")
+    turned = []
+    for token in range(x.shape[-2]):
+        row, column = divmod(max(token - leading, 0), columns)
+        blocks = []
+        for place in (row, column) if token >= leading else (0, 0):
+            for i in range(d // 4):
+                angle = torch.tensor(place * base ** (-2 * i / (d // 2)), dtype=x.dtype)
+                cos, sin = angle.cos(), angle.sin()
+                blocks.append(torch.stack([torch.stack([cos, -sin]), torch.stack([sin, cos])]))
+        turned.append(x[..., token, :] @ torch.block_diag(*blocks).T)
+    return torch.stack(turned, dim=-2)
