@@ -10,6 +10,43 @@
   window.addEventListener("load", mark);
   window.addEventListener("resize", mark);
 
+  // The arrow keys turn the page only while no part of it has the keyboard: a figure, and what has to
+  // be scrolled, need them for themselves.
+  document.documentElement.addEventListener("keydown", (event) => {
+    const turns = event.key === "ArrowLeft" || event.key === "ArrowRight";
+    if (turns && event.target !== document.body) event.stopPropagation();
+  });
+
+  // The theme takes the focus from the buttons of its bar when they are pressed. Whoever pressed a
+  // key, which is a click of no button of a mouse, goes on from there.
+  const BAR = ".theme-switch-button, .search-button, .primary-toggle, .secondary-toggle";
+  const keepKeyboard = () => {
+    let byKey = false;
+    window.addEventListener("click", (event) => { byKey = event.detail === 0; }, true);
+    for (const button of document.querySelectorAll(BAR)) {
+      button.blur = () => byKey || HTMLElement.prototype.blur.call(button);
+    }
+  };
+  document.addEventListener("DOMContentLoaded", keepKeyboard);
+
+  // What the theme shows without a word is said: the colours, and what a search found.
+  const announce = () => {
+    const said = document.createElement("p");
+    said.className = "visually-hidden";
+    said.setAttribute("role", "status");
+    document.body.append(said);
+    const root = document.documentElement;
+    const colours = () => { said.textContent = `Color mode: ${root.dataset.mode}`; };
+    new MutationObserver(colours).observe(root, { attributeFilter: ["data-mode"] });
+    const results = document.getElementById("search-results");
+    const found = () => {
+      const summary = results.querySelector(".search-summary")?.textContent ?? "";
+      if (said.textContent !== summary) said.textContent = summary;
+    };
+    if (results) new MutationObserver(found).observe(results, { childList: true, subtree: true });
+  };
+  document.addEventListener("DOMContentLoaded", announce);
+
   // Search results quote the pages they found, which a browser forbids to a page opened as a file.
   if (window.location.protocol === "file:") {
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
