@@ -8,6 +8,7 @@ import pytest
 import sphinx
 import sphinx_book_theme
 
+from tests.book_code import anywidget
 from tests.browsing import BROWSER, Page, browsing
 from tests.conftest import ROOT
 from tests.serving import served
@@ -41,6 +42,26 @@ REACHES = """((at) => {
   document.removeEventListener("keydown", theme);
   return seen;
 })"""
+THUMB = """(() => {
+  const plane = document.querySelector(".at-plane");
+  const said = () => document.querySelector(".fig-said").textContent;
+  const box = plane.getBoundingClientRect();
+  const at = { clientX: box.left + 40, clientY: box.top + 40, pointerId: 1, bubbles: true };
+  const touch = (where) =>
+    where.dispatchEvent(new PointerEvent("pointerdown", { ...at, pointerType: "touch" }));
+  plane.setPointerCapture = (id) => { plane.hasPointerCapture = (one) => one === id; };
+  const seen = [said()];
+  touch(plane);
+  seen.push(said());
+  plane.dispatchEvent(new MouseEvent("click", at));
+  seen.push(said());
+  Object.assign(at, { clientX: box.left + 90 });
+  touch(plane.querySelector(".at-grip"));
+  seen.push(said());
+  const back = new KeyboardEvent("keydown", { key: "ArrowLeft", altKey: true, cancelable: true });
+  const held = getComputedStyle(plane).touchAction;
+  return JSON.stringify({ seen, back: plane.dispatchEvent(back), held });
+})()"""
 SAID = "document.querySelector('[role=status]').textContent"
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
@@ -97,3 +118,22 @@ def test_what_a_search_found_is_said(address: str, window: Page):
       "<h2>Results</h2><p class=search-summary>found 3 pages</p><ul></ul>" """
     told = window.show(address, f"{READY} && ({act}) && {SAID}", SAID)
     assert told == "found 3 pages"
+
+
+def test_a_thumb_scrolls_over_the_plane_and_holds_the_querys_tip(tmp_path: Path, window: Page):
+    folder = ROOT / "book" / "explorers"
+    keys = [{"word": "red", "at": [1.6, 0.5], "rgb": [214, 60, 50]}]
+    figure = anywidget.inline(
+        "figure",
+        (folder / "03_attention.mjs").read_text(encoding="utf-8"),
+        {"keys": keys, "query": [1.3, 1.5]},
+        (folder / anywidget.SHARED).read_text(encoding="utf-8"),
+    )
+    page = tmp_path / "figure.html"
+    page.write_text(f"<!doctype html><meta charset=utf-8>{figure}", encoding="utf-8")
+    drawn = f"{READY} && document.querySelector('.at-head')"
+    found = json.loads(window.show(page.as_uri(), drawn, THUMB))
+    before, begun, tapped, dragged = found["seen"]
+    assert before == begun and len({before, tapped, dragged}) == 3
+    assert found["held"] == "auto", "the page cannot be scrolled by it"
+    assert found["back"], "the browser's own key is taken away"
