@@ -20,13 +20,14 @@ SCRIPTS = {
     "course.js": ROOT / "book" / "_static" / "course.js",
 }
 OPTIONS = {"NAVIGATION_WITH_KEYS": True, "ENABLE_SEARCH_SHORTCUTS": False, "LOCALE": "en"}
+NARROW = "width: 200px; overflow: auto"
 PAGE = f"""<!doctype html><meta charset=utf-8><title>A page</title>
 <script>const DOCUMENTATION_OPTIONS = {json.dumps(OPTIONS)};</script>
 {"".join(f"<script src={name}></script>" for name in SCRIPTS)}
 <link rel=next href=next.html>
 <body>
 <button class=theme-switch-button>Color mode</button>
-<svg tabindex=0 role=application></svg><pre tabindex=0>wide</pre>
+<svg tabindex=0 role=application></svg><div class=bd-article><pre tabindex=0 style="{NARROW}">{"wide " * 99}</pre></div>
 <details><summary>fold</summary></details>
 <div id=search-results></div>
 """
@@ -95,6 +96,13 @@ def test_the_arrow_keys_turn_the_page_where_nothing_else_needs_them(address: str
 @pytest.mark.parametrize("part", ["svg", "pre", "summary"])
 def test_a_part_that_has_the_keyboard_keeps_its_arrow_keys(part: str, address: str, window: Page):
     assert window.show(address, READY, f"{REACHES}('{part}')") is False
+
+
+def test_what_has_to_be_scrolled_shows_that_it_goes_on(address: str, window: Page):
+    fades = "document.querySelector('pre').classList.contains('goes-on')"
+    to_the_end = "document.querySelector('pre').scrollLeft = 9999"
+    act = f"{READY} && (window.begun || (window.begun = {fades} && ({to_the_end}))) && !({fades})"
+    assert window.show(address, act, fades) is False
 
 
 def test_a_pressed_button_of_the_bar_keeps_the_keyboard(address: str, window: Page):

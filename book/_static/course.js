@@ -1,13 +1,20 @@
 // What the pages need besides the theme's scripts.
 "use strict";
 (() => {
-  // A displayed formula is a stop for the keyboard only where it has to be scrolled.
+  // A displayed formula is a stop for the keyboard only where it has to be scrolled. What goes on to
+  // the right fades there until its end is in sight.
+  const WIDE = ".math-scroll, .bd-article pre, .pst-scrollable-table-container";
+  const fade = (box) => {
+    box.classList.toggle("goes-on", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  };
   const mark = () => {
     for (const box of document.querySelectorAll(".math-scroll")) {
       box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
     }
+    document.querySelectorAll(WIDE).forEach(fade);
   };
   window.addEventListener("load", mark);
+  document.addEventListener("scroll", ({ target }) => target.matches?.(WIDE) && fade(target), true);
   window.addEventListener("resize", mark);
 
   // The arrow keys turn the page only while no part of it has the keyboard: a figure, and what has to
