@@ -98,9 +98,16 @@ def test_letters_of_a_picture_can_be_read_on_a_phone(pages: dict[Path, Beautiful
         for picture in page.select("svg.drawn"):
             sizes = [float(one) for one in re.findall(r"font-size:\s*([\d.]+)p[tx]", str(picture))]
             wide = float(name(picture, "viewbox").split()[2])
-            if sizes and median(sizes) * PHONE / wide < 6:
+            if sizes and median(set(sizes)) * PHONE / wide < 6:
                 tiny.append(f"{path.name}: {name(picture, 'aria-label')[:60]}")
     assert not tiny
+
+
+def test_a_command_below_a_list_is_a_command(pages: dict[Path, BeautifulSoup]):
+    """Four spaces below a list's item make a paragraph of the item, not code."""
+    command = re.compile(r"\s*(\.venv/|python -m |make \w|pip |sudo )")
+    prose = [p for page in pages.values() for p in page.select("article p") if not p.find("code")]
+    assert [p.get_text() for p in prose if command.match(p.get_text())] == []
 
 
 def test_every_picture_says_what_it_shows(pages: dict[Path, BeautifulSoup]):

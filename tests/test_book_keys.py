@@ -27,7 +27,8 @@ PAGE = f"""<!doctype html><meta charset=utf-8><title>A page</title>
 <link rel=next href=next.html>
 <body>
 <button class=theme-switch-button>Color mode</button>
-<svg tabindex=0 role=application></svg><div class=bd-article><pre tabindex=0 style="{NARROW}">{"wide " * 99}</pre></div>
+<svg tabindex=0 role=application></svg>
+<div class=bd-article><pre tabindex=0 style="{NARROW}">{"wide " * 99}</pre></div>
 <details><summary>fold</summary></details>
 <div id=search-results></div>
 """
