@@ -175,6 +175,8 @@ ANSWERS = [
     ("06_encoder", 'set("padding is", "all");', "0 after layer 6"),
     ("07_decoder", 'set("layers", 3);', "But Je, vis and à reach it too"),
     ("07_decoder", 'set("layers", 4);', "But Je, vis, à and Paris reach it too"),
+    ("07_decoder", 'set("layers", 1);', "After 1 layer 4 of 5 rows see the future."),
+    ("15_reformer", 'set("length of a chunk", 5);', "In round 1, in 3 chunks of 5, token 11"),
     ("08_teacher_forcing", "", "of which smoothing adds 0.268. Mean over 5 places"),
     ("09_inference", "", "Best finished: J' habite, score"),
     ("09_inference", 'set("length penalty", 0.2);', "Best finished: J' habite, score"),
