@@ -2,20 +2,21 @@
 
 import json
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 import sphinx
-import sphinx_book_theme
 
 from tests.book_code import anywidget
 from tests.browsing import BROWSER, Page, browsing
 from tests.conftest import ROOT
 from tests.serving import served
 
+[THEME] = entry_points(group="sphinx.html_themes", name="sphinx_book_theme")
 SCRIPTS = {
     "doctools.js": Path(sphinx.__file__).parent / "themes/basic/static/doctools.js",
-    "theme.js": Path(sphinx_book_theme.__file__).parent
+    "theme.js": Path(THEME.load().__file__).parent
     / "theme/sphinx_book_theme/static/scripts/sphinx-book-theme.js",
     "course.js": ROOT / "book" / "_static" / "course.js",
 }
