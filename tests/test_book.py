@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -68,6 +69,45 @@ def test_links_and_fragments_lead_somewhere(pages: dict[Path, BeautifulSoup]):
 def test_ids_are_unique_in_each_page(pages: dict[Path, BeautifulSoup]):
     doubled = {p.name: [i for i, n in Counter(ids(p)).items() if n > 1] for p in pages}
     assert not {page: found for page, found in doubled.items() if found}
+
+
+def test_a_link_to_a_page_goes_by_the_books_name(pages: dict[Path, BeautifulSoup]):
+    found = {
+        name(one, "content")
+        for p in pages.values()
+        for one in p.select("[property='og:site_name']")
+    }
+    assert found == {"The Graded Transformer"}
+
+
+def test_code_can_be_copied_and_what_it_prints_is_no_stop_for_the_keyboard(book_html: Path):
+    script = (book_html / "_static" / "copybutton.js").read_text(encoding="utf-8")
+    selector = re.findall(r"COPYBUTTON_SELECTOR = '(.*)'", script)[0]
+    page = soup(book_html / "03_attention.html")
+    with_button = page.select(selector)
+    assert set(map(id, page.select(".cell_input pre"))) <= set(map(id, with_button))
+    assert not [pre for pre in with_button if pre.find_parent(class_="output")]
+
+
+PHONE = 296  # pixels that a picture has in a window of 360
+
+
+def test_letters_of_a_picture_can_be_read_on_a_phone(pages: dict[Path, BeautifulSoup]):
+    tiny = []
+    for path, page in pages.items():
+        for picture in page.select("svg.drawn"):
+            sizes = [float(one) for one in re.findall(r"font-size:\s*([\d.]+)p[tx]", str(picture))]
+            wide = float(name(picture, "viewbox").split()[2])
+            if sizes and median(set(sizes)) * PHONE / wide < 6:
+                tiny.append(f"{path.name}: {name(picture, 'aria-label')[:60]}")
+    assert not tiny
+
+
+def test_a_command_below_a_list_is_a_command(pages: dict[Path, BeautifulSoup]):
+    """Four spaces below a list's item make a paragraph of the item, not code."""
+    command = re.compile(r"\s*(\.venv/|python -m |make \w|pip |sudo )")
+    prose = [p for page in pages.values() for p in page.select("article p") if not p.find("code")]
+    assert [p.get_text() for p in prose if command.match(p.get_text())] == []
 
 
 def test_every_picture_says_what_it_shows(pages: dict[Path, BeautifulSoup]):

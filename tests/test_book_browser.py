@@ -41,6 +41,13 @@ CUT = """[...document.querySelectorAll(".pst-scrollable-table-container")]
   .filter((box) => box.scrollWidth > box.clientWidth + 1)
   .map((box) => box.textContent.trim().slice(0, 80))"""
 
+TOUCHED = ".bd-article :is(summary, button, select, input), .genindex-jumpbox a"
+SMALL = f"""[...document.querySelectorAll("{TOUCHED}")].filter((one) => {{
+  const box = one.getBoundingClientRect();
+  const seen = box.width > 0 && one.checkVisibility() && !one.closest("label");
+  return seen && Math.min(box.width, box.height) < 23.5;
+}}).map((one) => one.outerHTML.slice(0, 80))"""
+
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 
 
@@ -175,6 +182,8 @@ ANSWERS = [
     ("06_encoder", 'set("padding is", "all");', "0 after layer 6"),
     ("07_decoder", 'set("layers", 3);', "But Je, vis and à reach it too"),
     ("07_decoder", 'set("layers", 4);', "But Je, vis, à and Paris reach it too"),
+    ("07_decoder", 'set("layers", 1);', "After 1 layer 4 of 5 rows see the future."),
+    ("15_reformer", 'set("length of a chunk", 5);', "In round 1, in 3 chunks of 5, token 11"),
     ("08_teacher_forcing", "", "of which smoothing adds 0.268. Mean over 5 places"),
     ("09_inference", "", "Best finished: J' habite, score"),
     ("09_inference", 'set("length penalty", 0.2);', "Best finished: J' habite, score"),
@@ -328,16 +337,17 @@ def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, win
     assert window.show(address, drawn, press) == "true,true"
 
 
-@pytest.mark.parametrize("page", LISTED)
+@pytest.mark.parametrize("page", [*LISTED, "genindex"])
 def test_a_page_fits_its_window(page: str, book_html: Path, window: Page):
-    seen = f"JSON.stringify([{OUTSIDE}, {FORSAKEN}, {CUT}])"
+    seen = f"JSON.stringify([{OUTSIDE}, {FORSAKEN}, {CUT}, {SMALL}])"
     address = (book_html / f"{page}.html").as_uri()
     widths = (360, 1280)
     for width, found in zip(widths, window.show_in(address, LAID_OUT, seen, widths), strict=True):
-        outside, forsaken, cut = json.loads(found)
+        outside, forsaken, cut, small = json.loads(found)
         assert outside <= 0, f"the page is wider than its window of {width}"
         assert forsaken == [], f"a line begins with what follows a formula, {width} wide"
         assert width < 1280 or cut == [], "a table hides a column"
+        assert small == [], "what is pressed has less than 24 pixels"
 
 
 def test_a_picture_follows_the_theme(book_html: Path, window: Page):

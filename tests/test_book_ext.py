@@ -371,6 +371,28 @@ def test_the_page_of_the_search_loads_them():
     assert polish.repair(page) == page
 
 
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [("<p>", ["serif"]), ('<p class="katex"><i class="mathnormal">', ["serif", "Main", "Math"])],
+)
+def test_a_page_asks_for_its_letters_before_its_style_sheets(text: str, asked: list[str]):
+    sheet = '<link rel="stylesheet" href="../_static/course.css?v=1">'
+    page = polish.repair(f"<head>{sheet}</head>{text}")
+    script, rest = page.split("</script>\n")
+    assert rest == f"{sheet}</head>{text}"
+    assert [name for name in ("serif", "Main", "Math") if name in script] == asked
+    assert "`../_static/${name}.woff2`" in script
+    assert polish.repair(page) == page
+
+
+def test_the_letters_that_are_asked_for_early_are_those_of_the_style_sheets():
+    static = ROOT / "book" / "_static"
+    told = "".join(sheet.read_text("utf-8") for sheet in static.rglob("*.css"))
+    for name in polish.LETTERS.values():
+        assert (static / f"{name}.woff2").is_file()
+        assert f"url({name[name.index('fonts/') :]}.woff2)" in told
+
+
 def test_a_name_in_a_table_breaks_at_its_joints():
     name = '<code><span class="pre">judge/own_part.Part.__init__</span></code>'
     broken = name.replace("/own_part.Part.", "/<wbr>own_<wbr>part.<wbr>Part.<wbr>")

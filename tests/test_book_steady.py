@@ -17,6 +17,22 @@ LINES = "".join(f"""<p style='font:{cut} 20px "Source Serif 4"'>{SAMPLE}""" for 
 PAGE = f"""<!doctype html><meta charset=utf-8><link rel=stylesheet href=course.css>
 {{filled}}{LINES}"""
 READY = "document.readyState == 'complete' && document.fonts.status == 'loaded'"
+FORMULAS = {  # letters as often as formulas have them
+    "normal KaTeX_Main": "(),0123456789=+BNMHDexpmaxminsoftmaxlogsin",
+    "italic KaTeX_Math": "NNDDddkkvvHHWWQQKKVVXXxxiijjnnhhPpaeyzqsABLmMT",
+}
+LETTERS = """<link rel=stylesheet href=katex/katex.min.css><div class=bd-article>
+<span class=katex>a<span class=mathnormal>b</span></span></div>"""
+ENTRIES = f"Object.entries({json.dumps(FORMULAS)})"
+FORMULA_WIDTHS = f"""JSON.stringify({ENTRIES}.map(([cut, text], i) => {{
+  const pen = document.createElement("canvas").getContext("2d");
+  const [style, own] = cut.split(" ");
+  const used = getComputedStyle(document.querySelector(i ? ".mathnormal" : ".katex")).fontFamily;
+  return [own, '"Formulas as wide"', used, '"Times as wide"', "monospace"].map((family) => {{
+    pen.font = `${{style}} 100px ${{family}}, monospace`;
+    return pen.measureText(text).width;
+  }});
+}}))"""
 WIDTHS = f"""JSON.stringify({json.dumps(CUTS)}.map((cut) => {{
   const pen = document.createElement("canvas").getContext("2d");
   return ['"Source Serif 4"', '"Times as wide"', "monospace"].map((family) => {{
@@ -36,8 +52,10 @@ def site(tmp_path: Path) -> Path:
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "course.css").write_text(style, encoding="utf-8")
-    (folder / "fonts").symlink_to(static / "fonts")
-    for name, filled in (("short", ""), ("long", "<div style='height: 4000px'></div>")):
+    for name in ("fonts", "katex"):
+        (folder / name).symlink_to(static / name)
+    tall = "<div style='height: 4000px'></div>"
+    for name, filled in (("short", ""), ("long", tall), ("formulas", LETTERS)):
         (folder / f"{name}.html").write_text(PAGE.format(filled=filled), encoding="utf-8")
     return folder
 
@@ -59,3 +77,17 @@ def test_letters_that_stand_in_are_as_wide_as_those_that_come(site: Path, tmp_pa
         pytest.skip("no Times, Liberation Serif or Tinos on this machine")
     for cut, (real, stand_in, _) in zip(CUTS, found, strict=True):
         assert stand_in == pytest.approx(real, rel=0.02), cut
+
+
+def test_formulas_keep_their_width_when_their_letters_come(site: Path, tmp_path: Path):
+    with served(site) as address, browsing(tmp_path / "profile", {}) as window:
+        load = "window.asked ??= document.fonts.load('20px \"Formulas as wide\"') && "
+        load += "document.fonts.load('italic 20px \"Formulas as wide\"') && "
+        load += "document.fonts.load('20px \"Times as wide\"')"
+        page = f"{address}/formulas.html"
+        found = json.loads(window.show(page, f"({load}) && {READY}", FORMULA_WIDTHS))
+    if found[0][3] == found[0][4]:
+        pytest.skip("no Times, Liberation Serif or Tinos on this machine")
+    for cut, (real, stand_in, used, *_) in zip(FORMULAS, found, strict=True):
+        assert stand_in == pytest.approx(real, rel=0.02), cut
+        assert used == pytest.approx(real), cut

@@ -260,6 +260,26 @@ def test_a_chosen_word_keeps_the_keyboard_and_shows_what_could_come(
 
 
 @in_a_browser
+def test_each_choice_is_said(book_html: Path, window: Page):  # noqa: F811
+    act = """
+      const line = () => document.querySelector(".tr-line").textContent;
+      const seen = [line()];
+      all(".tr-layer button")[0].click();
+      seen.push(line());
+      all(".tr-said button")[0].click();
+      seen.push(line());
+      const size = document.querySelector(".tr-search input");
+      size.value = 2;
+      size.dispatchEvent(new Event("input"));
+      seen.push(line());
+      return JSON.stringify(seen);"""
+    opened, head, word, beam = play(window, book_html, act)
+    assert len({opened, head, word, beam}) == 4
+    assert "Layer 1, head 1: “" in head and "Layer 1, head 1: “le” looks most at" in word
+    assert beam.startswith("Beam size 2: best is “")
+
+
+@in_a_browser
 def test_strange_words_and_long_sentences_are_said(book_html: Path, window: Page):  # noqa: F811
     act = """
       const line = () => document.querySelector(".tr-line").textContent;

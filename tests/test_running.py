@@ -163,12 +163,12 @@ def test_work_from_an_lms_is_collected_graded_and_brought_back(tmp_path: Path):
 
 def test_a_chapter_of_ones_own_comes_to_be_by_the_pages_commands(tmp_path: Path):
     shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
-    folder = tmp_path / "solutions" / "12_my_topic"
+    folder = tmp_path / "solutions" / "17_my_topic"
     folder.mkdir(parents=True)
-    (folder / "12_my_topic.py").write_text(SOURCE, encoding="utf-8")
+    (folder / "17_my_topic.py").write_text(SOURCE, encoding="utf-8")
     *making, check = commands(section("Your own exercise"))
     for command in making:
         assert run(tmp_path, *command.split()[1:]) == 0, command
     assert run(tmp_path, *check.split()[1:]) == 1, "nothing is answered yet"
-    notebook = tmp_path / "exercises" / "12_my_topic" / "12_my_topic.ipynb"
+    notebook = tmp_path / "exercises" / "17_my_topic" / "17_my_topic.ipynb"
     assert "HIDDEN" not in json.dumps(json.loads(notebook.read_text(encoding="utf-8")))

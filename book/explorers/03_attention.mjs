@@ -6,11 +6,13 @@ const { make, draw, fixed, slider, check, push, row, put, frame, softmax } = cou
 const [SIDE, UNIT] = [300, 60]; // pixels of the plane, and of length 1
 const MOST = SIDE / 2 / UNIT; // largest coordinate
 const STEP = 0.1; // of an arrow key
+const GRIP = 24; // pixels around the tip that a thumb may hit
 const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const STYLE = `
 .at-both { display: grid; grid-template-columns: minmax(0, 20rem) minmax(13rem, 1fr); gap: 0.6rem 1.6rem; margin-top: 0.9rem; align-items: start; }
 @container (max-width: 34rem) { .at-both { grid-template-columns: minmax(0, 1fr); } }
-.fig .at-plane { width: 100%; touch-action: none; cursor: grab; border-radius: 8px; }
+.fig .at-plane { width: 100%; cursor: grab; border-radius: 8px; }
+.at-grip { fill: transparent; touch-action: none; }
 .at-axis { stroke: var(--line); }
 .at-key { stroke-linecap: round; }
 .at-query { stroke: currentColor; stroke-width: 3; }
@@ -35,7 +37,7 @@ export default {
     const mixed = make("div", { class: "at-mixed", role: "img" });
     const say = frame(
       el, "Drag the query", STYLE, row(temperature, scaled),
-      make("div", { class: "at-both" }, [make("div", {}, [plane]), make("div", {}, [weights, make("p", { class: "fig-note" }, ["the output: the values, mixed by these weights"]), mixed])]),
+      make("div", { class: "at-both" }, [make("div", {}, [plane]), make("div", {}, [make("p", { class: "fig-note" }, ["the weights; press a key to hide it"]), weights, make("p", { class: "fig-note" }, ["the output: the values, mixed by these weights"]), mixed])]),
     );
 
     function move(to) {
@@ -48,11 +50,17 @@ export default {
       move([((event.clientX - box.left) / box.width - 0.5) * 2 * MOST, (0.5 - (event.clientY - box.top) / box.height) * 2 * MOST]);
     }
 
-    plane.addEventListener("pointerdown", (event) => { plane.setPointerCapture(event.pointerId); drag(event); });
+    // A thumb that begins elsewhere scrolls the page, or taps: only the query's tip is held by it.
+    plane.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "touch" && !event.target.closest(".at-grip")) return;
+      plane.setPointerCapture(event.pointerId);
+      drag(event);
+    });
+    plane.addEventListener("click", drag);
     plane.addEventListener("pointermove", (event) => { if (plane.hasPointerCapture(event.pointerId)) drag(event); });
     plane.addEventListener("keydown", (event) => {
       const by = KEYS[event.key];
-      if (!by) return;
+      if (!by || event.altKey || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       move(query.map((value, axis) => value + STEP * by[axis]));
     });
@@ -73,6 +81,7 @@ export default {
       const own = [
         draw("line", { x1: x(0), y1: y(0), x2: x(query[0]), y2: y(query[1]), class: "at-query" }),
         draw("circle", { cx: x(query[0]), cy: y(query[1]), r: 9, class: "at-head" }),
+        draw("circle", { cx: x(query[0]), cy: y(query[1]), r: GRIP, class: "at-grip" }),
         draw("text", { x: x(query[0]) + 14, y: y(query[1]) - 9, style: "font-weight: 600" }, ["query"]),
       ];
       plane.replaceChildren(draw("rect", { width: SIDE, height: SIDE, class: "fig-paper" }), ...axes, ...arrows, ...own);

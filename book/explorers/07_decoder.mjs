@@ -87,7 +87,8 @@ export default {
       const read = source.filter((word) => !hide.get() || word !== pad);
       const padding = read.includes(pad) ? " Padding is read as if it were a word." : "";
       const away = target.filter((_, i) => found.total[i].some((yes, j) => yes && j > i)).length;
-      const all = away ? `${away} of ${target.length} rows see the future.` : "No row sees the future.";
+      const after = `After ${depth} ${depth > 1 ? "layers" : "layer"}`;
+      const all = away ? `${after} ${away} of ${target.length} rows see the future.` : `${after} no row sees the future.`;
       say(`Row ${now} has ${target[now]} as input and must predict ${labels[now]}, from ${listed(own)} and from the source: ${listed(read)}.${padding}${leaks(found.total, now)} ${all}`);
     }
     show();

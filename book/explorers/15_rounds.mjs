@@ -67,7 +67,8 @@ export default {
       const seen = keys[0] === asked ? "itself alone" : keys.join(", ");
       const rounds = last === 1 ? "round 1" : `rounds 1 to ${last}`;
       const rest = close.length ? `Of its earlier neighbours ${close.join(", ")} it has met ${close.length - missed.length} of ${close.length} in ${rounds}.` : "It has no earlier neighbour.";
-      say(`In round ${last} token ${asked} looks at ${seen}. ${rest}`);
+      const cut = `${chunks.length} ${chunks.length > 1 ? "chunks" : "chunk"} of ${size}`;
+      say(`In round ${last}, in ${cut}, token ${asked} looks at ${seen}. ${rest}`);
     }
     show();
   },

@@ -115,7 +115,7 @@ class View {
   searching() {
     this.width = make("input", { type: "range", min: 1, max: 5, step: 1, value: this.state.size });
     this.widthShown = make("span");
-    this.width.addEventListener("input", () => { this.state.size = Number(this.width.value); this.showSearch(); });
+    this.width.addEventListener("input", () => { this.state.size = Number(this.width.value); this.say(this.showSearch()); });
     const control = labelled("", this.width);
     control.querySelector("label").append("beam size = ", this.widthShown);
     return make("div", { class: "tr-row" }, [control]);
@@ -253,7 +253,7 @@ class View {
     if (this.has("next")) this.showNext();
     if (this.has("off")) this.showSwitches();
     if (this.has("search") && !passing && !this.playing) this.showSearch();
-    if (!passing && !this.playing) this.say(this.summary());
+    if (!passing && !this.playing) this.say(`${this.summary()} ${this.looked()}`.trim());
   }
 
   say(text) {
@@ -268,6 +268,18 @@ class View {
     const said = model.text(found.ids);
     if (this.isWhole()) return `“${said}”${unknown}`;
     return said === model.text(whole.ids) ? "Nothing changes in this sentence: the others make up for what is off." : `The whole model writes “${model.text(whole.ids)}”${unknown}`;
+  }
+
+  // What the chosen word looks at, or what else could have come in its place.
+  looked() {
+    if (this.has("attention")) {
+      const { keys, queries, weights, chosen } = this.pictured();
+      const most = Math.max(...weights[chosen]);
+      return `Layer ${this.state.layer + 1}, head ${this.state.head + 1}: “${queries[chosen]}” looks most at “${keys[weights[chosen].indexOf(most)]}”, with ${percent(most)}.`;
+    }
+    const { id, logProbs } = this.written()[Math.min(this.state.chosen, this.written().length - 1)];
+    const [first, second] = likeliest(logProbs, 2).map((one) => `“${this.word(one)}” ${percent(Math.exp(logProbs[one]))}`);
+    return `In the place of “${this.word(id)}”: ${first}, then ${second}.`;
   }
 
   showFrench() {
@@ -333,5 +345,7 @@ class View {
       make("span", { class: "tr-word" }, [model.text(found.path(node).filter((id) => id !== model.eos))]), ` score ${node.score.toFixed(3).replace("-", "−")}`,
     ])));
     swap(this.searched, make("div", {}, [scroll, list]));
+    const [best] = found.finished;
+    return best ? `Beam size ${state.size}: best is “${model.text(found.path(best).filter((id) => id !== model.eos))}”.` : `Beam size ${state.size}: nothing is finished.`;
   }
 }

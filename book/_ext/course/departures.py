@@ -115,7 +115,7 @@ def table(found: list[Departure]) -> nodes.table:
     rows = [
         nodes.row(
             "",
-            entry(nodes.Text(d.notebook)),
+            entry(nodes.literal("", d.notebook)),
             entry(nodes.literal("", d.name)),
             entry(nodes.Text(d.why)),
             entry(nodes.literal("", d.test)),

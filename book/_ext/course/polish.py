@@ -9,6 +9,7 @@ time. tests/test_book.py checks the finished pages, so a new theme that escapes 
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -65,6 +66,23 @@ REPAIRS = (
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
 )
 TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
+SHEET = re.compile(r'[ \t]*<link [^>]*rel="stylesheet"')
+STATIC = re.compile(r'href="([^"]*_static/)course\.css')
+# letters of a page's first lines, and what shows that it has them; style sheets name them too late
+LETTERS = {
+    "<p": "fonts/source-serif-4-latin-wght-normal",
+    'class="katex': "katex/fonts/KaTeX_Main-Regular",
+    "mathnormal": "katex/fonts/KaTeX_Math-Italic",
+}
+# a browser forbids it to a page that is opened as a file
+EARLY = """<script data-early-letters>if (location.protocol !== "file:") {
+    for (const name of %s) {
+      const href = `%s${name}.woff2`;
+      const given = { rel: "preload", as: "font", type: "font/woff2", crossOrigin: "", href };
+      document.head.append(Object.assign(document.createElement("link"), given));
+    }
+  }</script>
+"""
 NAME = re.compile(r'(<span class="pre">)([^<]+)(</span>)')
 JOINT = re.compile(r"(?<=[A-Za-z0-9)])(_(?=[A-Za-z0-9])|[./](?=\w))")
 COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in REPAIRS)
@@ -94,10 +112,21 @@ def breakable(table: str) -> str:
     return NAME.sub(lambda name: name[1] + JOINT.sub(r"\1<wbr>", name[2]) + name[3], table)
 
 
+def with_early_letters(html: str) -> str:
+    """Ask for a page's letters before its style sheets, so that lines keep their places."""
+    sheet, static = SHEET.search(html), STATIC.search(html)
+    if "data-early-letters" in html or sheet is None or static is None:
+        return html
+    names = [name for sign, name in LETTERS.items() if sign in html]
+    early = EARLY % (json.dumps(names), static[1])
+    return html[: sheet.start()] + early + html[sheet.start() :]
+
+
 def repair(html: str) -> str:
     """Return a page with the theme's faults repaired."""
     for pattern, replacement in COMPILED:
         html = pattern.sub(replacement, html)
+    html = with_early_letters(html)
     return TABLE.sub(lambda table: breakable(table[0]), html)
 
 
