@@ -27,7 +27,7 @@ from autograder.classroom.exports import Grades, enrol, read_grades, run, write_
 from autograder.classroom.grade_table import COLUMNS, GradeTable
 from autograder.classroom.gradescope import results_json
 from autograder.classroom.roster import Person, read_roster, roster_of
-from autograder.classroom.spreadsheet import safe
+from autograder.common.spreadsheet import safe
 from autograder.common.course import Course, CourseError
 from autograder.common.names import plain
 from autograder.common.results import NotebookResult, Result, Verdict

@@ -28,10 +28,10 @@ from autograder.classroom.journal import results
 from autograder.classroom.keeper import refreshed
 from autograder.classroom.marks import points_of
 from autograder.classroom.roster import ROSTER, Person, known_as, merged, roster_of
-from autograder.classroom.spreadsheet import safe
 from autograder.common.course import Course, CourseError
 from autograder.common.failures import in_words
 from autograder.common.names import alike, composed, readable, say, visible
+from autograder.common.spreadsheet import safe
 from autograder.common.whole import write_out, write_whole
 
 POINTS_ROW = re.compile(r"(points)\s+(possible)", re.IGNORECASE)  # Canvas: no student's line

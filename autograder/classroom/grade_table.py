@@ -16,9 +16,9 @@ from typing import Any
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins.export import ExportPlugin
 
-from autograder.classroom.spreadsheet import safe
 from autograder.common.failures import in_words
 from autograder.common.names import readable
+from autograder.common.spreadsheet import safe
 from autograder.common.whole import write_out, write_whole
 
 COLUMNS = (  # nbgrader's

@@ -13,10 +13,10 @@ from autograder.classroom.changes import BY_HAND, Change, read
 from autograder.classroom.counted import NEAR, Given, number
 from autograder.classroom.journal import read_changes, results
 from autograder.classroom.keeper import refreshed
-from autograder.classroom.spreadsheet import safe
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words
 from autograder.common.names import alike, composed, plain, readable, say, shown
+from autograder.common.spreadsheet import safe
 from autograder.common.whole import write_whole
 
 COLUMNS = (
