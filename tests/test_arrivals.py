@@ -13,10 +13,11 @@ from autograder.classroom.arrival_times import Times
 from autograder.classroom.arrivals import Arrived
 from autograder.classroom.classes import Class
 from autograder.classroom.journal import read_changes
+from autograder.classroom.journal_lock import Busy
 from autograder.classroom.watching import Watcher
 from autograder.common.course import CourseError
 from autograder.judge.lateness import read_late
-from tests.small_course import NAME, RIGHT, scores
+from tests.small_course import NAME, RIGHT, run, scores
 from tests.watched import Exchange
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -150,3 +151,22 @@ def test_a_setting_that_becomes_wrong_is_a_sentence_and_nothing_is_lost(
         assert watcher.look()
     assert points(exchange) == {"ada": 6.0}
     assert {path.name for path in (exchange.root / "source").iterdir()} == {NAME}
+
+
+@pytest.mark.parametrize("news", ["[]", '{"slowest": "x"}', '{"grading": 5}', "\xff", "a pipe"])
+def test_news_that_cannot_be_read_are_a_sentence(
+    exchange: Exchange, news: str, capsys: pytest.CaptureFixture[str]
+):
+    path = exchange.root / "watch.json"
+    os.mkfifo(path) if news == "a pipe" else path.write_bytes(news.encode("latin-1"))
+    assert run(exchange.root, "watch", "--status") == 2
+    assert "watch.json cannot be read" in capsys.readouterr().err
+
+
+def test_who_asks_what_a_watcher_does_makes_nothing_and_keeps_nobody_out(exchange: Exchange):
+    assert run(exchange.root, "watch", "--status") == 0
+    assert not [*exchange.root.glob("watch*")]
+    with Watcher(exchange.course, [], jobs=1):
+        assert run(exchange.root, "watch", "--status") == 0
+        with pytest.raises(Busy):
+            Watcher(exchange.course, [])

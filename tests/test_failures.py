@@ -19,7 +19,7 @@ from autograder import __main__ as command_line
 from autograder.classroom.classes import Class
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words
-from autograder.common.whole import whole, write_out, write_whole
+from autograder.common.whole import whole, write_table, write_whole
 from tests.nbgraders_commands import own
 from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, release, scores
 
@@ -259,8 +259,8 @@ def test_a_device_or_a_pipe_that_a_person_names_is_written_into_and_stays(tmp_pa
     link.symlink_to(os.devnull)
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_out(link, "text")
-    write_out(pipe, "text")
+    write_table(link, "text")
+    write_table(pipe, "text")
     assert os.read(reader, 10) == b"text"
     os.close(reader)
     assert link.is_symlink() and pipe.is_fifo()

@@ -32,7 +32,7 @@ from autograder.common.course import Course, CourseError
 from autograder.common.failures import in_words
 from autograder.common.names import alike, composed, readable, say, visible
 from autograder.common.spreadsheet import safe
-from autograder.common.whole import write_out, write_whole
+from autograder.common.whole import write_table
 
 POINTS_ROW = re.compile(r"(points)\s+(possible)", re.IGNORECASE)  # Canvas: no student's line
 
@@ -257,7 +257,7 @@ def _open_and_write(path: Path, writer: Any, grades: Grades, *, is_named: bool) 
     text = io.StringIO(newline="")
     writer(grades, text)
     with in_words(path):
-        (write_out if is_named else write_whole)(path, text.getvalue())
+        write_table(path, text.getvalue(), is_named=is_named)
 
 
 def _count(many: int, one: str, more: str) -> str:

@@ -19,7 +19,7 @@ from nbgrader.plugins.export import ExportPlugin
 from autograder.common.failures import in_words
 from autograder.common.names import readable
 from autograder.common.spreadsheet import safe
-from autograder.common.whole import write_out, write_whole
+from autograder.common.whole import write_table
 
 COLUMNS = (  # nbgrader's
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
@@ -39,7 +39,7 @@ class GradeTable(ExportPlugin):
         writer.writerow(COLUMNS)
         writer.writerows(self._lines(gradebook))
         with in_words(path):
-            (write_out if self.to else write_whole)(path, text.getvalue())
+            write_table(path, text.getvalue(), is_named=bool(self.to))
 
     def _lines(self, book: Gradebook) -> Iterator[list[str]]:
         wanted, whose = {*map(str, self.assignment)}, {*map(str, self.student)}
