@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.classroom import arrivals, changes
+from autograder.classroom import arrivals, changes, inbound
 from autograder.classroom.arrival_times import Times
 from autograder.classroom.arrivals import Arrived
 from autograder.classroom.classes import Class
@@ -86,6 +86,7 @@ HEAD, LINE = "student,assignment,submitted\n", "bela,ps1,2026-01-01T00:00:00+00:
     "was, kept",
     [
         ("", ""),
+        ("\n", ""),
         ("student,assi", ""),
         (HEAD + LINE, LINE + "\n"),
         (HEAD + LINE + "\nada,p", LINE + "\n"),
@@ -106,13 +107,15 @@ def test_a_list_of_arrivals_that_was_torn_or_edited_loses_nobody(
     assert Times(path).note([ada]) == set()
 
 
-@pytest.mark.parametrize("what", ["latin-1", "semicolons", "a folder", "a pipe"])
+@pytest.mark.parametrize("what", ["latin-1", "semicolons", "another order", "a folder", "a pipe"])
 def test_what_is_no_list_of_arrivals_is_a_sentence(tmp_path: Path, what: str):
     path = tmp_path / "arrivals.csv"
     if what == "latin-1":
         path.write_bytes(HEAD.encode() + "José,ps1,2026-01-01\n".encode("latin-1"))
     elif what == "semicolons":
         path.write_text(HEAD.replace(",", ";"))
+    elif what == "another order":
+        path.write_text("submitted,student,assignment\n")
     elif what == "a folder":
         path.mkdir()
     else:
@@ -170,3 +173,16 @@ def test_who_asks_what_a_watcher_does_makes_nothing_and_keeps_nobody_out(exchang
         assert run(exchange.root, "watch", "--status") == 0
         with pytest.raises(Busy):
             Watcher(exchange.course, [])
+
+
+def test_a_name_that_says_no_time_is_read_once(monkeypatch: pytest.MonkeyPatch):
+    read: list[str] = []
+
+    def parse(text: str) -> None:
+        read.append(text)
+        raise ValueError(text)
+
+    monkeypatch.setattr(inbound, "parse_utc", parse)
+    for _ in range(3):  # each new work has all names looked through
+        assert inbound.read_name("ada+ps1+no time at all, once", NAME) == ("ada", None)
+    assert len(read) == len({*read})

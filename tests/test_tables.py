@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nbgraders_commands import nbgrader
 from tests.small_course import RIGHT, hand_in, make_course, release, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -78,3 +79,18 @@ def test_a_history_of_nobody_is_a_sentence_also_as_a_table(
         assert run(root, "history", *asked, *more) == 2
         assert "Nothing was graded of" in capsys.readouterr().err
     assert not (root / "nobody.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "exporter",
+    [
+        "autograder.classroom.exports.CanvasExporter",
+        "autograder.classroom.exports.GradescopeExporter",
+        "autograder.classroom.grade_table.GradeTable",
+    ],
+)
+def test_what_nbgraders_command_may_not_write_is_a_sentence(root: Path, exporter: str):
+    to = "release" if "Gradescope" in exporter else "nbgrader_config.py"
+    said = nbgrader(root, "export", "--exporter", exporter, "--to", to, succeeds=False)
+    assert "Traceback" not in said and "name another" in said
+    assert "get_config" in (root / "nbgrader_config.py").read_text()

@@ -63,7 +63,7 @@ def _row(one: Arrived) -> tuple[str, ...]:
 
 def _whole_lines(path: Path, text: bytes) -> bytes:
     """The list with its first line, and without a last one that a power cut has torn."""
-    lines = text.splitlines(keepends=True)
+    lines = text.splitlines(keepends=True) if text.strip() else []
     if lines and not lines[-1].endswith((b"\n", b"\r")):
         torn = lines.pop()
         last = _rows(path, torn.decode("utf-8", "replace").encode())
@@ -91,7 +91,7 @@ def _rows(path: Path, text: bytes) -> list[list[str]]:
 
 
 def _is_head(row: Sequence[str]) -> bool:
-    return {one.strip() for one in row} >= {*COLUMNS}
+    return tuple(one.strip() for one in row[: len(COLUMNS)]) == COLUMNS  # others may follow
 
 
 def _is_line(row: Sequence[str]) -> bool:
