@@ -38,8 +38,13 @@ def main() -> int:
         config = str(ROOT / "jupyterhub_config.py")
         os.execv(sys.executable, [sys.executable, "-m", "jupyterhub", "-f", config])
     except HubError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        said = str(error)
+    except ImportError as error:
+        said = f"{error}; install requirements/hub.txt for {sys.executable}."
+    except OSError as error:
+        said = f"{error.filename}: {error.strerror}; copy hub/ whole, and say sudo."
+    print(f"error: {said}", file=sys.stderr)
+    return 2
 
 
 def _tell(missing: list[str]) -> int:

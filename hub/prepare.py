@@ -47,13 +47,40 @@ def prepare(hub: Hub) -> Iterator[str]:
         hub.table.chmod(ROOT_ALONE)
     for path, mode, owner in places(hub):
         number, group = (0, 0) if owner == "root" else (account.pw_uid, account.pw_gid)
-        if not path.exists():
+        if not os.path.lexists(path):
             path.mkdir(parents=True)
             yield f"made {path}"
-        elif not path.is_dir() or path.is_symlink():
-            raise HubError(f"{path} is no folder: remove it.")
-        os.chown(path, number, group)
-        path.chmod(mode)
+        _give(path, mode, (number, group), {0, account.pw_uid})
+
+
+def _give(path: Path, mode: int, to: tuple[int, int], known: set[int]) -> None:
+    """Give a folder its owner and mode; one that a stranger has put there is left as it is.
+
+    What was looked at is held open: in a folder for everybody a link could take its place.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        raise HubError(f"{path} is no folder: remove it.") from None
+    try:
+        owner = os.fstat(handle).st_uid
+        if owner not in known:
+            raise HubError(
+                f"{path} belongs to {_called(owner)}, who may have put anything into it: look at "
+                "what it holds, then remove it, or chown it to root."
+            )
+        os.fchown(handle, *to)
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
+
+
+def _called(number: int) -> str:
+    """An account's name; of one that is gone its number."""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
 
 
 def places(hub: Hub) -> list[tuple[Path, int, str]]:

@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 FILE = "course.toml"
 NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")  # of an account, as useradd takes it
@@ -87,7 +88,7 @@ def read(root: Path) -> Hub:
         folder=folder,
         account=said["account"],
         exchange=Path(said["exchange"]),
-        address=said["address"],
+        address=_address(path, said["address"]),
         inner_ports=_ports(path, said["inner_ports"]),
         environment=Path(said["environment"] or folder / ".venv"),
         proxy=Path(said["proxy"] or proxy),
@@ -142,6 +143,18 @@ def _ports(path: Path, said: Any) -> tuple[int, ...]:
     if not fine or len({*said}) < 3 or not all(0 < one < 65536 for one in said):
         raise HubError(f"{path}: `inner_ports` is to be three numbers, as in [801, 802, 803].")
     return tuple(said)
+
+
+def _address(path: Path, said: str) -> str:
+    """Where browsers find the hub."""
+    try:
+        parts = urlsplit(said)
+        fine = parts.scheme in ("http", "https") and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine:
+        raise HubError(f"{path}: `address` is to be as in http://:80 or https://:443.")
+    return said
 
 
 def _students(path: Path, said: Any) -> tuple[str, ...]:

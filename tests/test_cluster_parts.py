@@ -111,7 +111,19 @@ def test_nothing_but_an_outcome_is_heard(said: object):
 
 
 @pytest.mark.parametrize(
-    "on", ["10.0.0.5:8786", "dask://host", "ssh://host:1", "dask://:1", "tls://h:x"]
+    "on",
+    [
+        *(
+            "",
+            "10.0.0.5:8786",
+            "dask://host",
+            "ssh://host:1",
+            "dask://:1",
+            "tls://h:x",
+            "dask://h:0",
+        ),
+        *("dask://h:99999", "dask://h:٨", f"dask://h:{'9' * 5000}", "dask://a b:1", "dask://\n:1"),
+    ],
 )
 def test_an_address_that_is_none_is_refused(on: str):
     with pytest.raises(CourseError, match="write --on dask://HOST:PORT"):

@@ -27,10 +27,10 @@ from autograder.classroom.exports import Grades, enrol, read_grades, run, write_
 from autograder.classroom.grade_table import COLUMNS, GradeTable
 from autograder.classroom.gradescope import results_json
 from autograder.classroom.roster import Person, read_roster, roster_of
-from autograder.classroom.spreadsheet import safe
 from autograder.common.course import Course, CourseError
 from autograder.common.names import plain
 from autograder.common.results import NotebookResult, Result, Verdict
+from autograder.common.spreadsheet import safe
 from tests.conftest import ROOT
 from tests.small_course import make_course
 
@@ -375,8 +375,15 @@ def taught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         folder=folder,
         database=f"sqlite:///{folder / 'gradebook.db'}",
         course_id="default_course",
-        course=SimpleNamespace(root=folder, show=str, instructor=Course(folder).instructor),
+        course=SimpleNamespace(
+            root=folder,
+            show=str,
+            instructor=Course(folder).instructor,
+            release=Course(folder).release,
+        ),
         submitted=folder / "submitted",
+        autograded=folder / "autograded",
+        feedback=folder / "feedback",
         read=lambda name: {"one": one}.get(name) or gone(),
     )
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
-from sqlalchemy import exc
+from sqlalchemy import event, exc
 
 from autograder import __main__ as command_line
 from autograder.classroom.classes import Class
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words
-from autograder.common.whole import whole, write_out, write_whole
+from autograder.common.whole import whole, write_table, write_whole
 from tests.nbgraders_commands import own
 from tests.small_course import ANSWERS, HOOKS, NAME, hand_in, make_course, nbgrader, release, scores
 
@@ -259,8 +259,8 @@ def test_a_device_or_a_pipe_that_a_person_names_is_written_into_and_stays(tmp_pa
     link.symlink_to(os.devnull)
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_out(link, "text")
-    write_out(pipe, "text")
+    write_table(link, "text")
+    write_table(pipe, "text")
     assert os.read(reader, 10) == b"text"
     os.close(reader)
     assert link.is_symlink() and pipe.is_fifo()
@@ -389,3 +389,19 @@ def test_a_file_in_the_place_of_a_folder_in_the_build_folder_is_named(tmp_path: 
     assert status == 2 and "known/ps1.bin cannot be written" in said, said
     assert "move away what lies in its place or in that of its folder" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "said, words",
+    [("database or disk is full", "The disk is full"), ("database is locked", "is locked by")],
+)
+def test_what_a_database_refused_nbgraders_api_is_a_sentence(said: str, words: str, tmp_path: Path):
+    with Gradebook(f"sqlite:///{tmp_path}/gradebook.db") as book:
+
+        def refuse(*_: object) -> None:
+            raise sqlite3.OperationalError(said)
+
+        event.listen(book.engine, "do_execute", refuse)
+        with pytest.raises(CourseError, match=words), in_words("gradebook.db"):
+            book.add_student("ada")
+        book.db.rollback()

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from autograder import __main__ as command_line
+from autograder.classroom.watching import Watcher
+from autograder.common.course import Course
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -58,3 +60,14 @@ def test_in_a_course_of_ones_own_the_group_may_not(tmp_path: Path, monkeypatch: 
     assert found[f"autograded/ada/{NAME}/numbers.ipynb"] == 0o644
     assert found[f"autograded/ada/{NAME}/data/picture.png"] == 0o644, "formgrader shows it"
     assert found[f"feedback/ada/{NAME}/numbers.html"] == 0o644
+
+
+def test_another_instructor_may_begin_a_watcher_where_one_has_run(tmp_path: Path):
+    os.umask(0o077)
+    make_course(tmp_path)
+    with (tmp_path / "nbgrader_config.py").open("a") as file:
+        file.write("c.CourseDirectory.groupshared = True\n")
+    with Watcher(Course(tmp_path), []) as watcher:
+        assert not watcher.look()  # there is no exchange
+    for name in ("watch.lock", "watch.json", "watch.html", "arrivals.csv"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o660, name

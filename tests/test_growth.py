@@ -19,10 +19,10 @@ from autograder.classroom.journal_lines import Graded, bounded, line_of
 from autograder.classroom.nbgrader_page import _escaped
 from autograder.classroom.rebuild import harmless, rebuild
 from autograder.classroom.similar import _own_names, _winnowed, flags, tokens
-from autograder.classroom.spreadsheet import safe
 from autograder.common.names import plain, visible
 from autograder.common.results import Flag, NotebookResult, Result, Verdict
 from autograder.common.scan import coloured
+from autograder.common.spreadsheet import safe
 from autograder.judge.assignment import Assignment, read_assignment
 from autograder.judge.received import sent
 from tests.small_course import NAME, make_course

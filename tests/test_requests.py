@@ -155,7 +155,7 @@ def test_what_is_no_question_or_no_answer_is_refused(
     name = listed(root, capsys)[:10]
     for command, words in (
         (["zz", "--answer", "So."], "There is no question zz"),
-        (["--answer", "So."], "There is no question"),
+        (["--answer", "So."], "Which question?"),
         ([name, "--answer", " "], "What is the answer"),
         ([name, "--answer", "x" * 4001], "4000 at most"),
     ):
@@ -184,6 +184,11 @@ def test_asking_later_is_not_handing_in_later(root: Path):
     with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
         grade: Any = book.find_grade("why", "numbers", NAME, "ada")
         assert not grade.needs_manual_grade, "asking leaves nothing to grade again"
+    # nor is taking the question back
+    times.write_text("student,submitted\nada,2026-03-03T11:00:00+00:00\n")
+    hand_in(root, "ada", RIGHT | {"third": "def third(x):\n    return x"})
+    assert run(root, "grade") == 0
+    assert "taken off" not in page(root, "ada")
 
 
 def test_no_question_of_a_students_runs_or_passes_for_another(

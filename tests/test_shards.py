@@ -115,6 +115,51 @@ def test_what_is_no_journal_is_one_sentence(
     assert run(home, "grade", "--no-report", "--student", "noor") == 0
     assert run(home, "merge", str(home)) == 2
     assert "the class's own journal" in capsys.readouterr().err
+    for other in (home / "nbgrader_config.py", home / "gradebook.db"):
+        assert run(home, "merge", str(other)) == 1
+        assert "it holds no result; is it a journal?" in capsys.readouterr().out
+
+
+def test_a_part_or_a_cluster_that_a_variable_left_empty_is_not_the_whole_class(
+    machines: list[Path], capsys: pytest.CaptureFixture[str]
+):
+    for option, words in (("--shard", "is no part of a class"), ("--on", "names no cluster")):
+        assert run(machines[0], "grade", "--no-report", option, "") == 2
+        assert words in capsys.readouterr().err
+    assert not (machines[0] / "autograded").exists()
+
+
+def _more(verdicts: list[dict]) -> None:
+    for one in verdicts:
+        one |= {"score": 100.0, "points": 100.0}
+
+
+FORGED = {
+    "more points": _more,
+    "no tests": lambda verdicts: verdicts.clear(),
+    "each test twice": lambda verdicts: verdicts.extend(verdicts[:]),
+    "another cell": lambda verdicts: verdicts[0].update(test="why"),
+    "another status": lambda verdicts: verdicts[0].update(status="splendid"),
+}
+
+
+def test_a_journal_of_elsewhere_has_the_tests_and_points_of_here(
+    machines: list[Path], capsys: pytest.CaptureFixture[str]
+):
+    home, other, _ = machines
+    assert run(other, "grade", "--no-report", "--student", "ada") == 0
+    (other / "gradebook.journal.jsonl").rename(kept := other / "kept")
+    for what, forge in FORGED.items():
+        lines = [json.loads(line) for line in kept.read_text().splitlines()]
+        for line in lines:
+            if "graded" in line:
+                forge(line["graded"]["result"]["notebooks"][0]["verdicts"])
+        (forged := other / "forged").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        capsys.readouterr()
+        assert run(home, "merge", str(forged)) == 1, what
+        assert "0 results are here" in capsys.readouterr().out, what
+    assert run(home, "merge", str(kept)) == 0
+    assert points(home) == {"ada": 6.0}
 
 
 def test_no_journal_of_elsewhere_says_that_somebody_was_in_time(machines: list[Path]):

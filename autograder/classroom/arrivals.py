@@ -9,10 +9,11 @@ import filecmp
 import logging
 import math
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,8 +22,9 @@ from nbgrader.auth import Authenticator
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange import ExchangeError
 from nbgrader.exchange.default import Exchange
+from traitlets import TraitError
 
-from autograder.classroom.inbound import SafeCollect, read_name
+from autograder.classroom.inbound import DEEPEST, MOST, SafeCollect, read_name
 from autograder.classroom.outbound import SafeRelease
 from autograder.common.course import Course, CourseError, read_config
 from autograder.common.failures import in_words
@@ -48,7 +50,7 @@ class Arrived:
 
     student: str
     assignment: str
-    when: float  # by the file system's own time
+    when: float  # of the last change in it, by the file system's own time
     is_new: bool  # whether it was not collected before
 
 
@@ -146,7 +148,7 @@ class Inbound:
         for record in collecting.src_records:
             student, name = str(record["username"]), record["filename"]
             if name not in collecting.failed:
-                when = collecting.times[name]
+                when = collecting.changed_last(name)
                 yield Arrived(student, assignment, when, student in collecting.taken)
 
 
@@ -161,10 +163,13 @@ class _Whole(SafeCollect):
         self.taken: set[str] = set()  # students
         self.failed: set[str] = set()  # folders
 
-    @property
-    def times(self) -> dict[str, float]:
-        """When folders were last changed, which no student sets."""
-        return {name: status.st_ctime for name, status in self._found.items()}
+    def changed_last(self, name: str) -> float:
+        """When anything in a folder was last changed, which no student sets.
+
+        A file that is written to in place changes nothing of the folders above it.
+        """
+        path = Path(self.inbound_path, name)
+        return max([self._found[name].st_ctime, *_changes_in(path)])
 
     def init_src(self) -> None:
         super().init_src()
@@ -191,6 +196,22 @@ class _Whole(SafeCollect):
         if wanted:
             self.taken.add(str(record["username"]))
         return wanted
+
+
+def _changes_in(path: Path) -> Iterator[float]:
+    """When a folder and all that lies in it were last changed, as far as works are collected."""
+    with suppress(OSError):
+        yield path.lstat().st_ctime
+    left, top = MOST, str(path).count("/")
+    for above, folders, files, handle in os.fwalk(path):
+        for name in (*folders, *files)[:left]:
+            with suppress(OSError):
+                yield os.stat(name, dir_fd=handle, follow_symlinks=False).st_ctime
+        left -= len(folders) + len(files)
+        if left <= 0:
+            return
+        if above.count("/") - top >= DEEPEST:
+            folders.clear()
 
 
 class _Changed(SafeRelease):
@@ -235,18 +256,14 @@ def publish(
         releasing.start()
 
 
-class _in_words:
-    """Inside, what the exchange refuses is a CourseError."""
-
-    def __init__(self, what: str, assignment: str) -> None:
-        self._what, self._assignment = what, assignment
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, ExchangeError):
-            raise CourseError(f"{self._assignment} was not {self._what}: {error}") from error
+@contextmanager
+def _in_words(what: str, assignment: str) -> Iterator[None]:
+    """Inside, what the exchange refuses, or the gradebook with due dates, is a CourseError."""
+    try:
+        with in_words(f"of {assignment}"):
+            yield
+    except ExchangeError as error:
+        raise CourseError(f"{assignment} was not {what}: {error}") from error
 
 
 class _Telling(logging.Logger):
@@ -271,9 +288,13 @@ class _Telling(logging.Logger):
 def _made(kind: Any, course: Course, assignment: str = "", log: Any = None) -> Any:
     """A part of nbgrader's exchange for this course, with its settings."""
     config = read_config(course.root)
-    folder = CourseDirectory(config=config)
-    if "root" not in config.get("CourseDirectory", {}):
-        folder.root = str(course.root)
-    folder.assignment_id = assignment
-    more = {} if log is None else {"log": log}
-    return kind(coursedir=folder, authenticator=Authenticator(config=config), config=config, **more)
+    try:
+        folder = CourseDirectory(config=config)
+        if "root" not in config.get("CourseDirectory", {}):
+            folder.root = str(course.root)
+        folder.assignment_id = assignment
+        who, more = Authenticator(config=config), {} if log is None else {"log": log}
+        return kind(coursedir=folder, authenticator=who, config=config, **more)
+    except TraitError as error:
+        what = re.sub(r" of an? \w+ instance", "", str(error))
+        raise CourseError(f"By nbgrader's settings nothing is collected: {what}") from error

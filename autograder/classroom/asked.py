@@ -71,9 +71,8 @@ def with_its_time(graded: "Graded", before: "Graded | None") -> "Graded":
 
 
 def _is_only_asked(graded: "Graded", before: "Graded") -> bool:
-    asked = {one.name for one in questions(graded.result)}
-    new = asked - {one.name for one in questions(before.result)}
-    return bool(new) and _counting(graded) == _counting(before)
+    asked, had = ({one.name for one in questions(one.result)} for one in (graded, before))
+    return asked != had and _counting(graded) == _counting(before)
 
 
 def _counting(graded: "Graded") -> tuple[object, ...]:

@@ -30,10 +30,10 @@ from typing import Any
 from autograder.classroom.contest_entry import Arena, Budget, Failed, Outcome, Plug, take
 from autograder.classroom.journal_lock import Lock
 from autograder.classroom.pages import inert_page
-from autograder.classroom.spreadsheet import safe
 from autograder.common.course import Course, CourseError, read_config
 from autograder.common.failures import in_words
 from autograder.common.names import plain, readable, say
+from autograder.common.spreadsheet import safe
 from autograder.common.whole import require_file, write_whole
 from autograder.judge.toml_tables import checked, positive, whole
 

@@ -28,11 +28,11 @@ from autograder.classroom.journal import results
 from autograder.classroom.keeper import refreshed
 from autograder.classroom.marks import points_of
 from autograder.classroom.roster import ROSTER, Person, known_as, merged, roster_of
-from autograder.classroom.spreadsheet import safe
 from autograder.common.course import Course, CourseError
-from autograder.common.failures import in_words
+from autograder.common.failures import ending_in_words, in_words
 from autograder.common.names import alike, composed, readable, say, visible
-from autograder.common.whole import write_out, write_whole
+from autograder.common.spreadsheet import safe
+from autograder.common.whole import write_table
 
 POINTS_ROW = re.compile(r"(points)\s+(possible)", re.IGNORECASE)  # Canvas: no student's line
 
@@ -192,11 +192,13 @@ class GradescopeExporter(ExportPlugin):
 
     def export(self, gradebook: Gradebook) -> None:
         """Write results.json for each submission that this grader graded, below --to."""
-        course = Course.find()
-        folder = Path(self.to or "gradescope")
-        write_gradescope(Class(course, course.root), folder, self.student, self.assignment)
+        with ending_in_words():
+            course = Course.find()
+            folder = Path(self.to or "gradescope")
+            write_gradescope(Class(course, course.root), folder, self.student, self.assignment)
 
 
+@ending_in_words()
 def _export(plugin: ExportPlugin, book: Gradebook, writer: Any, default: str) -> None:
     with suppress(CourseError):  # a gradebook that lies in no course of ours
         course = Course.find()
@@ -257,7 +259,7 @@ def _open_and_write(path: Path, writer: Any, grades: Grades, *, is_named: bool) 
     text = io.StringIO(newline="")
     writer(grades, text)
     with in_words(path):
-        (write_out if is_named else write_whole)(path, text.getvalue())
+        write_table(path, text.getvalue(), is_named=is_named)
 
 
 def _count(many: int, one: str, more: str) -> str:

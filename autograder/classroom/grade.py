@@ -29,7 +29,7 @@ from autograder.common.results import Flag, Result
 from autograder.judge import fingerprint
 from autograder.judge.lateness import NO_TIME
 from autograder.judge.parcel import Parcel, collect
-from autograder.judge.received import Refused, received
+from autograder.judge.received import Refused, received, sent
 
 if TYPE_CHECKING:
     from autograder.classroom.store import Store
@@ -302,6 +302,10 @@ class Grader:
             return "it is in doubt there; grade it once more"
         if self._key(student, chapter, parcel) != graded.result.key:
             return self._why_another(graded, parcel)
+        try:
+            graded = self._checked(graded)
+        except Refused as error:
+            return str(error)
         keeper = self.open()
         before = None
         if known := self._journal.key(student, chapter):
@@ -322,6 +326,16 @@ class Grader:
         self._journal.graded(graded)
         self._keep(keeper, graded, before)
         return ""
+
+    def _checked(self, graded: Graded) -> Graded:
+        """A result as this machine's own would be taken; raises Refused if it is none."""
+        told = graded.result
+        if told.reason and not told.notebooks:  # nothing could be graded there
+            return graded
+        found = received(sent(told), told.student, told.key, self._assignments[told.assignment])
+        if _points_of(found) != _points_of(told):
+            raise Refused("it has not the tests and points of here")
+        return replace(graded, result=found)
 
     def _why_another(self, graded: Graded, parcel: Parcel) -> str:
         """In what it differs from what would be graded here."""

@@ -16,10 +16,10 @@ from typing import Any
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.plugins.export import ExportPlugin
 
-from autograder.classroom.spreadsheet import safe
-from autograder.common.failures import in_words
+from autograder.common.failures import ending_in_words, in_words
 from autograder.common.names import readable
-from autograder.common.whole import write_out, write_whole
+from autograder.common.spreadsheet import safe
+from autograder.common.whole import write_table, write_whole
 
 COLUMNS = (  # nbgrader's
     *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
@@ -38,8 +38,8 @@ class GradeTable(ExportPlugin):
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(self._lines(gradebook))
-        with in_words(path):
-            (write_out if self.to else write_whole)(path, text.getvalue())
+        with ending_in_words(), in_words(path):
+            (write_table if self.to else write_whole)(path, text.getvalue())
 
     def _lines(self, book: Gradebook) -> Iterator[list[str]]:
         wanted, whose = {*map(str, self.assignment)}, {*map(str, self.student)}

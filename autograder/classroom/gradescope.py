@@ -63,9 +63,13 @@ def write_gradescope(
     taught: "Class", folder: Path, students: Sequence[str] = (), assignments: Sequence[str] = ()
 ) -> int:
     """Write a class's files below a folder, of these students and assignments or all; returns 0."""
-    for kept in (taught.submitted, source_folder(taught.course, ".")):
-        if folder.resolve().is_relative_to(kept.resolve()):
-            raise CourseError(f"{folder} lies in {kept}, no place for results; name another one.")
+    given = [taught.submitted, taught.autograded, taught.feedback]
+    given += [source_folder(taught.course, "."), taught.course.release(".").parent]
+    for kept in (path.resolve() for path in given):
+        place = folder.resolve()
+        if place.is_relative_to(kept) or kept.is_relative_to(place):
+            where = "lies in" if place.is_relative_to(kept) else "holds"
+            raise CourseError(f"{folder} {where} {kept}, no place for results; name another one.")
     wanted = {
         (student, name): result
         for (student, name), result in sorted(read_journal(taught).items())

@@ -3,7 +3,7 @@
 import csv
 import io
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,11 +13,11 @@ from autograder.classroom.changes import BY_HAND, Change, read
 from autograder.classroom.counted import NEAR, Given, number
 from autograder.classroom.journal import read_changes, results
 from autograder.classroom.keeper import refreshed
-from autograder.classroom.spreadsheet import safe
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words
 from autograder.common.names import alike, composed, plain, readable, say, shown
-from autograder.common.whole import write_whole
+from autograder.common.spreadsheet import safe
+from autograder.common.whole import write_table
 
 COLUMNS = (
     *("when (UTC)", "student", "assignment", "from", "to", "why", "what changed", "user", "run"),
@@ -35,19 +35,11 @@ def tell(taught: "Class", student: str, chapter: str = "") -> None:
         student: the name of a folder in submitted/.
         chapter: only this one.
     """
-    names = {graded.result.student for graded in results(taught)}
-    names |= {who for who, _ in read_changes(taught)}
-    who = student if student in names else alike(names).get(composed(student), "")
-    who = who or next((name for name in names if readable(plain(name)) == student), "")
-    if not who:
-        raise CourseError(f"Nothing was graded of a student {student!r}; see report.html for all.")
+    who = _known(taught, student)
     _look(taught, who)
     changes = sorted(read_changes(taught).items())
     mine = {name: lines for (one, name), lines in changes if one == who}
-    if chapter and chapter not in mine:
-        raise CourseError(
-            f"Nothing was graded of {shown(who)}'s {chapter!r}; there is {', '.join(mine)}."
-        )
+    _require_known(chapter, mine, f"{shown(who)}'s ")
     for name, lines in mine.items():
         if chapter in ("", name):
             _tell_one(who, name, [one for line in lines if (one := read(line))])
@@ -66,11 +58,14 @@ def tell_all(
         out: a file to write.
     """
     start = _moment(since)
-    _look(taught, student)
+    whose = _known(taught, student) if student else ""
+    _look(taught, whose)
+    told = read_changes(taught)
+    _require_known(chapter, sorted({name for _, name in told}))
     rows = [
         (grade.when, _row(before, grade))
-        for (who, name), lines in read_changes(taught).items()
-        if student in ("", who, readable(plain(who))) and chapter in ("", name)
+        for (who, name), lines in told.items()
+        if whose in ("", who) and chapter in ("", name)
         for before, grade in _steps(lines)
         if start is None or (_when(grade) or start) >= start
     ]
@@ -81,8 +76,25 @@ def tell_all(
         return
     with in_words(out), io.StringIO(newline="") as text:
         csv.writer(text).writerows(map(safe, row) for row in table)
-        write_whole(out, text.getvalue())
+        write_table(out, text.getvalue())
     say(f"{len(rows)} changes: {out}")
+
+
+def _known(taught: "Class", student: str) -> str:
+    """A student's name in the journal; CourseError if nobody of that name is there."""
+    names = {graded.result.student for graded in results(taught)}
+    names |= {who for who, _ in read_changes(taught)}
+    who = student if student in names else alike(names).get(composed(student), "")
+    who = who or next((name for name in names if readable(plain(name)) == student), "")
+    if not who:
+        raise CourseError(f"Nothing was graded of a student {student!r}; see report.html for all.")
+    return who
+
+
+def _require_known(chapter: str, known: Collection[str], whose: str = "") -> None:
+    if chapter and chapter not in known:
+        there = f"there is {', '.join(known)}" if known else "nothing was graded yet"
+        raise CourseError(f"Nothing was graded of {whose}{chapter!r}; {there}.")
 
 
 def _steps(lines: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Change | None, Change]]:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -403,6 +404,7 @@ def _name_of(uid: int) -> str:
     return f"user {uid}"
 
 
+@lru_cache(maxsize=100_000)  # of names without end, only new ones cost time
 def read_name(name: str, assignment: str) -> tuple[str, datetime | None]:
     """Who handed in and when, as the name of a folder says it; None if it says no time.
 

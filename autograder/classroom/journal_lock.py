@@ -46,6 +46,19 @@ class Lock:
         _held.discard(self._path)
 
 
+def is_held(path: Path) -> bool:
+    """Whether somebody holds a lock; nothing is made, and the right to read is enough."""
+    path = path.resolve()
+    if path in _held:
+        return True
+    try:
+        require_file(path)
+        with path.open("rb") as file:
+            return not _locked(file, shared=True)
+    except OSError:
+        return False
+
+
 def _taken(folder: Path, holder: object) -> Busy:
     return Busy(
         f"Another grader (process {holder}) is at work in {folder}; wait until it is done, or "
@@ -53,11 +66,11 @@ def _taken(folder: Path, holder: object) -> Busy:
     )
 
 
-def _locked(file: BinaryIO) -> bool:
+def _locked(file: BinaryIO, *, shared: bool = False) -> bool:
     """Lock a file for this process alone: not, as flock would, for all that it forks."""
     try:
         if fcntl:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         else:
             import msvcrt
 

@@ -54,12 +54,16 @@ def merge(taught: "Class", chapters: Sequence[str], places: Sequence[Path]) -> M
         Grader(taught, assignments, warm) as grader,
     ):
         for journal in journals:
+            is_empty = True
             for graded in results_in(journal):
+                is_empty = False
                 if why := grader.adopt(graded):
                     who = readable(plain(graded.result.student))
                     refused.append(f"{who}, {graded.result.assignment}: {why}")
                 else:
                     taken += 1
+            if is_empty:
+                refused.append(f"{journal}: it holds no result; is it a journal?")
         grader.end()
         refused += grader.troubles
     return Merged(taken, tuple(refused))

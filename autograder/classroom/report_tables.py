@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autograder.classroom.counted import number
 from autograder.classroom.report_data import Question, Report
-from autograder.classroom.spreadsheet import safe
+from autograder.common.spreadsheet import safe
 from autograder.common.whole import require_file
 
 OURS = b"student,"  # how our table of grades begins

@@ -69,6 +69,11 @@ def answer(taught: "Class", name: str, text: str) -> None:
         text: what its student is to read.
     """
     said = text.strip()
+    if not name:
+        raise CourseError(
+            "Which question? Write its id before --answer; list them with: "
+            "python -m autograder requests"
+        )
     if not said:
         raise CourseError(f"What is the answer to {shown(name)}? Write it after --answer.")
     if len(said) > LONGEST_REPLY:

@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from autograder.classroom.journal_lock import Lock
+from autograder.classroom.journal_lock import is_held
 from autograder.classroom.pages import inert_page
 from autograder.common.course import CourseError
 from autograder.common.names import plain, readable, say, visible
 from autograder.common.results import Result
-from autograder.common.whole import write_whole
+from autograder.common.whole import require_file, write_whole
 
 if TYPE_CHECKING:
     from autograder.classroom.classes import Class
@@ -108,21 +108,18 @@ class Board:
 
 def tell(taught: "Class") -> None:
     """Print what the watcher is doing, or that there is none."""
-    path = taught.folder / FILE
+    path, runs = taught.folder / FILE, is_held(taught.folder / LOCK)
     try:
-        Lock(taught.folder / LOCK, taught.folder).release()
-        runs = False
-    except CourseError:
-        runs = True
-    try:
+        require_file(path)
         news = News(**json.loads(path.read_text(encoding="utf-8")))
+        lines = [*_lines(news, runs=runs)]
     except FileNotFoundError:
         begin = "No watcher has run here; start one: python -m autograder watch"
         say("A watcher begins." if runs else begin)
         return
     except (OSError, ValueError, TypeError) as error:
         raise CourseError(f"{path} cannot be read ({error}); delete it.") from error
-    for line in _lines(news, runs=runs):
+    for line in lines:
         say(line)
 
 

@@ -96,10 +96,12 @@ class Watcher:
         self._course, self._names, self._jobs, self._every = course, list(names), jobs, every
         self._taught = Class(course, course.root)
         self._taught.require_usable()
-        self._open = ExitStack()
-        lock = Lock(course.root / LOCK, course.root)
-        self._open.callback(lock.release)
-        self._times = Times(course.root / FILE)
+        self._taught.share()
+        with ExitStack() as opened:
+            lock = Lock(course.root / LOCK, course.root)
+            opened.callback(lock.release)
+            self._times = Times(course.root / FILE)
+            self._open = opened.pop_all()
         self._board = Board(self._taught)
         self._queue = _Queue()
         self._warm: Warm | None = None
@@ -151,6 +153,7 @@ class Watcher:
         self._stop_warm()
         names = assignments(self._course, self._names)
         self._taught = Class(self._course, self._course.root)
+        self._taught.require_usable()
         found: dict[str, Assignment] = {}
         for name in names:
             try:

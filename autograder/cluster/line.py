@@ -5,6 +5,7 @@ it is refused.
 """
 
 import logging
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -23,7 +24,8 @@ def require_address(on: str) -> str:
     """The address as Dask writes it; CourseError if it is none."""
     scheme, _, where = on.partition("://")
     host, _, port = where.rpartition(":")
-    if scheme not in SCHEMES or not host or not port.isdecimal():
+    is_port = port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536
+    if scheme not in SCHEMES or not host or not is_port or re.search(r"[\s\0/]", host):
         raise CourseError(
             f"--on {on} names no cluster; write --on dask://HOST:PORT or --on tls://HOST:PORT, "
             "with host and port of its scheduler."

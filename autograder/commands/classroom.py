@@ -257,7 +257,7 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
         chapters,
         options.student,
         options.jobs,
-        shard=Shard.read(shard) if shard else WHOLE,
+        shard=WHOLE if shard is None else Shard.read(shard),
         sandboxed=not options.without_sandbox,
         again=options.again,
         elsewhere=_elsewhere(options),
@@ -271,7 +271,7 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
 
 def _elsewhere(options: argparse.Namespace) -> "Callable[..., Cluster] | None":
     """What grades if not this machine's processes do."""
-    if not options.on:
+    if options.on is None:
         return None
     from autograder.cluster.grading import Cluster
 
@@ -353,7 +353,6 @@ def _add_grading(command: argparse.ArgumentParser) -> None:
     command.add_argument("--jobs", type=int, default=0, help="side by side; by default all cores")
     command.add_argument(
         "--on",
-        default="",
         metavar="dask://HOST:PORT",
         help="grade on a cluster of Dask's, named by its scheduler; with certificates tls://...",
     )

@@ -33,8 +33,20 @@ def in_words(where: object) -> Generator[None]:
         raise CourseError(sentence) from error
 
 
+@contextmanager
+def ending_in_words() -> Generator[None]:
+    """Inside, a CourseError ends a command of nbgrader's, which would show where it was raised."""
+    try:
+        yield
+    except CourseError as error:
+        raise SystemExit(f"error: {error}") from error
+
+
 def sentence_of(error: Exception, where: str) -> str | None:
     """What has happened and what to do; None for an error of another kind."""
+    inner = error.__context__
+    if type(error).__module__ == "nbgrader.api" and isinstance(inner, Exception):
+        error = inner  # nbgrader says what its database refused in an error of its own
     if isinstance(error, OSError):
         return _of_the_disk(error, str(error.filename or where))
     if isinstance(error, ModuleNotFoundError):

@@ -3,6 +3,7 @@
 What is no file in the place of one stays what it is, and is neither opened nor waited for.
 """
 
+import codecs
 import errno
 import os
 import re
@@ -40,11 +41,24 @@ def write_whole(path: Path, content: str | bytes) -> None:
         file.write(content)
 
 
-def write_out(path: Path, content: str) -> None:
-    """The same where a person named the place: a pipe or a device is written into, and stays."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
+def write_table(path: Path, content: str, *, is_named: bool = True) -> None:
+    """The same for a table, which takes the place of an older one of its kind and of nothing else.
+
+    Where a person named the place, a pipe or a device is written into, and stays. Raises OSError
+    where another file lies there: work, settings or a gradebook would be lost.
+    """
+    if is_named and path.exists() and not (path.is_file() or path.is_dir()):
         path.write_bytes(content.encode("utf-8", "backslashreplace"))
         return
+    require_file(path)
+    if path.exists():
+        begins = ",".join(content.split(",", 2)[:2]).encode()  # its first two columns
+        with path.open("rb") as file:
+            found = file.read(len(begins) + 3).removeprefix(codecs.BOM_UTF8)
+        if found and not found.startswith(begins):
+            raise OSError(
+                NO_FILE, "another file lies there, which stays; name another place", str(path)
+            )
     write_whole(path, content)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed, plain, readable, shown
+from autograder.common.spreadsheet import safe
 from autograder.common.times import moment
 from autograder.judge.toml_tables import DAY, checked, file_name, flag, hours, share, time_with_zone
 
@@ -42,7 +43,8 @@ class Late:
             student: the name of the folder.
             collected: what the submission says, or the disk on which it lies.
         """
-        names = (student, readable(plain(student)))
+        said = readable(plain(student))
+        names = (student, said, safe(said))  # the last as tables of ours have it
         for name in names:
             if name in self.times:
                 return self.times[name]

@@ -1,0 +1,188 @@
+"""When works arrived is known whatever anybody does, and no setting ends a watcher."""
+
+import os
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from autograder.classroom import arrivals, changes, inbound
+from autograder.classroom.arrival_times import Times
+from autograder.classroom.arrivals import Arrived
+from autograder.classroom.classes import Class
+from autograder.classroom.journal import read_changes
+from autograder.classroom.journal_lock import Busy
+from autograder.classroom.watching import Watcher
+from autograder.common.course import CourseError
+from autograder.judge.lateness import read_late
+from tests.small_course import NAME, RIGHT, run, scores
+from tests.watched import Exchange
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
+LATE = """[late]
+policy = "zero"
+due = 2026-01-01T00:00:00+00:00
+times = "../../arrivals.csv"
+"""
+
+
+@pytest.fixture
+def exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Exchange:
+    """A course with an exchange; whole works are taken at once."""
+    monkeypatch.setattr(arrivals, "SETTLED", 0.0)
+    return Exchange(tmp_path)
+
+
+def points(exchange: Exchange) -> dict[str, float]:
+    """What everybody has, by the gradebook, before lateness."""
+    return scores(Class(exchange.course, exchange.root))
+
+
+def lost(exchange: Exchange) -> dict[str, float]:
+    """What lateness takes off everybody."""
+    told = read_changes(Class(exchange.course, exchange.root))
+    last = {who: changes.read(lines[-1]) for (who, _), lines in told.items()}
+    return {who: grade.points.lost for who, grade in last.items() if grade}
+
+
+def test_who_is_late_by_the_list_of_arrivals_is_late_whatever_the_name(exchange: Exchange):
+    exchange.rules(LATE)
+    names = ["ada", "=eve", "-eve", "@eve", "a,=b"]
+    for who in names:
+        exchange.submit(who, RIGHT)
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        assert watcher.look()
+    assert lost(exchange) == dict.fromkeys(names, 6.0)
+
+
+def test_a_file_that_is_written_to_in_place_arrived_when_it_was(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+):
+    config = exchange.root / "nbgrader_config.py"
+    config.write_text(config.read_text() + "c.CourseDirectory.max_dir_size = 100\n")
+    folder = exchange.submit("ada", {})
+    folder.joinpath("inner").mkdir()
+    large = folder / "inner" / "large"
+    large.write_bytes(b" " * 200_000)  # too much to be collected, so it is tried again
+    in_time = folder.stat().st_ctime
+    monkeypatch.setattr(arrivals, "GIVEN_UP", 0.0)
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        assert watcher.look() and points(exchange) == {}
+        while time.time() < in_time + 2:
+            time.sleep(0.1)
+        large.write_bytes(b"")
+        assert folder.stat().st_ctime == in_time
+        assert watcher.look() and points(exchange) == {"ada": 0.0}
+    (line,) = exchange.root.joinpath("arrivals.csv").read_text().splitlines()[1:]
+    assert datetime.fromisoformat(line.rpartition(",")[2]).timestamp() >= int(in_time) + 2
+
+
+HEAD, LINE = "student,assignment,submitted\n", "bela,ps1,2026-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    "was, kept",
+    [
+        ("", ""),
+        ("\n", ""),
+        ("student,assi", ""),
+        (HEAD + LINE, LINE + "\n"),
+        (HEAD + LINE + "\nada,p", LINE + "\n"),
+        (LINE + "\n", LINE + "\n"),
+        ("\ufeff" + HEAD.strip() + "\r\n" + LINE + "\r\n", LINE + "\r\n"),
+    ],
+)
+def test_a_list_of_arrivals_that_was_torn_or_edited_loses_nobody(
+    tmp_path: Path, was: str, kept: str
+):
+    path = tmp_path / "arrivals.csv"
+    path.write_bytes(was.encode())
+    ada = Arrived("ada", NAME, 1.8e9, is_new=True)
+    assert Times(path).note([ada]) == {NAME}
+    text = path.read_bytes().decode("utf-8-sig").replace("\r", "")
+    assert text == HEAD + kept.replace("\r", "") + "ada,ps1,2027-01-15T08:00:00+00:00\n"
+    assert "ada" in read_late(path, NAME, {"times": path.name}).times
+    assert Times(path).note([ada]) == set()
+
+
+@pytest.mark.parametrize("what", ["latin-1", "semicolons", "another order", "a folder", "a pipe"])
+def test_what_is_no_list_of_arrivals_is_a_sentence(tmp_path: Path, what: str):
+    path = tmp_path / "arrivals.csv"
+    if what == "latin-1":
+        path.write_bytes(HEAD.encode() + "José,ps1,2026-01-01\n".encode("latin-1"))
+    elif what == "semicolons":
+        path.write_text(HEAD.replace(",", ";"))
+    elif what == "another order":
+        path.write_text("submitted,student,assignment\n")
+    elif what == "a folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(CourseError, match=r"arrivals\.csv"):
+        Times(path)
+
+
+SETTINGS = (
+    'ExchangeCollect.update = "banana"',
+    "ExchangeCollect.before_duedate = 7",
+    "Exchange.timezone = 3",
+    "Exchange.root = 5",
+    'CourseDirectory.max_file_size = "x"',
+    "CourseDirectory.student_id_exclude = 5",
+    'CourseDirectory.db_url = "foo://bar"',
+    'CourseDirectory.submitted_directory = "source"',
+    'CourseDirectory.feedback_directory = "submitted"',
+)
+
+
+def test_a_setting_that_becomes_wrong_is_a_sentence_and_nothing_is_lost(
+    exchange: Exchange, capsys: pytest.CaptureFixture[str]
+):
+    config = exchange.root / "nbgrader_config.py"
+    before = config.read_text()
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        assert watcher.look()
+        exchange.submit("ada", RIGHT)
+        for setting in SETTINGS:
+            config.write_text(f"{before}c.{setting}\n")
+            assert not watcher.look()
+            name = setting.partition(".")[2].partition(" ")[0]
+            assert name in capsys.readouterr().err
+        config.write_text(before)
+        assert watcher.look()
+    assert points(exchange) == {"ada": 6.0}
+    assert {path.name for path in (exchange.root / "source").iterdir()} == {NAME}
+
+
+@pytest.mark.parametrize("news", ["[]", '{"slowest": "x"}', '{"grading": 5}', "\xff", "a pipe"])
+def test_news_that_cannot_be_read_are_a_sentence(
+    exchange: Exchange, news: str, capsys: pytest.CaptureFixture[str]
+):
+    path = exchange.root / "watch.json"
+    os.mkfifo(path) if news == "a pipe" else path.write_bytes(news.encode("latin-1"))
+    assert run(exchange.root, "watch", "--status") == 2
+    assert "watch.json cannot be read" in capsys.readouterr().err
+
+
+def test_who_asks_what_a_watcher_does_makes_nothing_and_keeps_nobody_out(exchange: Exchange):
+    assert run(exchange.root, "watch", "--status") == 0
+    assert not [*exchange.root.glob("watch*")]
+    with Watcher(exchange.course, [], jobs=1):
+        assert run(exchange.root, "watch", "--status") == 0
+        with pytest.raises(Busy):
+            Watcher(exchange.course, [])
+
+
+def test_a_name_that_says_no_time_is_read_once(monkeypatch: pytest.MonkeyPatch):
+    read: list[str] = []
+
+    def parse(text: str) -> None:
+        read.append(text)
+        raise ValueError(text)
+
+    monkeypatch.setattr(inbound, "parse_utc", parse)
+    for _ in range(3):  # each new work has all names looked through
+        assert inbound.read_name("ada+ps1+no time at all, once", NAME) == ("ada", None)
+    assert len(read) == len({*read})
