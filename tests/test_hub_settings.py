@@ -64,6 +64,11 @@ def test_students_can_be_a_list(tmp_path: Path):
         ({"inner_ports": "[1, 2]"}, "three numbers"),
         ({"inner_ports": "[1, 2, 2]"}, "three numbers"),
         ({"helpers": '["ines"'}, "cannot be read"),
+        ({"address": '":80"'}, "begin with https:// or http://"),
+        ({"address": '"https://:443"'}, "goes with `certificate` and `key`"),
+        ({"certificate": '"/c.pem"', "key": '"/k.pem"'}, "goes with `certificate` and `key`"),
+        ({"certificate": '"/c.pem"', "address": '"https://:443"'}, "both, or none"),
+        ({"key": '"k.pem"', "certificate": '"/c"', "address": '"https://:1"'}, "whole path"),
     ],
 )
 def test_each_mistake_is_a_sentence(tmp_path: Path, changed: dict[str, str], said: str):
