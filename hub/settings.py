@@ -16,6 +16,8 @@ OPTIONAL: dict[str, Any] = {
     "helpers": [],
     "exchange": "/usr/local/share/nbgrader/exchange",
     "address": "http://:80",
+    "certificate": "",  # of that address, and its key: files, for https
+    "key": "",
     "inner_ports": [801, 802, 803],  # of the hub, its proxy, formgrader
     "environment": "",  # of the course; by default its .venv
     "proxy": "",  # its program; by default in node_modules
@@ -41,6 +43,8 @@ class Hub:
     table: Path | None  # of students, where they stand in one
     exchange: Path
     address: str
+    certificate: str
+    key: str
     inner_ports: tuple[int, ...]
     environment: Path
     proxy: Path
@@ -76,6 +80,7 @@ def read(root: Path) -> Hub:
         raise HubError(f"{path} cannot be read: {error}.") from error
     _look_at_fields(path, said)
     said = OPTIONAL | said
+    _look_at_address(path, said)
     people = {name: _names(path, name, said[name]) for name in LISTS}
     people["students"] = _students(path, said["students"])
     _look_at_people(path, said["account"], people)
@@ -88,7 +93,9 @@ def read(root: Path) -> Hub:
         folder=folder,
         account=said["account"],
         exchange=Path(said["exchange"]),
-        address=_address(path, said["address"]),
+        address=said["address"],
+        certificate=said["certificate"],
+        key=said["key"],
         inner_ports=_ports(path, said["inner_ports"]),
         environment=Path(said["environment"] or folder / ".venv"),
         proxy=Path(said["proxy"] or proxy),
@@ -107,11 +114,32 @@ def _look_at_fields(path: Path, said: dict[str, Any]) -> None:
             raise HubError(f"{path}: there is no setting `{name}`; there are {known}.")
         if name not in (*LISTS, "students", "inner_ports") and not isinstance(value, str):
             raise HubError(f"{path}: `{name}` is to be a text in quotes.")
-    for name in ("folder", "exchange", "environment", "proxy"):
+    for name in ("folder", "exchange", "environment", "proxy", "certificate", "key"):
         if (value := said.get(name)) and not Path(value).is_absolute():
             raise HubError(f"{path}: `{name}` is to be a whole path, from / on.")
     if not COURSE.fullmatch(said["course"]):
         raise HubError(f"{path}: `course` may hold letters, digits, - _ and . only.")
+
+
+def _look_at_address(path: Path, said: dict[str, Any]) -> None:
+    """Whoever says https has a certificate and its key, and whoever has them says https."""
+    try:
+        parts = urlsplit(said["address"])
+        scheme = parts.scheme if parts.port != 0 else ""
+    except ValueError:
+        scheme = ""
+    if scheme not in ("http", "https"):
+        raise HubError(
+            f"{path}: `address` is to be as in https://:443, to begin with https:// or http:// and "
+            "to have a port that there is, if any."
+        )
+    if bool(said["certificate"]) != bool(said["key"]):
+        raise HubError(f"{path}: `certificate` and `key` are to be given both, or none.")
+    if bool(said["certificate"]) != (scheme == "https"):
+        raise HubError(
+            f"{path}: an `address` with https:// goes with `certificate` and `key`, one with "
+            "http:// without."
+        )
 
 
 def _look_at_people(path: Path, account: str, people: dict[str, tuple[str, ...]]) -> None:
@@ -143,18 +171,6 @@ def _ports(path: Path, said: Any) -> tuple[int, ...]:
     if not fine or len({*said}) < 3 or not all(0 < one < 65536 for one in said):
         raise HubError(f"{path}: `inner_ports` is to be three numbers, as in [801, 802, 803].")
     return tuple(said)
-
-
-def _address(path: Path, said: str) -> str:
-    """Where browsers find the hub."""
-    try:
-        parts = urlsplit(said)
-        fine = parts.scheme in ("http", "https") and parts.port != 0
-    except ValueError:
-        fine = False
-    if not fine:
-        raise HubError(f"{path}: `address` is to be as in http://:80 or https://:443.")
-    return said
 
 
 def _students(path: Path, said: Any) -> tuple[str, ...]:

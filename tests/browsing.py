@@ -97,10 +97,10 @@ class Page:
 
 
 @contextmanager
-def browsing(profile: Path, headers: Mapping[str, str]) -> Iterator[Page]:
-    """Start a browser with a profile of its own; gives its first page, arguments as there."""
+def browsing(profile: Path, headers: Mapping[str, str], *more: str) -> Iterator[Page]:
+    """Start a browser with a profile of its own, and more options; gives its first page."""
     options = [option for option in OPTIONS if not option.startswith(LEFT_OUT)]
-    options += [NO_OTHER_HOST, "--remote-debugging-port=0", f"--user-data-dir={profile}"]
+    options += [NO_OTHER_HOST, "--remote-debugging-port=0", f"--user-data-dir={profile}", *more]
     command = [str(BROWSER), *options]
     with subprocess.Popen(
         [*command, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -31,6 +31,7 @@ LONG_WORK = (  # files with minutes of work in one piece, then those with more t
     *("test_trainer_distributed.py", "test_growth.py", "test_trainer_contest.py", "test_shapes.py"),
     *("test_slips.py", "test_wrong_answers.py", "test_syntax.py", "test_trainer_checkpoints.py"),
     *("test_exchange_users.py", "test_rebuild.py", "test_bench.py", "bridge/test_enemies.py"),
+    *("test_running.py", "test_load_drill.py"),
 )
 
 SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
@@ -88,6 +89,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_lab_five_minutes.py",
     "test_lab_page.py",
     "test_lateness.py",
+    "test_load_drill.py",
     "test_names_in_answers.py",
     "test_nbgrader.py",
     "test_nbgrader_page.py",
@@ -98,6 +100,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_pool.py",
     "test_quickstart.py",
     "test_rebuild.py",
+    "test_running.py",
     "test_settings.py",
     "test_shapes.py",
     "test_shards.py",

@@ -12,15 +12,18 @@ import json
 import os
 import pwd
 import random
+import shlex
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from http.cookiejar import Cookie
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +78,15 @@ class Site:
         self._accounts()
         shutil.copytree(ROOT / "hub", self.hub, ignore=shutil.ignore_patterns("node_modules"))
         ports = free_ports(4)
-        self.url = f"http://127.0.0.1:{ports[0]}"
+        self.url = f"https://127.0.0.1:{ports[0]}"
+        self.certificate, key = certified(folder)
+        self._trust(self.certificate)
         (self.hub / "course.toml").write_text(
             f'course = "{COURSE}"\nfolder = "{self.course}"\naccount = "{GRADER}"\n'
             f"instructors = {json.dumps(INSTRUCTORS)}\nhelpers = {json.dumps(HELPERS)}\n"
             f'students = "students.csv"\nexchange = "{self.exchange}"\n'
-            f'address = "{self.url}"\ninner_ports = {ports[1:]}\nenvironment = "{sys.prefix}"\n'
+            f'address = "{self.url}"\ncertificate = "{self.certificate}"\nkey = "{key}"\n'
+            f'inner_ports = {ports[1:]}\nenvironment = "{sys.prefix}"\n'
             f'proxy = "{proxy()}"\n'
         )
         (self.hub / "students.csv").write_text("student\n" + "\n".join(STUDENTS) + "\n")
@@ -120,6 +126,13 @@ class Site:
         for name, lines in (("passwd", passwd), ("group", group), ("shadow", shadow)):
             (self.etc / name).write_text("\n".join([*lines, ""]))
         (self.etc / "shadow").chmod(0o600)
+
+    def _trust(self, certificate: Path) -> None:
+        """What update-ca-certificates does."""
+        asked = ["openssl", "x509", "-noout", "-hash", "-in", str(certificate)]
+        name = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+        (self.etc / "certs").mkdir()
+        shutil.copyfile(certificate, self.etc / "certs" / f"{name}.0")
 
     def command(self, who: str, *command: str) -> list[str]:
         """What runs a command as a person, where there are these accounts."""
@@ -176,8 +189,8 @@ class Site:
             process = subprocess.Popen(
                 self.command(
                     "root",
-                    *(sys.executable, "-m", "jupyterhub"),
-                    *("-f", str(self.hub / "jupyterhub_config.py")),
+                    *("sh", "-c", 'cd "$0" && exec "$@"', str(self.folder)),
+                    *(sys.executable, "-m", "hub", "run"),
                 ),
                 cwd=ROOT,
                 stdout=log,
@@ -202,7 +215,9 @@ class Site:
             if process.poll() is not None:
                 raise NoHub(f"the hub has ended: {self.log()}")
             with suppress(requests.ConnectionError):
-                return requests.get(f"{self.url}/hub/api/", timeout=60).ok
+                return requests.get(
+                    f"{self.url}/hub/api/", timeout=60, verify=str(self.certificate)
+                ).ok
             return False
 
         wait_for(up, "the hub answers")
@@ -229,6 +244,8 @@ class Person:
         """Log in by the hub's form."""
         self.site, self.name = site, name
         self._session = requests.Session()
+        self._session.verify = str(site.certificate)
+        self._session.trust_env = False  # or a variable's certificates would count instead
         site.sessions.append(self._session)
         page = f"{site.url}/hub/login"
         self._session.get(page, timeout=PATIENCE)
@@ -308,6 +325,11 @@ class Person:
             return ""
         return self.get(f"{self.place}/files/{where}/numbers.html").text
 
+    @property
+    def cookies(self) -> list[Cookie]:
+        """What their browser was given to keep."""
+        return [*iter(self._session.cookies)]
+
     def token(self) -> str:
         """A token that enters one's server."""
         self.get("/hub/token")
@@ -329,7 +351,9 @@ class Person:
         request = requests.Request("GET", url).prepare()
         cookies = get_cookie_header(self._session.cookies, request) or ""
         headers = {"Cookie": cookies, "Origin": self.site.url}
-        asked = HTTPRequest(url.replace("http", "ws", 1), headers=headers)
+        asked = HTTPRequest(
+            url.replace("http", "ws", 1), headers=headers, ca_certs=str(self.site.certificate)
+        )
         line_to = await websocket_connect(asked)
         await line_to.write_message(json.dumps(["stdin", line]))
         shown = ""
@@ -346,6 +370,19 @@ def press(who: Person, button: str, path: str = f"assignment/{NAME}") -> None:
     who.get(f"{FORMGRADER}/")
     told = who.ask(f"{FORMGRADER}/api/{path}/{button}", "POST", {})
     assert told["success"], told
+
+
+def certified(folder: Path) -> tuple[Path, Path]:
+    """A certificate that vouches for itself, by the page's command, and its key."""
+    text = (ROOT / "book" / "running.md").read_text(encoding="utf-8")
+    (command,) = [line for line in text.splitlines() if "openssl" in line and "HUB" in line]
+    found = folder / "cert.pem", folder / "key.pem"
+    words = shlex.split(command.strip().removeprefix("sudo "))
+    places = {f"/etc/hub/{path.name}": str(path) for path in found}
+    names = ("/CN=HUB", "/CN=127.0.0.1"), ("subjectAltName=DNS:HUB", "subjectAltName=IP:127.0.0.1")
+    words = [places.get(word, dict(names).get(word, word)) for word in words]
+    subprocess.run(words, check=True, capture_output=True)
+    return found
 
 
 def free_ports(count: int) -> list[int]:
@@ -421,6 +458,8 @@ def be(etc: Path, who: str, command: list[str]) -> None:
     must(libc.mount(None, b"/", None, PRIVATE, None))
     for name in ("passwd", "group", "shadow"):
         must(libc.mount(str(etc / name).encode(), f"/etc/{name}".encode(), None, BIND, None))
+    if (trusted := Path(ssl.get_default_verify_paths().openssl_capath)).is_dir():
+        must(libc.mount(str(etc / "certs").encode(), bytes(trusted.resolve()), None, BIND, None))
     open_up([Path(sys.base_prefix), Path(sys.prefix), ROOT])
     account = pwd.getpwnam(who)
     bin = Path(sys.prefix, "bin")

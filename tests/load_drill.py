@@ -1,17 +1,19 @@
 """Grade thousands of made submissions, on this machine and on a cluster of which parts are killed.
 
     python -m tests.load_drill [--students 10000] [--chapter C] [--workers 2] [--kills 20]
-                               [--only here|cluster] [--plot PATH]
+                               [--only here|cluster] [--plot PATH] [--no-keep]
 
 The class is the demo class's mix (right answers in many words, known mistakes, broken and missing
 files) and some who attack. Each way of grading is checked against how the submissions were made:
 nobody lost, nobody twice, every score as it was made. Started again, it goes on where it was
-stopped: what was made is not made again, what was graded is not graded again.
+stopped: what was made is not made again, what was graded is not graded again. The class stays for a
+second look; with `--no-keep` it goes once all has come out as it was made, and what has not stays.
 """
 
 import argparse
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -281,8 +283,8 @@ def plot(runs: Sequence[Measured], path: Path) -> None:
     print(f"plot: {path}")
 
 
-def main() -> None:
-    """Drill as the command line says."""
+def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--students", type=int, default=10_000)
     parser.add_argument("--chapter", default="01_embedding")
@@ -293,7 +295,21 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="write cost against size to this picture")
     parser.add_argument("--anew", action="store_true", help="forget what was graded before")
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    options = parser.parse_args()
+    parser.add_argument(
+        "--keep",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="the class for a second look; where something came out wrong it stays in any case",
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=Path("build", "load"), help="where classes lie"
+    )
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Drill as the command line says."""
+    options = read_options(words)
     use_own_tools()
     course = Course.find()
     chapter = course.select([options.chapter])[0]
@@ -303,7 +319,7 @@ def main() -> None:
     print(f"{options.students} submissions of {chapter}, seed {options.seed}", flush=True)
     runs = []
     for way in [options.only] if options.only else WAYS:
-        folder = course.root / "build" / "load" / way / chapter
+        folder = course.root / options.folder / way / chapter
         if options.anew and folder.is_dir():
             forget_grades(folder)
         expected = make(course, chapter, options.students, folder)
@@ -314,6 +330,11 @@ def main() -> None:
             runs.append(on_cluster(course, chapter, folder, options, todo))
         print(f"{way}: {check(course, chapter, folder, expected)}")
         print(*summary(runs[-1]), f"{way}: {disk(folder, options.students)}", sep="\n", flush=True)
+        if options.keep:
+            print(f"{way}: kept for a second look: {folder}", flush=True)
+        else:
+            shutil.rmtree(folder)
+            shutil.rmtree(folder.with_name("workers"), ignore_errors=True)  # their logs
     print(f"this command itself: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB")
     if options.plot:
         plot(runs, options.plot)

@@ -191,10 +191,12 @@ def _folder() -> Path:
     return folder
 
 
-def at_home(home: Path, shared: Path, command: str, student: str) -> str:
+def at_home(
+    home: Path, shared: Path, command: str, student: str, name: str = NAME, course: str = "small"
+) -> str:
     """Run one of nbgrader's commands as a student does, by the exchange `shared`."""
     where = [f"--Exchange.root={shared}", f"--Exchange.cache={home / 'cache'}"]
-    return nbgrader(home, command, NAME, "--course=small", f"--student={student}", *where)
+    return nbgrader(home, command, name, f"--course={course}", f"--student={student}", *where)
 
 
 def exchange(root: Path, shared: Path) -> None:

@@ -388,6 +388,27 @@ def test_its_readme_names_commands_that_are_there(handout: handing.HandOut, whee
     assert "{{" not in text and "{%" not in text
 
 
+@pytest.mark.parametrize(("number", "more"), [(0, " --allow-root"), (1000, "")])
+def test_it_opens_for_root_too_as_in_a_container(
+    handout: handing.HandOut, tmp_path: Path, number: int, more: str
+):
+    (tmp_path / "Makefile").write_bytes(handout.files["Makefile"])
+    (program := tmp_path / "id").write_text(f"#!/bin/sh\necho {number}\n")
+    program.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["make", "-n", "open", "-o", ".venv/ready"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (
+        done.stdout.splitlines()[-1].rstrip() == f".venv/bin/python -m jupyter lab exercises{more}"
+    )
+
+
 def test_the_link_to_the_book_comes_from_one_setting(tmp_path: Path, monkeypatch):
     told = handing._settings(COURSE)
     assert (

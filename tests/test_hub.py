@@ -119,6 +119,19 @@ def test_who_takes_part_logs_in_and_nobody_else(site: Site):
     assert not Person(site, hubs.STRANGER).there and not Person(site, GRADER).there
 
 
+def test_what_a_browser_is_given_it_sends_encrypted_alone(
+    site: Site, ines: Person, students: dict[str, Person]
+):
+    for who in (ines, *students.values()):
+        kept = {(cookie.name, cookie.path): cookie.secure for cookie in who.cookies}
+        assert {"_xsrf", "jupyterhub-session-id"} < {name for name, _ in kept}
+        assert all(kept.values()), kept
+    with pytest.raises(requests.exceptions.SSLError):
+        requests.get(site.url, timeout=60)  # by whom nobody vouches
+    with pytest.raises(requests.exceptions.ConnectionError):
+        requests.get(site.url.replace("https", "http"), timeout=60)
+
+
 def test_each_student_submits_and_finds_the_own_feedback(pages: dict[str, str], site: Site):
     for name, (_, worth) in ANSWERS.items():
         assert points(site)[name] == worth
@@ -304,7 +317,8 @@ def test_the_list_of_assignments_shows_in_a_browser(
 ):
     ada = students["ada"]
     headers = {"Authorization": f"token {ada.token()}"}
-    with browsing(tmp_path_factory.mktemp("chromium"), headers) as page:
+    known = "--ignore-certificate-errors"  # this one nobody else vouches for
+    with browsing(tmp_path_factory.mktemp("chromium"), headers, known) as page:
         shown = page.show(f"{ada.site.url}{ada.place}/lab?reset", OPENED, LIST)
     assert NAME in shown and COURSE in shown
 
@@ -322,6 +336,9 @@ def test_what_is_not_as_it_should_be_is_said(site: Site):
         (site.hub / "course.toml").write_text(
             toml.replace('"jonas"', '"nemo"').replace("proxy = ", 'proxy = "/no/proxy"  # ')
         )
+        (site.folder / "key.pem").chmod(0o640)
+        (trusted,) = (site.etc / "certs").iterdir()
+        trusted.rename(site.folder / trusted.name)
         site.home("ada").chmod(0o755)
         code, said = site.attempt("root", sys.executable, "-m", "hub", "check", where=site.folder)
     finally:
@@ -329,6 +346,8 @@ def test_what_is_not_as_it_should_be_is_said(site: Site):
         (site.hub / "course.toml").write_text(toml)
         site.run("root", sys.executable, "-m", "hub", "prepare", where=site.folder)
         site.home("ada").chmod(0o700)
+        (site.folder / "key.pem").chmod(0o600)
+        (site.folder / trusted.name).rename(trusted)
     assert code == 1
     for part in (
         f"chmod 1777 {site.exchange}",
@@ -338,5 +357,20 @@ def test_what_is_not_as_it_should_be_is_said(site: Site):
         "no account on this machine, see useradd: nemo",
         f"chmod 700 {site.home('ada')}",
         "has another exchange",
+        f"chmod 600 {site.folder / 'key.pem'}",
+        f"This machine itself does not trust {site.certificate} (self-signed certificate): copy",
     ):
         assert part in said, said
+
+
+def test_passwords_that_come_unencrypted_are_said(tmp_path: Path):
+    certificate, key = map(str, hubs.certified(tmp_path))
+    for address, certificate_, key_, said in (
+        ("http://:80", "", "", "Passwords come to http://:80 unencrypted"),
+        ("https://:443", key, certificate, "are no certificate and its key"),
+        ("https://:443", certificate, str(tmp_path / "none"), "are no certificate and its key"),
+    ):
+        hub: Any = SimpleNamespace(address=address, certificate=certificate_, key=key_)
+        assert said in "".join(check._encryption(hub))
+    hub = SimpleNamespace(address="http://127.0.0.1:80", certificate="", key="")
+    assert not list(check._encryption(hub))

@@ -73,6 +73,11 @@ def test_students_can_be_a_list(tmp_path: Path):
         ({"address": '"banana"'}, "`address` is to be"),
         ({"address": '"http://:99999"'}, "`address` is to be"),
         ({"address": '"http://[::1"'}, "`address` is to be"),
+        ({"address": '":80"'}, "begin with https:// or http://"),
+        ({"address": '"https://:443"'}, "goes with `certificate` and `key`"),
+        ({"certificate": '"/c.pem"', "key": '"/k.pem"'}, "goes with `certificate` and `key`"),
+        ({"certificate": '"/c.pem"', "address": '"https://:443"'}, "both, or none"),
+        ({"key": '"k.pem"', "certificate": '"/c"', "address": '"https://:1"'}, "whole path"),
     ],
 )
 def test_each_mistake_is_a_sentence(tmp_path: Path, changed: dict[str, str], said: str):
