@@ -129,17 +129,22 @@ def test_a_part_or_a_cluster_that_a_variable_left_empty_is_not_the_whole_class(
     assert not (machines[0] / "autograded").exists()
 
 
-def _more(verdicts: list[dict]) -> None:
-    for one in verdicts:
+def _tests(result: dict) -> list[dict]:
+    return result["notebooks"][0]["verdicts"]
+
+
+def _more(result: dict) -> None:
+    for one in _tests(result):
         one |= {"score": 100.0, "points": 100.0}
 
 
 FORGED = {
     "more points": _more,
-    "no tests": lambda verdicts: verdicts.clear(),
-    "each test twice": lambda verdicts: verdicts.extend(verdicts[:]),
-    "another cell": lambda verdicts: verdicts[0].update(test="why"),
-    "another status": lambda verdicts: verdicts[0].update(status="splendid"),
+    "no tests": lambda result: _tests(result).clear(),
+    "each test twice": lambda result: _tests(result).extend(_tests(result)[:]),
+    "another cell": lambda result: _tests(result)[0].update(test="why"),
+    "another status": lambda result: _tests(result)[0].update(status="splendid"),
+    "no notebook": lambda result: result.update(notebooks=[], reason="nothing was there"),
 }
 
 
@@ -153,7 +158,7 @@ def test_a_journal_of_elsewhere_has_the_tests_and_points_of_here(
         lines = [json.loads(line) for line in kept.read_text().splitlines()]
         for line in lines:
             if "graded" in line:
-                forge(line["graded"]["result"]["notebooks"][0]["verdicts"])
+                forge(line["graded"]["result"])
         (forged := other / "forged").write_text("".join(json.dumps(line) + "\n" for line in lines))
         capsys.readouterr()
         assert run(home, "merge", str(forged)) == 1, what

@@ -330,8 +330,8 @@ class Grader:
     def _checked(self, graded: Graded) -> Graded:
         """A result as this machine's own would be taken; raises Refused if it is none."""
         told = graded.result
-        if told.reason and not told.notebooks:  # nothing could be graded there
-            return graded
+        if not told.notebooks:
+            raise Refused("nothing of it could be graded there")
         found = received(sent(told), told.student, told.key, self._assignments[told.assignment])
         if _points_of(found) != _points_of(told):
             raise Refused("it has not the tests and points of here")
