@@ -17,6 +17,7 @@ WAITING = {
 }
 # what Python tells of: a function is made of code, code of other code, a function is given code
 MADE, CHANGED, GIVEN = "function.__new__", "code.__new__", "object.__setattr__"
+TOLD = frozenset((MADE, CHANGED, GIVEN))
 
 _known: dict[bytes, list[types.CodeType]] = {}  # by their steps
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._C import _len_torch_function_stack as _count_modes
 from torch.nn import Module, Parameter  # by name: an answer may put something else there
 
 from autograder.bridge import layers
@@ -245,5 +246,6 @@ def _reset(kind: torch.dtype) -> None:
     """Undo what an answer may have set for all code after it."""
     if torch.get_default_dtype() is not kind:
         torch.set_default_dtype(kind)
-    if torch.get_default_device().type != "cpu":
+    # without a mode it is the CPU, which is much faster to tell
+    if _count_modes() and torch.get_default_device().type != "cpu":
         torch.set_default_device("cpu")

@@ -16,6 +16,11 @@ from autograder.bridge.wire import Frame, WireError
 PYTHON = struct.Struct("!625I?d")  # the Mersenne Twister's words, its place, and half a gauss pair
 NUMPY = struct.Struct("!q?d")
 WORDS = 624
+HELD = struct.Struct(f"=i{WORDS}I")  # in memory: the place, then the words
+AS_TOLD = struct.Struct(f"={WORDS + 1}I")  # by `getstate`: the words, then the place
+# by name, and once: an answer may put something else there
+GENERATOR: Any = random.getstate.__self__  # type: ignore[attr-defined]
+_getstate = random.getstate
 TORCH = struct.Struct("<QiiQ")  # how torch's begins: seed, words left, whether seeded, the next
 TORCH_SIZE = 5056
 
@@ -72,7 +77,7 @@ class Follower:
 
 
 def _states() -> dict[str, Any]:
-    states: dict[str, Any] = {"python": random.getstate()}
+    states: dict[str, Any] = {"python": _python_state()}
     if "torch" in sys.modules:
         states["torch"] = sys.modules["torch"].default_generator.get_state().numpy().tobytes()
     if "numpy" in sys.modules:
@@ -80,6 +85,31 @@ def _states() -> dict[str, Any]:
     return states
 
 
+def _python_state() -> tuple[bytes, Any]:
+    """The words of Python's generator and its place, packed, and half of a gauss pair.
+
+    It is looked at before and after each call, and `getstate` makes 625 numbers of it each time.
+    """
+    if IN_MEMORY:
+        return ctypes.string_at(_words_at(), IN_MEMORY.size), GENERATOR.gauss_next
+    _, numbers, gauss = _getstate()
+    return AS_TOLD.pack(*numbers), gauss
+
+
+def _words_at() -> int:
+    """Where the place and the words of Python's generator lie, if they lie as in CPython's."""
+    return id(GENERATOR) + object.__basicsize__
+
+
+def _layout() -> struct.Struct | None:
+    """What lies there; nothing if it is not what `getstate` tells."""
+    if sys.implementation.name != "cpython" or GENERATOR.__sizeof__() < HELD.size:
+        return None
+    place, *words = HELD.unpack(ctypes.string_at(_words_at(), HELD.size))
+    return HELD if (*words, place) == _getstate()[1] else None
+
+
+IN_MEMORY = _layout()
 _numpy_last: tuple[bytes, Any] = b"", None
 
 
@@ -122,8 +152,12 @@ def _packed(name: str, state: Any) -> bytes:
     if name == "torch":
         return state
     if name == "python":
-        _, numbers, gauss = state
-        return PYTHON.pack(*numbers, gauss is not None, gauss or 0.0)
+        held, gauss = state
+        if IN_MEMORY:
+            place, *words = IN_MEMORY.unpack(held)
+        else:
+            *words, place = AS_TOLD.unpack(held)
+        return PYTHON.pack(*words, place, gauss is not None, gauss or 0.0)
     keys, place, has_gauss, cached = state
     return keys + NUMPY.pack(place, bool(has_gauss), cached)
 

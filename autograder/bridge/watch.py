@@ -59,6 +59,7 @@ BELOW_AUTOGRAD = ("CPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTen
 STARTS = frozenset(  # of which Python tells: what starts a process, or becomes another program
     ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen")
 )
+HEARD = STARTS | code_kept.TOLD
 ALWAYS = ("Autograd", "MkldnnCPU")  # no operator takes its steps there
 TENSOR = "a tensor"
 # torch's own operators once more, in Python
@@ -112,6 +113,8 @@ def hear_of_starts() -> None:
 
 
 def _hear(event: str, told: tuple) -> None:
+    if event not in HEARD:  # nearly all: Python tells of each `id()`
+        return
     if event in STARTS and _is_alone:
         raise Forbidden("this question does not allow to start a program or process")
     if not _gives_back and code_kept.copies(event, told):
@@ -281,7 +284,8 @@ class _Meaning:
 
 def _below(name: str) -> list[str]:
     """A module of this name and those below it that are loaded."""
-    return [one for one in list(sys.modules) if one == name or one.startswith(f"{name}.")]
+    inside = f"{name}."
+    return [one for one in list(sys.modules) if one == name or one.startswith(inside)]
 
 
 def _loaded(names: Iterable[str]) -> list[str]:

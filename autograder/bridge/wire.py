@@ -42,6 +42,9 @@ HOLDERS: dict[type, str] = {  # values that can be changed in place, by the tag 
     bytearray: "BA",
 }
 KINDS: dict[Any, Any] = {tag: kind for kind, tag in HOLDERS.items()}
+# made once; `Encoder` writes no tree that holds itself
+_JSON = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+_TEXT = json.JSONDecoder()
 RECORDS = {kind.__name__: kind for kind in (Opaque, Raised, Crossing)}
 
 
@@ -76,7 +79,7 @@ class Frame:
 
     def pieces(self) -> list[bytes | memoryview]:
         """The bytes to send, in order."""
-        text = json.dumps(self.tree, separators=(",", ":")).encode("ascii")
+        text = _JSON.encode(self.tree).encode("ascii")
         sizes = [memoryview(buffer).nbytes for buffer in self.buffers]
         if len(text) > MAX_TREE or len(sizes) > MAX_BUFFERS or sum(sizes) > MAX_BYTES:
             raise WireError("the value is too large to be handed over")
@@ -96,9 +99,11 @@ def read_frame(read: Callable[[int], bytes]) -> Frame:
     if text.count(b"[") + text.count(b"{") > 2 * MAX_NODES:  # each takes memory once it is read
         raise WireError("a message has too many parts")
     try:
-        tree = json.loads(text)
+        tree, end = _TEXT.raw_decode(text.decode("ascii"))
     except (ValueError, RecursionError) as error:
         raise WireError("a message is no readable text") from error
+    if end != length:
+        raise WireError("a message is no readable text")
     return Frame(tree, [read(size) for size in sizes])
 
 

@@ -61,11 +61,12 @@ def top_level_names(tree: ast.Module) -> set[str]:
     return found
 
 
-def touched(source: str) -> set[str]:
+@lru_cache(maxsize=500)
+def touched(source: str) -> frozenset[str]:
     """Names that a cell binds or deletes at its top level."""
     tree = parse(source)
     if tree is None:
-        return set()
+        return frozenset()
     deleted = {
         target.id
         for node in tree.body
@@ -73,7 +74,7 @@ def touched(source: str) -> set[str]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    return top_level_names(tree) | deleted
+    return frozenset(top_level_names(tree) | deleted)
 
 
 ACTING = (ast.Call, ast.Global, ast.Await, ast.Delete, ast.With, ast.AugAssign)

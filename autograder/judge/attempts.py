@@ -152,16 +152,16 @@ class Attempts(Cells):
         """However a question's tests ended: nothing of them stays in what later ones begin with."""
         if not self.notebook.shared_names:
             self.space.forget_all_but(before.names)
-        changed = student.peer.changes.total() > before.changes
-        spoilt = changed and holds_state(before.names, self._helpers)
         used = list(student.peer.used.values())
         student.peer.used.clear()
-        spoilt = spoilt or may_change(used, before.names, self._helpers)
         own = {piece.grade_id for piece in self.script.pieces}
         beside = self.purpose.beside_reference and own.isdisjoint(group.solutions)
         is_reference = beside or not self.purpose.doubted
-        # what that changes, later tests may go by
-        spoilt = spoilt and not (is_reference or self.purpose.goes_on)
+        if is_reference or self.purpose.goes_on:
+            return  # what that changes, later tests may go by
+        changed = student.peer.changes.total() > before.changes
+        spoilt = changed and holds_state(before.names, self._helpers)
+        spoilt = spoilt or may_change(used, before.names, self._helpers)
         if self.notebook.shared_names:
             self.tainted |= spoilt
         else:

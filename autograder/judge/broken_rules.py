@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from autograder.bridge.watch import is_seen
 from autograder.common.syntax import read
@@ -143,15 +143,16 @@ def _hits_unread(
     own = {id(part) for part in read.own}
     before = {id(part) for part in read.before}
     unstopped = tuple(name for name in forbid if not is_seen(name))
-    search = read.search(unstopped, allow, read.everything)
     strict = read.search(forbid, allow, read.everything)
+    search = replace(strict, forbid=unstopped)
     hits: dict[int, tuple[str, int]] = {}
     users: dict[str, tuple[str, int]] = {}  # names of functions that use what will be stopped
     others = [part for part in read.everything if id(part) not in own]
     for part in others:
         found = strict.of(part.holds, read.mine(part))
-        if id(part) not in before and part.holds.waits:
-            users |= dict.fromkeys(part.holds.binds, found[0]) if found else {}
+        # where nothing is forbidden, no part of that is
+        if found and id(part) not in before and part.holds.waits:
+            users |= dict.fromkeys(part.holds.binds, found[0])
             found = search.of(part.holds, read.mine(part))
             found = [hit for hit in found if not _is_torchs(hit[0])]
         if found:

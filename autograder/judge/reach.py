@@ -12,13 +12,15 @@ import gc
 import sys
 import types
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 from autograder.bridge.stand_ins import remote_of
 from autograder.common.syntax import parse
 
 HOME = "__main__"  # what tests and the instructor's cells take for their module's name
+MOST_KINDS = 2000  # classes of which is remembered what holds of their objects
 MOST = 200_000  # parts; of more than that nobody knows
 FIXED = (str, bytes, int, float, complex, bool, type(None), range, slice)
 FIXED += (types.CodeType, types.FrameType)
@@ -63,7 +65,8 @@ def may_change(used: Iterable[Any], names: Mapping[str, Any], helpers: Set[str])
     stored = frozenset().union(*(names for _, names in found))
     if any(_is_state(one, stored) for number, one in reached.items() if number in kept):
         return True
-    return bool(_memory(reached.values()) & _memory(kept.values()))
+    places = _memory(reached.values())
+    return bool(places and places & _memory(kept.values()))
 
 
 def holds_state(names: Mapping[str, Any], helpers: Set[str]) -> bool:
@@ -147,15 +150,57 @@ def _memory(values: Iterable[Any]) -> set[int]:
     """Where arrays and tensors lie: two of them may share one place."""
     found: set[int] = set()
     for one in values:
-        kind = type(one)  # no attribute of an object of the instructor's is asked for
-        with contextlib.suppress(Exception):  # some hold no memory
-            if hasattr(kind, "untyped_storage"):
-                found.add(one.untyped_storage().data_ptr())
-            elif any(base.__module__ == "numpy" for base in kind.__mro__):
-                while type(getattr(one, "base", None)).__module__ == "numpy":
-                    one = one.base
-                found.add(one.__array_interface__["data"][0])
+        place = _known(type(one)).place
+        if place is not None:
+            with contextlib.suppress(Exception):  # some hold no memory
+                found.add(place(one))
     return found - {0}
+
+
+@dataclass
+class _Kind:
+    """What holds of all objects of a class; no object of the instructor's is asked for it."""
+
+    kind: type  # kept, so that nothing else has its id
+    place: Callable[[Any], int] | None = None  # where an object's memory lies, if it has some
+    is_fixed: bool = False  # whether they are plain values, which lead nowhere
+    is_alias: bool = False  # whether they are types in brackets, as annotations are
+    may_be_far: bool = True  # whether one may be a stand-in: there is room for what makes it one
+
+    def __post_init__(self) -> None:
+        """Look at the class, whatever its own class does."""
+        kind = self.kind
+        self.is_fixed = kind in FIXED
+        self.is_alias = issubclass(kind, types.GenericAlias | types.UnionType)
+        with contextlib.suppress(Exception):
+            self.is_alias = self.is_alias or kind.__module__ == "typing"
+            if hasattr(kind, "untyped_storage"):
+                self.place = _place_of_tensor
+            elif any(base.__module__ == "numpy" for base in kind.__mro__):
+                self.place = _place_of_array
+            self.may_be_far = bool(kind.__dictoffset__) or hasattr(kind, "_remote")
+
+
+def _known(kind: type) -> _Kind:
+    found = _kinds.get(id(kind))
+    if found is None:
+        if len(_kinds) >= MOST_KINDS:
+            _kinds.clear()
+        found = _kinds[id(kind)] = _Kind(kind)
+    return found
+
+
+_kinds: dict[int, _Kind] = {}  # by id: a class may have a hash of its own
+
+
+def _place_of_tensor(one: Any) -> int:
+    return one.untyped_storage().data_ptr()
+
+
+def _place_of_array(one: Any) -> int:
+    while type(getattr(one, "base", None)).__module__ == "numpy":
+        one = one.base
+    return one.__array_interface__["data"][0]
 
 
 class _Unknown(Exception):
@@ -184,13 +229,16 @@ def _is_bound(one: Any) -> bool:
 def _is_end(one: Any, helpers: Set[str]) -> bool:
     """Whether nothing leads on from here to a value of the instructor's."""
     kind = type(one)
+    known = _known(kind)
+    if known.is_fixed:
+        return True
     if kind is types.BuiltinFunctionType:
         return not _is_bound(one)
-    if kind in FIXED or kind is types.ModuleType:
-        return kind is not types.ModuleType or one.__name__ not in helpers
+    if kind is types.ModuleType:
+        return one.__name__ not in helpers
     if isinstance(one, type):
         return one.__module__ not in helpers | {HOME} and _is_librarys(one)
-    return _is_alias(one) or remote_of(one) is not None
+    return known.is_alias or (known.may_be_far and remote_of(one) is not None)
 
 
 def _is_librarys(kind: type) -> bool:
@@ -203,7 +251,7 @@ def _is_librarys(kind: type) -> bool:
 
 def _is_alias(one: Any) -> bool:
     """Whether this is a type in brackets, as annotations are."""
-    return type(one).__module__ == "typing" or isinstance(one, types.GenericAlias | types.UnionType)
+    return _known(type(one)).is_alias
 
 
 def _parts(one: Any, helpers: Set[str]) -> Iterable[Any]:

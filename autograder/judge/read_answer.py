@@ -249,5 +249,6 @@ def modules_unread(read: Read) -> set[str]:
             (seen if all(plain) else hidden).update(files)
         seen.update(name for part in parts for name in part.modules)
     found = {name for part in read.everything for name in part.holds.packages}
-    unseen = found - (seen - hidden) - sys.modules.keys()
+    # without `sys.modules.keys()`: to go through all of these writes to the memory of each
+    unseen = {name for name in found - (seen - hidden) if name not in sys.modules}
     return {name for name in unseen if name in named or not is_installed(name)}

@@ -23,6 +23,8 @@ from autograder.judge.forbidden import (
 from autograder.judge.statement import SETTERS, Statement
 
 TYPED = (ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# what a search looks at; what is got from a name comes before the name
+LOOKED_AT = (ast.Call, ast.Attribute, ast.Name, ast.Subscript, ast.MatchClass, *TYPED)
 # with so many arguments, and none of these, such a function does what it is there for
 PLAIN_CALLS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "functools.wraps": (1, ("assigned", "updated")),
@@ -88,10 +90,12 @@ class Search:
         # nodes inside a dotted name that is judged as a whole; and of a call that is
         judged = {id(call.func) for call in holds.getattrs} | set(self._plain_calls(holds))
         found = []
-        for node in holds.nodes:
+        for node in holds.of_kind(*LOOKED_AT):
             chain = isinstance(node, ast.Attribute)
             done = id(node) in judged or (chain and self._allowed(node))
-            names = [] if done else [*self._mentions(node, holds, taken), *self._asides(node)]
+            names = [] if done else [*self._mentions(node, holds, taken)]
+            if not done and isinstance(node, TYPED):
+                names += self._asides(node)
             if chain and (done or names) and isinstance(node.value, ast.Attribute | ast.Name):
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]

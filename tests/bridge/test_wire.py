@@ -221,6 +221,12 @@ def test_what_is_no_text_is_refused() -> None:
             received(HEAD.pack(len(text), 0) + text)
 
 
+@pytest.mark.parametrize("text", ['"\u00e9"'.encode(), b"\xef\xbb\xbf1", b"1 2", b"1\n", b""])
+def test_a_tree_is_one_text_in_ascii_and_nothing_else(text: bytes) -> None:
+    with pytest.raises(WireError, match="no readable text"):
+        received(HEAD.pack(len(text), 0) + text)
+
+
 def test_a_buffer_cannot_be_used_twice() -> None:
     with pytest.raises(WireError, match="twice"):
         decoded(["L", ["B", 0], ["B", 0]], b"abc")
