@@ -55,6 +55,7 @@ def enter(found: Capabilities, limits: Limits, slot: int) -> None:
 def own_namespaces(*, user: bool) -> list[int]:
     """This process's namespaces as open files: that of users, if wanted, and of processes first."""
     names = [*(["user"] if user else []), "pid", "mnt", "net", "ipc", "uts"]
+    names += ["cgroup"] if kernel.KNOWS_CGROUPS else []
     return [os.open(f"/proc/self/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in names]
 
 

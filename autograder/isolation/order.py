@@ -16,7 +16,7 @@ from autograder.isolation.seccomp import compile_filter
 
 SPAWN, BEGUN, TEST = b"s", b"b", b"t"  # what a holder asks for
 ASK = struct.Struct("<cI")  # to a fork server: what is asked for, and the slot
-MOST_FDS = 8
+MOST_FDS = 9
 
 
 @dataclass(frozen=True)

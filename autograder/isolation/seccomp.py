@@ -57,7 +57,7 @@ class _Program(ctypes.Structure):
 _ALLOW, _PRETEND = 0x7FFF_0000, 0x0005_0000  # the second: do nothing, say that it is done
 _REFUSE, _NO_SUCH_CALL = _PRETEND | 1, _PRETEND | 38  # EPERM, ENOSYS
 _NOT, _MASKED = 1, 7  # comparisons: not equal; equal under a mask
-_CGROUP, _PARENT = 0x0200_0000, 0x8000  # flags of clone; the second makes a child of one's parent
+_PARENT = 0x8000  # a flag of clone: it makes a child of one's parent
 _AF_UNIX = 1
 _Test = tuple[int, int, int, int]  # number of the argument, comparison, mask, value; or value, 0
 
@@ -94,7 +94,7 @@ def _rules() -> Iterator[tuple[int, str, Sequence[_Test]]]:
     yield _PRETEND, "setsid", []  # where the kernel shares the processors among sessions
     yield _REFUSE, "mmap", [(3, _MASKED, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)]
     spaces = kernel.NEWNS, kernel.NEWUTS, kernel.NEWIPC, kernel.NEWUSER, kernel.NEWPID
-    for flag in (*spaces, kernel.NEWNET, _CGROUP, _PARENT):
+    for flag in (*spaces, kernel.NEWNET, kernel.NEWCGROUP, _PARENT):
         yield _REFUSE, "clone", [(0, _MASKED, flag, flag)]
     # Who ignores its children's end has the kernel reap them, and nobody counts their time.
     yield _REFUSE, "rt_sigaction", [(0, _MASKED, _INT, signal.SIGCHLD), (1, _NOT, 0, 0)]

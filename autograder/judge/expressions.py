@@ -87,6 +87,15 @@ def aliases(places: Iterable[Bindings]) -> dict[str, set[str]]:
     return found
 
 
+def followed(node: ast.AST) -> set[int]:
+    """ids of the values in an assignment that go to plain names, and to nothing else."""
+    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+    parts = [p for t in targets for p in (t.elts if isinstance(t, ast.Tuple) else [t])]
+    if not all(isinstance(part, ast.Name) for part in parts):
+        return set()
+    return {id(value) for _, value in _assigned(node)}
+
+
 def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Names that are given the value of a name or attribute."""
     if isinstance(node, ast.Assign):

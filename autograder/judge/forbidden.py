@@ -3,10 +3,13 @@
 import builtins
 import importlib.util
 import sys
+import types
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from importlib.machinery import PathFinder
+from typing import Any
 
 from autograder.bridge.watch import WAYS_ROUND, is_method, is_module, is_stopped
 
@@ -105,6 +108,7 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
 })
 SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
+SPECIAL = SET_BY_TEXT  # also as `from operator import __dict__`
 SET_BY_TEXT |= {"num_workers", "multiprocessing_context"}  # of a loader
 SET_BY_TEXT |= {"__class__"}  # a library's object would pass for one of the student's
 # fmt: on
@@ -127,6 +131,8 @@ class Forbidden:
         """Whether the rules forbid this full dotted name."""
         if any(covers(entry, origin) for entry in self.allow):
             return False
+        if any(part in SPECIAL for part in origin.split(".")[1:]):
+            return True
         if origin == "builtins" or origin.startswith("builtins."):
             return origin.removeprefix("builtins.") in {*self.forbid, *BY_TEXT, "getattr"}
         if is_way_round(origin):
@@ -223,6 +229,30 @@ def is_same(entry: str, origin: str) -> bool:
         return False
     same_package = entry.partition(".")[0] == origin.partition(".")[0]
     return same_package and entry.rpartition(".")[2] == origin.rpartition(".")[2].strip("_")
+
+
+@lru_cache(maxsize=10_000)
+def is_module_somewhere(origin: str) -> bool:
+    """Whether a full dotted name is a module's, in use or not; nothing is imported to see it."""
+    first, *rest = origin.split(".")
+    if first in sys.modules:
+        found: Any = sys.modules.get(origin)
+        if found is None:
+            found = sys.modules[first]
+            for part in rest:
+                found = getattr(found, part, None)
+        if isinstance(found, types.ModuleType):
+            return True
+    if not is_installed(first):
+        return False
+    with suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(first)
+        for count in range(2, len(rest) + 2):
+            places = spec.submodule_search_locations if spec else None
+            name = ".".join((first, *rest)[:count])
+            spec = PathFinder.find_spec(name, places) if places else None
+        return spec is not None
+    return False
 
 
 @lru_cache(maxsize=1000)

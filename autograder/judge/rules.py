@@ -42,12 +42,13 @@ What `forbid` may hold:
 A field or method of the student's own classes is none of these.
 
 Where something is forbidden, ways to reach a name by its text (`eval`, `getattr` with a computed
-name, `globals()`, ...), to compile code out of sight and to start another program or process are
-forbidden too, unless `allow` names them. Searched are the answer and, of the student's other cells
-and of the modules that they write (`%%writefile`, `write`), the statements that make what it uses,
-and those that set something inside a library, which every answer then uses. Cells are read as
-IPython reads them, with the code that magics run. A name stands for what it was given last before
-it is used, and a builtin's name for the student's own if that was given to it.
+name, `globals()`, ...), to hand on a module as a value, to compile code out of sight and to start
+another program or process are forbidden too, unless `allow` names them. Searched are the answer
+and, of the student's other cells and of the modules that they write (`%%writefile`, `write`), the
+statements that make what it uses, and those that set something inside a library, which every answer
+then uses. Cells are read as IPython reads them, with the code that magics run. A name stands for
+what it was given last before it is used, and a builtin's name for the student's own if that was
+given to it.
 
 While the tests of the question run, operators of tensor libraries, and functions and classes
 written in Python, are stopped as well (`autograder.bridge.watch`); a function written in terms of a

@@ -19,6 +19,7 @@ from autograder.judge.forbidden import (
     SET_BY_TEXT,
     Forbidden,
     covers,
+    is_module_somewhere,
 )
 from autograder.judge.statement import SETTERS, Statement
 
@@ -39,6 +40,8 @@ COMPUTED = "getattr with a computed name"
 SET_COMPUTED = "setattr with a computed name"
 COMPUTED_TYPE = "a type that is a computed text"
 BY_PLACE = "a pattern of a class whose parts do not show"
+AS_VALUE = " as a value"  # a module, of which any code may take what it wants
+ASKING = {"getattr", "hasattr", "print", "type", "dir", "help", "setattr", "delattr"}
 MATCHED = {"str", "bytes", "bytearray", "int", "float", "bool"}  # as a whole, by Python itself
 MATCHED |= {"list", "tuple", "dict", "set", "frozenset"}
 
@@ -99,6 +102,7 @@ class Search:
             if chain and (done or names) and isinstance(node.value, ast.Attribute | ast.Name):
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]
+        found += self._handed_on(holds, taken)
         return sorted(set(found), key=lambda hit: (hit[1], hit[0]))
 
     def _may_find(self, holds: Statement) -> bool:
@@ -116,6 +120,7 @@ class Search:
             or not holds.attributes.isdisjoint(self.own.held)
             or any(node.patterns for node in holds.of_kind(ast.MatchClass))
             or any(next(self._asides(node), None) for node in holds.of_kind(*TYPED))
+            or any(self._modules_of(node, holds) for node in holds.values)
         )
 
     @cached_property
@@ -264,6 +269,41 @@ class Search:
         """Whether an import of * brought a forbidden function under its bare name."""
         modules = [origin.removesuffix(".*") for origin in self.aliases.get("*", ())]
         return any(self.rule.forbids(f"{module}.{name}") for module in modules)
+
+    def _modules_of(self, node: ast.expr, holds: Statement) -> list[str]:
+        """Modules for which a dotted name may stand, that may not be used by whatever way."""
+        root = expressions.begin(node)
+        if root is None or not self._is_known(root, holds):
+            return []
+        origins = origins_of(node, self.aliases)
+        if root is node and root.id not in self.aliases:
+            stars = self.aliases.get("*", ())
+            origins = {f"{one.removesuffix('.*')}.{root.id}" for one in stars}
+        found = filter(is_module_somewhere, origins)
+        return sorted(one for one in found if not any(covers(entry, one) for entry in self.allow))
+
+    def _is_known(self, root: ast.Name, holds: Statement) -> bool:
+        """Whether a name stands for what is known of it, and not for a parameter or the like."""
+        made = holds.bindings
+        given = (name for name, value in made.assigned if value.root in self.aliases)
+        return id(root) in holds.free or root.id in {*given, *(name for name, _ in made.imports)}
+
+    def _handed_on(
+        self, holds: Statement, taken: Mapping[bool, Collection[str]]
+    ) -> Iterator[tuple[str, int]]:
+        """Modules that are put or given somewhere else: who has one reaches all that is in it."""
+        asked = {
+            id(call.args[0])
+            for call in holds.of_kind(ast.Call)
+            if call.args
+            and isinstance(call.func, ast.Name)
+            and call.func.id in ASKING
+            and id(call.func) in holds.free
+            and not self._is_taken(call.func, holds, taken)
+        }
+        for node in holds.values:
+            names = [] if id(node) in asked else self._modules_of(node, holds)
+            yield from ((f"the module {name}{AS_VALUE}", node.lineno) for name in names)
 
     def _attribute(self, node: ast.Attribute, holds: Statement) -> Iterator[str]:
         origins = origins_of(node, self.aliases)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from autograder.common.syntax import top_level_names
 from autograder.judge.expressions import (
+    ASSIGNING,
     Bindings,
     Dotted,
     begin,
@@ -16,6 +17,7 @@ from autograder.judge.expressions import (
     called,
     dotted,
     each_pair,
+    followed,
     given_pairs,
     is_getattr,
     last_part,
@@ -25,6 +27,7 @@ from autograder.judge.expressions import (
 SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
 CHANGERS = frozenset({"update", "setdefault", "pop", "clear", "__setitem__", "__delitem__"})
 WRITERS = frozenset({"write", "write_text", "write_bytes", "writelines"})
+SHOWING = (ast.Expr, ast.FormattedValue)  # which do no more with a value than show it
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 CLASSES = (ast.ClassDef,)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -244,6 +247,21 @@ class Statement:
         return bindings(self.nodes)
 
     @cached_property
+    def values(self) -> list[ast.expr]:
+        """Dotted names whose values it hands on: it does no more than look at other ones.
+
+        A name that is followed further is given to a name, and not in a class.
+        """
+        looked_at = {id(node.value) for node in self.of_kind(ast.Attribute, *SHOWING)}
+        looked_at |= {id(call.func) for call in self.of_kind(ast.Call)}
+        in_classes = {id(node) for node in _in_classes(self.of_kind(*CLASSES))}
+        for node in self.of_kind(*ASSIGNING):
+            if id(node) not in in_classes and not isinstance(node, ast.NamedExpr):
+                looked_at |= followed(node)
+        reads = (n for n in self.of_kind(ast.Name, ast.Attribute) if isinstance(n.ctx, ast.Load))
+        return [node for node in reads if id(node) not in looked_at]
+
+    @cached_property
     def changes(self) -> list[ast.expr]:
         """Nodes that may set something inside a library, and no plain setting."""
         calls = self.of_kind(ast.Call)
@@ -297,6 +315,14 @@ def handed_to_writers(calls: Iterable[ast.Call]) -> list[ast.expr]:
     """The arguments of those calls that may write a file."""
     writes = (call for call in calls if getattr(call.func, "attr", "") in WRITERS)
     return [given for call in writes for given in call.args]
+
+
+def _in_classes(classes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """What stands in classes, and in no function of theirs."""
+    todo = list(classes)
+    for node in todo:
+        yield node
+        todo += [part for part in _children(node) if not isinstance(part, INNER)]
 
 
 def _is_file(text: str) -> bool:

@@ -189,6 +189,22 @@ SEEN_IN_THE_TEXT = [
     around("match", bodies(softmax="match x:\n    case object(softmax=f):\n        return f(-1)")),
     around("container", bodies(softmax="return [torch][0].softmax(x, -1)")),
     around(
+        "stops-taken-away-by-a-module-in-a-list",
+        bodies(
+            softmax="import sys\nknown = [sys][0].modules\n"
+            "for one in known['g' + 'c'].get_objects():\n"
+            "    if type(one).__name__ == 'Watch':\n        one.end()\n        one.seen.clear()\n"
+            "return known['operator'].methodcaller('soft' + 'max', -1)(x)"
+        ),
+    ),
+    around(
+        "module-by-a-pattern",
+        bodies(
+            softmax="import sys\nmatch sys:\n    case object(modules={'operator': known}):\n"
+            "        return known.methodcaller('soft' + 'max', -1)(x)"
+        ),
+    ),
+    around(
         "default", answers(softmax="def softmax(x, f=lambda t: torch.softmax(t, -1)): return f(x)")
     ),
     around("keyword", answers(softmax="def softmax(x, t=torch): return t.softmax(x, -1)")),

@@ -35,6 +35,11 @@ def test_the_machine_has_no_more_folders_than_named(inside: Spawned):
     assert set(run(inside, "import os; answer = os.listdir('/etc')")).isdisjoint({"shadow", "ssh"})
 
 
+def test_the_groups_that_it_is_in_have_no_names_there(inside: Spawned):
+    groups = run(inside, "answer = open('/proc/self/cgroup').read()").splitlines()
+    assert {line.split(":", 2)[2] for line in groups} <= {"/"}
+
+
 def test_no_network(inside: Spawned):
     code = """
         import socket
