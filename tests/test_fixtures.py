@@ -4,10 +4,13 @@ import re
 from collections import defaultdict
 
 import pytest
+import torch
 
+from autograder.authoring.answers import answered, read_answers
 from autograder.authoring.mutants import alone, run_tests
-from autograder.authoring.source import read_source
+from autograder.authoring.source import BEGIN_HIDDEN, END_HIDDEN, Source, fill_in, read_source
 from autograder.common.course import Course
+from autograder.judge.released import visible_part
 from lab import check
 
 
@@ -74,3 +77,43 @@ def test_epsilon_is_large_at_least_once(course: Course, chapter: str):
             tests = [test.source for test in source.of_kind("test") if test.id.startswith(cell.id)]
             large = r"\beps\b.*\b(0\.[1-9]|[1-9]\.\d)"  # as an argument, or in a loop over several
             assert re.search(large, "\n".join(tests)), cell.id
+
+
+def test_padding_that_counts_shows_before_a_notebook_is_handed_in(course: Course):
+    """The commonest slip of 12.3; a padded place as likely as the mean of the others hides it."""
+    source = read_source(course.source("12_language_model"))
+    known = read_answers(course.misconceptions("12_language_model"), source)
+    slip = next(answer for answer in known if answer.name == "padding_counted")
+    question = answered(alone(source, slip.question), [slip])
+    cells = [
+        fill_in(cell, visible_part(cell.source, (BEGIN_HIDDEN, END_HIDDEN)))
+        if cell.kind == "test"
+        else cell
+        for cell in question.cells
+    ]
+    failed = run_tests(Source(question.path, tuple(cells), question.digest))
+    assert sorted(failed) == ["perplexities-byte", "perplexities-token"]
+
+
+def test_what_is_refused_is_shown(course: Course, chapter: str):
+    """Who hands in a wrong word or number among several reads which one it is."""
+    for cell in read_source(course.source(chapter)).of_kind("test"):
+        said = re.findall(r'f?"(?:each prediction is|lines have the numbers)[^"]*"', cell.source)
+        assert all("Yours are {" in one for one in said), cell.id
+
+
+def test_the_leak_of_14_6_stands_in_one_line(course: Course):
+    """With what the layer was given in the place of what it made, line 6 alone is mended."""
+    source = read_source(course.source("14_longer_context"))
+    (code,) = (cell.source for cell in source.cells if "def friends_segments" in cell.source)
+    mended = code.replace("made.detach()], dim=1)  # line 6", "segment.detach()], dim=1)  # line 6")
+    assert mended != code
+    heard: dict = {"torch": torch}
+    exec(mended, heard)
+    x = torch.arange(12.0).view(1, 6, 2)
+    layers = [lambda x, memory: x + memory.sum(1, keepdim=True) + x.cumsum(1)] * 2
+    whole = x
+    for layer in layers:
+        whole = layer(whole, x[:, :0])
+    found = heard["friends_segments"](layers, x, 3, 6)
+    assert torch.equal(found, whole)

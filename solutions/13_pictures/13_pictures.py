@@ -574,7 +574,7 @@ fates = predicted_survivors()
 assert isinstance(fates, dict), "predicted_survivors should return a dict"
 assert sorted(fates) == sorted(SURVIVORS), f"a prediction is about {', '.join(SURVIVORS)}"
 assert all(isinstance(fate, str) and fate in FATES for fate in fates.values()), (
-    "each prediction is 'survives' or 'is lost'"
+    f"each prediction is 'survives' or 'is lost'\nYours are {list(fates.values())}."
 )
 visible_passed()
 
@@ -921,7 +921,9 @@ assert isinstance(causes, dict), "sight_causes should return a dict, from sympto
 assert sorted(causes) == ["blind", "company", "corner", "mixed"], (
     "the four symptoms are 'mixed', 'company', 'blind' and 'corner'"
 )
-assert all(line in range(1, 10) for line in causes.values()), "lines have the numbers 1 to 9"
+assert all(line in range(1, 10) for line in causes.values()), (
+    f"lines have the numbers 1 to 9\nYours are {list(causes.values())}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 assert causes["mixed"] == 3, "the line behind 'mixed' is another one"

@@ -188,7 +188,7 @@ def predicted_meeting() -> str:
 # %% test="predicted-meeting-made" points=1
 chance = predicted_meeting()
 assert isinstance(chance, str), "a prediction is one of the texts in CHANCES"
-assert chance in CHANCES, f"a prediction is one of {', '.join(CHANCES)}\nYours is {chance!r}."
+assert chance in CHANCES, f"a prediction is one of the texts {CHANCES}\nYours is {chance!r}."
 visible_passed()
 
 # %%
@@ -683,7 +683,7 @@ if watched():  # not while the notebook is graded
 # %% [markdown]
 # <details><summary>What happened</summary>
 #
-# The model did not know of any hash when it learned. With one round it finds about two of three; with each round the others
+# The model did not know of any hash when it learned. With one round it finds little more than half; with each round the others
 # get another chance. Full attention compares 48 tokens with 48. A round compares each with 8, so with 6 rounds nothing is saved: at this length hashing
 # cannot pay. It pays where $n$ is much larger than rounds times two chunks.
 #
@@ -764,7 +764,9 @@ assert isinstance(lines, dict), "hash_leaks should return a dict, from symptoms 
 assert sorted(lines) == ["long", "mixed", "rounds", "strangers"], (
     "the four symptoms are 'long', 'strangers', 'mixed' and 'rounds'"
 )
-assert all(line in range(1, 21) for line in lines.values()), "lines have the numbers 1 to 20"
+assert all(line in range(1, 21) for line in lines.values()), (
+    f"lines have the numbers 1 to 20\nYours are {list(lines.values())}."
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 assert lines["long"] == 1, "the line behind 'long' is another one"
@@ -1012,7 +1014,7 @@ def predicted_drift() -> str:
 # %% test="predicted-drift-made" points=1
 drift = predicted_drift()
 assert isinstance(drift, str), "a prediction is one of the texts in DRIFTS"
-assert drift in DRIFTS, f"a prediction is one of {', '.join(DRIFTS)}\nYours is {drift!r}."
+assert drift in DRIFTS, f"a prediction is one of the texts {DRIFTS}\nYours is {drift!r}."
 visible_passed()
 
 # %% [markdown]

@@ -185,7 +185,7 @@ guess = predicted_writing()
 assert isinstance(guess, dict), "a prediction is a dictionary"
 assert sorted(guess) == sorted(RUNS), "there should be a prediction for each name in RUNS"
 assert all(word in ("writes", "fails") for word in guess.values()), (
-    "each prediction is 'writes' or 'fails'"
+    f"each prediction is 'writes' or 'fails'\nYours are {list(guess.values())}."
 )
 visible_passed()
 
@@ -254,7 +254,7 @@ assert loss["not shifted"] < loss["right"], "to repeat a token is easier than to
 # %% [markdown]
 # <details><summary>What happened</summary>
 #
-# The two lowest losses belong to models that cannot write a single sentence: in training they were shown the answer. The model that reads padding
+# The two lowest losses belong to models that hardly ever write a sentence right: in training they were shown the answer. The model that reads padding
 # writes as well as the right one, since the padding of training looked like that of the test. It will give other answers as soon as it
 # stands in other company. No curve shows any of this.
 #
@@ -856,7 +856,7 @@ assert_judges(
 #
 # `check_again(model)` raises an `AssertionError`
 #
-# - that begins with `"dropout"` if in evaluation two calls of `logits` with the same tokens differ, or if in training they do not: all models here have a dropout of at least 0.1;
+# - that begins with `"dropout"` if in evaluation two calls of `logits` with the same tokens differ, or if in training they do not: all models of this question and of 16.8 have a dropout of at least 0.1;
 # - that begins with `"cache"` if in evaluation `model.steps` gives other numbers than `model.logits` does, **at any call**.
 #
 # A model that has both faults is accused of `"dropout"`: what is never the same cannot be compared.
@@ -1260,9 +1260,10 @@ def verdict(model: Any) -> str:
 
 # %% test="verdict-practice" points=1
 for name, kind in PRACTICE.items():
-    assert verdict(box(kind, seed=1, depth=1)) == name, (
+    said = verdict(box(kind, seed=1, depth=1))
+    assert said == name, (
         "of each model to practise on the part that is wrong should be named"
-        f"\nYours does not say {name!r} of {kind.__name__}."
+        f"\nYours says {said!r} of {kind.__name__}, expected {name!r}."
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1273,9 +1274,8 @@ for name in ("future", "cache"):
 ### END HIDDEN TESTS
 
 # %% test="verdict-innocent" points=1
-assert verdict(box(Suspect, seed=3, norm_first=True, depth=1)) == "right", (
-    "a right pre-norm model should not be accused"
-)
+said = verdict(box(Suspect, seed=3, norm_first=True, depth=1))
+assert said == "right", f"a right pre-norm model should not be accused\nYours says {said!r}."
 assert verdict(box(Eager, seed=31, depth=1)) != "right", "beside it a wrong one should be accused"
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1369,8 +1369,9 @@ assert are_named(4, seed=6, depth=1), "of the eight wrong ones, at least four sh
 ### END HIDDEN TESTS
 
 # %% test="verdict-seven" points=1
-assert verdict(box(Generous, seed=7, depth=1, norm_first=True)) == "loss", (
-    "of a pre-norm model whose loss counts padding, the loss should be named"
+said = verdict(box(Generous, seed=7, depth=1, norm_first=True))
+assert said == "loss", (
+    f"of a pre-norm model whose loss counts padding, the loss should be named\nYours says {said!r}."
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
