@@ -312,6 +312,11 @@ assert model.notes.encoded == 1, (
 visible_passed()
 ### BEGIN HIDDEN TESTS
 assert model.training, "a model found in training mode should be left in training mode"
+other = Scripted(recite({(6,): [8, 7]}))
+written = greedy_decode(other, torch.tensor([[6]]), bos_id=10, eos_id=7, max_len=5)
+assert written == [[8]] and other.notes.encoded == 1, (
+    "another source should be written in its own words, and be encoded once, too"
+)
 for is_training, max_len in ((False, 1), (True, 1), (True, 0)):
     model.train(is_training)
     greedy_decode(model, torch.tensor([[5]]), 10, 7, max_len)

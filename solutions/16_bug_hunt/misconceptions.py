@@ -850,7 +850,7 @@ def yes_or_no(model):
 @misconception(
     "verdict",
     id="BH47",
-    fails=["verdict-practice", "verdict-seven"],
+    fails=["verdict-practice"],
     read="16_bug_hunt#hunt-order",
 )
 def dropout_last(model):
