@@ -397,7 +397,7 @@ def test_it_opens_for_root_too_as_in_a_container(
     program.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["make", "-n", "open", "-o", ".venv/ready"],
+        ["make", "--no-print-directory", "-n", "open", "-o", ".venv/ready"],
         cwd=tmp_path,
         env={**os.environ, "PATH": path},
         capture_output=True,

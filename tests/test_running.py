@@ -43,7 +43,7 @@ PAGE = ROOT / "book" / "running.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 SHELL = ("", "shell", "bash", "sh")  # languages of blocks that hold commands
 OURS = ("autograder", "tests.load_drill")
-CHAPTER, OWN = "03_attention", "12_my_topic"
+CHAPTER, OWN = "03_attention", "17_my_topic"
 
 
 def section(title: str) -> str:
