@@ -22,7 +22,6 @@
 # in. They do nothing while the notebook is graded.
 
 # %% setup
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +47,6 @@ from lab.blocks import (
 from lab.check import (
     assert_close,
     assert_dtype,
-    assert_fraction,
     assert_gradients,
     assert_raises,
     assert_shape,
@@ -1294,71 +1292,7 @@ if watched():
     plt.show()
 
 # %% [markdown]
-# ## 13.9 What a caption must cost   (2 points, about 15 minutes, difficulty 3 of 5)
-#
-# **Objective.** Read a source, and say from it what no model can beat.
-#
-# Read `lab/drawings.py`, or the output of `import inspect, lab.drawings; print(inspect.getsource(lab.drawings))`: how is a drawing made, and how its
-# caption? Then let `caption_entropies` return two floats, in nats and to at least four digits:
-#
-# - the **entropy of a caption** for somebody who does **not** see the drawing: the least mean loss of a whole caption, all of its words together;
-# - the same for somebody who **does** see it, and sees it clearly.
-#
-# <details><summary>Hint 1: a question</summary>
-#
-# Of how many things does chance decide before a caption is written, and how many outcomes has each? Which of them can be seen?
-#
-# </details>
-# <details><summary>Hint 2: a sketch</summary>
-#
-# Entropies of independent choices add up. One of $n$ equally likely outcomes has $\ln n$; a coin that falls on one side with
-# probability $p$ has $-p \ln p - (1 - p) \ln (1 - p)$. Places and noise are in no caption.
-#
-# </details>
-# <details><summary>Help by symptom</summary>
-#
-# - Too large: two things never share a colour or a shape.
-# - The second is 0: who sees the drawing still does not know how the caption begins.
-# - Both are too large by the same factor: logarithms are natural ones.
-#
-# </details>
-
-
-# %% solution="caption-entropies"
-def caption_entropies() -> tuple[float, float]:
-    """The entropy of a caption without the drawing and with it, in nats."""
-    ### BEGIN SOLUTION
-    coin = -0.75 * math.log(0.75) - 0.25 * math.log(0.25)  # from the left, or from the right
-    scenes = math.log(3 * 2) + math.log(3 * 2)  # two colours and two shapes, in order
-    return scenes + coin, coin
-    ### END SOLUTION
-
-
-# %% test="caption-entropies-values" points=2
-pair = caption_entropies()
-assert isinstance(pair, tuple) and len(pair) == 2, "caption_entropies should return two floats"
-without, with_picture = pair
-assert_fraction(without, "an entropy should be a float")
-assert_fraction(with_picture, "an entropy should be a float")
-assert 0 <= with_picture < without, "who sees the drawing should be less uncertain"
-visible_passed()
-### BEGIN HIDDEN TESTS
-assert_close(
-    with_picture,
-    0.5623351446188083,
-    "who sees the drawing does not know one thing: how the caption begins",
-    atol=1e-3,
-)
-assert_close(
-    without,
-    4.145854082530891,
-    "who does not see it does not know colours and shapes, either",
-    atol=1e-3,
-)
-### END HIDDEN TESTS
-
-# %% [markdown]
-# ## 13.10 What is built in   (2 points, about 10 minutes, difficulty 3 of 5)
+# ## 13.9 What is built in   (2 points, about 10 minutes, difficulty 3 of 5)
 #
 # **Objective.** Say what an encoder of patches knows of pictures before it has seen one.
 #
@@ -1396,7 +1330,7 @@ assert_close(
 # ### END SOLUTION
 
 # %% [markdown]
-# ## 13.11 Bonus: turned by row and column   (3 points, about 30 minutes, difficulty 5 of 5)
+# ## 13.10 Bonus: turned by row and column   (3 points, about 30 minutes, difficulty 5 of 5)
 #
 # **Objective.** Rotate queries and keys so that scores know how far patches are apart, in both directions. (A bonus: nothing in the captioner needs it.)
 #

@@ -1,7 +1,5 @@
 """Wrong answers to the exercise on pictures, as students write them, and what each shows."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -1091,74 +1089,7 @@ def one_vector_for_the_picture(self, patches, ids):
     return self.decode(ids, memory.mean(1, keepdim=True), memory_mask[:, :, :1])
 
 
-# 13.9 What a caption must cost
-
-
-@misconception(
-    "caption-entropies",
-    id="PI67",
-    fails=["caption-entropies-values"],
-    read="13_pictures#pictures-captions",
-)
-def nothing_left_to_chance():
-    """For you, who sees the drawing knows its caption; but chance decides from which side it is
-    told.
-    """
-    return 2 * math.log(6), 0.0
-
-
-@misconception(
-    "caption-entropies",
-    id="PI68",
-    fails=["caption-entropies-values"],
-    read="13_pictures#pictures-captions",
-)
-def in_bits():
-    """Your entropies are in bits: with natural logarithms they are in nats."""
-    coin = -0.75 * math.log2(0.75) - 0.25 * math.log2(0.25)
-    return 2 * math.log2(6) + coin, coin
-
-
-@misconception(
-    "caption-entropies",
-    id="PI69",
-    fails=["caption-entropies-values"],
-    read="13_pictures#pictures-captions",
-)
-def a_fair_coin():
-    """You take the coin for fair; it is not: most captions begin on the left."""
-    return 2 * math.log(6) + math.log(2), math.log(2)
-
-
-@misconception(
-    "caption-entropies",
-    id="PI70",
-    fails=["caption-entropies-values"],
-    read="13_pictures#pictures-captions",
-)
-def things_that_may_be_alike():
-    """For you, both things may have the same colour or the same shape; they are drawn without
-    putting back.
-    """
-    coin = -0.75 * math.log(0.75) - 0.25 * math.log(0.25)
-    return 4 * math.log(3) + coin, coin
-
-
-@misconception(
-    "caption-entropies",
-    id="PI71",
-    fails=["caption-entropies-values"],
-    read="13_pictures#pictures-captions",
-)
-def by_word():
-    """You divide by the number of words; asked for is the whole caption, all of its words
-    together.
-    """
-    coin = -0.75 * math.log(0.75) - 0.25 * math.log(0.25)
-    return (2 * math.log(6) + coin) / 9, coin / 9
-
-
-# 13.11 Turned by row and column
+# 13.10 Turned by row and column
 
 
 @misconception(

@@ -1,7 +1,5 @@
 """Right answers to the exercise on pictures that are written differently."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -308,7 +306,7 @@ def by_a_softmax(tokens, kernel, height, width):
     there = (y >= 0) & (y < size) & (x >= 0) & (x < size)
     head = torch.where(there, y * size + x, -1)
     seen = head == torch.arange(size * size)[:, None, None]  # (heads, N, N)
-    scores = torch.zeros(seen.shape, dtype=tokens.dtype).masked_fill(~seen, -math.inf)
+    scores = torch.zeros(seen.shape, dtype=tokens.dtype).masked_fill(~seen, -torch.inf)
     weights = scores.softmax(-1).nan_to_num(0.0)
     moved = torch.einsum("hnm,bmd->bnhd", weights, tokens)
     return torch.einsum("bnhd,edh->bne", moved, kernel.flatten(2)), seen
@@ -406,29 +404,7 @@ def in_two_lines(self, patches, ids):
     return self.decode(ids, memory, memory_mask)
 
 
-# 13.9 What a caption must cost
-
-
-@variant("caption-entropies")
-def as_numbers():
-    return 4.14585, 0.56234
-
-
-@variant("caption-entropies")
-def over_all_captions():
-    chances = [share / 36 for share in (0.75, 0.25) for _ in range(36)]
-    whole = -sum(p * math.log(p) for p in chances)
-    return whole, whole - math.log(36)
-
-
-@variant("caption-entropies")
-def by_torch():
-    coin = torch.tensor([0.75, 0.25], dtype=torch.float64)
-    entropy = torch.special.entr(coin).sum().item()
-    return 2 * math.log(3) + 2 * math.log(2) + entropy, entropy
-
-
-# 13.11 Turned by row and column
+# 13.10 Turned by row and column
 
 
 @variant("rotate-in-two")
