@@ -260,6 +260,11 @@ def test_who_ends_the_warm_process_costs_nobody_else(pool: Pool):
         assert isinstance(outcome, Lost) == (item == ["kill server"]), (item, outcome)
 
 
+def test_several_who_end_the_warm_process_one_after_the_other_cost_nobody_else(pool: Pool):
+    found = list(pool.run([*[["kill server"]] * 5, ["echo", 1]], LONG))
+    assert [outcome for item, outcome in found if item == ["echo", 1]] == [b"1"]
+
+
 def test_a_task_that_finds_the_warm_process_unwell_is_done_again_once(pool: Pool):
     items = [["unwell"], ["echo", 1], ["unwell"], ["echo", 2], ["echo", 3]]
     found = list(pool.run(items, LONG))

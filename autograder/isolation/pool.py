@@ -31,7 +31,7 @@ __all__ = ["Doubtful", "Lost", "Pool", "Unwell"]
 
 T = TypeVar("T")
 
-_RESTARTS = 3  # of the fork server, without a result in between
+_RESTARTS = 12  # of the fork server, without a result in between; each task may end it twice
 _GRACE = 30.0  # seconds for a killed worker to be waited for
 
 
@@ -183,7 +183,10 @@ class Pool:
         if reports is None or not (yield from self._settle(batch, reports)):
             self._deaths += 1
             self.close()
-            yield from batch.give_back()
+            for task, outcome in batch.give_back():
+                if isinstance(outcome, bytes):
+                    self._deaths = 1  # it was done before this end
+                yield task, outcome
             return
         for number, work in batch.running.items():
             if time.monotonic() >= work.deadline:
