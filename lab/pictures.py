@@ -174,7 +174,7 @@ def new_encoder(
     """
     torch.manual_seed(seed)
     count = (HEIGHT // patch_size) * (WIDTH // patch_size)
-    return _made(make, PatchEncoder, 3 * patch_size**2, count, D_MODEL, 2, 4, 4 * D_MODEL)
+    return _made(make, PatchEncoder, 3 * patch_size**2, count, D_MODEL, 2, 2, 4 * D_MODEL)
 
 
 def new_captioner(encoder: nn.Module, *, make: Callable[..., nn.Module] = Captioner) -> nn.Module:

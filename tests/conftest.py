@@ -24,7 +24,8 @@ CHAPTERS = COURSE.chapters()
 
 LONG_WORK = (  # files with minutes of work in one piece, then those with more than 15 seconds
     *("hostile/test_hostile.py", "hostile/test_awkward.py", "hostile/test_leaks.py"),
-    *("test_book.py", "test_demo_class.py", "test_grade.py", "test_nbgrader.py"),
+    *("test_book.py", "test_demo_class.py", "test_hub.py", "test_grade.py", "test_nbgrader.py"),
+    *("test_failures.py", "test_cluster.py", "test_watch.py", "test_course_rules.py"),
     *("test_benchmarks.py", "test_counted.py", "test_fingerprint.py", "test_quickstart.py"),
     *("test_trainer_command.py", "test_check_command.py", "test_keeper.py", "judge/test_worth.py"),
     *("test_answers.py", "test_watching.py", "test_nbgraders_own.py", "test_handout.py"),
@@ -44,6 +45,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "judge/test_between_questions.py",
     "judge/test_instructors_classes.py",
     "judge/test_later.py",
+    "judge/test_objects_handed_over.py",
     "judge/test_own_question.py",
     "judge/test_plain.py",
     "judge/test_rules_applied.py",
@@ -54,6 +56,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "sandbox/test_limits.py",
     "test_answers.py",
     "test_archives.py",
+    "test_arrivals.py",
     "test_bench.py",
     "test_benchmarks.py",
     "test_book.py",
@@ -100,6 +103,8 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_pool.py",
     "test_quickstart.py",
     "test_rebuild.py",
+    "test_release.py",
+    "test_requests.py",
     "test_running.py",
     "test_settings.py",
     "test_shapes.py",
@@ -118,6 +123,7 @@ SLOW = {  # files with more than some 6 s of work: what `make quick` leaves out
     "test_trainer_loop.py",
     "test_trainer_update.py",
     "test_unzip.py",
+    "test_watch.py",
     "test_watching.py",
 }
 

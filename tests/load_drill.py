@@ -11,6 +11,7 @@ second look; with `--no-keep` it goes once all has come out as it was made, and 
 """
 
 import argparse
+import gzip
 import random
 import resource
 import shutil
@@ -21,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from nbgrader.api import Gradebook
@@ -233,7 +235,14 @@ def disk(folder: Path, students: int) -> str:
         files = place.rglob("*") if place.is_dir() else [place]
         size = sum(path.stat().st_size for path in files if path.is_file())
         parts.append(f"{name} {size / 1024 / students:.1f}")
-    return f"kB a submission: {', '.join(parts)}"
+    return f"kB a submission: {', '.join(parts)}; a page packed by gzip {packed(folder):.1f}"
+
+
+def packed(folder: Path, most: int = 200) -> float:
+    """Kilobytes that a page of feedback takes when it is compressed, by some of them."""
+    pages = [*islice((folder / "feedback").rglob("*.html"), most)]
+    sizes = [len(gzip.compress(page.read_bytes())) for page in pages]
+    return sum(sizes) / 1024 / max(1, len(sizes))
 
 
 def summary(found: Measured) -> list[str]:
