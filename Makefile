@@ -124,5 +124,6 @@ $(RELEASES) solutions/transformer.py: ;
 
 $(HTML): build/released $(IMPORTED) $(REQUIRED) $(BOOK) | .venv/ready
 	@echo "Building the book (minutes the first time, then only what has changed)"
+	@touch build/book-begun # what is changed from here on makes the book stale again
 	jupyter-book build book -W --keep-going -q
-	@touch $@
+	@touch -r build/book-begun $@
