@@ -1,16 +1,17 @@
-"""Copying from far back, and a small model whose heads learn how far to look.
+"""Copying from far back: a model whose heads learn how far to look, and one that has memories.
 
 Used by the chapter on longer context. Students get this file, so no line of it is one of an
 answer's: what a span does to the weights is handed in, and what stands in for it approximates.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 Weigh = Callable[[Tensor, Tensor, float], Tensor]
+Run = Callable[[Sequence[nn.Module], Tensor, int, int, int], Tensor]
 
 
 def copying(
@@ -98,3 +99,57 @@ def learn_spans(
             model.share.clamp_(0, 1)
         record.append((loss.item(), model.spans.tolist()))
     return record
+
+
+class Remembering(nn.Module):
+    """Attention by content and learned distances, over a memory and a segment.
+
+    Args:
+        width: width of the vectors.
+        reach: number of distances, that of the segment's and the memory's tokens.
+    """
+
+    def __init__(self, width: int, reach: int) -> None:
+        super().__init__()
+        self.pairs = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.distances = nn.Parameter(torch.zeros(reach))
+
+    def forward(self, x: Tensor, memory: Tensor) -> Tensor:
+        """New vectors for x; its tokens come after those that are remembered."""
+        q, k, v = self.pairs(torch.cat([memory, x], dim=1)).chunk(3, dim=-1)
+        age = torch.arange(q.shape[1], device=x.device)
+        age = age[:, None] - age
+        bias = torch.where(age < 0, -torch.inf, self.distances[age.clamp(min=0)])
+        seen = F.scaled_dot_product_attention(q, k, v, bias)
+        return x + self.out(seen[:, memory.shape[1] :])
+
+
+def learn_relay(
+    run: Run, back: int, steps: int, segment: int = 4, tokens: int = 8, width: int = 32
+) -> list[float]:
+    """Train two layers with memories on what stood two segments ago; the loss after each step.
+
+    Args:
+        run: runs layers over vectors: layers, vectors, length of a segment and of a memory, back.
+        back: through how many segments a gradient may go back, handed on to `run`.
+        steps: of training.
+        segment: tokens of a segment, and of a memory.
+        tokens: number of ids.
+        width: width of the vectors.
+    """
+    torch.manual_seed(0)
+    table, out = nn.Embedding(tokens, width), nn.Linear(width, tokens)
+    layers = nn.ModuleList(Remembering(width, 2 * segment) for _ in range(2))
+    weights = [*table.parameters(), *layers.parameters(), *out.parameters()]
+    optimizer = torch.optim.Adam(weights, lr=0.01)
+    losses = []
+    for step in range(steps):
+        ids, labels = copying(2 * segment, 32, 8 * segment, seed=step, tokens=tokens)
+        logits = out(run(list(layers), table(ids), segment, segment, back))
+        loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses

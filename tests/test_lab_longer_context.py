@@ -1,8 +1,8 @@
-"""The lab's part of the chapter on longer context: copying, and spans that are learned."""
+"""The lab's part of the chapter on longer context: copying, spans and errands that are learned."""
 
 import torch
 
-from lab.longer_context import SpanModel, copying, floored, learn_spans
+from lab.longer_context import Remembering, SpanModel, copying, floored, learn_relay, learn_spans
 
 
 def test_labels_are_what_stood_so_many_tokens_ago():
@@ -34,3 +34,34 @@ def test_spans_stay_within_bounds_and_a_price_makes_them_shorter():
         assert all(0 <= z <= 10 for _, spans in record for z in spans)
         ends[price] = sum(record[-1][1])
     assert ends[0.5] < ends[0.0]
+
+
+def test_a_memory_that_holds_all_before_gives_what_one_pass_gives():
+    torch.manual_seed(0)
+    layer = Remembering(8, reach=6)
+    torch.nn.init.normal_(layer.distances)
+    x = torch.randn(2, 6, 8)
+    whole, later = layer(x, x[:, :0]), layer(x[:, 4:], x[:, :4])
+    assert torch.allclose(later, whole[:, 4:], rtol=0, atol=1e-6)
+    ahead = layer(torch.cat([x[:, :5], x[:, 5:] + 1], dim=1), x[:, :0])
+    assert torch.equal(ahead[:, :5], whole[:, :5])
+
+
+def test_an_errand_over_two_segments_is_learned_where_nothing_is_cut_off():
+    """And what runs the layers is told how long segments and memories are, and how far back."""
+    told = []
+
+    def run(layers, x, length, mem_len, back):
+        told.append((length, mem_len, back))
+        memories = [x[:, :0] for _ in layers]
+        outputs = []
+        for segment in x.split(length, dim=1):
+            for i, layer in enumerate(layers):
+                given, segment = segment, layer(segment, memories[i])
+                memories[i] = given
+            outputs.append(segment)
+        return torch.cat(outputs, dim=1)
+
+    losses = learn_relay(run, back=7, steps=60, segment=2, tokens=4, width=16)
+    assert set(told) == {(2, 2, 7)}
+    assert losses[-1] < 0.5 < 1.2 < losses[0]  # ln 4 is 1.39

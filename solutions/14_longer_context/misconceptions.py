@@ -619,7 +619,7 @@ def forgets_in_the_patch():
     return {"grows": 12, "mixes": 6, "ages": 13, "forgets": 16}
 
 
-# 14.7 A span that can be learned
+# 14.7 A span that can be learned, and be cut off
 
 
 @misconception(
@@ -758,9 +758,6 @@ def one_span_for_all(scores, z, ramp):
     return bent.masked_fill(~seen, -math.inf).softmax(-1)
 
 
-# 14.8 Cut off what nobody sees
-
-
 @misconception(
     "trimmed",
     id="XL46",
@@ -822,7 +819,7 @@ def minus_zero(memory, z, ramp):
     return memory[:, -needed:]
 
 
-# 14.9 What heads learn to see
+# 14.8 What heads learn to see
 
 
 @misconception(
@@ -889,3 +886,207 @@ def shares():
 def before_training():
     """These are the spans before training."""
     return {"free": [40.0, 40.0], "priced": [40.0, 40.0], "loss": 2.9}
+
+
+# 14.10 Bonus: learn what to write
+
+
+@misconception(
+    "run-back",
+    id="XL57",
+    fails=["run-back-tokens", "run-back-weights"],
+    read="14_longer_context#xl-gradient",
+)
+def always_cut(layers, x, length, mem_len, back):
+    """You cut at every memory, as in 14.2: no loss reaches an earlier segment, whatever back is."""
+    memories, outputs = [x[:, :0] for _ in layers], []
+    for segment in x.split(length, dim=1):
+        for i, layer in enumerate(layers):
+            given = torch.cat([memories[i], segment], dim=1)
+            segment = layer(segment, memories[i])
+            memories[i] = given[:, max(0, given.shape[1] - mem_len) :].detach()
+        outputs.append(segment)
+    return torch.cat(outputs, dim=1)
+
+
+@misconception(
+    "run-back",
+    id="XL58",
+    fails=["run-back-tokens", "run-back-weights"],
+    read="14_longer_context#xl-gradient",
+)
+def never_cut(layers, x, length, mem_len, back):
+    """You cut nowhere: every loss reaches back to the beginning of the text, whatever back is."""
+    memories, outputs = [x[:, :0] for _ in layers], []
+    for segment in x.split(length, dim=1):
+        for i, layer in enumerate(layers):
+            given = torch.cat([memories[i], segment], dim=1)
+            segment = layer(segment, memories[i])
+            memories[i] = given[:, max(0, given.shape[1] - mem_len) :]
+        outputs.append(segment)
+    return torch.cat(outputs, dim=1)
+
+
+@misconception(
+    "run-back",
+    id="XL59",
+    fails=["run-back-tokens", "run-back-weights"],
+    read="14_longer_context#xl-gradient",
+)
+def cut_at_fixed_places(layers, x, length, mem_len, back):
+    """You cut at fixed places, so the segment right behind a cut reaches no earlier one. Each
+    segment should count back from itself.
+    """
+    memories, outputs = [x[:, :0] for _ in layers], []
+    for t, segment in enumerate(x.split(length, dim=1)):
+        if t % (back + 1) == 0:
+            memories = [memory.detach() for memory in memories]
+        for i, layer in enumerate(layers):
+            given = torch.cat([memories[i], segment], dim=1)
+            segment = layer(segment, memories[i])
+            memories[i] = given[:, max(0, given.shape[1] - mem_len) :]
+        outputs.append(segment)
+    return torch.cat(outputs, dim=1)
+
+
+@misconception(
+    "run-back",
+    id="XL60",
+    fails=["run-back-weights"],
+    read="14_longer_context#xl-gradient",
+)
+def tokens_cut_alone(layers, x, length, mem_len, back):
+    """You cut off the old tokens alone. The weights' work on them still gets a gradient: the
+    memories that they made have a history, too.
+    """
+    segments = x.split(length, dim=1)
+    outputs = []
+    for t in range(len(segments)):
+        memories = [x[:, :0] for _ in layers]
+        for number, now in enumerate(segments[: t + 1]):
+            moving = now if number >= t - back else now.detach()
+            for i, layer in enumerate(layers):
+                given = torch.cat([memories[i], moving], dim=1)
+                moving = layer(moving, memories[i])
+                memories[i] = given[:, max(0, given.shape[1] - mem_len) :]
+        outputs.append(moving)
+    return torch.cat(outputs, dim=1)
+
+
+@misconception(
+    "run-back",
+    id="XL61",
+    fails=["run-back-tokens", "run-back-weights"],
+    read="14_longer_context#xl-gradient",
+)
+def one_segment_too_few(layers, x, length, mem_len, back):
+    """You go back one segment too few: back counts those before the segment itself."""
+    segments = x.split(length, dim=1)
+    starts = [[x[:, :0] for _ in layers]]
+    outputs = []
+    for t in range(len(segments)):
+        first = max(0, t - max(0, back - 1))
+        memories = starts[first]
+        for now in segments[first : t + 1]:
+            moving, later = now, []
+            for layer, memory in zip(layers, memories, strict=True):
+                given = torch.cat([memory, moving], dim=1)
+                later.append(given[:, max(0, given.shape[1] - mem_len) :])
+                moving = layer(moving, memory)
+            memories = later
+            if len(starts) == first + 1:
+                starts.append([memory.detach() for memory in memories])
+        outputs.append(moving)
+    return torch.cat(outputs, dim=1)
+
+
+@misconception(
+    "run-back",
+    id="XL62",
+    fails=["run-back-tokens", "run-back-weights"],
+    read="14_longer_context#xl-gradient",
+)
+def one_segment_too_many(layers, x, length, mem_len, back):
+    """You go back one segment too many: with back 0 a segment reaches itself alone."""
+    segments = x.split(length, dim=1)
+    starts = [[x[:, :0] for _ in layers]]
+    outputs = []
+    for t in range(len(segments)):
+        first = max(0, t - back - 1)
+        memories = starts[first]
+        for now in segments[first : t + 1]:
+            moving, later = now, []
+            for layer, memory in zip(layers, memories, strict=True):
+                given = torch.cat([memory, moving], dim=1)
+                later.append(given[:, max(0, given.shape[1] - mem_len) :])
+                moving = layer(moving, memory)
+            memories = later
+            if len(starts) == first + 1:
+                starts.append([memory.detach() for memory in memories])
+        outputs.append(moving)
+    return torch.cat(outputs, dim=1)
+
+
+@misconception(
+    "run-back",
+    id="XL63",
+    fails=["run-back-numbers", "run-back-tokens", "run-back-weights"],
+    read="14_longer_context#xl-memory",
+)
+def begins_with_nothing(layers, x, length, mem_len, back):
+    """Where yours begins again, its memories are empty. The numbers of what came before count;
+    their history alone is cut off.
+    """
+    segments = x.split(length, dim=1)
+    outputs = []
+    for t in range(len(segments)):
+        memories = [x[:, :0] for _ in layers]
+        for now in segments[max(0, t - back) : t + 1]:
+            moving = now
+            for i, layer in enumerate(layers):
+                given = torch.cat([memories[i], moving], dim=1)
+                moving = layer(moving, memories[i])
+                memories[i] = given[:, max(0, given.shape[1] - mem_len) :]
+        outputs.append(moving)
+    return torch.cat(outputs, dim=1)
+
+
+@misconception(
+    "run-back",
+    id="XL64",
+    fails=["run-back-tokens", "run-back-weights"],
+    read="14_longer_context#xl-gradient",
+)
+def cut_at_an_age(layers, x, length, mem_len, back):
+    """You cut off the memory's older vectors and keep the history of the younger ones, which leads
+    through their own memories as far back as you like.
+    """
+    memories, outputs = [x[:, :0] for _ in layers], []
+    for segment in x.split(length, dim=1):
+        for i, layer in enumerate(layers):
+            young = max(0, memories[i].shape[1] - back * length)
+            memory = torch.cat([memories[i][:, :young].detach(), memories[i][:, young:]], dim=1)
+            given = torch.cat([memory, segment], dim=1)
+            segment = layer(segment, memory)
+            memories[i] = given[:, max(0, given.shape[1] - mem_len) :]
+        outputs.append(segment)
+    return torch.cat(outputs, dim=1)
+
+
+@misconception(
+    "run-back",
+    id="XL65",
+    fails=["run-back-numbers", "run-back-tokens", "run-back-weights"],
+    read="14_longer_context#xl-reach",
+)
+def read_anew(layers, x, length, mem_len, back):
+    """You read the last segments anew as one long segment. From two layers on, a memory knows more
+    than those tokens say.
+    """
+    outputs = []
+    for start in range(0, x.shape[1], length):
+        moving = x[:, max(0, start - back * length) : start + length]
+        for layer in layers:
+            moving = layer(moving, x[:, :0])
+        outputs.append(moving[:, -len(x[0, start : start + length]) :])
+    return torch.cat(outputs, dim=1)

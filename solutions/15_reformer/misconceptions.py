@@ -588,7 +588,7 @@ def overflowing(outputs, log_sums):
 )
 def order_blamed():
     """Line 3 is right: the argsort of an order undoes it. Look where it is not used."""
-    return {"long": 1, "strangers": 6, "mixed": 3, "rounds": 19}
+    return {"long": 11, "strangers": 6, "mixed": 3, "rounds": 19}
 
 
 @misconception(
@@ -599,7 +599,7 @@ def order_blamed():
 )
 def comparison_blamed():
     """Line 8 compares what it is given; which buckets are those?"""
-    return {"long": 1, "strangers": 8, "mixed": 13, "rounds": 19}
+    return {"long": 11, "strangers": 8, "mixed": 13, "rounds": 19}
 
 
 @misconception(
@@ -610,18 +610,18 @@ def comparison_blamed():
 )
 def sum_blamed():
     """Line 20 weighs by the shares; where do they become equal?"""
-    return {"long": 1, "strangers": 6, "mixed": 13, "rounds": 20}
+    return {"long": 11, "strangers": 6, "mixed": 13, "rounds": 20}
 
 
 @misconception(
     "hash-leaks",
-    id="RF40",
+    id="RF61",
     fails=["hash-leaks-keys"],
     read="15_reformer#lsh-shared",
 )
-def product_blamed():
-    """Line 11 multiplies with the keys; what are keys here?"""
-    return {"long": 11, "strangers": 6, "mixed": 13, "rounds": 19}
+def softmax_blamed():
+    """Line 13 makes weights of scores as it should; see where the scores come from."""
+    return {"long": 13, "strangers": 6, "mixed": 13, "rounds": 19}
 
 
 # 15.7 There and back

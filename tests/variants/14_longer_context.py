@@ -241,7 +241,7 @@ def put_together():
     return lines | {"grows": 12, "mixes": 6}
 
 
-# 14.7 A span that can be learned
+# 14.7 A span that can be learned, and be cut off
 
 
 @variant("span-weights")
@@ -277,9 +277,6 @@ def head_for_head(scores, z, ramp):
     return torch.stack(heads, dim=1)
 
 
-# 14.8 Cut off what nobody sees
-
-
 @variant("trimmed")
 def counted(memory, z, ramp):
     m = memory.shape[1]
@@ -300,7 +297,7 @@ def from_the_factors(memory, z, ramp):
     return memory[:, (factors > 0).any(0)]
 
 
-# 14.9 What heads learn to see
+# 14.8 What heads learn to see
 
 
 @variant("predicted-spans")
@@ -335,3 +332,100 @@ def with_tensors():
         "priced": torch.tensor([0.0, 10.3]),
         "loss": torch.tensor(0.0001),
     }
+
+
+# 14.10 Bonus: learn what to write
+
+
+@variant("run-back")
+def several_histories_at_once(layers, x, length, mem_len, back):
+    """Memories whose history is 0, 1, ... segments long, side by side."""
+    histories = [[x[:, :0]] * len(layers)]
+    outputs = []
+    for segment in x.split(length, dim=1):
+        longer = []
+        for memories in histories:
+            moving, after = segment, []
+            for layer, memory in zip(layers, memories, strict=True):
+                given = torch.cat([memory, moving], 1)
+                after.append(given[:, max(0, given.shape[1] - mem_len) :])
+                moving = layer(moving, memory)
+            longer.append(after)
+        outputs.append(moving)
+        cut = [memory.detach() for memory in longer[-1]]
+        histories = [cut, *longer][: back + 1]
+    return torch.cat(outputs, 1)
+
+
+@variant("run-back")
+def from_the_beginning_each_time(layers, x, length, mem_len, back):
+    def onwards(memories, segment):
+        after = []
+        for layer, memory in zip(layers, memories, strict=True):
+            both = torch.cat([memory, segment], dim=1)
+            after.append(both.flip(1)[:, :mem_len].flip(1))
+            segment = layer(segment, memory)
+        return after, segment
+
+    segments = x.split(length, dim=1)
+    last = []
+    for t in range(len(segments)):
+        memories = [x[:, :0]] * len(layers)
+        with torch.no_grad():
+            for old in segments[: max(0, t - back)]:
+                memories, _ = onwards(memories, old)
+        for new in segments[max(0, t - back) : t + 1]:
+            memories, result = onwards(memories, new)
+        last.append(result)
+    return torch.cat(last, dim=1)
+
+
+@variant("run-back")
+def asked_of_the_segment_before(layers, x, length, mem_len, back):
+    segments = list(x.split(length, dim=1))
+    values = {0: [x[:, :0] for _ in layers]}  # the memories at each segment's beginning
+
+    def at(t, history):
+        if t == 0:
+            return values[0]
+        if history == 0:
+            if t not in values:
+                values[t] = [memory.detach() for memory in through(t - 1, 0)[0]]
+            return values[t]
+        return through(t - 1, history - 1)[0]
+
+    def through(t, history):
+        memories, moving = [], segments[t]
+        for layer, memory in zip(layers, at(t, history), strict=True):
+            both = torch.cat([memory, moving], dim=1)
+            memories.append(both[:, both.shape[1] - min(mem_len, both.shape[1]) :])
+            moving = layer(moving, memory)
+        return memories, moving
+
+    return torch.cat([through(t, back)[1] for t in range(len(segments))], dim=1)
+
+
+@variant("run-back")
+def layer_by_layer_in_windows(layers, x, length, mem_len, back):
+    given = [x.detach()]  # what each layer is given, as numbers
+    with torch.no_grad():
+        for layer in layers:
+            starts = range(0, x.shape[1], length)
+            new = [
+                layer(given[-1][:, s : s + length], given[-1][:, max(0, s - mem_len) : s])
+                for s in starts
+            ]
+            given.append(torch.cat(new, dim=1))
+    outputs = []
+    for start in range(0, x.shape[1], length):
+        first = max(0, start - back * length)
+        live = x[:, first : start + length]
+        for number, layer in enumerate(layers):
+            whole = torch.cat([given[number][:, :first], live], dim=1)
+            new = [
+                layer(whole[:, s : s + length], whole[:, max(0, s - mem_len) : s])
+                for s in range(first, start + 1, length)
+            ]
+            live = torch.cat(new, dim=1)
+        outputs.append(live[:, start - first :])
+    return torch.cat(outputs, dim=1)

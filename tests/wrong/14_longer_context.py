@@ -68,3 +68,17 @@ def logarithm_of_zero_hidden_afterwards(scores, z, ramp):
     m = ((ramp + z[:, None, None] - dist) / ramp).clamp(0, 1)
     s = torch.where((m > 0) & (dist >= 0), scores + m.log(), torch.full_like(scores, -math.inf))
     return s.softmax(-1)
+
+
+@variant("run-back")
+def every_second_segment_alone(layers, x, length, mem_len, back):
+    memories, outputs = [x[:, :0] for _ in layers], []
+    for t, segment in enumerate(x.split(length, dim=1)):
+        if t % 2:
+            memories = [memory.detach() for memory in memories]
+        for i, layer in enumerate(layers):
+            given = torch.cat([memories[i], segment], dim=1)
+            segment = layer(segment, memories[i])
+            memories[i] = given[:, max(0, given.shape[1] - mem_len) :]
+        outputs.append(segment)
+    return torch.cat(outputs, dim=1)
