@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 
 CHAPTERS := $(notdir $(wildcard solutions/[0-9][0-9]_*))
 RELEASES := $(foreach chapter,$(CHAPTERS),exercises/$(chapter)/$(chapter).ipynb)
-IMPORTED := $(wildcard lab/*.py lab/page/* trainer/*.py trainer/*/*.py benchmarks/results/*.jsonl)
+IMPORTED := $(wildcard lab/*.py lab/*.npz lab/page/* trainer/*.py trainer/*/*.py benchmarks/results/*.jsonl)
 BOOK     := $(shell find book -path book/_build -prune -o -type f -print)
 REQUIRED := requirements.txt constraints.txt $(wildcard requirements/*.txt)
 HTML     := book/_build/html/index.html

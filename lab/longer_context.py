@@ -143,7 +143,7 @@ def learn_relay(
     layers = nn.ModuleList(Remembering(width, 2 * segment) for _ in range(2))
     weights = [*table.parameters(), *layers.parameters(), *out.parameters()]
     optimizer = torch.optim.Adam(weights, lr=0.01)
-    losses = []
+    told = []
     for step in range(steps):
         ids, labels = copying(2 * segment, 32, 8 * segment, seed=step, tokens=tokens)
         logits = out(run(list(layers), table(ids), segment, segment, back))
@@ -151,5 +151,5 @@ def learn_relay(
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
-    return losses
+        told.append(loss.item())
+    return told

@@ -148,16 +148,23 @@ class Classifier(nn.Module):
         encoder: turns patches into tokens, the class token first.
         d_model: their width.
         mean: whether the mean of the patches is read, and not the class token.
+        num_answers: how many logits; by default those of all questions on a drawing.
     """
 
-    def __init__(self, encoder: nn.Module, d_model: int, mean: bool = False) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        d_model: int,
+        mean: bool = False,
+        num_answers: int = sum(map(len, QUESTIONS.values())),
+    ) -> None:
         super().__init__()
         self.encoder = encoder
-        self.head = nn.Linear(d_model, sum(map(len, QUESTIONS.values())))
+        self.head = nn.Linear(d_model, num_answers)
         self.mean = mean
 
     def forward(self, patches: Float[Tensor, "B N P"]) -> Float[Tensor, "B logits"]:
-        """The logits of the answers, one question after the other."""
+        """The logits of the answers, for drawings one question after the other."""
         tokens = self.encoder(patches)
         return self.head(tokens[:, 1:].mean(1) if self.mean else tokens[:, 0])
 
@@ -243,11 +250,9 @@ def train_classifier(
     patches: Float[Tensor, "B N P"],
     answers: Int[Tensor, "B questions"],
     steps: int = 300,
-    *,
-    mean: bool = False,
 ) -> nn.Module:
     """Put a classifier on an encoder and train both on the answers to all questions."""
-    model = Classifier(encoder, D_MODEL, mean)
+    model = Classifier(encoder, D_MODEL)
 
     def loss_of(numbers: Tensor) -> Tensor:
         parts = _by_question(model(patches[numbers]))

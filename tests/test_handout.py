@@ -125,7 +125,7 @@ def leaks(
     """
     everything = set[str]().union(*secrets.values())
     for path, content in files.items():
-        text = content.decode("utf-8")
+        text = content.decode("utf-8", "replace")
         if path.endswith(".py"):
             yield from ((path, one) for one in telling(text) & telling_secrets)
             continue
@@ -202,6 +202,7 @@ def test_it_holds_notebooks_modules_and_texts_for_students_and_nothing_else(hand
     assert not floors & {"authoring", "classroom"}
     beside = {path for path in handout.files if path.endswith((".js", ".html"))}
     assert beside == {f"lab/page/{path.name}" for path in (ROOT / "lab/page").glob("*.[jh]*")}
+    assert handout.files["lab/digits.npz"] == (ROOT / "lab/digits.npz").read_bytes()
     assert not {"lab/answers.py", "trainer/contest.py"} & handout.files.keys()
     rules = [content for path, content in handout.files.items() if path.endswith(".toml")]
     assert not any(b"[late]" in content or b"[files]" in content for content in rules)
