@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import pytest
+import torch
+import torch.nn.functional as F
 
+from autograder.bridge.watch import Forbidden, Watch
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.rules import read_rules
 
@@ -17,9 +20,20 @@ def is_broken(chapter: str, question: str, answer: str) -> bool:
     return bool(broken_rules(answer, rules.for_question(question), (), (SETUP,)))
 
 
+def watched(chapter: str, question: str) -> Watch:
+    """What stops while the tests of a question run."""
+    rules = read_rules(CHAPTERS / chapter / "rules.toml", chapter, QUESTIONS[chapter])
+    return Watch(rules.for_question(question).operations_forbidden)
+
+
 QUESTIONS = {
     "02_positional_encoding": ["sinusoidal-encoding", "shift-matrix", "positional-encoding"],
     "05_layer_norm": ["layer-norm", "feed-forward", "norm-backward"],
+    "11_your_translator": ["kind-of-error", "positions", "bootstrap"],
+    "13_pictures": [
+        *("patchify", "unpatchify", "convolved", "patch-encoder", "hard-attention", "captioner"),
+    ],
+    "15_reformer": ["block-slopes"],
     "08_teacher_forcing": ["label-smoothed-loss", "clip-gradients", "train-step"],
 }
 
@@ -68,3 +82,53 @@ def test_a_loss_that_chooses_and_averages_is_no_loss_of_ones_own(answer: str):
 )
 def test_a_matrix_that_is_fitted_to_a_table_is_not_written_down(answer: str):
     assert is_broken("02_positional_encoding", "shift-matrix", answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "from sacrebleu.metrics.bleu import BLEU\nBLEU().corpus_score(a, b)",
+        "import lab.translator as lab\nlab._bleu(a, b)",
+        "workshop().bleu(a, b)",
+        "import trainer.scoring\ntrainer.scoring.bleu(a, b, tokenised=True)",
+    ],
+)
+def test_a_ready_score_is_none_whose_counts_one_keeps(answer: str):
+    setup = "from lab.translator import Translator, workshop\n"
+    assert is_broken("11_your_translator", "bootstrap", setup + answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "F.linear(patches, weight, bias)",
+        "patches @ weight.T + bias",
+        "torch.einsum('bnp,dp->bnd', patches, weight) + bias",
+        "torch.baddbmm(bias, patches, weight.T.expand(2, 4, 3))",
+        "torch.tensordot(patches, weight, ([-1], [-1])) + bias",
+    ],
+)
+def test_a_layer_on_patches_is_no_convolution(answer: str):
+    watch = watched("13_pictures", "convolved")
+    patches, weight, bias = torch.ones(2, 3, 4), torch.ones(3, 4), torch.ones(3)
+    names = {"torch": torch, "F": F, "patches": patches, "weight": weight, "bias": bias}
+    try:
+        F.conv2d(torch.ones(1, 1, 4, 4), torch.ones(3, 1, 2, 2), stride=2)
+        assert not watch.seen
+        with pytest.raises(Forbidden):
+            eval(answer, names)
+    finally:
+        watch.end()
+
+
+def test_torchs_ready_way_back_is_none_worked_out_by_hand():
+    names = ("_scaled_dot_product_flash_attention_for_cpu_backward", "_softmax_backward_data")
+    watch, one = watched("15_reformer", "block-slopes"), torch.ones(1, 1, 2, 2)
+    try:
+        torch.softmax(one, -1)  # that is not the way back
+        with pytest.raises(Forbidden):
+            getattr(torch.ops.aten, names[0])(*[one] * 5, one[0], 0.0, False)
+        with pytest.raises(Forbidden):
+            getattr(torch.ops.aten, names[1])(one, one, -1, one.dtype)
+    finally:
+        watch.end()

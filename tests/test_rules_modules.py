@@ -1,6 +1,9 @@
 """A module that an answer hands on as a value is no way to what a question forbids."""
 
+import types
+
 import pytest
+import torch
 
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.rules import QuestionRules
@@ -71,10 +74,61 @@ def test_a_part_by_which_others_are_reached_is_not_imported(answer: str, name: s
         "def f(x): return getattr(F, 'relu')(x) if hasattr(torch, 'relu') else x",
         "print(torch)\ntorch\ndef f(x): print(f'{torch} {type(math)}')",
         "def f(x): return list(map(math.sqrt, x)), [torch.float64, F.relu, torch.nn.Linear]",
+        "time = 3\ndef f(x): return [x, time]",
+        "def f(x):\n    match x:\n        case [time, *math]:\n            return [time, math]",
+        "def f(time):\n    def g(): return [time]\n    return g()",
+        "def f(x): return [time for time in x], {math: 1 for math in x}, lambda time: [time]",
+        "def f(x):\n    with x as time:\n        return [time]",
+        "def f(x):\n    if (time := x):\n        return [time]",
+        "from time import time\ndef f(x): return [x, time]",
+        "class A:\n    time = 1\n    def f(self, math=2): return [self.time, math]",
+        "def f(x):\n    try:\n        x()\n    except ValueError as time:\n        return [time]",
+        "def f(*math, **time): return [math, time]",
+        "def f(x):\n    time = g(x)\n    return [time]",
+        "def f(x):\n    time, math = x\n    return {'time': time, 'math': math}",
+        "time, math = 1, 2\ndef f(x): return x + time, [math]",
+        "def f(x):\n    time += 1\n    return [time]",
+        "def time(x): return x\ndef f(x): return map(time, x)",
+        "class time: pass\ndef f(x): return [time, time()]",
+        "def f(x):\n    time: int = 3\n    return [time]",
+        "def f(x, *, math: float = 2.0) -> list: return sorted_by(x, key=math)",
     ],
 )
 def test_ordinary_use_of_modules_is_left_alone(answer: str):
     assert not found(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "time = 3\nimport time\nf = [time]",
+        "time = 3\ndef g():\n    global time\n    import time\nf = [time]",
+        "f = [time]\ntime = 3",
+        "time = [time]",
+        "time = 3\ndel time\nf = [time]",
+        "time = 3\ntime = math\nf = [time]",
+        "time = 3\nfor time in (math, torch):\n    pass\nf = [time]",
+        "if x:\n    time = 3\nf = [time]",
+        "time = 3\nfrom os import *\nf = [time]",
+        "def f(x): return [time]\nkept = f(1)\ntime = 3",
+        "time = 3\nfrom torch import nn as time\nf = [time]",
+    ],
+)
+def test_a_modules_name_is_a_students_only_if_it_surely_is(answer: str):
+    assert any("as a value" in name for name in found(answer))
+
+
+def test_a_function_is_none_though_a_module_is_called_so_as_well():
+    assert isinstance(torch.nn.utils.weight_norm, types.FunctionType)
+    assert not found("def f(x): return map(torch.nn.utils.weight_norm, x)")
+
+
+def test_a_module_is_not_another_one_that_ends_alike():
+    rules = QuestionRules(forbid=("torch.autograd.functional",))
+    used = "def f(x): return F.linear(x, x)"
+    assert not broken_rules(used, rules, (), (SETUP,))
+    (hit,) = broken_rules("def f(x): return torch.autograd.functional.vjp", rules, (), (SETUP,))
+    assert "torch.autograd.functional" in hit.name
 
 
 def test_an_answer_hands_nothing_on_by_another_cell_either():

@@ -22,30 +22,57 @@ class Idea:
 
 
 # fmt: off
+ATTENTION = (
+    "multi_head_attention", "triton_multi_head_attention", "triton_scaled_dot_attention",
+    "scaled_dot_product_attention",
+    "scaled_dot_product_attention_math", "scaled_dot_product_attention_math_for_mps",
+    "scaled_dot_product_cudnn_attention", "scaled_dot_product_cudnn_attention_backward",
+    "scaled_dot_product_efficient_attention",
+    "scaled_dot_product_efficient_attention_backward",
+    "scaled_dot_product_flash_attention", "scaled_dot_product_flash_attention_backward",
+    "scaled_dot_product_flash_attention_for_cpu",
+    "scaled_dot_product_flash_attention_for_cpu_backward",
+    "scaled_dot_product_fused_attention_overrideable",
+    "scaled_dot_product_fused_attention_overrideable_backward",
+    "flash_attention_forward", "flash_attention_forward_no_dropout_inplace",
+    "flash_attention_backward", "efficient_attention_forward",
+    "efficient_attention_backward", "cudnn_attention_forward", "cudnn_attention_backward",
+)
 IDEAS = {
     "softmax": Idea(
         r"softmax|attention|transformer|cross_entropy",
         (
             "softmax", "log_softmax", "softmax_backward", "softmax_backward_data",
             "log_softmax_backward_data", "nested_tensor_softmax_with_shape", "cross_entropy_loss",
-            "multi_head_attention", "triton_multi_head_attention", "triton_scaled_dot_attention",
-            "transformer_encoder_layer_fwd", "scaled_dot_product_attention",
-            "scaled_dot_product_attention_math", "scaled_dot_product_attention_math_for_mps",
-            "scaled_dot_product_cudnn_attention", "scaled_dot_product_cudnn_attention_backward",
-            "scaled_dot_product_efficient_attention",
-            "scaled_dot_product_efficient_attention_backward",
-            "scaled_dot_product_flash_attention", "scaled_dot_product_flash_attention_backward",
-            "scaled_dot_product_flash_attention_for_cpu",
-            "scaled_dot_product_flash_attention_for_cpu_backward",
-            "scaled_dot_product_fused_attention_overrideable",
-            "scaled_dot_product_fused_attention_overrideable_backward",
-            "flash_attention_forward", "flash_attention_forward_no_dropout_inplace",
-            "flash_attention_backward", "efficient_attention_forward",
-            "efficient_attention_backward", "cudnn_attention_forward", "cudnn_attention_backward",
+            "transformer_encoder_layer_fwd", *ATTENTION,
         ),
         # of one number, by a sigmoid
         ("binary_cross_entropy", "binary_cross_entropy_backward",
          "binary_cross_entropy_with_logits"),
+    ),
+    "attention": Idea(r"attention", ATTENTION, ()),
+    "product of matrices": Idea(
+        r"matmul|mm($|_)|mv$|(^|_)linear($|_)|dot$|inner",
+        (
+            "addbmm", "addmm", "addmm_activation", "addmv", "baddbmm", "bmm", "chain_matmul",
+            "cslt_sparse_mm", "dot", "dyn_quant_matmul_4bit", "fbgemm_linear_fp16_weight",
+            "fbgemm_linear_fp16_weight_fp32_activation", "fbgemm_linear_int8_weight",
+            "fbgemm_linear_int8_weight_fp32_activation", "foreach_mm", "grouped_mm", "hspmm",
+            "inner", "int_mm", "linear", "linear_backward", "linear_backward_input",
+            "linear_backward_weights", "matmul", "matmul_backward", "mixed_dtypes_linear", "mm",
+            "mm_reduce_impl", "mm_reduce_impl_backward", "multi_dot", "mv", "sampled_addmm",
+            "scaled_grouped_mm", "scaled_grouped_mm_v2", "scaled_mm", "scaled_mm_v2",
+            "semi_structured_addmm", "semi_structured_linear", "semi_structured_mm", "smm",
+            "sparse_matmul", "sspaddmm", "tensordot", "vdot", "vecdot", "weight_int4pack_mm",
+            "weight_int4pack_mm_for_cpu", "weight_int4pack_mm_with_scales_and_zeros",
+            "weight_int8pack_mm", "wrapped_quantized_linear_prepacked",
+        ),
+        (
+            # other ways to keep the same numbers, and a search for the fastest
+            "cslt_sparse_mm_search", "fbgemm_linear_quantize_weight", "wrapped_linear_prepack",
+            "fbgemm_pack_gemm_matrix_fp16", "fbgemm_pack_quantized_matrix",
+            "compute_linear_combination",
+        ),
     ),
     "norm": Idea(
         r"norm",

@@ -223,26 +223,40 @@ def is_way_round(origin: str) -> bool:
     return False
 
 
+@lru_cache(maxsize=10_000)
 def is_same(entry: str, origin: str) -> bool:
     """Whether both are one package's function of one name, found in different places."""
     if "." not in entry or entry.startswith("."):
         return False
-    same_package = entry.partition(".")[0] == origin.partition(".")[0]
-    return same_package and entry.rpartition(".")[2] == origin.rpartition(".")[2].strip("_")
+    if entry.partition(".")[0] != origin.partition(".")[0]:
+        return False
+    if entry.rpartition(".")[2] != origin.rpartition(".")[2].strip("_"):
+        return False
+    if not is_module_somewhere(entry):
+        return True
+    module, found = _in_use(entry), _in_use(origin)
+    if module is not None and found is not None:
+        return found is module
+    return not is_module_somewhere(origin)  # torch.autograd.functional, torch.nn.functional
+
+
+def _in_use(name: str) -> Any:
+    """What a full dotted name stands for in libraries in use; nothing is imported to see it."""
+    first, *rest = name.split(".")
+    found: Any = sys.modules.get(first)
+    for part in rest:
+        found = getattr(found, part, None)
+    # torch.nn.utils.weight_norm is a function, though a module is called so as well
+    return sys.modules.get(name) if found is None else found
 
 
 @lru_cache(maxsize=10_000)
 def is_module_somewhere(origin: str) -> bool:
     """Whether a full dotted name is a module's, in use or not; nothing is imported to see it."""
+    found = _in_use(origin)
+    if found is not None:
+        return isinstance(found, types.ModuleType)
     first, *rest = origin.split(".")
-    if first in sys.modules:
-        found: Any = sys.modules.get(origin)
-        if found is None:
-            found = sys.modules[first]
-            for part in rest:
-                found = getattr(found, part, None)
-        if isinstance(found, types.ModuleType):
-            return True
     if not is_installed(first):
         return False
     with suppress(ImportError, ValueError):

@@ -13,7 +13,7 @@ from autograder.common.syntax import parse
 from autograder.common.written import written
 from autograder.judge import expressions, student_cells
 from autograder.judge.expressions import Bindings
-from autograder.judge.forbidden import is_installed
+from autograder.judge.forbidden import is_installed, is_module_somewhere
 from autograder.judge.made_of import Moment, Part, Patches, Place, Uses, parts_of
 from autograder.judge.search import NOTHING, Mine, Own, Search
 
@@ -56,10 +56,10 @@ class Read:
         return Search(forbid, allow, aliases, own)
 
     def mine(self, part: Part) -> Mine:
-        """Names of builtins that stand for something of the student's in a statement."""
+        """Names that stand for something of the student's in a statement."""
         if part.modules:
             return self._in_files.get(part.cell, NOTHING)
-        if not self._meanings:
+        if not self._meanings and not self._instead:
             return NOTHING
         now = self.moments[id(part)]
         later = self.begin.get(id(part), now)
@@ -67,6 +67,7 @@ class Read:
         return Mine(
             frozenset(name for name, first in found if first < now),
             frozenset(name for name, first in found if first < later),
+            frozenset(name for name, first in self._instead.items() if first < now),
         )
 
     def meant(self, names: Collection[str]) -> Iterator[tuple[int, int, str]]:
@@ -89,6 +90,28 @@ class Read:
                     if hasattr(builtins, name):
                         found[name] = min(here, found.get(name, here))
         return {name: where for name, where in found.items() if name not in lost}
+
+    @cached_property
+    def _instead(self) -> dict[str, Moment]:
+        """Names of modules that are given to something of the student's for good, and when first.
+
+        Not one that several of the instructor's cells import: the last may give it back.
+        """
+        count = Counter(name for one in self.given for name in {name for name, _ in one.imports})
+        known = {name for part in self.everything for name, _ in part.holds.bindings.imports}
+        found: dict[str, Moment] = {}
+        lost = set[str]()
+        for part in self.everything:
+            made = part.holds.bindings
+            lost |= part.holds.loses
+            lost |= {name for name, origin in made.imports if is_module_somewhere(origin)}
+            lost |= {name for name, value in made.assigned if value.root in known | count.keys()}
+            for name in () if part.modules else part.holds.binds:
+                here = self.moments[id(part)]
+                found[name] = min(here, found.get(name, here))
+        if "*" in known:  # which may give any name back
+            return {}
+        return {n: first for n, first in found.items() if count[n] == 1 and n not in lost}
 
     @cached_property
     def _in_files(self) -> dict[int, Mine]:

@@ -62,10 +62,11 @@ class Own:
 
 @dataclass(frozen=True)
 class Mine:
-    """Builtins' names that stand for something of the student's."""
+    """Builtins' names that stand for something of the student's; beside them, modules' names."""
 
     now: frozenset[str]  # where a statement runs
     later: frozenset[str]  # where a function in it is called
+    modules: frozenset[str] = frozenset()  # where it runs, and where a function in it is called
 
 
 NOTHING = Mine(frozenset(), frozenset())
@@ -102,7 +103,7 @@ class Search:
             if chain and (done or names) and isinstance(node.value, ast.Attribute | ast.Name):
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]
-        found += self._handed_on(holds, taken)
+        found += self._handed_on(holds, taken, mine)
         return sorted(set(found), key=lambda hit: (hit[1], hit[0]))
 
     def _may_find(self, holds: Statement) -> bool:
@@ -289,7 +290,7 @@ class Search:
         return id(root) in holds.free or root.id in {*given, *(name for name, _ in made.imports)}
 
     def _handed_on(
-        self, holds: Statement, taken: Mapping[bool, Collection[str]]
+        self, holds: Statement, taken: Mapping[bool, Collection[str]], mine: Mine
     ) -> Iterator[tuple[str, int]]:
         """Modules that are put or given somewhere else: who has one reaches all that is in it."""
         asked = {
@@ -302,7 +303,9 @@ class Search:
             and not self._is_taken(call.func, holds, taken)
         }
         for node in holds.values:
-            names = [] if id(node) in asked else self._modules_of(node, holds)
+            root = expressions.begin(node)
+            is_mine = id(root) in holds.free and getattr(root, "id", "") in mine.modules
+            names = [] if is_mine or id(node) in asked else self._modules_of(node, holds)
             yield from ((f"the module {name}{AS_VALUE}", node.lineno) for name in names)
 
     def _attribute(self, node: ast.Attribute, holds: Statement) -> Iterator[str]:

@@ -249,7 +249,7 @@ assert_sound_function(
 # A patch becomes a token by one linear layer: its $C p^2$ numbers times a matrix, plus a bias. Published models hold that layer as a
 # convolution, whose kernel visits each patch once. `convolved(pictures, weight, bias, patch_size)` gets the **linear** layer's `weight`
 # $(D, C p^2)$ and `bias` $(D)$, in the order of 13.1, and returns the tokens $(B, N, D)$, row by row, **by one call of `F.conv2d`**. Nothing is
-# cut into patches.
+# cut into patches: products of matrices, `F.unfold` and `lab.pictures` are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -422,9 +422,12 @@ for layers, d_model in ((1, 8), (3, 12)):
         f"Yours has {count}, expected {expected_count}."
     )
     for name in ("class_token", "positions"):
-        mean = getattr(deep, name).detach().abs().mean().item()
-        assert 0 < mean < 0.2, (
+        numbers = getattr(deep, name).detach()
+        assert 0 < numbers.abs().mean().item() < 0.2, (
             "class token and positions should begin with small numbers, not zeros"
+        )
+        assert numbers.std().item() > 0, (
+            "class token and positions should be drawn by chance: not all of their numbers are alike"
         )
 rates = [module.p for module in deep.modules() if isinstance(module, nn.Dropout)]
 assert rates and set(rates) == {0.3}, "the dropout asked for should reach every layer"
@@ -1128,6 +1131,7 @@ for name in ("encoder", "embedding", "positional_encoding", "decoder", "generato
 assert model.generator.weight is model.embedding.weight, (
     "the generator's weight should be the same Parameter as the embedding's"
 )
+assert model.encoder is eye, "the encoder should be the one that is given, and no copy of it"
 visible_passed()
 
 

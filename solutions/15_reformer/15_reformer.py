@@ -354,6 +354,11 @@ output, log_sum = shared_attention(qk, v, False)
 wanted, sums = look(qk, v, [others] * 3)
 assert_close(output, wanted, "scores may be large")
 assert_close(log_sum, sums, "the log-sum should be right with large scores, too")
+qk[:, 1] = -1e6 * qk[:, 0]
+output, _ = shared_attention(qk, v, True)
+assert_close(
+    output[:, 1], v[:, 0], "who may look at one token looks at it, however small its score is"
+)
 earlier = [list(range(i)) or [0] for i in range(5)]
 assert_sound_function(
     lambda qk, v: shared_attention(qk, v, True),
@@ -901,6 +906,9 @@ given = [one.detach().clone() for one in (leaves[2], leaves[3], y1, y2, *slopes)
 found = undo(spread, bent, *given)
 assert_close(found[5], wanted[3], "the slope at g's weights should be that of autograd", atol=1e-10)
 assert_close(found[2], wanted[0], "the slope at x1 should be that of autograd", atol=1e-10)
+assert not any(one.requires_grad for one in given), (
+    "what is handed in should be left as it is: make detached copies, and let these require gradients"
+)
 visible_passed()
 ### BEGIN HIDDEN TESTS
 leaves = [one.requires_grad_() for one in draw((2, 3, 4), (2, 3, 4), (4, 4), (4, 4), seed=59)]
@@ -1137,7 +1145,7 @@ if watched():  # not while the notebook is graded
 # For one head: queries $q$ $(n, d)$, one **block** of keys $k$ $(m, d)$ and values $v$ $(m, d_v)$, the outputs $o$ $(n, d_v)$ and log-sums $z$ $(n)$ over **all** keys, and the slope of the loss at the outputs, $do$ $(n, d_v)$.
 # Scores are $s_{ij} = q_i \cdot k_j / \sqrt d$, and all keys are seen.
 #
-# `block_slopes(q, k, v, o, z, do)` returns three tensors: what this block adds to the slope at $q$, $(n, d)$; the slopes at $k$, $(m, d)$, and at $v$, $(m, d_v)$. By hand: autograd (`torch.autograd.grad`, `backward`) is not allowed here. Scores may be large, and in float64 the tests look at ten digits.
+# `block_slopes(q, k, v, o, z, do)` returns three tensors: what this block adds to the slope at $q$, $(n, d)$; the slopes at $k$, $(m, d)$, and at $v$, $(m, d_v)$. By hand: autograd (`torch.autograd.grad`, `backward`) is not allowed here, nor is torch's ready way back through attention or softmax. Scores may be large, and in float64 the tests look at ten digits.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -123,13 +123,12 @@ def channels_last_at_the_end(pictures, weight, bias, patch_size):
 
 
 @variant("convolved")
-def patch_by_patch(pictures, weight, bias, patch_size):
-    pieces = [
-        piece.flatten(1)
-        for row in pictures.split(patch_size, 2)
-        for piece in row.split(patch_size, 3)
-    ]
-    return torch.stack([F.linear(piece, weight, bias) for piece in pieces], 1)
+def with_a_layer_that_is_lent_its_numbers(pictures, weight, bias, patch_size):
+    kernel = weight.reshape(len(weight), -1, patch_size, patch_size)
+    layer = nn.Conv2d(kernel.shape[1], len(weight), patch_size, stride=patch_size)
+    numbers = {"weight": kernel, "bias": bias}
+    maps = torch.func.functional_call(layer, numbers, (pictures,))
+    return torch.einsum("bdn->bnd", maps.flatten(2))
 
 
 # 13.3 Patches into an encoder

@@ -485,3 +485,87 @@ def totals_below_zero(first, second, references, samples, generator):
     diff = score(b[index].sum(1)) - score(a[index].sum(1))
     low, high = torch.quantile(diff, torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
     return ((score(b.sum(0)) - score(a.sum(0))).item(), low, high)
+
+
+@variant("train")
+def losses_that_are_tensors(model, batches, step, evaluate, every, pad_id):
+    records, total, labels, done = [], torch.zeros(()).double(), 0, 0
+
+    def note():
+        model.eval()
+        records.append({"step": done, "loss": total / labels, "held_out": evaluate(model)})
+        model.train()
+
+    model.train()
+    for source, target in batches:
+        count = (target[:, 1:] != pad_id).sum()
+        total, labels, done = total + step(model, source, target) * count, labels + count, done + 1
+        if done % every == 0:
+            note()
+            total, labels = torch.zeros(()).double(), 0
+    if labels:
+        note()
+    return records
+
+
+@variant("train")
+def the_mode_of_the_whole_and_of_no_part(model, batches, step, evaluate, every, pad_id):
+    records, total, labels, done = [], 0.0, 0, 0
+    for source, target in batches:
+        model.training = True
+        count = int((target[:, 1:] != pad_id).sum())
+        total, labels, done = total + step(model, source, target) * count, labels + count, done + 1
+        if done % every == 0:
+            model.training = False
+            records.append({"step": done, "loss": total / labels, "held_out": evaluate(model)})
+            total, labels = 0.0, 0
+    if labels:
+        model.training = False
+        records.append({"step": done, "loss": total / labels, "held_out": evaluate(model)})
+    model.training = True
+    return records
+
+
+@variant("whose-errors")
+def evaluation_of_the_whole_and_of_no_part(model, source, said, right, pad_id):
+    was, model.training = model.training, False
+    scores = [log_probability(model, source, target, pad_id) for target in (said, right)]
+    model.training = was
+    return blame(said, right, scores, pad_id)
+
+
+@variant("choose")
+def not_a_number_at_the_beginning_is_passed_over(held_out, patience):
+    if not held_out or patience < 1:
+        raise ValueError("no losses, or no patience")
+    best, waited = None, 0
+    for index, loss in enumerate(held_out):
+        if best is None and math.isnan(loss):
+            continue
+        better = best is None or loss < held_out[best]
+        best, waited = (index, 0) if better else (best, waited + 1)
+        if waited >= patience:
+            return best, index
+    return best or 0, len(held_out) - 1
+
+
+def swept(run, rates, ends_as):
+    table = {}
+    for rate in sorted(rates):
+        losses = run(rate)
+        last = losses[-math.ceil(len(losses) / 10) :]
+        bad = not all(map(math.isfinite, losses)) or ends_as(last) > losses[0]
+        table[rate] = math.inf if bad else sum(last) / len(last)
+        if bad:
+            break
+    return table
+
+
+@variant("sweep")
+def diverged_by_the_last_loss(run, rates):
+    return swept(run, rates, lambda last: last[-1])
+
+
+@variant("sweep")
+def diverged_by_the_largest_loss_of_the_tail(run, rates):
+    return swept(run, rates, max)

@@ -1,11 +1,23 @@
 """Wrong answers to the exercise on pictures that nobody gets a name for; all must lose."""
 
+import copy
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from lab.answers import variant
-from lab.blocks import Encoder, EncoderLayer, LayerNorm, causal_mask
+from lab.blocks import (
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    Generator,
+    LayerNorm,
+    PositionalEncoding,
+    TokenEmbedding,
+    causal_mask,
+)
 
 
 @variant("patchify")
@@ -93,3 +105,34 @@ def first_picture_for_all(self, patches, ids):
 @variant("captioner", target="Captioner.encode")
 def mask_as_wide_as_the_patches(self, patches):
     return (self.encoder(patches), torch.ones(len(patches), 1, patches.shape[1], dtype=torch.bool))
+
+
+@variant("captioner", target="Captioner.__init__")
+def a_copy_of_the_encoder(
+    self, encoder, vocab_size, encoding, num_layers, num_heads, d_ff, dropout=0.0
+):
+    nn.Module.__init__(self)
+    width = encoding.shape[1]
+    self.encoder = copy.deepcopy(encoder)
+    self.embedding = TokenEmbedding(vocab_size, width)
+    self.positional_encoding = PositionalEncoding(encoding, dropout)
+    self.decoder = Decoder(
+        lambda: DecoderLayer(width, num_heads, d_ff, dropout, norm_first=True),
+        num_layers,
+        LayerNorm(width),
+    )
+    self.generator = Generator(width, vocab_size)
+    self.generator.tie(self.embedding.weight)
+
+
+@variant("patch-encoder", target="PatchEncoder.__init__")
+def nothing_drawn(self, patch_dim, num_patches, d_model, num_layers, num_heads, d_ff, dropout=0.0):
+    nn.Module.__init__(self)
+    self.patch_embedding = nn.Linear(patch_dim, d_model)
+    self.class_token = nn.Parameter(0.02 * torch.ones(d_model))
+    self.positions = nn.Parameter(0.02 * torch.ones(1 + num_patches, d_model))
+    self.stack = Encoder(
+        lambda: EncoderLayer(d_model, num_heads, d_ff, dropout, norm_first=True),
+        num_layers,
+        LayerNorm(d_model),
+    )
