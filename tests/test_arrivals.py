@@ -1,6 +1,7 @@
 """When works arrived is known whatever anybody does, and no setting ends a watcher."""
 
 import os
+import shutil
 import sys
 import time
 from datetime import datetime
@@ -76,10 +77,72 @@ def test_a_file_that_is_written_to_in_place_arrived_when_it_was(
         assert folder.stat().st_ctime == in_time
         assert watcher.look() and points(exchange) == {"ada": 0.0}
     (line,) = exchange.root.joinpath("arrivals.csv").read_text().splitlines()[1:]
-    assert datetime.fromisoformat(line.rpartition(",")[2]).timestamp() >= int(in_time) + 2
+    assert datetime.fromisoformat(line.split(",")[2]).timestamp() >= int(in_time) + 2
 
 
-HEAD, LINE = "student,assignment,submitted\n", "bela,ps1,2026-01-01T00:00:00+00:00"
+def put_back(exchange: Exchange) -> None:
+    """The exchange as a backup has it: all the same, but for the times of the file system."""
+    before = max(path.stat().st_ctime for path in exchange.inbound.iterdir())
+    while time.time() < before + 2:
+        time.sleep(0.1)
+    copy = exchange.shared.with_name("copy")
+    shutil.copytree(exchange.shared, copy)
+    shutil.rmtree(exchange.shared)
+    copy.rename(exchange.shared)
+
+
+def watched(exchange: Exchange) -> str:
+    """What the list of arrivals says after a watcher has looked."""
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        assert watcher.look()
+    return exchange.root.joinpath("arrivals.csv").read_text()
+
+
+def test_an_exchange_that_is_put_back_from_a_backup_makes_nobody_late(exchange: Exchange):
+    for who in ("ada", "bela"):
+        exchange.submit(who, RIGHT)
+    noted = watched(exchange)
+    put_back(exchange)
+    assert watched(exchange) == noted
+    shutil.rmtree(exchange.root / "submitted")  # and where that is gone as well
+    assert watched(exchange) == noted
+
+
+def test_what_a_student_puts_in_its_place_is_another_work(exchange: Exchange):
+    folder = exchange.submit("ada", RIGHT)
+    noted = watched(exchange)
+    put_back(exchange)
+    exchange.finish(folder, "ada", "2026-02-02 12:00:00.000000 UTC")
+    (folder / "numbers.ipynb").write_text((folder / "numbers.ipynb").read_text() + " ")
+    shutil.rmtree(exchange.root / "submitted")
+    again = watched(exchange)
+    assert again.startswith(noted) and len(again.splitlines()) == 3
+    exchange.submit("ada", RIGHT)  # the same answers in a folder of another time
+    assert len(watched(exchange).splitlines()) == 4
+
+
+def test_a_time_that_was_mended_by_hand_stays(exchange: Exchange):
+    exchange.submit("ada", RIGHT)
+    head, line = watched(exchange).splitlines()
+    student, name, _, work = line.split(",")
+    mended = f"{head}\n{student},{name},2026-01-01T00:00:00+00:00,{work}\n"
+    exchange.root.joinpath("arrivals.csv").write_text(mended)
+    assert watched(exchange) == mended
+
+
+def test_a_list_made_by_an_earlier_grader_learns_which_works_they_are(exchange: Exchange):
+    exchange.submit("ada", RIGHT)
+    lines = watched(exchange).splitlines()
+    old = "".join(f"{line.rpartition(',')[0]}\n" for line in lines)
+    exchange.root.joinpath("arrivals.csv").write_text(old)
+    assert watched(exchange).splitlines() == [lines[0], *old.splitlines()[1:], lines[1]]
+    noted = watched(exchange)
+    put_back(exchange)
+    assert watched(exchange) == noted
+
+
+OLD_HEAD = "student,assignment,submitted\n"
+HEAD, LINE = "student,assignment,submitted,work\n", "bela,ps1,2026-01-01T00:00:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +154,9 @@ HEAD, LINE = "student,assignment,submitted\n", "bela,ps1,2026-01-01T00:00:00+00:
         (HEAD + LINE, LINE + "\n"),
         (HEAD + LINE + "\nada,p", LINE + "\n"),
         (LINE + "\n", LINE + "\n"),
+        (OLD_HEAD + LINE + "\n", LINE + "\n"),
+        (HEAD + LINE + ",sha256:ab\n" + LINE + ",sha256:ab", LINE + ",sha256:ab\n"),
+        (HEAD + "bela\n" + LINE + "\n", "bela\n" + LINE + "\n"),
         ("\ufeff" + HEAD.strip() + "\r\n" + LINE + "\r\n", LINE + "\r\n"),
     ],
 )

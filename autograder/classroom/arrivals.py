@@ -52,6 +52,8 @@ class Arrived:
     assignment: str
     when: float  # of the last change in it, by the file system's own time
     is_new: bool  # whether it was not collected before
+    folder: str = ""  # its name in the exchange
+    work: str = ""  # a digest of that name and of what was collected
 
 
 class Inbound:
@@ -149,7 +151,7 @@ class Inbound:
             student, name = str(record["username"]), record["filename"]
             if name not in collecting.failed:
                 when = collecting.changed_last(name)
-                yield Arrived(student, assignment, when, student in collecting.taken)
+                yield Arrived(student, assignment, when, student in collecting.taken, name)
 
 
 class _Whole(SafeCollect):
