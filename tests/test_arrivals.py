@@ -80,6 +80,49 @@ def test_a_file_that_is_written_to_in_place_arrived_when_it_was(
     assert datetime.fromisoformat(line.split(",")[2]).timestamp() >= int(in_time) + 2
 
 
+def test_who_takes_a_folder_away_while_it_is_looked_at_stops_nobody(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+):
+    """Its time is asked for at the end, and nothing is there any more."""
+    look = arrivals._Whole.changed_last
+
+    def look_too_late(collecting: arrivals._Whole, name: str) -> float:
+        shutil.rmtree(Path(collecting.inbound_path, name), ignore_errors=True)
+        return look(collecting, name)
+
+    monkeypatch.setattr(arrivals._Whole, "changed_last", look_too_late)
+    for who in ("ada", "bela"):
+        exchange.submit(who, RIGHT)
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        assert watcher.look()
+    assert points(exchange) == {"ada": 6.0, "bela": 6.0}
+    assert len(exchange.root.joinpath("arrivals.csv").read_text().splitlines()) == 3
+
+
+def test_what_fails_while_others_are_graded_loses_no_work(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+):
+    exchange.submit("ada", RIGHT)
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        note, grade = watcher._times.note, watcher._grade
+
+        def full(arrived: list[Arrived]) -> set[str]:
+            monkeypatch.setattr(watcher._times, "note", note)
+            raise CourseError("The disk is full.")
+
+        def grade_while_another_comes() -> None:
+            monkeypatch.setattr(watcher, "_grade", grade)
+            monkeypatch.setattr(watcher._times, "note", full)
+            exchange.submit("bela", RIGHT)
+            grade()
+
+        monkeypatch.setattr(watcher, "_grade", grade_while_another_comes)
+        assert watcher.look() and "disk is full" in exchange.news()["troubles"][0]
+        assert watcher.look()
+    assert points(exchange) == {"ada": 6.0, "bela": 6.0}
+    assert len(exchange.root.joinpath("arrivals.csv").read_text().splitlines()) == 3
+
+
 def put_back(exchange: Exchange) -> None:
     """The exchange as a backup has it: all the same, but for the times of the file system."""
     before = max(path.stat().st_ctime for path in exchange.inbound.iterdir())

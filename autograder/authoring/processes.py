@@ -162,13 +162,13 @@ def known_mistakes(course: Course, chapter: str, version: str) -> Any:
     return found
 
 
-def tell_trying(names: Collection[str]) -> None:
+def tell_trying(names: Collection[str], answers: str) -> None:
     """Say what is about to take a while, of which assignments, and that it is not always so."""
     few = len(names) <= MOST_NAMED
     which = ", ".join(names) if few else f"{len(names)} assignments"
     say(
-        f"note: the tests of {which} are tried with answers of the course's own, which takes a "
-        "while; it is done again only when tests or grader have changed",
+        f"note: the tests of {which} are tried with {answers}, which takes a while; it is done "
+        "again only when tests or grader have changed",
         sys.stderr,
     )
 

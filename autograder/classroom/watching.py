@@ -257,6 +257,8 @@ class Watcher:
                 self._take_arrivals()
             except (CourseError, OSError) as error:
                 self._board.trouble(_words(error))
+                self._stamp = ()  # some may be collected and not be waiting: all is looked through
+                return None
             self._tell_queue()
         while (place := self._queue.take()) is not None:
             task = next(grader.todo([place]), None)
