@@ -52,6 +52,8 @@ class SafeRelease(ExchangeReleaseFeedback):
             name = notebook_hash(secret=secret, notebook_id=page.stem)
             if self._is_out(page, Path(self.dest_path, f"{name}.html")):
                 return
+            if page.is_symlink():  # what it leads to would be published
+                raise ValueError("it is a link; make the page again")
             begun = Path(self.dest_path, f"{name}-tmp.html")
             shutil.copy(page, begun)  # its permissions too, as nbgrader was told them
             begun.replace(begun.with_name(f"{name}.html"))
