@@ -25,6 +25,13 @@ from autograder.judge.parcel import SECRET_FILE
 class SafeRelease(ExchangeReleaseFeedback):
     """Publishes students' pages, each under a name that its student alone knows."""
 
+    def init_dest(self) -> None:
+        """Find the exchange's folder; what is in its way is a sentence."""
+        try:
+            super().init_dest()
+        except OSError as error:
+            self.fail(sentence_of(error, str(error.filename)) or str(error))
+
     def copy_files(self) -> None:
         """Publish each page for itself."""
         clean_log(self.log)
