@@ -216,6 +216,25 @@ def test_a_list_of_arrivals_that_was_torn_or_edited_loses_nobody(
     assert Times(path).note([ada]) == set()
 
 
+@pytest.mark.parametrize("edited", [None, "", HEAD + LINE, LINE + "\n", HEAD + LINE + "\n", "torn"])
+def test_a_list_that_is_edited_or_moved_away_meanwhile_loses_nobody(
+    tmp_path: Path, edited: str | None
+):
+    path = tmp_path / "arrivals.csv"
+    path.write_text(HEAD + LINE + "\n")
+    times = Times(path)
+    ada, chidi = (Arrived(who, NAME, 1.8e9, is_new=True) for who in ("ada", "chidi"))
+    assert times.note([ada]) == {NAME}
+    if edited is None:
+        path.unlink()
+    else:
+        path.write_text(path.read_text()[:-1] if edited == "torn" else edited)
+    assert times.note([chidi]) == {NAME}
+    who = {"bela"} if edited and edited != "torn" else {"ada", "bela"}
+    assert read_late(path, NAME, {"times": path.name}).times.keys() == who | {"chidi"}
+    assert path.read_text().startswith(HEAD)
+
+
 @pytest.mark.parametrize("what", ["latin-1", "semicolons", "another order", "a folder", "a pipe"])
 def test_what_is_no_list_of_arrivals_is_a_sentence(tmp_path: Path, what: str):
     path = tmp_path / "arrivals.csv"

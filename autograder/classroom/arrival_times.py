@@ -11,6 +11,7 @@ import io
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,16 +36,13 @@ class Times:
     def __init__(self, path: Path) -> None:
         """Make it, if it is not there, and read it; CourseError if it is no such list."""
         self.path = path
-        with in_words(path):
-            require_file(path)
-            had = path.read_bytes() if path.exists() else b""
-            text = _whole_lines(path, had)
-            if text != had:
-                write_whole(path, text)
-        self._known = {_known_by(row) for row in _rows(path, text) if row}
+        self._lines: list[Sequence[str]] = []
+        self._read()
 
     def note(self, arrived: Iterable[Arrived]) -> set[str]:
         """Add what is not in it yet; the assignments of which something was added."""
+        if self._state() != self._left:  # somebody has edited it, or moved it away
+            self._read()
         rows = {_known_by(row): (row, one.assignment) for one in arrived for row in [_row(one)]}
         new = [found for known_by, found in rows.items() if known_by not in self._known]
         if new:
@@ -53,13 +51,36 @@ class Times:
             self._known |= rows.keys()
         return {name for _, name in new}
 
-    def _add(self, rows: Iterable[tuple[str, ...]]) -> None:
-        with io.StringIO(newline="") as text:
-            csv.writer(text, lineterminator="\n").writerows(rows)
-            data = text.getvalue().encode("utf-8", "backslashreplace")
+    def _read(self) -> None:
+        with in_words(self.path):
+            require_file(self.path)
+            had = self.path.read_bytes() if self.path.exists() else b""
+            text = _whole_lines(self.path, had or _written(self._lines))
+            if text != had:
+                write_whole(self.path, text)
+            self._left = self._state()
+        self._lines = [row for row in _rows(self.path, text) if row and not _is_head(row)]
+        self._known = {_known_by(row) for row in self._lines}
+
+    def _add(self, rows: Sequence[Sequence[str]]) -> None:
         with self.path.open("ab", buffering=0) as file:
-            file.write(data)
+            file.write(_written(rows))
             os.fsync(file.fileno())
+        self._lines += rows
+        self._left = self._state()
+
+    def _state(self) -> tuple[int, ...]:
+        """Changes when somebody else writes it; empty if it is gone."""
+        with suppress(FileNotFoundError):
+            status = self.path.stat()
+            return status.st_ino, status.st_size, status.st_mtime_ns
+        return ()
+
+
+def _written(rows: Iterable[Sequence[str]]) -> bytes:
+    with io.StringIO(newline="") as text:
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def _row(one: Arrived) -> tuple[str, ...]:
