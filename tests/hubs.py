@@ -183,7 +183,7 @@ class Site:
                     watcher.send_signal(signal.SIGINT)
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> Iterator[subprocess.Popen]:
         """Inside, the hub runs; at the end nothing that it has started."""
         with (self.folder / "hub.log").open("w") as log:
             process = subprocess.Popen(
@@ -199,7 +199,7 @@ class Site:
             )
             try:
                 self._wait_until_up(process)
-                yield
+                yield process
             finally:
                 process.terminate()
                 with suppress(subprocess.TimeoutExpired):
@@ -436,20 +436,26 @@ def why_not() -> str:
 
 
 @contextmanager
-def site() -> Iterator[Site]:
-    """A machine with a running hub; NoHub where none can run. Nothing of it stays behind."""
+def machine() -> Iterator[Site]:
+    """A machine on which a hub can run; NoHub where none can. Nothing of it stays behind."""
     if reason := why_not():
         raise NoHub(reason)
     folder = Path(tempfile.mkdtemp(prefix="hub-"))
     try:
         folder.chmod(0o755)
         made = Site(folder)
-        with made.running():
-            yield made
-            for session in made.sessions:
-                session.close()
+        yield made
+        for session in made.sessions:
+            session.close()
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """The same, and a hub runs there."""
+    with machine() as made, made.running():
+        yield made
 
 
 def be(etc: Path, who: str, command: list[str]) -> None:

@@ -1,6 +1,7 @@
 """When works arrived is known whatever anybody does, and no setting ends a watcher."""
 
 import os
+import shutil
 import sys
 import time
 from datetime import datetime
@@ -76,10 +77,115 @@ def test_a_file_that_is_written_to_in_place_arrived_when_it_was(
         assert folder.stat().st_ctime == in_time
         assert watcher.look() and points(exchange) == {"ada": 0.0}
     (line,) = exchange.root.joinpath("arrivals.csv").read_text().splitlines()[1:]
-    assert datetime.fromisoformat(line.rpartition(",")[2]).timestamp() >= int(in_time) + 2
+    assert datetime.fromisoformat(line.split(",")[2]).timestamp() >= int(in_time) + 2
 
 
-HEAD, LINE = "student,assignment,submitted\n", "bela,ps1,2026-01-01T00:00:00+00:00"
+def test_who_takes_a_folder_away_while_it_is_looked_at_stops_nobody(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+):
+    """Its time is asked for at the end, and nothing is there any more."""
+    look = arrivals._Whole.changed_last
+
+    def look_too_late(collecting: arrivals._Whole, name: str) -> float:
+        shutil.rmtree(Path(collecting.inbound_path, name), ignore_errors=True)
+        return look(collecting, name)
+
+    monkeypatch.setattr(arrivals._Whole, "changed_last", look_too_late)
+    for who in ("ada", "bela"):
+        exchange.submit(who, RIGHT)
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        assert watcher.look()
+    assert points(exchange) == {"ada": 6.0, "bela": 6.0}
+    assert len(exchange.root.joinpath("arrivals.csv").read_text().splitlines()) == 3
+
+
+def test_what_fails_while_others_are_graded_loses_no_work(
+    exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+):
+    exchange.submit("ada", RIGHT)
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        note, grade = watcher._times.note, watcher._grade
+
+        def full(arrived: list[Arrived]) -> set[str]:
+            monkeypatch.setattr(watcher._times, "note", note)
+            raise CourseError("The disk is full.")
+
+        def grade_while_another_comes() -> None:
+            monkeypatch.setattr(watcher, "_grade", grade)
+            monkeypatch.setattr(watcher._times, "note", full)
+            exchange.submit("bela", RIGHT)
+            grade()
+
+        monkeypatch.setattr(watcher, "_grade", grade_while_another_comes)
+        assert watcher.look() and "disk is full" in exchange.news()["troubles"][0]
+        assert watcher.look()
+    assert points(exchange) == {"ada": 6.0, "bela": 6.0}
+    assert len(exchange.root.joinpath("arrivals.csv").read_text().splitlines()) == 3
+
+
+def put_back(exchange: Exchange) -> None:
+    """The exchange as a backup has it: all the same, but for the times of the file system."""
+    before = max(path.stat().st_ctime for path in exchange.inbound.iterdir())
+    while time.time() < before + 2:
+        time.sleep(0.1)
+    copy = exchange.shared.with_name("copy")
+    shutil.copytree(exchange.shared, copy)
+    shutil.rmtree(exchange.shared)
+    copy.rename(exchange.shared)
+
+
+def watched(exchange: Exchange) -> str:
+    """What the list of arrivals says after a watcher has looked."""
+    with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
+        assert watcher.look()
+    return exchange.root.joinpath("arrivals.csv").read_text()
+
+
+def test_an_exchange_that_is_put_back_from_a_backup_makes_nobody_late(exchange: Exchange):
+    for who in ("ada", "bela"):
+        exchange.submit(who, RIGHT)
+    noted = watched(exchange)
+    put_back(exchange)
+    assert watched(exchange) == noted
+    shutil.rmtree(exchange.root / "submitted")  # and where that is gone as well
+    assert watched(exchange) == noted
+
+
+def test_what_a_student_puts_in_its_place_is_another_work(exchange: Exchange):
+    folder = exchange.submit("ada", RIGHT)
+    noted = watched(exchange)
+    put_back(exchange)
+    exchange.finish(folder, "ada", "2026-02-02 12:00:00.000000 UTC")
+    (folder / "numbers.ipynb").write_text((folder / "numbers.ipynb").read_text() + " ")
+    shutil.rmtree(exchange.root / "submitted")
+    again = watched(exchange)
+    assert again.startswith(noted) and len(again.splitlines()) == 3
+    exchange.submit("ada", RIGHT)  # the same answers in a folder of another time
+    assert len(watched(exchange).splitlines()) == 4
+
+
+def test_a_time_that_was_mended_by_hand_stays(exchange: Exchange):
+    exchange.submit("ada", RIGHT)
+    head, line = watched(exchange).splitlines()
+    student, name, _, work = line.split(",")
+    mended = f"{head}\n{student},{name},2026-01-01T00:00:00+00:00,{work}\n"
+    exchange.root.joinpath("arrivals.csv").write_text(mended)
+    assert watched(exchange) == mended
+
+
+def test_a_list_made_by_an_earlier_grader_learns_which_works_they_are(exchange: Exchange):
+    exchange.submit("ada", RIGHT)
+    lines = watched(exchange).splitlines()
+    old = "".join(f"{line.rpartition(',')[0]}\n" for line in lines)
+    exchange.root.joinpath("arrivals.csv").write_text(old)
+    assert watched(exchange).splitlines() == [lines[0], *old.splitlines()[1:], lines[1]]
+    noted = watched(exchange)
+    put_back(exchange)
+    assert watched(exchange) == noted
+
+
+OLD_HEAD = "student,assignment,submitted\n"
+HEAD, LINE = "student,assignment,submitted,work\n", "bela,ps1,2026-01-01T00:00:00+00:00"
 
 
 @pytest.mark.parametrize(
@@ -91,6 +197,9 @@ HEAD, LINE = "student,assignment,submitted\n", "bela,ps1,2026-01-01T00:00:00+00:
         (HEAD + LINE, LINE + "\n"),
         (HEAD + LINE + "\nada,p", LINE + "\n"),
         (LINE + "\n", LINE + "\n"),
+        (OLD_HEAD + LINE + "\n", LINE + "\n"),
+        (HEAD + LINE + ",sha256:ab\n" + LINE + ",sha256:ab", LINE + ",sha256:ab\n"),
+        (HEAD + "bela\n" + LINE + "\n", "bela\n" + LINE + "\n"),
         ("\ufeff" + HEAD.strip() + "\r\n" + LINE + "\r\n", LINE + "\r\n"),
     ],
 )
@@ -105,6 +214,25 @@ def test_a_list_of_arrivals_that_was_torn_or_edited_loses_nobody(
     assert text == HEAD + kept.replace("\r", "") + "ada,ps1,2027-01-15T08:00:00+00:00\n"
     assert "ada" in read_late(path, NAME, {"times": path.name}).times
     assert Times(path).note([ada]) == set()
+
+
+@pytest.mark.parametrize("edited", [None, "", HEAD + LINE, LINE + "\n", HEAD + LINE + "\n", "torn"])
+def test_a_list_that_is_edited_or_moved_away_meanwhile_loses_nobody(
+    tmp_path: Path, edited: str | None
+):
+    path = tmp_path / "arrivals.csv"
+    path.write_text(HEAD + LINE + "\n")
+    times = Times(path)
+    ada, chidi = (Arrived(who, NAME, 1.8e9, is_new=True) for who in ("ada", "chidi"))
+    assert times.note([ada]) == {NAME}
+    if edited is None:
+        path.unlink()
+    else:
+        path.write_text(path.read_text()[:-1] if edited == "torn" else edited)
+    assert times.note([chidi]) == {NAME}
+    who = {"bela"} if edited and edited != "torn" else {"ada", "bela"}
+    assert read_late(path, NAME, {"times": path.name}).times.keys() == who | {"chidi"}
+    assert path.read_text().startswith(HEAD)
 
 
 @pytest.mark.parametrize("what", ["latin-1", "semicolons", "another order", "a folder", "a pipe"])

@@ -131,6 +131,19 @@ def test_every_page_is_released_and_no_name_commands_the_terminal(
     assert not any(name.endswith("-tmp.html") for name in pages(root))
 
 
+def test_a_page_that_is_a_link_publishes_nothing(root: Path, tmp_path: Path):
+    if RELEASE not in (root / "nbgrader_config.py").read_text():
+        with (root / "nbgrader_config.py").open("a") as file:
+            file.write(RELEASE)
+    page = root / "feedback" / "ada" / NAME / "numbers.html"
+    (tmp_path / "private").write_text("the instructor's own")
+    page.unlink()
+    page.symlink_to(tmp_path / "private")
+    said = nbgrader(root, "release_feedback", NAME)
+    assert "ada/numbers.html was not released: it is a link" in said
+    assert not any(b"the instructor's own" in content for content in pages(root).values())
+
+
 def test_a_folder_that_was_renamed_shares_no_secret_with_itself(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -9,7 +9,7 @@ import pytest
 from tests.small_course import NAME, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange")
-UNREAD = ("bytes", "sparse", "linked", "dangling", "folder", "pipe", "huge")
+UNREAD = ("named", "bytes", "sparse", "linked", "dangling", "folder", "pipe", "huge")
 WHEN = "2026-11-23 10:00:00.000000 UTC"
 
 
@@ -29,12 +29,13 @@ def test_whatever_one_hands_in_the_others_are_listed(tmp_path: Path):
         folder.mkdir()
         (folder / "numbers.ipynb").write_text("{}")
         (folder / "submission_secret.txt").write_text("a" * 32)
+    (folders["named"] / "\udcff.ipynb").write_text("{}")
     (folders["bytes"] / "submission_secret.txt").write_bytes(b"\xff\xfe")
     os.truncate(folders["sparse"] / "submission_secret.txt", 1 << 40)
     (folders["linked"] / "submission_secret.txt").unlink()
     (folders["linked"] / "submission_secret.txt").symlink_to(folders["ada"] / "numbers.ipynb")
     (folders["no secret"] / "submission_secret.txt").unlink()
-    for name in UNREAD[3:]:  # without a secret their notebooks are read
+    for name in UNREAD[4:]:  # without a secret their notebooks are read
         (folders[name] / "submission_secret.txt").unlink()
     (folders["dangling"] / "x.ipynb").symlink_to("nowhere")
     (folders["folder"] / "x.ipynb").mkdir()

@@ -111,6 +111,7 @@ def test_more_time_may_be_given_before_anything_is_handed_in(root: Path):
         (("extend", "ad", NAME, "2d"), "perhaps ada was meant"),
         (("extend", "ada", "ps9", "2d"), "no assignment 'ps9'"),
         (("extend", "ada", NAME), "How much longer?"),
+        (("extend", "", NAME, "2d"), "Whose?"),
         (("extend", "ada", NAME, "two days"), "no length of time"),
         (("history", "--since", "yesterday"), "no day or time"),
     ],

@@ -1,6 +1,7 @@
 """The command that grades a class: how it is stopped, what it refuses, where its words go."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,6 +91,24 @@ def test_ctrl_c_in_a_destructor_is_not_lost(capsys: pytest.CaptureFixture[str]):
         time.sleep(60)
     assert set(pressed) == {signal.SIGINT}
     assert capsys.readouterr().err == ""
+
+
+@linux
+def test_only_what_was_handed_in_is_made_ready_and_it_is_said(
+    taught: Class, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    root = taught.course.root
+    monkeypatch.chdir(root)
+    shutil.copytree(root / "source" / NAME, root / "source" / "ps2")
+    where = ["--folder", str(taught.folder), "--jobs", "1"]
+    assert command_line.main(["grade", *where]) == 0
+    assert "are tried" not in capsys.readouterr().err
+    made = {path.name.partition(".")[0] for path in (root / "build").rglob("ps*")}
+    assert NAME in made and "ps2" not in made
+    student = taught.students()[0]
+    shutil.copytree(taught.submission(student, NAME), taught.submission(student, "ps2"))
+    assert command_line.main(["grade", *where]) == 0
+    assert capsys.readouterr().err.count("note: the tests of ps2 are tried with") == 2
 
 
 @linux

@@ -92,6 +92,12 @@ def test_nothing_that_is_there_is_lost(sums: Course, capsys):
     assert run(sums.root, "handout", "empty") == 0
 
 
+def test_no_folder_is_called_as_an_archive(sums: Course, capsys):
+    assert run(sums.root, "handout", "week1.tar.gz") == 2
+    assert "only zip files are written" in capsys.readouterr().err
+    assert not (sums.root / "week1.tar.gz").exists()
+
+
 def test_what_is_out_of_date_is_refused(sums: Course, capsys):
     path, source = sums.release(CHAPTER), sums.source(CHAPTER)
     fresh, text = path.read_text(encoding="utf-8"), source.read_text(encoding="utf-8")
@@ -170,6 +176,7 @@ def test_settings_that_cannot_be_are_refused_by_name(sums: Course, capsys):
         ('pakages = ["lib"]', "[c.HandOut] has no setting pakages"),
         ('url = "two\\nlines"', "write a text of one line"),
         ('readme = "none.md"', "none.md"),
+        ('requirements = "none.txt"', "c.HandOut.requirements names"),
     ):
         config.write_text(f"{CONFIG}c.HandOut.{line}\n", encoding="utf-8")
         assert run(sums.root, "handout", "new") == 2

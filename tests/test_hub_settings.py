@@ -77,6 +77,13 @@ def test_students_can_be_a_list(tmp_path: Path):
         ({"address": '"https://:443"'}, "goes with `certificate` and `key`"),
         ({"certificate": '"/c.pem"', "key": '"/k.pem"'}, "goes with `certificate` and `key`"),
         ({"certificate": '"/c.pem"', "address": '"https://:443"'}, "both, or none"),
+        ({"exchange": '""'}, "`exchange` is to be a whole path"),
+        ({"exchange": '"/srv/.."'}, "not / alone"),
+        ({"folder": '"/"'}, "not / alone"),
+        ({"folder": '"/srv/a\\u0000b"'}, "whole path"),
+        ({"helpers": "[" * 5000 + "]" * 5000}, "cannot be read"),
+        ({"inner_ports": "[80, 81, 82]"}, "port 80 is that of `address` and one of"),
+        ({"address": '"http://a:80?x=1"'}, "`address` is to be"),
         ({"key": '"k.pem"', "certificate": '"/c"', "address": '"https://:1"'}, "whole path"),
     ],
 )
@@ -95,6 +102,36 @@ def test_a_table_without_the_column_and_a_folder_without_settings(tmp_path: Path
         read(written(tmp_path))
     with pytest.raises(HubError, match="copy the course's folder"):
         read(tmp_path / "elsewhere")
+
+
+def test_a_table_that_is_a_pipe_holds_up_nobody(tmp_path: Path):
+    os.mkfifo(tmp_path / "students.csv")
+    with pytest.raises(HubError, match="is no file"):
+        read(written(tmp_path))
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root prepares a hub")
+@pytest.mark.parametrize("what", ["exchange", "folder"])
+def test_a_folder_that_holds_something_else_is_neither_opened_nor_closed(tmp_path: Path, what: str):
+    """As `exchange = "/srv"` and `folder = "/etc"` would do."""
+    (tmp_path / "students.csv").write_text("student\nada\n")
+    (tmp_path / "proxy").touch()
+    places = {one: f'"{tmp_path / one}"' for one in ("exchange", "folder", "proxy")}
+    hub = read(written(tmp_path, account='"nobody"', **places))
+    other = tmp_path / what
+    other.mkdir(mode=0o755)
+    (other / "something").touch()
+    before = other.stat()
+    with pytest.raises(HubError, match="something else"):
+        list(prepare(hub))
+    after = other.stat()
+    assert (after.st_mode, after.st_uid) == (before.st_mode, before.st_uid)
+    if what == "exchange":
+        other.chmod(0o777)  # as nbgrader's manual has it, with another course in it
+    else:
+        (other / "nbgrader_config.py").touch()
+    assert list(prepare(hub))
+    assert list(prepare(hub)) == []
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root prepares a hub")

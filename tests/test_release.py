@@ -114,6 +114,21 @@ def test_a_stale_release_is_refused(course: Course, chapter: str, tmp_path: Path
         require_fresh(copy, chapter)
 
 
+def test_what_somebody_has_put_into_a_release_is_not_lost(course: Course, tmp_path: Path):
+    chapter = CHAPTERS[0]
+    folder = tmp_path / chapter
+    for make in (Path.touch, Path.mkdir):
+        folder.mkdir()
+        make(folder / "notes for next year")
+        with pytest.raises(CourseError, match="notes for next year there would be lost"):
+            release(course, chapter, tmp_path)
+        assert (folder / "notes for next year").exists()
+        shutil.rmtree(folder)
+    (folder / f"{chapter}.ipynb").mkdir(parents=True)
+    with pytest.raises(CourseError, match="would be lost"):
+        release(course, chapter, tmp_path)
+
+
 def test_an_unchanged_instructor_notebook_is_not_written_again(course: Course, chapter: str):
     path = build_instructor(course, chapter)
     before = path.stat().st_mtime_ns

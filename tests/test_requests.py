@@ -76,6 +76,19 @@ def test_a_question_is_a_cell_with_this_heading(source: str, text: str):
     assert asked(source) == [text]
 
 
+def test_how_to_answer_names_the_class(root: Path, capsys: pytest.CaptureFixture[str]):
+    ask(root, "ada", HEAD + "Why?")
+    (root / "a class").mkdir()
+    (root / "submitted").rename(root / "a class" / "submitted")
+    where = f"--folder '{root / 'a class'}'"
+    assert run(root, "grade", NAME, "--folder", "a class") == 0
+    assert f"see: python -m autograder requests {where}\n" in capsys.readouterr().out
+    shown = listed(root, capsys, "--folder", "a class")
+    assert shown.endswith(f'requests ID --answer "..." {where}\n')
+    assert run(root, "requests", "none", "--folder", "a class") == 2
+    assert capsys.readouterr().err.endswith(f"requests {where}\n")
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -363,6 +363,31 @@ def test_a_report_in_a_wrong_folder_leaves_nothing_there(
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "command", ["history", "requests", "extend", "extend ada ps1 2d", "export canvas", "merge ."]
+)
+def test_a_folder_that_holds_no_class_is_said_and_stays_as_it_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+):
+    make_course(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    for folder in ("elsewhere", "misspelt"):
+        assert command_line.main([*command.split(), "--folder", folder]) == 2
+        assert f"{folder}/submitted does not exist" in capsys.readouterr().err
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert not (tmp_path / "misspelt").exists()
+
+
+def test_the_root_of_the_disk_can_be_a_class(tmp_path: Path):
+    found = Class(make_course(tmp_path), Path("/"))
+    found.require_usable()
+    assert found.database.startswith("sqlite:////gradebook.db")
+
+
 @linux
 @pytest.mark.parametrize("name", [b"\xfcbung", b"a\nb", b"a\x1b[2Jb"])
 def test_an_assignment_whose_folders_name_is_no_text_is_named(

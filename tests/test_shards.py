@@ -93,7 +93,7 @@ def test_only_what_would_be_graded_so_here_is_taken(
     capsys.readouterr()
     assert run(home, "merge", str(journal)) == 1
     said = capsys.readouterr().out
-    assert "1 results are here" in said
+    assert "1 result is here" in said
     assert "ada, ps1: another work was graded there" in said
     assert "bela, ps1: nothing like it was handed in here" in said
     assert "chidi, ps1: another grader, Python or library graded it there" in said

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring.source import SourceError, notebook, read_source
+from autograder.authoring.source import SourceError, digest_of, made_from, notebook, read_source
 from autograder.common.course import Course
 
 SOUND = '''\
@@ -157,6 +157,31 @@ def test_a_broken_source_is_refused_with_file_place_and_what_to_do(write, fault)
     assert said in message
     assert "09_sums.py" in message
     assert "\n" not in message
+
+
+def test_a_source_as_a_windows_editor_saves_it_is_the_same(write):
+    plain = read_source(write(SOUND))
+    path = write("\ufeff" + SOUND)
+    assert read_source(path).cells == plain.cells and digest_of(path) == plain.digest
+    assert read_source(path, path.read_text(encoding="utf-8")).cells == plain.cells
+
+
+def test_a_source_in_another_encoding_is_a_sentence(write):
+    path = write(SOUND)
+    path.write_bytes(SOUND.replace("Because", "Weil Vögel").encode("latin-1"))
+    for read in (read_source, digest_of):
+        with pytest.raises(SourceError, match="no text in UTF-8"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"<<<<<<< HEAD\n{}", b"", b"\xff", b"[]", b'{"metadata": 5}', b"[" * 100_000, b'{"a": 1}'],
+)
+def test_a_built_notebook_that_was_damaged_was_made_from_nothing(tmp_path: Path, text: bytes):
+    path = tmp_path / "09_sums.ipynb"
+    path.write_bytes(text)
+    assert made_from(path) == ""
 
 
 def test_a_missing_source_is_named(tmp_path):

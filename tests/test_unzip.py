@@ -315,6 +315,7 @@ def test_zip_collect_collects_everybody_whatever_somebody_uploads(tmp_path: Path
         "none.zip is no arch",
         "it names 'mia', but comes from 'eve'",
         "it names 'leo', but its archive's name says no student",
+        "left out kim_numbers.ipynb (it has a password; ask for a zip file without one)",
     ):
         assert words in said
     assert "Traceback" not in said and "\x1b[31mred" not in said

@@ -24,7 +24,7 @@ def build_instructor(course: Course, chapter: str) -> Path:
     """Check a chapter's source and write the instructor's notebook."""
     text = notebook(read_source(course.source(chapter)))
     path = course.instructor(chapter)
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    if not path.is_file() or path.read_bytes() != text.encode():
         write_whole(path, text)
     return path
 

@@ -45,6 +45,7 @@ LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file knows
 GRADER = Path(__file__).parents[2]  # holds the package
 TEMPLATES = ("README.md", "Makefile", "pyproject.toml", "requirements.txt")
 WORKFLOW = ".github/workflows/check.yml"  # where GitHub looks for what it is to run
+OTHER_ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2", ".7z", ".rar")
 COURSES_OWN = ("constraints.txt", "LICENSE*")
 
 
@@ -122,6 +123,8 @@ def write(found: HandOut, target: Path) -> bool:
     Raises CourseError where something else is: nothing is written over.
     """
     is_zip = target.suffix.lower() == ".zip"
+    if not is_zip and target.name.lower().endswith(OTHER_ARCHIVES):
+        raise CourseError(f"{target}: only zip files are written; name one that ends in .zip.")
     with in_words(target):
         if target.exists() and not (target.is_dir() and not any(target.iterdir())):
             if _lies_there(found, target, is_zip):
@@ -297,6 +300,8 @@ def _needed(course: Course, settings: Settings) -> list[tuple[str, str]]:
     lines = list(NEEDED)
     if settings.requirements:
         path = course.root / settings.requirements
+        if not path.is_file():
+            raise CourseError(f"c.HandOut.requirements names {path}, and there is no such file.")
         try:
             with in_words(path):
                 lines = path.read_text(encoding="utf-8").splitlines()

@@ -10,7 +10,8 @@ import importlib
 import math
 import os
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from autograder.bridge import STUDENT
 from autograder.bridge.processor import know_processor
 from autograder.common.course import Course, CourseError
+from autograder.common.names import say
 from autograder.common.startup import import_quickly
 from autograder.common.syntax import parse
 from autograder.isolation.limits import Limits
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
 GRADES = ("autograder.judge.grading", "autograder.judge.intake")  # imported once, not in each fork
+MOST_NAMED = 3  # assignments in a sentence
 REHEARSAL = 1800  # seconds for all tests of a chapter, with the answers of the course's own
 
 
@@ -157,6 +160,17 @@ def known_mistakes(course: Course, chapter: str, version: str) -> Any:
     if found is None:
         raise Unmade
     return found
+
+
+def tell_trying(names: Collection[str], answers: str) -> None:
+    """Say what is about to take a while, of which assignments, and that it is not always so."""
+    few = len(names) <= MOST_NAMED
+    which = ", ".join(names) if few else f"{len(names)} assignments"
+    say(
+        f"note: the tests of {which} are tried with {answers}, which takes a while; it is done "
+        "again only when tests or grader have changed",
+        sys.stderr,
+    )
 
 
 def fingerprints(course: Course, assignments: Mapping[str, "Assignment"]) -> dict[str, str]:

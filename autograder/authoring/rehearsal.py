@@ -17,6 +17,7 @@ from autograder.authoring.processes import (
     fork_server_order,
     start_bare,
     start_warm,
+    tell_trying,
     warm_order,
 )
 from autograder.common.course import Course
@@ -87,6 +88,7 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     todo = {name: prints[name] for name in chapters if _rehearsed(course, name)[0] != prints[name]}
     if not todo:
         return []
+    tell_trying(todo, "your own answers, and with none")
     complaints: list[str] = []
     able = machine.probe().namespaces
     firsts = [fork_server_order([assignments[name] for name in todo], able)]

@@ -27,6 +27,7 @@ def release(course: Course, chapter: str, directory: Path | None = None) -> Path
     """
     build_instructor(course, chapter)
     target = directory or course.release(chapter).parents[1]
+    _require_nothing_else(course, chapter, target / chapter)
     settings = Config()
     settings.CourseDirectory.release_directory = str(target)
     settings.GenerateAssignment.no_database = True
@@ -36,6 +37,23 @@ def release(course: Course, chapter: str, directory: Path | None = None) -> Path
     path = target / chapter / f"{chapter}.ipynb"
     _tidy(path)
     return path
+
+
+def _require_nothing_else(course: Course, chapter: str, folder: Path) -> None:
+    """Refuse to make anew, as nbgrader does, a folder in which somebody has put something else."""
+    source = course.instructor(chapter)
+    given = {path.name for path in source.parent.iterdir()} | {source.name}
+    found = folder.iterdir() if folder.is_dir() else ()
+    others = sorted(
+        path.name
+        for path in found
+        if not path.name.startswith(".") and (path.name not in given or path.is_dir())
+    )
+    if others:
+        raise CourseError(
+            f"{course.show(folder)} is made anew with each release, and {', '.join(others)} there "
+            "would be lost; move it away."
+        )
 
 
 def require_fresh(course: Course, chapter: str) -> None:

@@ -117,7 +117,7 @@ def read_source(path: Path, text: str | None = None) -> Source:
         path: of the file.
         text: what the file might hold, in place of what it holds.
     """
-    text = _text(path) if text is None else text
+    text = _text(path) if text is None else text.removeprefix("\ufeff")
     cells = tuple(_cells(path, text))
     for check in (_check_cells, _check_ids, _check_setup, _check_tests, _questions):
         check(path, cells)
@@ -134,17 +134,23 @@ def _digest(text: str) -> str:
 
 
 def made_from(path: Path) -> str:
-    """The fingerprint of the source that a notebook was made from; empty if there is none."""
+    """The fingerprint of the source that a notebook was made from; empty if it says none."""
     if not path.is_file():
         return ""
-    metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
-    return metadata.get("autograder", {}).get("source_sha256", "")
+    try:
+        metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
+        return metadata.get("autograder", {}).get("source_sha256", "")
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return ""  # a merge's marks or half a file: it is made again
 
 
 def _text(path: Path) -> str:
     if not path.is_file():
         raise SourceError(f"{path} does not exist; a chapter's source has its folder's name.")
-    return path.read_text(encoding="utf-8")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is no text in UTF-8 ({error}); save it so.") from error
 
 
 def notebook(source: Source) -> str:

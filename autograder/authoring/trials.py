@@ -20,6 +20,7 @@ from autograder.authoring.processes import (
     require_sandbox,
     start_bare,
     start_warm,
+    tell_trying,
     warm_order,
 )
 from autograder.common.course import Course
@@ -45,6 +46,7 @@ def try_known_mistakes(
         return
     if sandboxed:
         require_sandbox()
+    tell_trying(todo, "known right and wrong answers")
     firsts = [fork_server_order([assignments[name] for name in todo], sandboxed)]
     arguments = warm_order(course, assignments, todo)
     asked = [str(path) for name in todo for path in parts(course, name) if path.is_file()]

@@ -37,6 +37,7 @@ MAX_LENGTH = 400  # bytes of a whole path: what looks at one may take the square
 FOLDER = 4000  # bytes that an empty folder takes on a disk, about
 MAX_HEADER = 1 << 14  # bytes of what a tar says of one member
 MIN_SECONDS, SLOWEST = 20, 10_000_000  # of processor time for an archive; bytes in a second more
+ENCRYPTED = 1  # among a member's flags
 DENSEST = 1000  # times its size, to which what packs files takes them
 MAX_NESTED = 50_000_000  # bytes of an archive in an archive; whoever prints much needs so many
 DRIVE = re.compile(r"[A-Za-z]:/")  # begins a path of Windows that leads elsewhere
@@ -289,7 +290,13 @@ def _zipped(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
     mode = info.external_attr >> 16
     plain = not stat.S_IFMT(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)
     is_folder = info.filename.endswith("/")  # what is_dir() asks, but a name may be empty
-    return _Member(info.filename, is_folder, plain, info.file_size, lambda: file.open(info))
+
+    def opened() -> IO[bytes]:
+        if info.flag_bits & ENCRYPTED:
+            raise ValueError("it has a password; ask for a zip file without one")
+        return file.open(info)
+
+    return _Member(info.filename, is_folder, plain, info.file_size, opened)
 
 
 def _tarred(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Member:

@@ -52,6 +52,8 @@ class Arrived:
     assignment: str
     when: float  # of the last change in it, by the file system's own time
     is_new: bool  # whether it was not collected before
+    folder: str = ""  # its name in the exchange
+    work: str = ""  # a digest of that name and of what was collected
 
 
 class Inbound:
@@ -149,7 +151,7 @@ class Inbound:
             student, name = str(record["username"]), record["filename"]
             if name not in collecting.failed:
                 when = collecting.changed_last(name)
-                yield Arrived(student, assignment, when, student in collecting.taken)
+                yield Arrived(student, assignment, when, student in collecting.taken, name)
 
 
 class _Whole(SafeCollect):
@@ -203,7 +205,7 @@ def _changes_in(path: Path) -> Iterator[float]:
     with suppress(OSError):
         yield path.lstat().st_ctime
     left, top = MOST, str(path).count("/")
-    for above, folders, files, handle in os.fwalk(path):
+    for above, folders, files, handle in _walked(path):
         for name in (*folders, *files)[:left]:
             with suppress(OSError):
                 yield os.stat(name, dir_fd=handle, follow_symlinks=False).st_ctime
@@ -212,6 +214,12 @@ def _changes_in(path: Path) -> Iterator[float]:
             return
         if above.count("/") - top >= DEEPEST:
             folders.clear()
+
+
+def _walked(path: Path) -> Iterator[tuple[str, list[str], list[str], int]]:
+    """As os.fwalk, which fails where a student takes a folder away meanwhile."""
+    with suppress(OSError):
+        yield from os.fwalk(path)
 
 
 class _Changed(SafeRelease):

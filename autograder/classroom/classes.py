@@ -1,6 +1,7 @@
 """A class that is taught: where its work lies, and what nbgrader_config.py says of it."""
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 
 STRUCTURE = ("{nbgrader_step}", "{student_id}", "{assignment_id}")
+FILE = "gradebook.db"
 LEFT_OUT = "was graded once and is left out now"
-NBGRADERS = "sqlite:///{}/gradebook.db"  # as nbgrader has it without a setting
+NBGRADERS = "sqlite:///{}"  # as nbgrader has it without a setting
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,12 @@ class Class:
 
     course: Course
     folder: Path  # holds submitted/, autograded/, feedback/ and gradebook.db
+
+    @property
+    def option(self) -> str:
+        """What names this class in a command; empty for the course's own."""
+        where = shlex.quote(str(self.folder))
+        return "" if self.folder == self.course.root else f" --folder {where}"
 
     @property
     def submitted(self) -> Path:
@@ -60,7 +68,8 @@ class Class:
         """
         is_trial = self.folder.is_relative_to(self.course.root / "build")
         named = "" if is_trial else self.setting("db_url", "")
-        return "" if named == NBGRADERS.format(self.folder) else from_root(named, self.course.root)
+        own = named == NBGRADERS.format(self.folder / FILE)
+        return "" if own else from_root(named, self.course.root)
 
     @property
     def has_own_gradebook(self) -> bool:
@@ -81,6 +90,15 @@ class Class:
         for path in (self.journal, self.journal.with_suffix(".lock"), *self._gradebook()):
             with in_words(path):
                 require_file(path)
+
+    def require_there(self) -> None:
+        """Refuse a folder that somebody has named and that is no class's, before one is made."""
+        kept = self.journal, self.folder / FILE
+        if not self.submitted.is_dir() and not any(map(Path.is_file, kept)):
+            raise CourseError(
+                f"{self.submitted} does not exist, nor is a gradebook beside it; name the folder "
+                "of a class, which holds submitted/."
+            )
 
     def _require_apart(self) -> None:
         """Refuse settings by which what is handed in, or handed out, would be written over."""
@@ -151,6 +169,11 @@ class Class:
         """Where a student's work on a chapter lies; None if nothing was handed in."""
         return self._places.of(student, chapter)
 
+    def handed_in(self, chapters: Sequence[str]) -> list[str]:
+        """Those of these assignments to which anybody has handed in."""
+        everybody = self.students()
+        return [name for name in chapters if any(self.place(who, name) for who in everybody)]
+
     def strays(self, students: Sequence[str]) -> list[Stray]:
         """What these students handed in that belongs to no chapter."""
         return list(self._places.found_strays(students))
@@ -206,9 +229,9 @@ def _where_nbgrader_has_it(folder: Path) -> str:
     """The address of the gradebook in a folder, which nbgrader makes without looking at it."""
     from sqlalchemy import make_url
 
-    url = NBGRADERS.format(folder)
+    url = NBGRADERS.format(folder / FILE)
     found = make_url(url).database
-    if found != str(folder / "gradebook.db"):
+    if found != str(folder / FILE):
         raise CourseError(
             f"nbgrader would have the gradebook of {folder} at {found}: in an address, a ? and a "
             "% with two digits mean something else; rename the folder."

@@ -39,6 +39,8 @@ def extend(taught: "Class", student: str, chapter: str, amount: str) -> None:
         amount: such as 2d, 36h or 1w2d; 0 takes it back.
     """
     more = read_amount(amount)
+    if not student:
+        raise CourseError("Whose? Write STUDENT CHAPTER AMOUNT, such as ada homework1 2d.")
     refreshed(taught, [chapter], student=_folder(taught, student))  # whose gradebook is it?
     with reading(taught) as book, book.db.no_autoflush:
         who = _known(taught, book, student)

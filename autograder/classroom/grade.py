@@ -137,8 +137,10 @@ def grade(
     summary = Summary(strays=tuple(strays))
     assignments = {chapter: taught.read(chapter) for chapter in chapters}
     hands = elsewhere or partial(Warm, jobs=jobs, sandboxed=sandboxed)
+    handed_in = {chapter for _, chapter in places}  # what nobody needs is not made ready
+    used = {chapter: one for chapter, one in assignments.items() if chapter in handed_in}
     with (
-        hands(taught.course, assignments) as warm,
+        hands(taught.course, used) as warm,
         Grader(taught, assignments, warm) as grader,
         tqdm(total=len(places), desc="grading", unit="notebook", disable=not progress) as bar,
     ):

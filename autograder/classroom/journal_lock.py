@@ -60,9 +60,10 @@ def is_held(path: Path) -> bool:
 
 
 def _taken(folder: Path, holder: object) -> Busy:
+    which = f" (process {holder})" if holder else ""  # which it writes a moment after it began
     return Busy(
-        f"Another grader (process {holder}) is at work in {folder}; wait until it is done, or "
-        "stop it and run the command again."
+        f"Another grader{which} is at work in {folder}; wait until it is done, or stop it and run "
+        "the command again."
     )
 
 

@@ -40,13 +40,18 @@ def _why_not(folder: Path) -> str:
     try:
         if not stat.S_ISDIR(folder.lstat().st_mode):
             return "it is no folder"
+        notebooks = [*folder.glob("*.ipynb")]
+        for path in notebooks:  # whose names nbgrader makes digests of
+            path.name.encode("utf-8")
         if (folder / SECRET_FILE).is_file():
             read_file(folder / SECRET_FILE, LARGEST).decode("utf-8")
             return ""
-        for path in folder.glob("*.ipynb"):  # without a secret nbgrader reads these
+        for path in notebooks:  # without a secret nbgrader reads these
             found = path.lstat()
             if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_NOTEBOOK:
                 return f"{shown(path.name)} is no plain file, or too large"
     except (OSError, Unreadable, UnicodeDecodeError) as error:
         return str(error)
+    except UnicodeEncodeError:
+        return "the name of a notebook in it is no text in UTF-8"
     return ""

@@ -33,8 +33,8 @@ class Merged:
 
     def words(self) -> str:
         """Lines for the terminal."""
-
-        return "\n".join([f"{self.taken} results are here", *few("not taken", self.refused)])
+        said = "1 result is here" if self.taken == 1 else f"{self.taken} results are here"
+        return "\n".join([said, *few("not taken", self.refused)])
 
 
 def merge(taught: "Class", chapters: Sequence[str], places: Sequence[Path]) -> Merged:

@@ -25,6 +25,13 @@ from autograder.judge.parcel import SECRET_FILE
 class SafeRelease(ExchangeReleaseFeedback):
     """Publishes students' pages, each under a name that its student alone knows."""
 
+    def init_dest(self) -> None:
+        """Find the exchange's folder; what is in its way is a sentence."""
+        try:
+            super().init_dest()
+        except OSError as error:
+            self.fail(sentence_of(error, str(error.filename)) or str(error))
+
     def copy_files(self) -> None:
         """Publish each page for itself."""
         clean_log(self.log)
@@ -52,6 +59,8 @@ class SafeRelease(ExchangeReleaseFeedback):
             name = notebook_hash(secret=secret, notebook_id=page.stem)
             if self._is_out(page, Path(self.dest_path, f"{name}.html")):
                 return
+            if page.is_symlink():  # what it leads to would be published
+                raise ValueError("it is a link; make the page again")
             begun = Path(self.dest_path, f"{name}-tmp.html")
             shutil.copy(page, begun)  # its permissions too, as nbgrader was told them
             begun.replace(begun.with_name(f"{name}.html"))

@@ -52,12 +52,12 @@ def tell(taught: "Class", *, answered: bool = False) -> None:
     if not found:
         say("No question was answered." if answered else "No question waits for an answer.")
     elif not answered:
-        say('Answer one with: python -m autograder requests ID --answer "..."')
+        say(f'Answer one with: python -m autograder requests ID --answer "..."{taught.option}')
 
 
 def tell_one(taught: "Class", name: str) -> None:
     """Print one question, with its answer."""
-    _tell_one(_named(_requests(taught), name))
+    _tell_one(_named(taught, name))
 
 
 def answer(taught: "Class", name: str, text: str) -> None:
@@ -72,13 +72,13 @@ def answer(taught: "Class", name: str, text: str) -> None:
     if not name:
         raise CourseError(
             "Which question? Write its id before --answer; list them with: "
-            "python -m autograder requests"
+            f"python -m autograder requests{taught.option}"
         )
     if not said:
         raise CourseError(f"What is the answer to {shown(name)}? Write it after --answer.")
     if len(said) > LONGEST_REPLY:
         raise CourseError(f"The answer has {len(said)} characters; {LONGEST_REPLY} at most.")
-    one = _named(_requests(taught), name)
+    one = _named(taught, name)
     if one.grade is None:  # graded before there was a history
         refreshed(taught, [one.assignment], student=one.student)
     with Journal(taught) as journal:
@@ -122,12 +122,13 @@ def _requests(taught: "Class") -> Iterator[Request]:
             yield Request(result.student, result.assignment, one, reply, grade)
 
 
-def _named(requests: Iterable[Request], name: str) -> Request:
+def _named(taught: "Class", name: str) -> Request:
     """The question of that name; CourseError if there is none, or more than one."""
-    found = [one for one in requests if name and one.asked.name.startswith(name)]
+    found = [one for one in _requests(taught) if name and one.asked.name.startswith(name)]
     if not found:
         raise CourseError(
-            f"There is no question {shown(name)}; list them with: python -m autograder requests"
+            f"There is no question {shown(name)}; list them with: "
+            f"python -m autograder requests{taught.option}"
         )
     if len(found) > 1:
         names = ", ".join(one.asked.name for one in found[:10])

@@ -117,7 +117,7 @@ def tell(taught: "Class") -> None:
         begin = "No watcher has run here; start one: python -m autograder watch"
         say("A watcher begins." if runs else begin)
         return
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise CourseError(f"{path} cannot be read ({error}); delete it.") from error
     for line in lines:
         say(line)

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
@@ -33,12 +33,14 @@ from autograder.common.course import Course, CourseError, config_files
 from autograder.common.failures import sentence_of
 from autograder.common.names import say
 from autograder.common.results import Result
+from autograder.judge.parcel import collect
 
 if TYPE_CHECKING:
     from autograder.judge.assignment import Assignment
 
 EVERY = 1.0  # seconds between two looks at the exchange
 LONGEST_PAUSE = 60.0  # seconds, while something is wrong
+DIGITS = 32  # of a work's digest
 Place = tuple[str, str]  # student, assignment
 
 
@@ -216,10 +218,18 @@ class Watcher:
 
     def _note_times(self, arrived: Sequence[Arrived]) -> None:
         """Write down when they arrived; whoever is late by that list is late from now on."""
-        for name in self._times.note(arrived):
+        for name in self._times.note([replace(one, work=self._work(one)) for one in arrived]):
             listed = self._assignments[name].rules.late.listed if self._assignments else None
             if listed is not None and listed.resolve() == self._times.path.resolve():
                 self._assignments[name] = self._taught.read(name)
+
+    def _work(self, one: Arrived) -> str:
+        """A digest of what lies here of it: what a student puts in its place is another work."""
+        place, assignment = self._taught.place(one.student, one.assignment), one.assignment
+        if place is None or assignment not in self._assignments:
+            return ""
+        parcel = collect(place, self._assignments[assignment])
+        return "" if parcel.reason else f"sha256:{parcel.key(ascii(one.folder))[:DIGITS]}"
 
     def _is_time(self) -> bool:
         return time.monotonic() >= self._looked + self._every
@@ -247,6 +257,8 @@ class Watcher:
                 self._take_arrivals()
             except (CourseError, OSError) as error:
                 self._board.trouble(_words(error))
+                self._stamp = ()  # some may be collected and not be waiting: all is looked through
+                return None
             self._tell_queue()
         while (place := self._queue.take()) is not None:
             task = next(grader.todo([place]), None)

@@ -235,6 +235,8 @@ def _taught(options: argparse.Namespace) -> "Class":
     course = Course.find()
     taught = Class(course, options.folder.resolve() if options.folder else course.root)
     taught.require_usable()
+    if options.folder:
+        taught.require_there()
     return taught
 
 
@@ -250,7 +252,7 @@ def _grade(taught: "Class", chapters: Sequence[str], options: argparse.Namespace
         for chapter in chapters:
             releasing.require_fresh(course, chapter)
     elif not options.without_sandbox:
-        after = _rehearse_as_it_is(course, chapters)
+        after = _rehearse_as_it_is(course, options.chapters or taught.handed_in(chapters))
     shard = getattr(options, "shard", None)
     summary = grading.grade(
         taught,
@@ -332,7 +334,8 @@ def _report(
     say(f"feedback:     {course.show(taught.feedback)}/<student>/<chapter>/<notebook>.html")
     say(f"class report: {course.show(page)}")
     if asked := waiting(taught, asking):
-        say(f"questions:    {asked} wait for an answer; see: python -m autograder requests")
+        see = f"python -m autograder requests{taught.option}"
+        say(f"questions:    {asked} wait for an answer; see: {see}")
     if taught.folder != course.root and taught.configured_database:
         say(f"gradebook:    {shown_database(taught)}, as nbgrader_config.py says")
 
