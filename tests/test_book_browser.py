@@ -37,9 +37,19 @@ FORSAKEN = """[...document.querySelectorAll(".bd-article span.math")].filter((fo
   return at && at.left < last.right - 3;
 }).map((formula) => formula.parentElement.textContent.slice(0, 80))"""
 OUTSIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-CUT = """[...document.querySelectorAll(".pst-scrollable-table-container")]
-  .filter((box) => box.scrollWidth > box.clientWidth + 1)
-  .map((box) => box.textContent.trim().slice(0, 80))"""
+# what has to be scrolled sideways, in folds, too; fields that one writes in and whole figures apart
+SCROLLED = """(() => {
+  const folds = [...document.querySelectorAll(".bd-article details:not([open])")];
+  const open = (is) => { for (const fold of folds) fold.open = is; };
+  open(true);
+  const found = [...document.querySelectorAll(".bd-article *")].filter((one) =>
+    one.scrollWidth > one.clientWidth + 1 && !one.matches("input, textarea, select, .anywidget")
+    && /auto|scroll/.test(getComputedStyle(one).overflowX));
+  open(false);
+  return found.map((one) => one.outerHTML.slice(0, 80));
+})()"""
+NAMELESS = """[...document.querySelectorAll(".bd-article [tabindex='0']")]
+  .filter((one) => !one.role || !one.ariaLabel).map((one) => one.outerHTML.slice(0, 80))"""
 
 TOUCHED = ".bd-article :is(summary, button, select, input), .genindex-jumpbox a"
 SMALL = f"""[...document.querySelectorAll("{TOUCHED}")].filter((one) => {{
@@ -339,14 +349,16 @@ def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, win
 
 @pytest.mark.parametrize("page", [*LISTED, "genindex"])
 def test_a_page_fits_its_window(page: str, book_html: Path, window: Page):
-    seen = f"JSON.stringify([{OUTSIDE}, {FORSAKEN}, {CUT}, {SMALL}])"
+    seen = f"JSON.stringify([{OUTSIDE}, {FORSAKEN}, {SCROLLED}, {SMALL}, {NAMELESS}])"
     address = (book_html / f"{page}.html").as_uri()
     widths = (360, 1280)
     for width, found in zip(widths, window.show_in(address, LAID_OUT, seen, widths), strict=True):
-        outside, forsaken, cut, small = json.loads(found)
+        outside, forsaken, scrolled, small, unnamed = json.loads(found)
         assert outside <= 0, f"the page is wider than its window of {width}"
         assert forsaken == [], f"a line begins with what follows a formula, {width} wide"
-        assert width < 1280 or cut == [], "a table hides a column"
+        tables = [one for one in scrolled if "pst-scrollable-table" in one]
+        assert (tables if width < 1280 else scrolled) == [], "what does not fit has to be scrolled"
+        assert unnamed == [], "a stop for the keyboard has no name or role"
         assert small == [], "what is pressed has less than 24 pixels"
 
 
