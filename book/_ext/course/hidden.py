@@ -22,7 +22,7 @@ def put_below(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
 
 
 def join_next(fold: nodes.Element) -> None:
-    """Put the code of a cell that shows nothing into the fold of the cell after it, if it has one."""
+    """Put the code of a cell that shows nothing into the fold of the next cell, if it has one."""
     cell = fold.parent
     after = cell.next_node(siblings=True, descend=False)
     if not isinstance(after, nodes.Element) or after.get("nb_element") != "cell_code":
