@@ -32,6 +32,16 @@ WATCH = """
   dress();
   addEventListener("DOMContentLoaded", dress);
 """
+# letters of a line: the median of paragraphs that fill four or more; the last line is half full
+LETTERS = """(() => {
+  const height = (one) => one.getBoundingClientRect().height;
+  const fit = (one) => height(one) / parseFloat(getComputedStyle(one).lineHeight);
+  const long = [...document.querySelectorAll(".bd-article section > p")]
+    .map((one) => [one, Math.round(fit(one))])
+    .filter(([one, lines]) => lines >= 4 && !one.querySelector(".math"))
+    .map(([one, lines]) => one.textContent.length / (lines - 0.5)).sort((a, b) => a - b);
+  return long.length ? long[long.length >> 1] : null;
+})()"""
 SEEN = """JSON.stringify((() => {
   const all = (what) => [...document.querySelectorAll(what)];
   const ids = all("[id]").map((one) => one.id);
@@ -55,9 +65,10 @@ SEEN = """JSON.stringify((() => {
     code: tall(".bd-article .cell pre"),
     prose: tall(".bd-article section > :is(p, ul, ol)"),
     traps: all(".admonition.trap").length,
+    letters: LETTERS,
     figure: first === undefined ? null : first - top,
   };
-})())"""
+})())""".replace("LETTERS", LETTERS)
 WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 AXE = """axe.run({ resultTypes: ["violations"] }).then((found) => {
   window.courseAxe = JSON.stringify(found.violations.map((one) => [one.id, one.nodes.length]));
@@ -83,9 +94,10 @@ def broken_links(html: Path) -> tuple[int, int]:
     return len(broken), len(links)
 
 
-def span(values: list[float], form: str = "{:.0f}") -> str:
-    """The least and the largest of some numbers."""
-    return " to ".join(form.format(one) for one in (min(values), max(values)))
+def span(values: list[float | None], form: str = "{:.0f}") -> str:
+    """The least and the largest of some numbers; None is a page that has none."""
+    known = [one for one in values if one is not None]
+    return " to ".join(form.format(one) for one in (min(known), max(known))) if known else "-"
 
 
 Rows = Iterator[tuple[str, str, str]]
@@ -138,6 +150,8 @@ def reading(chapters: list[dict[str, Any]]) -> Rows:
     yield "code and output, % of a chapter's height", "28 to 42", code
     prose = span([100 * one["prose"] / one["height"] for one in chapters])
     yield "prose, % of a chapter's height", "13 to 20", prose
+    letters = span([one["letters"] for one in chapters])
+    yield "letters of a line, window of 1440", "93", letters
     traps = str(sum(one["traps"] for one in chapters[:10]))
     yield "boxes on errors, chapters 1 to 10", "80", traps
     screens = span([one["figure"] / SCREEN for one in chapters], "{:.1f}")

@@ -14,6 +14,7 @@ from tests.browsing import BROWSER, OPTIONS, Page, browsing
 from tests.conftest import ROOT
 from tests.searching import FOUND, first_hits, leads
 from tests.serving import served
+from tests.site_findings import LETTERS
 from tests.site_table import cost
 from tests.test_book import CHAPTERS, LISTED
 
@@ -329,6 +330,14 @@ def test_a_page_fits_its_window(page: str, book_html: Path, window: Page):
         assert (tables if width < 1280 else scrolled) == [], "what does not fit has to be scrolled"
         assert unnamed == [], "a stop for the keyboard has no name or role"
         assert small == [], "what is pressed has less than 24 pixels"
+
+
+def test_a_line_is_as_long_as_one_reads_well(book_html: Path, window: Page):
+    """In letters, the median of paragraphs that fill four lines or more."""
+    for page in ("03_attention", "09_inference", "handbook", "trust"):
+        address = (book_html / f"{page}.html").as_uri()
+        for found in window.show_in(address, LAID_OUT, LETTERS, (1280, 1440, 1920)):
+            assert 66 <= found <= 80, page
 
 
 def test_a_picture_follows_the_theme(book_html: Path, window: Page):
