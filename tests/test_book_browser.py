@@ -49,6 +49,8 @@ SCROLLED = """(() => {
   open(false);
   return found.map((one) => one.outerHTML.slice(0, 80));
 })()"""
+TALL = """[...document.querySelectorAll("svg.drawn")].map((one) => one.clientHeight)
+  .filter((height) => innerWidth > 767 && height > 0.86 * innerHeight)"""
 NAMELESS = """[...document.querySelectorAll(".bd-article [tabindex='0']")]
   .filter((one) => !one.role || !one.ariaLabel).map((one) => one.outerHTML.slice(0, 80))"""
 
@@ -319,15 +321,17 @@ def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, win
 
 @pytest.mark.parametrize("page", [*LISTED, "genindex"])
 def test_a_page_fits_its_window(page: str, book_html: Path, window: Page):
-    seen = f"JSON.stringify([{OUTSIDE}, {FORSAKEN}, {SCROLLED}, {SMALL}, {NAMELESS}])"
+    parts = (OUTSIDE, FORSAKEN, SCROLLED, SMALL, NAMELESS, TALL)
+    seen = f"JSON.stringify([{', '.join(parts)}])"
     address = (book_html / f"{page}.html").as_uri()
     widths = (360, 1280)
     for width, found in zip(widths, window.show_in(address, LAID_OUT, seen, widths), strict=True):
-        outside, forsaken, scrolled, small, unnamed = json.loads(found)
+        outside, forsaken, scrolled, small, unnamed, tall = json.loads(found)
         assert outside <= 0, f"the page is wider than its window of {width}"
         assert forsaken == [], f"a line begins with what follows a formula, {width} wide"
         tables = [one for one in scrolled if "pst-scrollable-table" in one]
         assert (tables if width < 1280 else scrolled) == [], "what does not fit has to be scrolled"
+        assert tall == [], "a picture is taller than the window"
         assert unnamed == [], "a stop for the keyboard has no name or role"
         assert small == [], "what is pressed has less than 24 pixels"
 

@@ -54,8 +54,8 @@ class fold_line(nodes.General, nodes.TextElement):
 
 def open_fold(writer: HTML5Translator, node: fold) -> None:
     """Begin the HTML of a fold."""
-    begun_open = {"open": "open"} if node.get("open") else {}
-    writer.body.append(writer.starttag(node, "details", CLASS="", **begun_open))
+    begun = writer.starttag(node, "details", CLASS="")
+    writer.body.append(begun.replace("<details", "<details open", 1) if node.get("open") else begun)
 
 
 def close_fold(writer: HTML5Translator, node: fold) -> None:
