@@ -41,6 +41,7 @@ class Page:
         self._socket = socket
         self._headers = dict(headers)
         self.slowness = 1  # how many times slower than the machine's the page's processor is
+        self.first = ""  # a script that runs in each page before anything of its own
 
     def show(
         self, address: str, until: str, then: str = "document.body.outerHTML", width: int = 1280
@@ -82,6 +83,8 @@ class Page:
             await ask("Network.setExtraHTTPHeaders", headers=self._headers)
             await ask("Emulation.setCPUThrottlingRate", rate=self.slowness)
             await be_wide(widths[0])
+            await ask("Page.enable")
+            await ask("Page.addScriptToEvaluateOnNewDocument", source=self.first)
             await ask("Page.navigate", url=address)
             seen = []
             for width in widths:

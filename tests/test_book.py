@@ -265,6 +265,31 @@ def test_folded_code_stands_below_what_it_shows(pages: dict[Path, BeautifulSoup]
         assert fold.find_next_sibling("div", class_="cell_output") is None
 
 
+def test_code_that_shows_nothing_is_in_the_fold_of_the_picture_it_is_for(
+    pages: dict[Path, BeautifulSoup],
+):
+    for path, page in pages.items():
+        alone = "div.cell:has(> details.hide:only-child)"
+        assert not page.select(f"{alone} + div.cell:has(> details.hide)"), path.name
+
+
+def test_the_tests_that_a_row_names_are_in_a_fold_that_begins_open(
+    pages: dict[Path, BeautifulSoup],
+):
+    trust = next(page for path, page in pages.items() if path.name == "trust.html")
+    folds = trust.select("td > details.tests[open] > summary")
+    assert len(folds) >= 45
+    assert all(re.fullmatch(r"1 test|\d+ tests", fold.text) for fold in folds)
+
+
+def test_a_drawing_of_its_own_has_its_colours_in_both_themes():
+    text = (ROOT / "book" / "_static" / "grader.svg").read_text(encoding="utf-8")
+    light, dark = text.split("@media (prefers-color-scheme: dark)")
+    assert not re.findall(r'(?:fill|stroke)="#', text)
+    for name in set(re.findall(r'class="([\w-]+)"', text)):
+        assert f".{name} {{" in light and f".{name} {{" in dark, name
+
+
 def test_a_chapter_has_the_number_of_its_file(pages: dict[Path, BeautifulSoup]):
     for path, page in pages.items():
         number = page.select_one(".bd-article h1 > .section-number")

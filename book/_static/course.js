@@ -1,21 +1,85 @@
 // What the pages need besides the theme's scripts.
 "use strict";
 (() => {
-  // A displayed formula is a stop for the keyboard only where it has to be scrolled. What goes on to
-  // the right fades there until its end is in sight.
-  const WIDE = ".math-scroll, .bd-article pre, .pst-scrollable-table-container";
+  // What has to be scrolled sideways, and only that, is a stop for the keyboard and has a name; it
+  // fades where it goes on, until its end is in sight. Parts of figures have names of their own.
+  const NAMES = {
+    ".math-scroll": "Formula",
+    ".cell_output pre": "Output",
+    pre: "Code",
+    ".pst-scrollable-table-container": "Table",
+  };
+  const TABLES = ".pst-scrollable-table-container";
+  const FADING = `.math-scroll, .bd-article pre, ${TABLES}`;
+  const WIDE = `${FADING}, .bd-article [role=region][aria-label]`;
+  const NARROW = window.matchMedia("(max-width: 600px)");
+  const tooWide = (box) => box.scrollWidth > box.clientWidth;
   const fade = (box) => {
     box.classList.toggle("goes-on", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
   };
-  const mark = () => {
-    for (const box of document.querySelectorAll(".math-scroll")) {
-      box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
+  const stop = (box) => {
+    const wide = tooWide(box);
+    box.tabIndex = wide ? 0 : -1;
+    if (!box.matches(FADING)) return;
+    fade(box);
+    const name = NAMES[Object.keys(NAMES).find((kind) => box.matches(kind))];
+    for (const [key, value] of [["role", "group"], ["aria-label", `${name}, scrolls sideways`]]) {
+      if (wide) box.setAttribute(key, value);
+      else box.removeAttribute(key);
     }
-    document.querySelectorAll(WIDE).forEach(fade);
   };
+  // On a phone a table that would have to be scrolled stands row by row, each cell under the name of
+  // its column. What is laid out so is a table to nobody who cannot see it, unless it says so.
+  const PARTS = { table: "table", "thead, tbody": "rowgroup", tr: "row", "thead th": "columnheader" };
+  const name = (table) => {
+    const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    for (const [part, role] of Object.entries(PARTS)) {
+      for (const one of [table, ...table.querySelectorAll(part)]) {
+        if (one.matches(part)) one.setAttribute("role", role);
+      }
+    }
+    for (const row of [...table.tBodies].flatMap((body) => [...body.rows])) {
+      [...row.cells].forEach((cell, i) => {
+        cell.dataset.label = heads[i] ? `${heads[i]}: ` : "";
+        cell.setAttribute("role", i ? "cell" : "rowheader");
+      });
+    }
+  };
+  const plain = (table) => table?.tHead?.rows.length === 1 && !table.querySelector("[colspan]");
+  const layTables = () => {
+    const boxes = [...document.querySelectorAll(TABLES)];
+    for (const box of boxes) box.classList.remove("row-by-row");
+    const cut = NARROW.matches ? boxes.filter(tooWide) : [];
+    for (const box of cut.filter((one) => plain(one.querySelector("table")))) {
+      box.classList.add("row-by-row");
+      name(box.querySelector("table"));
+    }
+  };
+  const mark = () => {
+    layTables();
+    document.querySelectorAll(WIDE).forEach(stop);
+  };
+  let asked = 0;
+  const markSoon = () => {
+    cancelAnimationFrame(asked);
+    asked = requestAnimationFrame(mark);
+  };
+  document.addEventListener("DOMContentLoaded", () => {
+    mark();
+    const article = document.querySelector(".bd-article");
+    if (article) new MutationObserver(markSoon).observe(article, { childList: true, subtree: true });
+  });
   window.addEventListener("load", mark);
-  document.addEventListener("scroll", ({ target }) => target.matches?.(WIDE) && fade(target), true);
   window.addEventListener("resize", mark);
+  document.addEventListener("toggle", markSoon, true); // what was folded had no width before
+  document.addEventListener("scroll", ({ target }) => target.matches?.(FADING) && fade(target), true);
+
+  // The names of tests are half of a table that nobody reads on a phone: folded there.
+  const foldTests = () => {
+    for (const fold of document.querySelectorAll("details.tests")) fold.open = !NARROW.matches;
+  };
+  document.addEventListener("DOMContentLoaded", foldTests);
+  NARROW.addEventListener("change", foldTests);
 
   // The arrow keys turn the page only while no part of it has the keyboard: a figure, and what has to
   // be scrolled, need them for themselves.

@@ -7,11 +7,11 @@ const STYLE = `
 .bat-text textarea { font: inherit; padding: 0.4rem 0.5rem; resize: vertical; color: inherit; background: var(--ground); border: 1px solid var(--line); border-radius: 6px; }
 .bat-text textarea:focus-visible { outline: 3px solid var(--blue); outline-offset: 2px; }
 .bat-scroll { overflow-x: auto; margin-top: 0.9rem; }
-.bat-scroll table { border-collapse: separate; border-spacing: 2px; margin: 0; width: auto; font-size: 0.9rem; color: inherit; }
-.bat-scroll :is(th, td) { border: 0; padding: 0.25rem 0.45rem; text-align: center; min-width: 3rem; border-radius: 3px; }
-.bat-scroll th { font-weight: 600; white-space: nowrap; }
+.bat-scroll table { border-collapse: separate; border-spacing: 2px; margin: 0; width: auto; font-size: 0.85rem; color: inherit; }
+.bat-scroll :is(th, td) { border: 0; padding: 0.25rem; text-align: center; min-width: 2.4rem; border-radius: 3px; }
+.bat-scroll th { font-weight: 600; }
 .bat-scroll td { background: var(--paper); }
-.bat-scroll td span { display: block; line-height: 1.35; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.bat-scroll td span { display: block; line-height: 1.35; font-variant-numeric: tabular-nums; }
 .bat-scroll td span:first-child { font-weight: 600; }
 .bat-scroll td.bat-special { background: var(--tint); }
 .bat-scroll td.bat-pad { color: var(--quiet); background: repeating-linear-gradient(45deg, transparent 0 6px, var(--line) 6px 7px); }

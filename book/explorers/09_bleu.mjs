@@ -38,7 +38,7 @@ function score(tokens, reference) {
 }
 
 function picture(tokens, { rows }) {
-  const wide = Math.max(44, ...tokens.map((word) => LETTER * word.length + 14));
+  const wide = Math.max(44, ...tokens.map((word) => LETTER * word.length + 12));
   const cells = rows.flatMap((row, k) => row.map((is, i) => {
     const [x, y] = [LEFT + wide * (i + k / 2), 30 + (TALL + GAP) * k];
     const run = tokens.slice(i, i + k + 1).join(" ");

@@ -90,6 +90,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", polish.require_alternative_text)
     app.connect("doctree-resolved", drawn.write_into_page)
     app.connect("doctree-resolved", hidden.put_below)
+    app.connect("doctree-resolved", boxes.fold_tests)
     app.connect("html-page-context", described.describe)
     app.connect("html-page-context", published.say_when)
     app.connect("build-finished", published.list_pages)

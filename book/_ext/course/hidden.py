@@ -17,3 +17,20 @@ def put_below(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
             cell.remove(fold)
             cell.insert(cell.index(shown) + 1, fold)
             fold["classes"] = ["below-output"]
+        elif shown is None:
+            join_next(fold)
+
+
+def join_next(fold: nodes.Element) -> None:
+    """Put the code of a cell that shows nothing into the fold of the next cell, if it has one."""
+    cell = fold.parent
+    after = cell.next_node(siblings=True, descend=False)
+    if not isinstance(after, nodes.Element) or after.get("nb_element") != "cell_code":
+        return
+    for other in after.children:
+        if isinstance(other, nodes.Element) and "above-input" in other.get("classes", []):
+            other.children = [*fold.children, *other.children]
+            for code in fold.children:
+                code.parent = other
+            cell.parent.remove(cell)
+            return
