@@ -22,7 +22,7 @@ class Idea:
 
 
 # fmt: off
-ATTENTION = (
+WEIGHING = (
     "multi_head_attention", "triton_multi_head_attention", "triton_scaled_dot_attention",
     "scaled_dot_product_attention",
     "scaled_dot_product_attention_math", "scaled_dot_product_attention_math_for_mps",
@@ -44,13 +44,13 @@ IDEAS = {
         (
             "softmax", "log_softmax", "softmax_backward", "softmax_backward_data",
             "log_softmax_backward_data", "nested_tensor_softmax_with_shape", "cross_entropy_loss",
-            "transformer_encoder_layer_fwd", *ATTENTION,
+            "transformer_encoder_layer_fwd", *WEIGHING,
         ),
         # of one number, by a sigmoid
         ("binary_cross_entropy", "binary_cross_entropy_backward",
          "binary_cross_entropy_with_logits"),
     ),
-    "attention": Idea(r"attention", ATTENTION, ()),
+    "weighing by scores": Idea(r"attention", WEIGHING, ()),
     "product of matrices": Idea(
         r"matmul|mm($|_)|mv$|(^|_)linear($|_)|dot$|inner",
         (

@@ -422,11 +422,11 @@ for layers, d_model in ((1, 8), (3, 12)):
         f"Yours has {count}, expected {expected_count}."
     )
     for name in ("class_token", "positions"):
-        numbers = getattr(deep, name).detach()
-        assert 0 < numbers.abs().mean().item() < 0.2, (
+        begun = getattr(deep, name).detach()
+        assert 0 < begun.abs().mean().item() < 0.2, (
             "class token and positions should begin with small numbers, not zeros"
         )
-        assert numbers.std().item() > 0, (
+        assert begun.std().item() > 0, (
             "class token and positions should be drawn by chance: not all of their numbers are alike"
         )
 rates = [module.p for module in deep.modules() if isinstance(module, nn.Dropout)]
@@ -1131,7 +1131,7 @@ for name in ("encoder", "embedding", "positional_encoding", "decoder", "generato
 assert model.generator.weight is model.embedding.weight, (
     "the generator's weight should be the same Parameter as the embedding's"
 )
-assert model.encoder is eye, "the encoder should be the one that is given, and no copy of it"
+assert id(model.encoder) == id(eye), "the encoder should be the one that is given, and no copy"
 visible_passed()
 
 
@@ -1139,9 +1139,9 @@ visible_passed()
 for layers, d_model in ((1, 8), (3, 12)):
     of_layer = sum(p.numel() for p in DecoderLayer(d_model, 2, 20).parameters())
     expected_count = 6 * d_model + layers * of_layer + 2 * d_model + 13 * d_model
-    eye = nn.Linear(6, d_model, bias=False)
+    other_eye = nn.Linear(6, d_model, bias=False)
     deep: Any = Captioner(  # pyright: ignore[reportGeneralTypeIssues]
-        eye, 13, draw((9, d_model)), layers, 2, 20, 0.3
+        other_eye, 13, draw((9, d_model)), layers, 2, 20, 0.3
     )
     count = sum(p.numel() for p in deep.parameters())
     assert count == expected_count, (

@@ -92,9 +92,11 @@ def hidden_by_a_number(qk, v, causal):
 
 @variant("undo")
 def given_tensors_require_gradients(f, g, w_f, w_g, y1, y2, dy1, dy2):
-    added = g(y1.requires_grad_(), w_g.requires_grad_())
-    through_g, dw_g = torch.autograd.grad(added, (y1, w_g), dy2)
-    x2, dx1 = (y2 - added).detach().requires_grad_(), dy1 + through_g
-    added = f(x2, w_f.requires_grad_())
-    through_f, dw_f = torch.autograd.grad(added, (x2, w_f), dx1)
-    return (y1 - added).detach(), x2.detach(), dx1.detach(), dy2 + through_f, dw_f, dw_g
+    with torch.enable_grad():
+        added = g(y1.requires_grad_(), w_g.requires_grad_())
+        through_g, dw_g = torch.autograd.grad(added, (y1, w_g), dy2)
+        x2, dx1 = (y2 - added).detach().requires_grad_(), (dy1 + through_g).detach()
+        added = f(x2, w_f.requires_grad_())
+        through_f, dw_f = torch.autograd.grad(added, (x2, w_f), dx1)
+    x1, dx2 = (y1 - added).detach(), (dy2 + through_f).detach()
+    return x1, x2.detach(), dx1, dx2, dw_f, dw_g
