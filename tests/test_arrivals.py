@@ -196,6 +196,7 @@ HEAD, LINE = "student,assignment,submitted,work\n", "bela,ps1,2026-01-01T00:00:0
         ("student,assi", ""),
         (HEAD + LINE, LINE + "\n"),
         (HEAD + LINE + "\nada,p", LINE + "\n"),
+        (HEAD + LINE + '\n"a,=b', LINE + "\n"),
         (LINE + "\n", LINE + "\n"),
         (OLD_HEAD + LINE + "\n", LINE + "\n"),
         (HEAD + LINE + ",sha256:ab\n" + LINE + ",sha256:ab", LINE + ",sha256:ab\n"),
@@ -235,13 +236,29 @@ def test_a_list_that_is_edited_or_moved_away_meanwhile_loses_nobody(
     assert path.read_text().startswith(HEAD)
 
 
-@pytest.mark.parametrize("what", ["latin-1", "semicolons", "another order", "a folder", "a pipe"])
+def test_a_list_that_is_broken_meanwhile_is_said_until_it_is_mended(tmp_path: Path):
+    path = tmp_path / "arrivals.csv"
+    times, ada = Times(path), Arrived("ada", NAME, 1.8e9, is_new=True)
+    path.write_text(HEAD + '"' + LINE + "\n")
+    for _ in range(2):
+        with pytest.raises(CourseError, match=r"arrivals\.csv"):
+            times.note([ada])
+    path.write_text(HEAD + LINE + "\n")
+    assert times.note([ada]) == {NAME}
+    assert read_late(path, NAME, {"times": path.name}).times.keys() == {"ada", "bela"}
+
+
+@pytest.mark.parametrize(
+    "what", ["latin-1", "semicolons", "another order", "an open quote", "a folder", "a pipe"]
+)
 def test_what_is_no_list_of_arrivals_is_a_sentence(tmp_path: Path, what: str):
     path = tmp_path / "arrivals.csv"
     if what == "latin-1":
         path.write_bytes(HEAD.encode() + "José,ps1,2026-01-01\n".encode("latin-1"))
     elif what == "semicolons":
         path.write_text(HEAD.replace(",", ";"))
+    elif what == "an open quote":
+        path.write_text(HEAD + '"' + LINE + "\n")
     elif what == "another order":
         path.write_text("submitted,student,assignment\n")
     elif what == "a folder":

@@ -5,11 +5,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from nbgrader.auth import Authenticator
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.exchange.default import ExchangeList
+from traitlets.config import Config
 
+from autograder.classroom.listed import SafeList
 from tests.small_course import NAME, nbgrader
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nbgrader's exchange")
-UNREAD = ("named", "bytes", "sparse", "linked", "dangling", "folder", "pipe", "huge")
+UNREAD = ("named", "no word", "bytes", "sparse", "linked", "dangling", "folder", "pipe", "huge")
 WHEN = "2026-11-23 10:00:00.000000 UTC"
 
 
@@ -30,12 +35,13 @@ def test_whatever_one_hands_in_the_others_are_listed(tmp_path: Path):
         (folder / "numbers.ipynb").write_text("{}")
         (folder / "submission_secret.txt").write_text("a" * 32)
     (folders["named"] / "\udcff.ipynb").write_text("{}")
+    (folders["no word"] / "submission_secret.txt").write_text("")
     (folders["bytes"] / "submission_secret.txt").write_bytes(b"\xff\xfe")
     os.truncate(folders["sparse"] / "submission_secret.txt", 1 << 40)
     (folders["linked"] / "submission_secret.txt").unlink()
     (folders["linked"] / "submission_secret.txt").symlink_to(folders["ada"] / "numbers.ipynb")
     (folders["no secret"] / "submission_secret.txt").unlink()
-    for name in UNREAD[4:]:  # without a secret their notebooks are read
+    for name in UNREAD[5:]:  # without a secret their notebooks are read
         (folders[name] / "submission_secret.txt").unlink()
     (folders["dangling"] / "x.ipynb").symlink_to("nowhere")
     (folders["folder"] / "x.ipynb").mkdir()
@@ -53,3 +59,23 @@ def test_whatever_one_hands_in_the_others_are_listed(tmp_path: Path):
     nbgrader(tmp_path, "list", "--inbound", "--remove")
     left = {path.name.partition("+")[0] for path in inbound.iterdir()}
     assert left == {*UNREAD, "link", "file"}
+
+
+def test_what_nbgrader_fails_with_in_any_way_is_left_out_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shared, inbound = tmp_path / "exchange", tmp_path / "exchange" / "small" / "inbound"
+    for who in ("ada", "bela"):
+        (inbound / f"{who}+{NAME}+{WHEN}").mkdir(parents=True)
+        (inbound / f"{who}+{NAME}+{WHEN}" / "numbers.ipynb").write_text("{}")
+    config = Config({"CourseDirectory": {"course_id": "small"}, "Exchange": {"root": str(shared)}})
+    course = CourseDirectory(config=config)
+    listing = SafeList(coursedir=course, authenticator=Authenticator(), config=config, inbound=True)
+    parse = ExchangeList.parse_assignment
+
+    def fails(self: ExchangeList, path: str) -> dict:
+        assert "+ps1+" in path and "bela" not in path
+        return parse(self, path)
+
+    monkeypatch.setattr(ExchangeList, "parse_assignment", fails)
+    assert [one["student_id"] for one in listing.start()] == ["ada"]

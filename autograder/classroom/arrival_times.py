@@ -58,9 +58,12 @@ class Times:
             text = _whole_lines(self.path, had or _written(self._lines))
             if text != had:
                 write_whole(self.path, text)
-            self._left = self._state()
-        self._lines = [row for row in _rows(self.path, text) if row and not _is_head(row)]
+            state = self._state()
+        # strict: a quote that nobody has closed would take in all that is added below
+        rows = _rows(self.path, text, strict=True)
+        self._lines = [row for row in rows if row and not _is_head(row)]
         self._known = {_known_by(row) for row in self._lines}
+        self._left = state
 
     def _add(self, rows: Sequence[Sequence[str]]) -> None:
         with self.path.open("ab", buffering=0) as file:
@@ -115,9 +118,10 @@ def _whole_lines(path: Path, text: bytes) -> bytes:
     return b"".join(lines)
 
 
-def _rows(path: Path, text: bytes) -> list[list[str]]:
+def _rows(path: Path, text: bytes, *, strict: bool = False) -> list[list[str]]:
     try:
-        return list(csv.reader(io.StringIO(text.decode("utf-8-sig"), newline="")))
+        lines = io.StringIO(text.decode("utf-8-sig"), newline="")
+        return list(csv.reader(lines, strict=strict))
     except (UnicodeDecodeError, csv.Error) as error:
         raise CourseError(
             f"{path} cannot be read ({error}); save it as CSV in UTF-8, or move it away, and a new "

@@ -28,11 +28,26 @@ class SafeList(ExchangeList):
         """What is said of each; of what is handed in, as far as it can be read."""
         clean_log(self.log)
         if self.inbound:
-            odd = {path: why for path in self.assignments if (why := _why_not(Path(path)))}
+            found = {
+                path: _why_not(Path(path)) or self._why_not_alone(path) for path in self.assignments
+            }
+            odd = {path: why for path, why in found.items() if why}
             for path, why in odd.items():
                 self.log.warning("%s was left out: %s", shown(Path(path).name), why)
             self.assignments = [path for path in self.assignments if path not in odd]
         return super().parse_assignments()
+
+    def _why_not_alone(self, path: str) -> str:
+        """Why nbgrader, asked for this one alone, cannot read it; empty if it can."""
+        everything, self.assignments = self.assignments, [path]
+        try:
+            if any(Path(path).glob("*.ipynb")):  # else it would say so, here and once more
+                super().parse_assignments()
+        except Exception as error:  # noqa: BLE001 - whatever it makes of somebody's folder
+            return f"nbgrader cannot read it ({type(error).__name__})"
+        finally:
+            self.assignments = everything
+        return ""
 
 
 def _why_not(folder: Path) -> str:
@@ -44,8 +59,8 @@ def _why_not(folder: Path) -> str:
         for path in notebooks:  # whose names nbgrader makes digests of
             path.name.encode("utf-8")
         if (folder / SECRET_FILE).is_file():
-            read_file(folder / SECRET_FILE, LARGEST).decode("utf-8")
-            return ""
+            secret = read_file(folder / SECRET_FILE, LARGEST).decode("utf-8")
+            return "" if secret else f"its {SECRET_FILE} is empty"
         for path in notebooks:  # without a secret nbgrader reads these
             found = path.lstat()
             if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_NOTEBOOK:
