@@ -41,7 +41,7 @@
     for (const row of [...table.tBodies].flatMap((body) => [...body.rows])) {
       [...row.cells].forEach((cell, i) => {
         cell.dataset.label = heads[i] ? `${heads[i]}: ` : "";
-        cell.setAttribute("role", i ? "cell" : "rowheader");
+        cell.setAttribute("role", "cell");
       });
     }
   };
