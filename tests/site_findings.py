@@ -17,7 +17,8 @@ from tests.searching import FOUND, first_hits, leads
 
 COMPUTED = "--enable-blink-features=ComputedAccessibilityInfo"  # names as a screen reader has them
 WIDTHS = (320, 360, 768, 1280, 1920)
-LOADED = "document.readyState === 'complete' && document.fonts.status === 'loaded'"
+LOADED = """document.readyState === "complete" && document.fonts.status === "loaded"
+  && performance.getEntriesByType("paint").length > 0"""
 # before anything of a page runs: what its console says, and when it has its colours
 WATCH = """
   window.courseWatched = { said: [], dressed: null };
@@ -48,7 +49,8 @@ SEEN = """JSON.stringify((() => {
   const controls = all(".anywidget :is(input, select, textarea, button)");
   const article = document.querySelector(".bd-article") ?? document.body;
   const height = (one) => one.getBoundingClientRect().height;
-  const tall = (what) => all(what).reduce((sum, one) => sum + height(one), 0);
+  const tall = (what) => all(what).filter((one) => one.checkVisibility())
+    .reduce((sum, one) => sum + height(one), 0);
   const first = document.querySelector(".bd-article .anywidget")?.getBoundingClientRect().top;
   const [paint] = performance.getEntriesByType("paint");
   const top = article.getBoundingClientRect().top;

@@ -98,7 +98,7 @@ def test_a_table_that_does_not_fit_a_phone_stands_row_by_row_and_is_still_a_tabl
         box.scrollWidth <= box.clientWidth, shown, roles, box.tabIndex]);
     })()"""
     narrow, wide = (json.loads(one) for one in window.show_in(address, READY, told, (360, 1280)))
-    roles = "table,row,rowheader,cell,cell,cell"
+    roles = "table,row,cell,cell,cell,cell"
     assert narrow == [True, True, '"one: "', roles, -1]
     assert wide[:3] == [False, True, "none"]
 

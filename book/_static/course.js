@@ -41,7 +41,7 @@
     for (const row of [...table.tBodies].flatMap((body) => [...body.rows])) {
       [...row.cells].forEach((cell, i) => {
         cell.dataset.label = heads[i] ? `${heads[i]}: ` : "";
-        cell.setAttribute("role", i ? "cell" : "rowheader");
+        cell.setAttribute("role", "cell");
       });
     }
   };
@@ -65,7 +65,7 @@
     asked = requestAnimationFrame(mark);
   };
   document.addEventListener("DOMContentLoaded", () => {
-    mark();
+    markSoon(); // with the layout that the page's first picture needs in any case
     const article = document.querySelector(".bd-article");
     if (article) new MutationObserver(markSoon).observe(article, { childList: true, subtree: true });
   });
