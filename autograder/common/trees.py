@@ -21,7 +21,7 @@ def children(node: ast.AST) -> list[ast.AST]:
     """The parts of a node, in order; not whether it reads or sets something."""
     found: list[ast.AST] = []
     for name in _fields(type(node)):
-        value = getattr(node, name, None)
+        value: Any = getattr(node, name, None)
         if isinstance(value, list):
             found += [part for part in value if isinstance(part, ast.AST)]
         elif isinstance(value, ast.AST):
