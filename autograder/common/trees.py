@@ -4,6 +4,7 @@ import ast
 from collections import deque
 from collections.abc import Iterator
 from functools import cache
+from typing import Any, cast
 
 # texts and numbers, and whether a name is read or set: of that a node's own `ctx` tells
 _PLAIN = frozenset(
@@ -21,9 +22,9 @@ def children(node: ast.AST) -> list[ast.AST]:
     """The parts of a node, in order; not whether it reads or sets something."""
     found: list[ast.AST] = []
     for name in _fields(type(node)):
-        value: Any = getattr(node, name, None)
+        value = getattr(node, name, None)
         if isinstance(value, list):
-            found += [part for part in value if isinstance(part, ast.AST)]
+            found += [part for part in cast(list[Any], value) if isinstance(part, ast.AST)]
         elif isinstance(value, ast.AST):
             found.append(value)
     return found
