@@ -57,7 +57,8 @@ class Suspect(nn.Module):
         super().__init__()
         self.vocab, self.pad, self.bos, self.eos = vocab, pad, bos, eos
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            # torch.manual_seed would first write down where it was called from, for CUDA
+            torch.default_generator.manual_seed(seed)
             sizes = width, heads, 2 * width, dropout, norm_first
             norms = [LayerNorm(width) if norm_first else None for _ in range(2)]
             self.source_table, self.target_table = (nn.Embedding(vocab, width) for _ in range(2))

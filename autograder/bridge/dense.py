@@ -2,11 +2,13 @@
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import nullcontext
 from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import _len_torch_function_stack as _count_modes
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.nn import Parameter  # by name: an answer may put something else there
 from torch.nn.parameter import is_lazy
@@ -26,6 +28,8 @@ MAX_SPREAD = 16  # how much larger than its entries a tensor's memory may be
 MAX_LAID = 16_000_000  # entries of memory up to which a tensor may be spread at all
 CURE = "give an ordinary (dense) tensor on the CPU"
 ORDINARY = (Tensor, Parameter)  # themselves, and no class made of them
+_STRIDED = torch.strided
+_AS_IT_IS = nullcontext()
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 
@@ -122,30 +126,32 @@ def has_bits(value: Any, told: Any) -> bool:
         return False
     kind, shape, requires_grad, entries, gradient = told
     try:
-        if value.dtype is not kind or value.requires_grad is not requires_grad:
-            return False
-        if value.shape != shape or not _has_entries(value, entries):
+        if value.requires_grad is not requires_grad or not _has_entries(
+            value, kind, shape, entries
+        ):
             return False
         grad = value.grad if requires_grad and value.is_leaf else None
         if grad is None or gradient is None:
             return grad is gradient
-        same = type(grad) in ORDINARY and grad.dtype is kind and grad.shape == shape
-        return same and _has_entries(grad, gradient)
+        return type(grad) in ORDINARY and _has_entries(grad, kind, shape, gradient)
     except RuntimeError:  # of a kind that has no entries in memory: it is looked at in full
         return False
 
 
-def _has_entries(value: Tensor, entries: bytes) -> bool:
-    """Whether a tensor's memory holds these bytes; not sure of one that is laid out oddly."""
-    plain = value.is_cpu and value.layout is torch.strided and value.is_contiguous()
-    if not plain or value.is_nested or value.is_conj() or value.is_neg():
+def _has_entries(value: Tensor, kind: torch.dtype, shape: tuple[int, ...], entries: bytes) -> bool:
+    """Whether a tensor is of this kind and holds these bytes; not sure of one laid out oddly."""
+    if value.dtype is not kind or value.shape != shape:  # a nested one has no shape: it raises
         return False
-    storage, size = value.untyped_storage(), value.element_size()
-    if storage.nbytes() < value.storage_offset() * size + len(entries):
+    plain = value.is_cpu and value.layout is _STRIDED and value.is_contiguous()
+    if not plain or value.is_neg() or (kind.is_complex and value.is_conj()):
         return False
-    if value.numel() * size != len(entries):
+    size = len(entries)
+    if not size:
+        return True
+    start = value.storage_offset() * kind.itemsize
+    if value.untyped_storage().nbytes() < start + size:  # its memory was given up
         return False
-    return not entries or _memcmp(value.data_ptr(), entries, len(entries)) == 0
+    return _memcmp(value.data_ptr(), entries, size) == 0
 
 
 def bytes_of(value: Tensor) -> bytes:
@@ -163,7 +169,8 @@ def tensor_of(kind: torch.dtype, shape: list[int], strides: Any, data: Any) -> T
     count = prod(shape)
     if count * kind.itemsize != len(data):
         raise WireError("a message holds a tensor that does not fit its shape")
-    with torch.device("cpu"):
+    # without a mode it is the CPU, which is much faster than to say so
+    with torch.device("cpu") if _count_modes() else _AS_IT_IS:
         if not count:
             return torch.empty(shape, dtype=kind)
         raw = torch.frombuffer(bytearray(data), dtype=torch.uint8 if kind is torch.bool else kind)

@@ -15,6 +15,7 @@ from autograder.common.syntax import (
     binds,
     parse,
 )
+from autograder.common.trees import children
 
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
@@ -110,7 +111,7 @@ class _Reader:
             return [node.iter, node.target, *node.body, *node.orelse]
         if type(node).__name__ == "TypeAlias":  # since Python 3.12
             return self._alias(node)
-        return ast.iter_child_nodes(node)
+        return children(node)
 
     def _alias(self, node: Any) -> Iterable[Step]:
         """The name of a type: its parameters are names of its value alone."""
@@ -188,7 +189,7 @@ def _names_in(body: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
         elif isinstance(node, ast.Nonlocal):
             others.update(node.names)
         is_definition = isinstance(node, SCOPES)
-        parts = around_body(node) if is_definition else ast.iter_child_nodes(node)
+        parts = around_body(node) if is_definition else children(node)
         inside = is_ours and not isinstance(node, INNER)  # there only := binds a name for us
         todo.extend((part, inside) for part in parts)
     return own - outer - others, outer

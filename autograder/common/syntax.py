@@ -16,6 +16,7 @@ from autograder.common.plain_python import (
     tree_of,
     without_magic_lines,
 )
+from autograder.common.trees import children, walk
 
 IMPORTS = (ast.Import, ast.ImportFrom)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -57,7 +58,7 @@ def top_level_names(tree: ast.Module) -> set[str]:
         node = todo.pop()
         found.update(binds(node))
         if not isinstance(node, SCOPES + INNER):
-            todo.extend(ast.iter_child_nodes(node))
+            todo.extend(children(node))
     return found
 
 
@@ -100,12 +101,12 @@ def acts(source: str) -> bool:
         if any(name == "*" or name.startswith("__") for name in binds(node)):
             return not isinstance(node, ast.FunctionDef)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            inside = ast.walk(node)
+            inside = walk(node)
             if any(isinstance(part, ast.Global) for part in inside):
                 return True
             todo.extend(around_body(node))
         else:
-            todo.extend(ast.iter_child_nodes(node))
+            todo.extend(children(node))
     return False
 
 
@@ -117,7 +118,7 @@ def altered(source: str) -> frozenset[str]:
 
 def _altered(tree: ast.AST) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             found.add(_root(node))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -191,7 +192,7 @@ def awaits(tree: ast.Module) -> bool:
         if isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith):
             return True
         if not isinstance(node, SCOPES):
-            todo.extend(ast.iter_child_nodes(node))
+            todo.extend(children(node))
     return False
 
 

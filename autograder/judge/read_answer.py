@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 
 from autograder.bridge.watch import WAYS_ROUND
 from autograder.common.syntax import parse
+from autograder.common.trees import walk
 from autograder.common.written import written
 from autograder.judge import expressions, student_cells
 from autograder.judge.expressions import Bindings
@@ -234,7 +235,7 @@ def read_answer(
 def locked_names(imports: tuple[str, ...]) -> tuple[Sequence[Bindings], frozenset[str]]:
     """What names the instructor's cells bind to what, and the packages that they import."""
     trees = [tree for text in imports if (tree := parse(text))]
-    bound = [expressions.bindings(ast.walk(tree)) for tree in trees]
+    bound = [expressions.bindings(walk(tree)) for tree in trees]
     origins = [origin for one in bound for _, origin in one.imports]
     return bound, frozenset(origin.partition(".")[0] for origin in origins)
 

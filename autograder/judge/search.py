@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from autograder.common.trees import walk
 from autograder.judge import expressions
 from autograder.judge.expressions import Dotted, is_namespace, origins_of
 from autograder.judge.forbidden import (
@@ -199,7 +200,7 @@ class Search:
 
     def _is_made_text(self, given: ast.expr) -> bool:
         """Whether an expression, or what its names are set to, makes a text."""
-        parts = [part for part in ast.walk(given) if isinstance(part, ast.expr)]
+        parts = [part for part in walk(given) if isinstance(part, ast.expr)]
         named = (part.id for part in parts if isinstance(part, ast.Name))
         return not self._made_texts.isdisjoint(named) or any(map(self._makes_text, parts))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from autograder.common.syntax import top_level_names
+from autograder.common.trees import children, walk
 from autograder.judge.expressions import (
     ASSIGNING,
     Bindings,
@@ -55,7 +56,7 @@ class Statement:
         """All of it; what encloses comes before what it holds."""
         found: list[ast.AST] = [self.tree]
         for node in found:
-            found += _children(node)  # and is gone through as it grows
+            found += children(node)  # and is gone through as it grows
         return found
 
     @cached_property
@@ -322,24 +323,12 @@ def _in_classes(classes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     todo = list(classes)
     for node in todo:
         yield node
-        todo += [part for part in _children(node) if not isinstance(part, INNER)]
+        todo += [part for part in children(node) if not isinstance(part, INNER)]
 
 
 def _is_file(text: str) -> bool:
     """Whether a constant may be the name of a module's file."""
     return text.endswith(".py") and " " not in text
-
-
-def _children(node: ast.AST) -> list[ast.AST]:
-    """The parts of a node; not whether it reads or sets something."""
-    found: list[ast.AST] = []
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, list):
-            found += [part for part in value if isinstance(part, ast.AST)]
-        elif isinstance(value, ast.AST) and name != "ctx":
-            found.append(value)
-    return found
 
 
 def _free(tree: ast.Module, shares: bool) -> dict[int, bool]:
@@ -352,21 +341,21 @@ def _free(tree: ast.Module, shares: bool) -> dict[int, bool]:
             if isinstance(node.ctx, ast.Load) and node.id not in local:
                 found[id(node)] = now
             continue
-        children = _children(node)
+        parts = children(node)
         if not isinstance(node, INNER):
             own = _handed_on(node) if isinstance(node, ast.ClassDef) else ()
-            todo += [(part, local, now) for part in children if id(part) not in own]
+            todo += [(part, local, now) for part in parts if id(part) not in own]
             continue
         if isinstance(node, COMPREHENSIONS):
             first = node.generators[0]
             todo.append((first.iter, local, now))
-            inside = [part for part in children if part is not first]
+            inside = [part for part in parts if part is not first]
             inside += [first.target, *first.ifs]
             bound = _targets(node.generators)
         else:
             inside, bound = _scope(node, shares)
-            inner = {id(child) for child in inside}
-            todo += [(part, local, now) for part in children if id(part) not in inner]
+            inner = {id(one) for one in inside}
+            todo += [(part, local, now) for part in parts if id(part) not in inner]
             now = False
         todo += [(part, local | bound, now) for part in inside]
     return found
@@ -398,18 +387,18 @@ def _scope(
 
 def _parameters(given: ast.arguments) -> frozenset[str]:
     """A function's own parameters, not those of a lambda among its defaults."""
-    parts = ast.iter_child_nodes(given)
+    parts = children(given)
     return frozenset(part.arg for part in parts if isinstance(part, ast.arg))
 
 
 def _targets(generators: Sequence[ast.comprehension]) -> frozenset[str]:
-    parts = (part for generator in generators for part in ast.walk(generator.target))
+    parts = (part for generator in generators for part in walk(generator.target))
     names = (part for part in parts if isinstance(part, ast.Name))
     return frozenset(name.id for name in names if isinstance(name.ctx, ast.Store))
 
 
 def _shared(node: ast.AST) -> Iterator[str]:
     """Names that a statement declares to be those of the cell."""
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.Global):
             yield from part.names

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from autograder.common.magics import file_of  # also for `parse`, before there are walls around it
 from autograder.common.syntax import parse, read, top_level_names
+from autograder.common.trees import walk
 from autograder.judge.expressions import text
 from autograder.judge.statement import Statement, handed_to_writers
 
@@ -67,7 +68,7 @@ def cell(source: str) -> Taken | None:
     statements = _statements(_with_types(tree, source))
     if not any(statement.handed for statement in statements):
         return Taken(statements, more=more)
-    texts = _written([node for node in ast.walk(tree) if isinstance(node, ast.Call)])
+    texts = _written([node for node in walk(tree) if isinstance(node, ast.Call)])
     return Taken(statements, tuple(one for text in texts for one in _defining(text)), more)
 
 
@@ -115,7 +116,7 @@ def _with_types(tree: ast.Module, source: str) -> ast.Module:
     What calls something is read wherever it stands: another cell may hand it to who evaluates it.
     """
     everything = any(word in source for word in EVALUATE_TYPES)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         for name in ("annotation", "returns"):
             given = getattr(node, name, None)
             if isinstance(given, ast.expr):
@@ -126,7 +127,7 @@ def _with_types(tree: ast.Module, source: str) -> ast.Module:
 def _read_texts(given: ast.expr, everything: bool) -> ast.expr:
     """A type in which what a text says stands in the place of the text."""
     whole = ast.Expr(given)
-    for node in ast.walk(whole):
+    for node in walk(whole):
         for name, value in ast.iter_fields(node):
             if isinstance(value, ast.expr):
                 setattr(node, name, _read_text(value, everything))
@@ -145,7 +146,7 @@ def _read_text(given: ast.expr, everything: bool) -> ast.expr:
     body = (parse(spelt) or ast.Module([], [])).body
     if not body or not isinstance(body[0], ast.Expr):
         return given
-    for part in ast.walk(body[0]):  # so that its lines are those of the cell
+    for part in walk(body[0]):  # so that its lines are those of the cell
         ast.copy_location(part, given)
     return body[0].value
 
@@ -166,7 +167,7 @@ def _written(calls: Sequence[ast.Call]) -> Iterator[str]:
         if (spelt := text(given)) is not None:
             yield spelt
             continue
-        for part in ast.walk(given):
+        for part in walk(given):
             value = part.value if isinstance(part, ast.Constant) else None
             if isinstance(value, bytes):
                 yield value.decode("utf-8", "replace")
