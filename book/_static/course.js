@@ -14,18 +14,18 @@
   const WIDE = `${FADING}, .bd-article [role=region][aria-label]`;
   const NARROW = window.matchMedia("(max-width: 600px)");
   const tooWide = (box) => box.scrollWidth > box.clientWidth;
-  const fade = (box) => {
-    box.classList.toggle("goes-on", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  const goesOn = (box) => box.scrollLeft + box.clientWidth < box.scrollWidth - 1;
+  const fade = (box, on) => {
+    if (box.classList.contains("goes-on") !== on) box.classList.toggle("goes-on", on);
   };
-  const stop = (box) => {
-    const wide = tooWide(box);
-    box.tabIndex = wide ? 0 : -1;
+  const stop = ([box, wide, on]) => {
+    if (box.tabIndex !== (wide ? 0 : -1)) box.tabIndex = wide ? 0 : -1;
     if (!box.matches(FADING)) return;
-    fade(box);
+    fade(box, on);
     const name = NAMES[Object.keys(NAMES).find((kind) => box.matches(kind))];
     for (const [key, value] of [["role", "group"], ["aria-label", `${name}, scrolls sideways`]]) {
       if (wide) box.setAttribute(key, value);
-      else box.removeAttribute(key);
+      else if (box.hasAttribute(key)) box.removeAttribute(key);
     }
   };
   // On a phone a table that would have to be scrolled stands row by row, each cell under the name of
@@ -57,7 +57,9 @@
   };
   const mark = () => {
     layTables();
-    document.querySelectorAll(WIDE).forEach(stop);
+    // all are measured before one is changed: the page is laid out once, and not for each
+    const boxes = [...document.querySelectorAll(WIDE)];
+    boxes.map((box) => [box, tooWide(box), goesOn(box)]).forEach(stop);
   };
   let asked = 0;
   const markSoon = () => {
@@ -72,7 +74,7 @@
   window.addEventListener("load", mark);
   window.addEventListener("resize", mark);
   document.addEventListener("toggle", markSoon, true); // what was folded had no width before
-  document.addEventListener("scroll", ({ target }) => target.matches?.(FADING) && fade(target), true);
+  document.addEventListener("scroll", ({ target }) => target.matches?.(FADING) && fade(target, goesOn(target)), true);
 
   // The names of tests are half of a table that nobody reads on a phone: folded there.
   const foldTests = () => {
