@@ -399,3 +399,12 @@ def test_a_first_visit_is_light(book_html: Path, window: Page):
             found = cost(window, address, book_html / f"{page}.html")
             assert found.requests > 20, "what a page loads was not seen"
             assert found.kilobytes <= (250 if page == "index" else 450), page
+
+
+def test_the_books_name_stays_in_sight_beside_a_late_chapter(book_html: Path, window: Page):
+    told = window.show(
+        (book_html / "16_bug_hunt.html").as_uri(),
+        "document.querySelector('.bd-sidebar-primary').scrollTop > 100",
+        "document.querySelector('.bd-sidebar-primary .logo__title').getBoundingClientRect().top",
+    )
+    assert 0 <= told < 100
