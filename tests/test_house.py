@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from autograder.classroom import arrival_times, contest, watch_board
 from tests.conftest import LONG_WORK, ROOT, SLOW
 
 OWN = {"lab", "trainer", "benchmarks", "autograder", "hub", "solutions", "tests"}
@@ -259,3 +260,13 @@ def test_requirements_are_pinned_exactly_and_say_why():
 def test_the_lists_of_slow_and_long_files_name_files():
     for name in (*SLOW, *LONG_WORK):
         assert (ROOT / "tests" / name).is_file(), name
+
+
+def test_git_takes_in_nothing_that_a_command_leaves_in_the_course():
+    left = (arrival_times.FILE, watch_board.FILE, watch_board.PAGE)
+    left += (contest.KEPT, contest.PAGE, contest.TABLE, contest.LOCK, "gradebook.db", "grades.csv")
+    told = subprocess.run(
+        ["git", "check-ignore", *left], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert told.stdout.split() == list(left)
+    assert not any(tracked(name) for name in left)
