@@ -197,7 +197,9 @@ def _students(path: Path, said: Any) -> tuple[str, ...]:
         with table.open(encoding="utf-8-sig", newline="") as file:
             start = file.read(4096).partition("\n")[0]
             file.seek(0)
-            rows = list(csv.DictReader(file, delimiter=";" if ";" in start else ","))
+            sign = ";" if ";" in start else ","
+            # strict: a quote that nobody has closed would take in all who stand below it
+            rows = list(csv.DictReader(file, delimiter=sign, strict=True))
     except (OSError, UnicodeError, csv.Error) as error:
         raise HubError(f"{table}, the list of students, cannot be read: {error}.") from error
     if rows and "student" not in rows[0]:

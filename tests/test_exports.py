@@ -279,6 +279,7 @@ def test_whom_the_gradebook_knows_by_a_list_and_by_a_folder_is_one(tmp_path: Pat
         ("name,email\nx,y\n", "has no column 'student'"),
         ("", "has no column 'student'"),
         ("student\nada\nada\n", "line 3: ada is there twice"),
+        ('student,name\nada,"Ada\nbela,Bela\n', "cannot be read .*; save it as CSV"),
     ],
 )
 def test_a_roster_that_is_none_is_told(tmp_path: Path, text: str, words: str):

@@ -105,6 +105,30 @@ def test_more_time_may_be_given_before_anything_is_handed_in(root: Path):
     assert count(root, "bo")[0] == 6 and count(root, "ada")[0] == 0
 
 
+def test_more_time_for_nothing_handed_in_is_no_grade_and_nothing_waits(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(root, "grade") == 0
+    waits = waiting(root, capsys)
+    with Gradebook(f"sqlite:///{root}/gradebook.db", "small") as book:
+        book.add_student("bo")
+    assert run(root, "extend", "bo", NAME, "2d") == 0
+    assert waiting(root, capsys) == waits
+    with (root / "canvas.csv").open(newline="") as file:
+        (row,) = [row for row in csv.DictReader(file) if row["Student"] == "bo"]
+    assert row[NAME] == ""  # an LMS would take 0 for a grade
+    hand_in(root, "bo", RIGHT)
+    assert run(root, "grade") == 0
+    assert count(root, "bo")[0] == 6
+
+
+def waiting(root: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What an export says of answers that wait for a person."""
+    capsys.readouterr()
+    assert run(root, "export", "canvas") == 0
+    return [line for line in capsys.readouterr().out.splitlines() if "wait" in line]
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [

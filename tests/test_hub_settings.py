@@ -100,6 +100,9 @@ def test_a_table_without_the_column_and_a_folder_without_settings(tmp_path: Path
     (tmp_path / "students.csv").write_bytes(b"student\n\xff\n")
     with pytest.raises(HubError, match="cannot be read"):
         read(written(tmp_path))
+    (tmp_path / "students.csv").write_text('student,name\nada,"Ada\nbela,Bela\n')
+    with pytest.raises(HubError, match="cannot be read"):
+        read(written(tmp_path))
     with pytest.raises(HubError, match="copy the course's folder"):
         read(tmp_path / "elsewhere")
 

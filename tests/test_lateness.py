@@ -22,6 +22,8 @@ from typing import Any
 import pytest
 from nbgrader.api import Gradebook
 
+from autograder.classroom.classes import Class
+from autograder.common.course import Course, CourseError
 from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, nbgrader, release, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -275,6 +277,13 @@ def test_a_zone_that_nbgrader_submit_writes_is_read_and_one_that_is_unknown_is_s
         }
         assert "lateness not known: ps1: timestamp.txt is missing or says no time" in said
         assert "in 1 submissions (cest); they count as in time." in said
+
+
+def test_a_quote_that_nobody_closed_takes_nobody_off_the_lmss_list(small: Path):
+    text = f'student,submitted\n"ada,{when(30).isoformat()}\nbela,{when(30).isoformat()}\n'
+    lists(small, 'times = "../times.csv"', text)
+    with pytest.raises(CourseError, match=r"times\.csv cannot be read .*every quote closed"):
+        Class(Course(small), small).read(NAME)
 
 
 def test_a_time_in_the_lmss_list_is_for_nobody_whose_name_only_looks_the_same(small: Path):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from autograder.classroom.gradebook import reading
-from autograder.classroom.gradebook_rows import STUDENT
+from autograder.classroom.gradebook_rows import STUDENT, add_row, id_of
 from autograder.classroom.keeper import refreshed
 from autograder.classroom.marks import ASSIGNMENT, SUBMISSION
 from autograder.common.course import CourseError
@@ -46,7 +46,7 @@ def extend(taught: "Class", student: str, chapter: str, amount: str) -> None:
         who = _known(taught, book, student)
         book.update_or_create_assignment(chapter)
         book.update_or_create_student(who)
-        book.update_or_create_submission(chapter, who)
+        _require_row(book, chapter, who)
         book.grant_extension(chapter, who, minutes=round(more.total_seconds() / 60))
     refreshed(taught, [chapter], student=_folder(taught, who))
     much = f"has {said(more)} longer" if more else "has no extension any more"
@@ -108,6 +108,16 @@ def _known(taught: "Class", book: "Gradebook", student: str) -> str:
             "db student add NAME"
         )
     return found
+
+
+def _require_row(book: "Gradebook", chapter: str, who: str) -> None:
+    """See that there is a row for the extension, and no more: nbgrader's own way would make one of
+    each cell too, by which a student who has handed in nothing has 0 and answers that wait.
+    """
+    db = book.db.connection()
+    keys = {"assignment_id": id_of(db, ASSIGNMENT, name=chapter), "student_id": who}
+    if id_of(db, SUBMISSION, **keys) is None:
+        add_row(db, SUBMISSION, **keys)
 
 
 def _folder(taught: "Class", who: str) -> str:

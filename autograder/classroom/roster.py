@@ -48,9 +48,12 @@ def read_roster(path: Path) -> dict[str, Person]:
     try:
         require_file(path)
         with path.open(newline="", encoding="utf-8-sig") as file:
-            table = list(csv.reader(file))
+            # strict: a quote that nobody has closed would take in all who stand below it
+            table = list(csv.reader(file, strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CourseError(f"{path} cannot be read ({error}); save it as CSV in UTF-8.") from error
+        raise CourseError(
+            f"{path} cannot be read ({error}); save it as CSV in UTF-8, with every quote closed."
+        ) from error
     headings = [heading.strip().lower() for heading in table[0]] if table else []
     places = {
         field_: next(headings.index(name) for name in names if name in headings)

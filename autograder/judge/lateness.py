@@ -151,10 +151,12 @@ def _rows(path: Path) -> list[dict[str, str | None]]:
     """The lines of a table by its first one; None for what a short line has not."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return list(csv.DictReader(file))
+            # strict: a quote that nobody has closed would take in all who stand below it
+            return list(csv.DictReader(file, strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
         raise CourseError(
-            f"{path} cannot be read ({error}); save it as CSV in UTF-8, as spreadsheets offer it."
+            f"{path} cannot be read ({error}); save it as CSV in UTF-8, as spreadsheets offer it, "
+            "with every quote closed."
         ) from error
 
 
