@@ -14,6 +14,7 @@ import pytest
 from autograder.authoring.source import read_source
 from autograder.checking import check, runner
 from autograder.checking.allowed import not_allowed
+from autograder.common import handed_out
 from autograder.common.course import Course, CourseError
 from tests.conftest import CHAPTERS, ROOT
 
@@ -475,3 +476,19 @@ def test_a_cell_that_removes_the_folder_and_ends_is_told(tmp_path: Path):
     cells = [check.Cell("gone", "code", gone), check.Cell("next", "code", "1")]
     with pytest.raises(CourseError, match="see that the folder is there"):
         check.run_cells(cells, folder, 30)
+
+
+@pytest.mark.parametrize("kind", ["noise", "a folder", "a loop of links", "a pipe"])
+def test_what_was_handed_out_and_is_damaged_is_not_known_and_ends_no_check(
+    tmp_path: Path, kind: str
+):
+    path = tmp_path / "ps1" / "numbers.texts"
+    path.parent.mkdir()
+    make = {
+        "noise": lambda: path.write_bytes(b"\xff\xfe\0"),
+        "a folder": path.mkdir,
+        "a loop of links": lambda: path.symlink_to(path.name),
+        "a pipe": lambda: os.mkfifo(path),
+    }
+    make[kind]()
+    assert handed_out.HandedOut("ps1", "numbers", tmp_path).texts() == set()

@@ -395,3 +395,44 @@ def test_a_module_that_cannot_be_imported_is_one_sentence(tmp_path: Path, name: 
     (tmp_path / "broken.py").write_text("def begin(:\n")
     with pytest.raises(CourseError, match="cannot be imported"):
         contest.opened(Course(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "open(root / 'nowhere')",
+        "settings['data']",
+        "1 + settings",
+        "None",
+        "SimpleNamespace(given={'a': 'text'}, right=['yes'])",
+        "SimpleNamespace(given={}, right=3)",
+    ],
+)
+def test_a_module_that_gives_no_contest_is_one_sentence(tmp_path: Path, monkeypatch, begin: str):
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "gives_none", raising=False)
+    (tmp_path / "nbgrader_config.py").write_text("get_config().Contest.module = 'gives_none'\n")
+    (tmp_path / "gives_none.py").write_text(
+        "from types import SimpleNamespace\nPACKAGES, FILES, enter = (), (), print\n"
+        f"def begin(settings, root):\n    return {begin}\n"
+    )
+    with pytest.raises(CourseError, match=r"cannot begin: gives_none\.begin gives no contest"):
+        contest.opened(Course(tmp_path))
+
+
+def test_files_of_which_a_module_cannot_say_what_they_are_stop_nobody_else(
+    course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    hand_in(tmp_path, "ada", HALF)
+    path = hand_in(tmp_path, "bela", HALF)
+    path.rename(path.with_name("note.txt"))
+
+    def kind(names: list[str]) -> str:
+        return {"entry.py": "a program"}[names[0]]
+
+    arena = contest.opened(course)
+    monkeypatch.setattr(arena.contest, "kind", kind)
+    monkeypatch.setattr(contest, "opened", lambda course: arena)
+    places = by_student(contest.run(course, tmp_path))
+    assert places["ada"].rank == 1
+    assert "cannot say what it is (KeyError: 'note.txt')" in places["bela"].outcome.failed

@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autograder.classroom.contest_entry import Arena, Budget, Failed, Outcome, Plug, take
+from autograder.classroom.contest_entry import Arena, Budget, Contest, Failed, Outcome, Plug, take
 from autograder.classroom.journal_lock import Lock
 from autograder.classroom.pages import inert_page
 from autograder.common.course import Course, CourseError, read_config
@@ -111,10 +111,7 @@ def opened(course: Course) -> Arena:
     kinds = {field.name: whole if field.type is int else positive for field in fields(Budget)}
     budget = Budget(**checked(where, "c.Contest", told, kinds))
     plug = _plug(course, name)
-    try:
-        contest = plug.begin(settings, course.root)
-    except ValueError as error:
-        raise CourseError(f"The contest cannot begin: {error}; see c.Contest.settings.") from error
+    contest = _begun(plug, settings, course.root)
     packages = [name.partition(".")[0], *plug.PACKAGES]
     readable_ones = [path for one in dict.fromkeys(packages) for path in _places_of(one)]
     return Arena(plug, contest, course.root, readable_ones, budget)
@@ -208,6 +205,22 @@ def _plug(course: Course, name: str) -> Plug:
     if lacks:
         raise CourseError(f"The module {name} has no {lacks[0]}; a contest asks for it.")
     return plug
+
+
+def _begun(plug: Plug, settings: Mapping[str, Any], root: Path) -> Contest:
+    """What the module makes of the settings."""
+    try:
+        contest = plug.begin(settings, root)
+        b"".join(contest.given.values())
+        list(contest.right)
+    except ValueError as error:
+        raise CourseError(f"The contest cannot begin: {error}; see c.Contest.settings.") from error
+    except Exception as error:  # the module's own, too
+        raise CourseError(
+            f"The contest cannot begin: {plug.__name__}.begin gives no contest "
+            f"({type(error).__name__}: {error}); see c.Contest.settings, or mend the module."
+        ) from error
+    return contest
 
 
 def _places_of(package: str) -> Iterator[Path]:

@@ -148,6 +148,9 @@ class Arena:
                 kind = self.contest.kind(sorted(files))
             except ValueError as error:
                 raise Failed(str(error)) from error
+            except Exception as error:  # a slip of the module's, which may be about these names
+                words = f"{self.plug.__name__} cannot say what it is"
+                raise Failed(f"{words} ({type(error).__name__}: {error})") from error
             text, seconds = self._run(files, report)
             scores = self._scored(text)
         except Failed as error:
