@@ -220,3 +220,23 @@ def test_an_unknown_assignment_is_named_with_those_that_exist(taught: Class):
     assert assignments(taught.course) == [NAME]
     with pytest.raises(CourseError, match=r"no assignment 'ps9' in .*; the assignments are ps1"):
         assignments(taught.course, ["ps9"])
+
+
+@pytest.mark.parametrize(
+    ("command", "least"),
+    [
+        ("grade --jobs -3", 0),
+        ("watch --jobs 1.5", 0),
+        ("mutants --jobs x", 0),
+        ("bench --jobs 0", 1),
+        ("bench --students 0", 1),
+        ("bench --rounds -1", 1),
+        (f"grade --jobs {'9' * 5000}", 0),
+    ],
+)
+def test_a_number_of_processes_that_cannot_be_is_refused_before_anything_is_done(
+    command: str, least: int, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit, match="2"):
+        command_line.main(command.split())
+    assert f"write a whole number, {least} at least" in capsys.readouterr().err

@@ -105,6 +105,30 @@ def test_what_cannot_be_read_is_nothing(content: Any):
     assert read(content) is None
 
 
+@pytest.mark.parametrize("key", ["extension", "lost", "seconds", "auto", "manual"])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), -float("inf"), 1e300])
+def test_time_and_points_that_no_gradebook_holds_were_not_written(key: str, value: float):
+    told = written(first())
+    marks = told["notebooks"]["numbers"]
+    if key in marks:
+        marks[key] = value
+    else:
+        marks["cells"]["first"][key == "manual"] = value
+    assert read(told) is None or (key != "extension" and value == 1e300)
+
+
+@pytest.mark.parametrize("text", [b"\xff\0noise\n", b'{"graded": 3}\n{"changed": 4}\n'])
+def test_a_journal_that_cannot_be_read_has_no_history_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: bytes
+):
+    make_course(tmp_path)
+    (tmp_path / "gradebook.journal.jsonl").write_bytes(text)
+    assert run(tmp_path, "history") == 0
+    said = capsys.readouterr().err
+    many = "1 line of it cannot" if text.count(b"\n") == 1 else "2 lines of it cannot"
+    assert many in said and "No change of a grade is known there." in said
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The small class with one student."""

@@ -102,6 +102,23 @@ def test_only_what_would_be_graded_so_here_is_taken(
     assert set(points(home)) == set(ANSWERS) - {"bela"}
 
 
+def test_what_is_damaged_of_a_journal_is_said_and_the_rest_is_taken(
+    machines: list[Path], capsys: pytest.CaptureFixture[str]
+):
+    home, other, _ = machines
+    for student in ("bela", "noor"):
+        assert run(other, "grade", "--no-report", "--student", student) == 0
+    journal = other / "gradebook.journal.jsonl"
+    text = journal.read_bytes()
+    first = text.index(b'{"graded"')
+    journal.write_bytes(text[:first] + b"X" + text[first + 1 :])
+    capsys.readouterr()
+    assert run(home, "merge", str(other)) == 1
+    said = capsys.readouterr().out
+    assert "1 result is here" in said and "1 line of it cannot be read" in said
+    assert set(points(home)) == {"noor"}
+
+
 def test_what_is_no_journal_is_one_sentence(
     machines: list[Path], capsys: pytest.CaptureFixture[str]
 ):

@@ -221,6 +221,11 @@ def test_two_watchers_of_one_course_are_one_too_many(exchange: Exchange, watcher
         Watcher(exchange.course, [])
 
 
+def test_a_name_of_no_assignment_is_told_before_it_watches(exchange: Exchange):
+    with pytest.raises(CourseError, match="There is no assignment 'ps9'"):
+        Watcher(exchange.course, ["ps9"])
+
+
 def test_what_stands_in_the_way_is_said_and_loses_nothing(
     exchange: Exchange, watcher: Watcher, capsys: pytest.CaptureFixture[str]
 ):

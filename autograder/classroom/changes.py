@@ -7,13 +7,14 @@ time of it.
 """
 
 import getpass
+import math
 import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +29,7 @@ WORK, TESTS = "new submission", "new tests or rules"
 GRADER, AGAIN = "new grader or library", "graded once more"
 BY_HAND, EXTENSION, LATENESS = "by hand", "extension", "lateness rule"
 ANSWERED = "question answered"
+EPOCH = datetime(1970, 1, 1)  # without a zone, as SQLite's are
 LONGEST_RUN = 200  # characters of a command
 PASSWORD = re.compile(r"(://[^\s/:@]*:)\S*@")  # in the address of a database
 
@@ -220,6 +222,9 @@ def _marks(content: Any) -> Marks:
     )
     comments = {str(cell): str(text) for cell, text in content["comments"].items()}
     extension = float(content["extension"])
+    _ = EPOCH + timedelta(seconds=extension)  # as gradebooks hold it
+    if not math.isfinite(points.given + points.lost + points.seconds):
+        raise ValueError("points or seconds without end")
     return Marks(points, comments=comments, extension=extension, cells=cells)
 
 
@@ -229,7 +234,10 @@ def _given(content: Any) -> Given:
 
 
 def _points(value: Any) -> float | None:
-    return None if value is None else float(value)
+    points = None if value is None else float(value)
+    if points is not None and not math.isfinite(points):
+        raise ValueError("points without end")
+    return points
 
 
 def _command() -> str:

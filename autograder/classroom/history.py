@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.classroom.changes import BY_HAND, Change, read
 from autograder.classroom.counted import NEAR, Given, number
-from autograder.classroom.journal import read_changes, results
+from autograder.classroom.journal import read_changes, results, unread_in
 from autograder.classroom.keeper import refreshed
 from autograder.common.course import CourseError
 from autograder.common.failures import in_words
@@ -73,6 +73,8 @@ def tell_all(
     table = [COLUMNS, *(row for _, row in rows)]
     if out is None:
         _print(table)
+        if not rows:
+            say("No change of a grade is known there.", sys.stderr)
         return
     with in_words(out), io.StringIO(newline="") as text:
         csv.writer(text).writerows(map(safe, row) for row in table)
@@ -143,6 +145,8 @@ def _with_zone(when: datetime) -> datetime:
 
 def _look(taught: "Class", student: str) -> None:
     """Note first what people have entered since; where that cannot be, tell what is known."""
+    if why := unread_in(taught.journal):
+        say(f"note: {why}", sys.stderr)
     try:
         graded = sorted({graded.result.assignment for graded in results(taught)})
         _, gone = refreshed(taught, graded, student=student)

@@ -61,6 +61,7 @@ class _Index:
     signs: dict[str, str] = field(default_factory=dict)  # left in the gradebook, by assignment
     end: int = 0  # of the last whole line
     changed: int = 0  # bytes of those lines
+    unread: int = 0  # lines that cannot be read
 
     @property
     def outdated(self) -> int:
@@ -219,6 +220,21 @@ def results_in(path: Path) -> Iterator[Graded]:
             yield graded_of(file.readline())
 
 
+def unread_in(path: Path) -> str:
+    """How much of a journal is damaged, in a sentence; empty if nothing is."""
+    if not path.is_file():
+        return ""
+    with in_words(path), path.open("rb") as file:
+        many = _read_index(file).unread
+    lines = "1 line of it" if many == 1 else f"{many} lines of it"
+    return (
+        f"{path}: {lines} cannot be read, damaged or of another version; "
+        "what stood there is not known."
+        if many
+        else ""
+    )
+
+
 def read_changes(taught: "Class") -> dict[Who, list[dict[str, Any]]]:
     """How every grade came to be what it is, oldest first, by student and assignment."""
     if not taught.journal.is_file():
@@ -289,7 +305,7 @@ def _note(index: _Index, text: bytes, offset: int) -> None:
             require_text(changed["student"], changed["assignment"])
             who = changed["student"], changed["assignment"]
     except (KeyError, TypeError, ValueError):  # torn by a power cut, or of another version
-        pass
+        index.unread += 1
     if text.startswith(CHANGED):
         index.changes.setdefault(who, []).append(offset)
         index.changed += len(text)

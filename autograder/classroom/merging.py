@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from autograder.authoring.building import build_changed
 from autograder.classroom.grade import Grader
-from autograder.classroom.journal import results_in
+from autograder.classroom.journal import results_in, unread_in
 from autograder.classroom.keeper import few
 from autograder.classroom.warm import Warm
 from autograder.common.course import CourseError
@@ -64,6 +64,8 @@ def merge(taught: "Class", chapters: Sequence[str], places: Sequence[Path]) -> M
                     taken += 1
             if is_empty:
                 refused.append(f"{journal}: it holds no result; is it a journal?")
+            elif why := unread_in(journal):
+                refused.append(why)
         grader.end()
         refused += grader.troubles
     return Merged(taken, tuple(refused))

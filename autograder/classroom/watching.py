@@ -96,6 +96,7 @@ class Watcher:
             every: seconds between two looks.
         """
         self._course, self._names, self._jobs, self._every = course, list(names), jobs, every
+        assignments(course, names)  # a wrong name is told at once; what goes later may come back
         self._taught = Class(course, course.root)
         self._taught.require_usable()
         self._taught.share()

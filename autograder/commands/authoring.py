@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from autograder.commands import checking
-from autograder.commands.parsers import Commands, add_chapters, add_command
+from autograder.commands.parsers import Commands, add_chapters, add_command, add_jobs
 from autograder.common.course import Course, CourseError
 from autograder.common.names import say
 
@@ -171,4 +171,4 @@ def _add_mutants(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--in-class", action="store_true", help="each known mistake as a submission of its own"
     )
-    command.add_argument("--jobs", type=int, default=0, help="side by side; by default all cores")
+    add_jobs(command)

@@ -8,7 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autograder.commands.parsers import Commands, add_chapters, add_command, add_folder
+from autograder.commands.parsers import (
+    Commands,
+    add_chapters,
+    add_command,
+    add_folder,
+    add_jobs,
+    at_least,
+)
 from autograder.common.course import Course, CourseError, read_config, without_effect
 from autograder.common.names import say
 
@@ -36,7 +43,7 @@ def add(commands: Commands) -> None:
     command = add_command(commands, watch)
     add_chapters(command)
     command.set_defaults(stopped="What was graded is kept and released; begin again at any time.")
-    command.add_argument("--jobs", type=int, default=0, help="side by side; by default all cores")
+    add_jobs(command)
     command.add_argument(
         "--every", type=float, default=1.0, metavar="SECONDS", help="between two looks (default 1)"
     )
@@ -353,7 +360,7 @@ def _rehearse_as_it_is(course: Course, chapters: Sequence[str]) -> str:
 def _add_grading(command: argparse.ArgumentParser) -> None:
     command.set_defaults(stopped="What was graded is kept; the same command grades the rest.")
     command.add_argument("--student", action="append", default=[], help="only this student")
-    command.add_argument("--jobs", type=int, default=0, help="side by side; by default all cores")
+    add_jobs(command)
     command.add_argument(
         "--on",
         metavar="dask://HOST:PORT",
@@ -371,10 +378,10 @@ def _add_grading(command: argparse.ArgumentParser) -> None:
 
 
 def _add_bench(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--students", type=int, action="append", help="by default 100")
+    command.add_argument("--students", type=at_least(1), action="append", help="by default 100")
     command.add_argument("--chapter", help="by default the first")
-    command.add_argument("--rounds", type=int, default=1, help="how often, in turn")
-    command.add_argument("--jobs", type=int, default=2, help="of ours; stock has one")
+    command.add_argument("--rounds", type=at_least(1), default=1, help="how often, in turn")
+    command.add_argument("--jobs", type=at_least(1), default=2, help="of ours; stock has one")
     command.add_argument(
         "--only-ours", action="store_true", help="compare two sizes, by default 100 and 1000"
     )
