@@ -91,6 +91,8 @@ class Unread:
     words: str  # for the student whose answer needs them
     meant: frozenset[tuple[int, int, str]] = frozenset()
     """Statements that give a builtin's name, which may not be used, another meaning."""
+    instead: frozenset[tuple[int, int, str]] = frozenset()
+    """Those that give the name of a module of the instructor's to something else."""
 
 
 def unread(
@@ -123,8 +125,10 @@ def unread(
     meant = frozenset(read.meant({*forbid, *BY_TEXT, "getattr"} - {*rules.allow}))
     said = [f"{name} (line {line}{part.where or ' of its cell'})" for part, (name, line) in hits]
     said += [f"the module {name}" for name in sorted(modules)]
+    instead = _handed_on_as_own(read, rules)
     said += ["a cell that is too long or nested too deep" for _ in read.dark]
     said += [f"Python's own {name}" for _, _, name in sorted(meant)]
+    said += [f"the module {name} as a value" for _, _, name in sorted(instead)]
     out = {(part.cell, part.statement) for part, _ in hits if part.statement >= 0}
     return Unread(
         frozenset(out | {(cell, ALL) for cell in read.dark}),
@@ -134,7 +138,21 @@ def unread(
         if said
         else "",
         meant,
+        instead,
     )
+
+
+def _handed_on_as_own(read: Read, rules: QuestionRules) -> frozenset[tuple[int, int, str]]:
+    """Where names are given away that an answer hands on, and may not where they are modules."""
+    search = read.search(rules.forbidden, rules.allow, read.own)
+    found = set[tuple[int, int, str]]()
+    for cell, statement, name in read.instead():
+        for part in (part for part in read.own if name in part.holds.uses):
+            mine = read.mine(part)
+            less = replace(mine, modules=mine.modules - {name})
+            if search.of(part.holds, mine) != search.of(part.holds, less):
+                found.add((cell, statement, name))
+    return frozenset(found)
 
 
 def _hits_unread(

@@ -292,6 +292,8 @@ class Looks(Attempts):
         used, own = self.questions.used(group), self.questions.defined(group)
         broken = used & (self.questions.made_of(self.broken - own) - self.questions.made_of(own))
         shadowed = used & self.questions.shadowed(group)
+        if shadowed:  # not what the answer may hand on because it is no module any more
+            shadowed -= {name for *_, name in self.questions.unread(group)[0].instead}
         if not broken and not shadowed:
             return found
         instead = self._reference(broken)

@@ -20,6 +20,16 @@ YOURS = "of yours"
 UNCOVER = "globals().pop({!r}, None)"
 NOT_THERE = "import sys\nsys.modules.update(dict.fromkeys({}))"
 NOT_PYTHONS = "def {}(*_, **__):\n    raise RuntimeError('this is not to be used')"
+# after a statement that was to give a module's name away: it may have failed, or an import of the
+# instructor's below may have given it back
+NO_MODULE = """\
+def given_away():
+    from types import ModuleType
+    global {0}
+    if ModuleType in {0}.__class__.__mro__:
+        def {0}(*_, **__): raise RuntimeError('this is not to be used')
+given_away()
+del given_away"""
 
 
 def own_script(notebook: Notebook, answers: Mapping[str, str], tests: set[str]) -> Script:
@@ -78,6 +88,7 @@ class Lacks:
     out: frozenset[tuple[int, int]] = frozenset()  # statements: the place of a cell, and which
     modules: frozenset[str] = frozenset()
     meant: frozenset[tuple[int, int, str]] = frozenset()  # builtins, up to these statements
+    instead: frozenset[tuple[int, int, str]] = frozenset()  # modules, from these statements on
 
 
 def read_cells(script: Script, lacks: Lacks) -> Iterator[ScriptCell]:
@@ -87,15 +98,24 @@ def read_cells(script: Script, lacks: Lacks) -> Iterator[ScriptCell]:
     """
     if lacks.modules:
         yield ScriptCell("extra", "", NOT_THERE.format(sorted(lacks.modules)), "code")
+    away: dict[str, ScriptCell] = {}
     for place, cell in enumerate(script.cells):
         lost = {number for at, number in lacks.out if at == place}
         meant = {number: name for at, number, name in lacks.meant if at == place}
-        yield replace(cell, source="") if lost or meant else cell
-        for number, text in statements(cell.source) if lost or meant else ():
+        gone = {number: name for at, number, name in lacks.instead if at == place}
+        apart = bool(lost or meant or gone)
+        yield replace(cell, source="") if apart else cell
+        for number, text in statements(cell.source) if apart else ():
             if number in meant:
                 yield ScriptCell("extra", "", NOT_PYTHONS.format(meant[number]), "code")
             if not lost & {number, ALL}:
                 yield ScriptCell("extra", "", text, "code")
+            if number in gone:
+                name = gone[number]
+                away[name] = ScriptCell("extra", "", NO_MODULE.format(name), "code")
+            yield from away.values()
+        if not apart and is_run(cell):
+            yield from away.values()
 
 
 def visible_part(cell: Cell) -> Cell:
@@ -351,13 +371,16 @@ class Questions:
                 one = unread(*read)
                 out = frozenset((places[cell], number) for cell, number in one.statements)
                 meant = frozenset((places[cell], number, name) for cell, number, name in one.meant)
-                found.append((Lacks(out, one.modules, meant), one.words))
+                gone = frozenset((places[cell], number, name) for cell, number, name in one.instead)
+                found.append((Lacks(out, one.modules, meant, gone), one.words))
         if not found:
             return Lacks(), ""
-        outs, modules, meant = zip(*((o.out, o.modules, o.meant) for o, _ in found), strict=True)
+        outs, modules = zip(*((lacks.out, lacks.modules) for lacks, _ in found), strict=True)
+        meant = frozenset[tuple[int, int, str]]().union(*(lacks.meant for lacks, _ in found))
+        gone = frozenset[tuple[int, int, str]]().union(*(lacks.instead for lacks, _ in found))
         both = frozenset.intersection
         words = next((words for _, words in found if words), "")
-        return Lacks(both(*outs), both(*modules), frozenset().union(*meant)), words
+        return Lacks(both(*outs), both(*modules), meant, gone), words
 
     def asked_of_others(self, group: Group) -> set[str]:
         """Names of other answers that a question's tests use, if its own answer uses none."""

@@ -68,7 +68,7 @@ class Read:
         return Mine(
             frozenset(name for name, first in found if first < now),
             frozenset(name for name, first in found if first < later),
-            frozenset(name for name, first in self._instead.items() if first < now),
+            frozenset(name for name, (first, _, _) in self._instead.items() if first < now),
         )
 
     def meant(self, names: Collection[str]) -> Iterator[tuple[int, int, str]]:
@@ -76,6 +76,13 @@ class Read:
         used = {name for part in self.own if not part.modules for name in part.holds.uses}
         for name in used.intersection(names, self._meanings):
             _, cell, statement = self._meanings[name]
+            yield cell, statement, name
+
+    def instead(self) -> Iterator[tuple[int, int, str]]:
+        """Where names of modules that an answer uses are first given to something else."""
+        used = {name for part in self.own if not part.modules for name in part.holds.uses}
+        for name in used & self._instead.keys():
+            _, cell, statement = self._instead[name]
             yield cell, statement, name
 
     @cached_property
@@ -93,14 +100,14 @@ class Read:
         return {name: where for name, where in found.items() if name not in lost}
 
     @cached_property
-    def _instead(self) -> dict[str, Moment]:
-        """Names of modules that are given to something of the student's for good, and when first.
+    def _instead(self) -> dict[str, tuple[Moment, int, int]]:
+        """Names of modules that are given to something of the student's for good, and where first.
 
         Not one that several of the instructor's cells import: the last may give it back.
         """
         count = Counter(name for one in self.given for name in {name for name, _ in one.imports})
         known = {name for part in self.everything for name, _ in part.holds.bindings.imports}
-        found: dict[str, Moment] = {}
+        found: dict[str, tuple[Moment, int, int]] = {}
         lost = set[str]()
         for part in self.everything:
             made = part.holds.bindings
@@ -108,11 +115,11 @@ class Read:
             lost |= {name for name, origin in made.imports if is_module_somewhere(origin)}
             lost |= {name for name, value in made.assigned if value.root in known | count.keys()}
             for name in () if part.modules else part.holds.binds:
-                here = self.moments[id(part)]
+                here = (self.moments[id(part)], part.cell, part.statement)
                 found[name] = min(here, found.get(name, here))
         if "*" in known:  # which may give any name back
             return {}
-        return {n: first for n, first in found.items() if count[n] == 1 and n not in lost}
+        return {n: where for n, where in found.items() if count[n] == 1 and n not in lost}
 
     @cached_property
     def _in_files(self) -> dict[int, Mine]:
