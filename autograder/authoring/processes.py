@@ -29,6 +29,7 @@ from autograder.judge import fingerprint
 
 if TYPE_CHECKING:
     from autograder.judge.assignment import Assignment, Notebook
+    from autograder.judge.rules import QuestionRules
 
 
 RISK_FLAG = "--without-sandbox-i-know-the-risk"
@@ -136,6 +137,7 @@ def start_warm(
 
 def warm_up(assignments: Iterable["Assignment"]) -> None:
     """Import what the notebooks import: the tests need it in every fork of this process."""
+    from autograder.bridge.watch import is_seen
     from autograder.judge.rehearsal import prepare
 
     assignments = list(assignments)
@@ -146,6 +148,8 @@ def warm_up(assignments: Iterable["Assignment"]) -> None:
     know_processor()
     for assignment in assignments:
         prepare(assignment)
+        for name in forbidden(assignment):
+            is_seen(name)  # what a library imports only when it is asked for it comes in here
 
 
 class Unmade(Exception):
@@ -190,14 +194,13 @@ def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> d
     """What a `ForkServer` for these assignments is made with, fit for JSON."""
     assignments = list(assignments)
     modules = sorted({name for assignment in assignments for name in imports(assignment)})
-    rules = [assignment.rules for assignment in assignments]
-    each = [one for rule in rules for one in (rule.defaults, *rule.questions.values())]
+    each = [one for assignment in assignments for one in of_questions(assignment)]
     memory = max([Limits.memory_mb, *(one.memory_mb for one in each)])
     cpu = max([Limits.cpu_seconds, *map(longest, assignments)])
     notebooks = [notebook for assignment in assignments for notebook in assignment.notebooks]
     # without a sandbox nobody could tell what the head leaves behind
     head = beginning(notebooks[0]) if sandboxed and len(notebooks) == 1 else []
-    watched = sorted({name for rule in each for name in rule.forbid})
+    watched = sorted({name for assignment in assignments for name in forbidden(assignment)})
     return {
         "modules": modules,
         "student": STUDENT,
@@ -216,6 +219,16 @@ def beginning(notebook: "Notebook") -> list[tuple[str, str]]:
     given = takewhile(lambda cell: cell.kind in ("markdown", "readonly", "code"), notebook.cells)
     code = [cell for cell in given if cell.cell_type == "code" and cell.source.strip()]
     return [(cell.grade_id or YOURS, cell.source) for cell in code]
+
+
+def of_questions(assignment: "Assignment") -> list["QuestionRules"]:
+    """What holds for its questions: where nothing else is said, then for each that is named."""
+    return [assignment.rules.defaults, *assignment.rules.questions.values()]
+
+
+def forbidden(assignment: "Assignment") -> set[str]:
+    """All names that its questions forbid."""
+    return {name for rules in of_questions(assignment) for name in rules.forbid}
 
 
 def longest(assignment: "Assignment") -> int:
