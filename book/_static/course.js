@@ -31,8 +31,13 @@
   // On a phone a table that would have to be scrolled stands row by row, each cell under the name of
   // its column. What is laid out so is a table to nobody who cannot see it, unless it says so.
   const PARTS = { table: "table", "thead, tbody": "rowgroup", tr: "row", "thead th": "columnheader" };
+  const shown = (cell) => { // a formula is there a second time, for those who do not see it
+    const copy = cell.cloneNode(true);
+    for (const unseen of copy.querySelectorAll(".katex-mathml")) unseen.remove();
+    return copy.textContent.replaceAll("\u200b", "").trim();
+  };
   const name = (table) => {
-    const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    const heads = [...table.tHead.rows[0].cells].map(shown);
     for (const [part, role] of Object.entries(PARTS)) {
       for (const one of [table, ...table.querySelectorAll(part)]) {
         if (one.matches(part)) one.setAttribute("role", role);

@@ -174,7 +174,7 @@ def _restyle(element: ET.Element) -> None:
 
 
 def _letters(color: str) -> tuple[str, str]:
-    """Colours of letters in both themes. What is white stands on something filled, not on the page."""
+    """Colours of letters in both themes; what is white stands on something filled."""
     if color == PAPER:
         return PAPER, "#000000"
     return legible(color, PAPER), legible(dark(color), NIGHT)
