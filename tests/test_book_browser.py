@@ -38,15 +38,23 @@ FORSAKEN = """[...document.querySelectorAll(".bd-article span.math")].filter((fo
   return at && at.left < last.right - 3;
 }).map((formula) => formula.parentElement.textContent.slice(0, 80))"""
 OUTSIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# folds are opened, and some frames drawn, in which what was folded is laid out and marked
+OPENED = """(() => {
+  const folds = [...document.querySelectorAll(".bd-article details:not([open])")];
+  const drawn = (left) => requestAnimationFrame(() => left ? drawn(left - 1) : window.ready = true);
+  for (const fold of folds) fold.open = fold.dataset.closed = true;
+  if (folds.length) { window.ready = false; drawn(4); }
+  return document.querySelector(".bd-article [data-closed]") ? window.ready : true;
+})()"""
 # what has to be scrolled sideways, in folds, too; fields that one writes in and whole figures apart
 SCROLLED = """(() => {
-  const folds = [...document.querySelectorAll(".bd-article details:not([open])")];
-  const open = (is) => { for (const fold of folds) fold.open = is; };
-  open(true);
   const found = [...document.querySelectorAll(".bd-article *")].filter((one) =>
     one.scrollWidth > one.clientWidth + 1 && !one.matches("input, textarea, select, .anywidget")
     && /auto|scroll/.test(getComputedStyle(one).overflowX));
-  open(false);
+  for (const fold of document.querySelectorAll("[data-closed]")) {
+    fold.open = false;
+    delete fold.dataset.closed;
+  }
   return found.map((one) => one.outerHTML.slice(0, 80));
 })()"""
 TALL = """[...document.querySelectorAll("svg.drawn")].map((one) => one.clientHeight)
@@ -332,8 +340,8 @@ def test_a_page_fits_its_window(page: str, book_html: Path, whole: Page):
     parts = (OUTSIDE, FORSAKEN, SCROLLED, SMALL, NAMELESS, TALL)
     seen = f"JSON.stringify([{', '.join(parts)}])"
     address = (book_html / f"{page}.html").as_uri()
-    widths = (360, 1280)
-    for width, found in zip(widths, whole.show_in(address, LAID_OUT, seen, widths), strict=True):
+    widths, until = (360, 1280), f"{LAID_OUT} && {OPENED}"
+    for width, found in zip(widths, whole.show_in(address, until, seen, widths), strict=True):
         outside, forsaken, scrolled, small, unnamed, tall = json.loads(found)
         assert outside <= 0, f"the page is wider than its window of {width}"
         assert forsaken == [], f"a line begins with what follows a formula, {width} wide"
