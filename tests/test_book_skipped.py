@@ -127,6 +127,17 @@ def test_no_script_of_a_chapter_measures_what_is_off_the_screen(
     assert skipped > of / 2
 
 
+def test_a_figure_that_computes_long_does_not_hold_its_page_up(book_html: Path, window: Page):
+    drawn = "document.querySelector('.dep-both') !== null"
+    loaded = f"() => {{ window.courseDrawn = {drawn}; }}"
+    window.first = f"document.addEventListener('DOMContentLoaded', {loaded})"
+    try:
+        address = (book_html / "05_layer_norm.html").as_uri()
+        assert window.show(address, f"{READY} && {drawn}", "courseDrawn") is False
+    finally:
+        window.first = ""
+
+
 def test_a_link_lands_where_it_leads_and_the_contents_follow(book_html: Path, window: Page):
     current = "document.querySelector('.bd-sidebar-secondary .nav-link.active')"
     with served(book_html) as address:
