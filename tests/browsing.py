@@ -30,6 +30,12 @@ OPTIONS = [
 ]
 LEFT_OUT = ("--dump-dom", "--virtual-time-budget", "--host-resolver-rules")
 NO_OTHER_HOST = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+# for what is asked of all of a page: what is off the screen is laid out, too
+WHOLE = """{
+  const whole = new CSSStyleSheet();
+  whole.replaceSync("section { content-visibility: visible !important }");
+  document.adoptedStyleSheets.push(whole);
+}"""
 PATIENCE = 60  # seconds until a page that never shows what is waited for has failed
 
 

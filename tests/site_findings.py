@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tests.browsing import Page
+from tests.browsing import WHOLE, Page
 from tests.searching import FOUND, first_hits, leads
 
 COMPUTED = "--enable-blink-features=ComputedAccessibilityInfo"  # names as a screen reader has them
@@ -115,14 +115,15 @@ def rows(window: Page, address: str, html: Path, axe: str) -> Rows:
         axe: The text of axe-core's script, or "".
     """
     pages = sorted(f"{address}/{page.name}" for page in html.glob("*.html"))
-    window.first = WATCH
+    window.first = WATCH + WHOLE
     seen = {page: json.loads(window.show(page, LOADED, SEEN, 1440)) for page in pages}
-    window.first = ""
+    window.first = WHOLE
     yield from faults(list(seen.values()))
     yield "broken links and fragments", "0 of 2,702", "{} of {:,}".format(*broken_links(html))
     wider = [window.show_in(page, LOADED, WIDER, WIDTHS) for page in pages]
     over = " / ".join(str(sum(one[i] > 0 for one in wider)) for i in range(len(WIDTHS)))
     yield "pages wider than 320 / 360 / 768 / 1280 / 1920", "2 / 0 / 0 / 0 / 0", over
+    window.first = ""
     found = first_hits(window, html)
     right = sum(leads(typed, found[typed]) for typed in FOUND)
     yield "searches whose first hit is right", "16 of 20", f"{right} of {len(FOUND)}"
@@ -169,7 +170,7 @@ def by_axe(window: Page, pages: list[str], axe: str) -> str:
     found: dict[str, int] = {}
     for page in pages:
         for theme in ("light", "dark"):
-            window.first = f"localStorage.mode = localStorage.theme = '{theme}'; {axe}"
+            window.first = f"localStorage.mode = localStorage.theme = '{theme}'; {WHOLE} {axe}"
             until = f"{LOADED} && (window.courseAsked ??= {AXE}) && window.courseAxe"
             for width in (1280, 360):
                 for rule, nodes in json.loads(window.show(page, until, "courseAxe", width)):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from tests.browsing import BROWSER, OPTIONS, Page, browsing
+from tests.browsing import BROWSER, OPTIONS, WHOLE, Page, browsing
 from tests.conftest import ROOT
 from tests.searching import FOUND, first_hits, leads
 from tests.serving import served
@@ -38,15 +38,23 @@ FORSAKEN = """[...document.querySelectorAll(".bd-article span.math")].filter((fo
   return at && at.left < last.right - 3;
 }).map((formula) => formula.parentElement.textContent.slice(0, 80))"""
 OUTSIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# folds are opened, and some frames drawn, in which what was folded is laid out and marked
+OPENED = """(() => {
+  const folds = [...document.querySelectorAll(".bd-article details:not([open])")];
+  const drawn = (left) => requestAnimationFrame(() => left ? drawn(left - 1) : window.ready = true);
+  for (const fold of folds) fold.open = fold.dataset.closed = true;
+  if (folds.length) { window.ready = false; drawn(4); }
+  return document.querySelector(".bd-article [data-closed]") ? window.ready : true;
+})()"""
 # what has to be scrolled sideways, in folds, too; fields that one writes in and whole figures apart
 SCROLLED = """(() => {
-  const folds = [...document.querySelectorAll(".bd-article details:not([open])")];
-  const open = (is) => { for (const fold of folds) fold.open = is; };
-  open(true);
   const found = [...document.querySelectorAll(".bd-article *")].filter((one) =>
     one.scrollWidth > one.clientWidth + 1 && !one.matches("input, textarea, select, .anywidget")
     && /auto|scroll/.test(getComputedStyle(one).overflowX));
-  open(false);
+  for (const fold of document.querySelectorAll("[data-closed]")) {
+    fold.open = false;
+    delete fold.dataset.closed;
+  }
   return found.map((one) => one.outerHTML.slice(0, 80));
 })()"""
 TALL = """[...document.querySelectorAll("svg.drawn")].map((one) => one.clientHeight)
@@ -75,6 +83,14 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A running browser's page."""
     with browsing(tmp_path_factory.mktemp("window"), {}) as page:
         yield page
+
+
+@pytest.fixture
+def whole(window: Page) -> Iterator[Page]:
+    """The same, with all of a page laid out, which else is skipped off the screen."""
+    window.first = WHOLE
+    yield window
+    window.first = ""
 
 
 @lru_cache
@@ -159,10 +175,10 @@ WIDER = """JSON.stringify([...document.querySelectorAll(".anywidget:not(.transla
 
 
 @pytest.mark.parametrize("page", EXPLORERS)
-def test_a_figure_fits_its_frame(page: str, book_html: Path, window: Page):
+def test_a_figure_fits_its_frame(page: str, book_html: Path, whole: Page):
     address = (book_html / f"{page}.html").as_uri()
     drawn = "document.querySelector('.anywidget .fig')"
-    for found in window.show_in(address, drawn, WIDER, (320, 768, 1920)):
+    for found in whole.show_in(address, drawn, WIDER, (320, 768, 1920)):
         assert all(wider <= 0 for wider in json.loads(found))
 
 
@@ -320,12 +336,12 @@ def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, win
 
 
 @pytest.mark.parametrize("page", [*LISTED, "genindex"])
-def test_a_page_fits_its_window(page: str, book_html: Path, window: Page):
+def test_a_page_fits_its_window(page: str, book_html: Path, whole: Page):
     parts = (OUTSIDE, FORSAKEN, SCROLLED, SMALL, NAMELESS, TALL)
     seen = f"JSON.stringify([{', '.join(parts)}])"
     address = (book_html / f"{page}.html").as_uri()
-    widths = (360, 1280)
-    for width, found in zip(widths, window.show_in(address, LAID_OUT, seen, widths), strict=True):
+    widths, until = (360, 1280), f"{LAID_OUT} && {OPENED}"
+    for width, found in zip(widths, whole.show_in(address, until, seen, widths), strict=True):
         outside, forsaken, scrolled, small, unnamed, tall = json.loads(found)
         assert outside <= 0, f"the page is wider than its window of {width}"
         assert forsaken == [], f"a line begins with what follows a formula, {width} wide"
@@ -336,11 +352,11 @@ def test_a_page_fits_its_window(page: str, book_html: Path, window: Page):
         assert small == [], "what is pressed has less than 24 pixels"
 
 
-def test_a_line_is_as_long_as_one_reads_well(book_html: Path, window: Page):
+def test_a_line_is_as_long_as_one_reads_well(book_html: Path, whole: Page):
     """In letters, the median of paragraphs that fill four lines or more."""
     for page in ("03_attention", "09_inference", "handbook", "trust"):
         address = (book_html / f"{page}.html").as_uri()
-        for found in window.show_in(address, LAID_OUT, LETTERS, (1280, 1440, 1920)):
+        for found in whole.show_in(address, LAID_OUT, LETTERS, (1280, 1440, 1920)):
             assert 66 <= found <= 80, page
 
 

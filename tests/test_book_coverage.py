@@ -52,6 +52,14 @@ def test_coverage_says_where_an_item_is_treated(tagged: Path):
     assert error.treated and not error.pages
 
 
+def test_where_it_is_treated_is_called_as_everywhere(tagged: Path):
+    page = tagged / "book" / "01_sums.md"
+    page.write_text("% covers: S0.1\n\n# Sums and more\n", encoding="utf-8")
+    item = listed(tagged, "items")["S0.1"]
+    named = [one.astext() for one in coverage.places(item, page.parent)]
+    assert named == ["1 Sums and more", ", exercise 1"]
+
+
 @pytest.mark.parametrize(
     "line", ["% covers: E0.1", "```{erratum} E0.1", "````{trap} A sum\n:errata: E0.1"]
 )

@@ -118,6 +118,20 @@ def test_the_colours_of_lines_can_be_told_from_the_dark_page():
     assert contrast(drawn.dark(plots.INK), NIGHT[1]) >= 4.5
 
 
+@pytest.mark.parametrize("color", plots.COLORS)
+def test_letters_in_the_colour_of_a_line_can_be_read_in_both_themes(color: str):
+    assert NIGHT and NIGHT[1] == drawn.NIGHT
+    figure = plt.figure()
+    figure.text(0.5, 0.5, "letters", color=color)
+    written = io.StringIO()
+    figure.savefig(written, format="svg")
+    text = drawn.inline(written.getvalue(), ALTERNATIVE, "p1-")
+    found = re.search(r"<text[^>]*light-dark\((#\w{6}), (#\w{6})\)", text)
+    assert found
+    assert contrast(found[1], drawn.PAPER) >= 4.5
+    assert contrast(found[2], drawn.NIGHT) >= 4.5
+
+
 def test_grey_letters_can_be_read_in_a_grey_cell_in_both_themes():
     assert contrast(diagrams.GREY, plots.BLANK) >= 4.5
     assert contrast(drawn.dark(diagrams.GREY), drawn.dark(plots.BLANK)) >= 4.5

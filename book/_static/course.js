@@ -31,8 +31,13 @@
   // On a phone a table that would have to be scrolled stands row by row, each cell under the name of
   // its column. What is laid out so is a table to nobody who cannot see it, unless it says so.
   const PARTS = { table: "table", "thead, tbody": "rowgroup", tr: "row", "thead th": "columnheader" };
+  const shown = (cell) => { // a formula is there a second time, for those who do not see it
+    const copy = cell.cloneNode(true);
+    for (const unseen of copy.querySelectorAll(".katex-mathml")) unseen.remove();
+    return copy.textContent.replaceAll("\u200b", "").trim();
+  };
   const name = (table) => {
-    const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    const heads = [...table.tHead.rows[0].cells].map(shown);
     for (const [part, role] of Object.entries(PARTS)) {
       for (const one of [table, ...table.querySelectorAll(part)]) {
         if (one.matches(part)) one.setAttribute("role", role);
@@ -46,8 +51,7 @@
     }
   };
   const plain = (table) => table?.tHead?.rows.length === 1 && !table.querySelector("[colspan]");
-  const layTables = () => {
-    const boxes = [...document.querySelectorAll(TABLES)];
+  const layTables = (boxes) => {
     for (const box of boxes) box.classList.remove("row-by-row");
     const cut = NARROW.matches ? boxes.filter(tooWide) : [];
     for (const box of cut.filter((one) => plain(one.querySelector("table")))) {
@@ -55,25 +59,50 @@
       name(box.querySelector("table"));
     }
   };
-  const mark = () => {
-    layTables();
-    // all are measured before one is changed: the page is laid out once, and not for each
-    const boxes = [...document.querySelectorAll(WIDE)];
+  const mark = (boxes) => {
+    layTables(boxes.filter((box) => box.matches(TABLES)));
+    // all are measured before one is changed: what is in sight is laid out once, and not for each
     boxes.map((box) => [box, tooWide(box), goesOn(box)]).forEach(stop);
   };
-  let asked = 0;
-  const markSoon = () => {
-    cancelAnimationFrame(asked);
-    asked = requestAnimationFrame(mark);
+  // What is off the screen is not laid out (course.css), and to ask for its width would do it. The
+  // browser says when a part has a width for the first time, or another: when it comes near, is
+  // unfolded, or grows.
+  const isLaid = (one) => one.checkVisibility({ contentVisibilityAuto: true });
+  const due = new Set();
+  const markSoon = (boxes) => {
+    if (!due.size && boxes.length) {
+      requestAnimationFrame(() => {
+        const all = [...due];
+        due.clear();
+        mark(all);
+      });
+    }
+    for (const box of boxes) due.add(box);
+  };
+  const widths = new WeakMap(); // of boxes and of what is in them
+  const sizes = new ResizeObserver((changes) => {
+    const other = changes.filter(({ target, contentRect: { width } }) => widths.get(target) !== width);
+    for (const { target, contentRect } of other) widths.set(target, contentRect.width);
+    markSoon(other.map(({ target }) => target.closest(WIDE)));
+  });
+  const watch = () => {
+    for (const box of document.querySelectorAll(WIDE)) {
+      for (const part of [box, box.firstElementChild]) {
+        if (!part || widths.has(part)) continue;
+        widths.set(part, 0);
+        sizes.observe(part);
+      }
+    }
   };
   document.addEventListener("DOMContentLoaded", () => {
-    markSoon(); // with the layout that the page's first picture needs in any case
+    watch();
     const article = document.querySelector(".bd-article");
-    if (article) new MutationObserver(markSoon).observe(article, { childList: true, subtree: true });
+    const grown = new MutationObserver((changes) => { // a drawing has a width that nobody is told
+      watch();
+      markSoon(changes.map(({ target }) => target.closest(WIDE)).filter((box) => box && isLaid(box)));
+    });
+    if (article) grown.observe(article, { childList: true, subtree: true });
   });
-  window.addEventListener("load", mark);
-  window.addEventListener("resize", mark);
-  document.addEventListener("toggle", markSoon, true); // what was folded had no width before
   document.addEventListener("scroll", ({ target }) => target.matches?.(FADING) && fade(target, goesOn(target)), true);
 
   // The names of tests are half of a table that nobody reads on a phone: folded there.
@@ -158,7 +187,7 @@
 
   const remember = () => {
     const page = window.location.pathname.split("/").pop();
-    const sections = [...document.querySelectorAll(".bd-article section[id]")];
+    const sections = [...document.querySelectorAll(".bd-article section[id]")].filter(isLaid);
     const above = sections.filter((section) => section.getBoundingClientRect().top < 200);
     const here = above.at(-1);
     if (!/^\d\d_/.test(page) || above.length < 2) return;

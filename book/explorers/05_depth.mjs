@@ -17,6 +17,7 @@ const STYLE = `
 .fig svg .dep-name-post { fill: var(--rust); }
 .fig svg .dep-name-pre { fill: var(--blue); }
 `;
+const PIECE = 8; // milliseconds of work at a time
 const add = (a, b) => a.map((line, i) => line.map((value, j) => value + b[i][j]));
 const times = (a, columns) => a.map((line) => columns.map((column) => line.reduce((sum, value, i) => sum + value * column[i], 0)));
 const WAYS = {
@@ -57,8 +58,8 @@ function alike(x) {
   return pairs.reduce((a, b) => a + b, 0) / pairs.length;
 }
 
-// Sizes and alikeness after 0, 1, 2 ... layers, of each way.
-function measured(depth, network, seed) {
+// Sizes and alikeness after 0, 1, 2 ... layers, of each way; it can be left off after each layer.
+function* measured(depth, network, seed) {
   const sums = Object.fromEntries(Object.keys(WAYS).map((way) => [way, range(depth + 1).map(() => [0, 0])]));
   for (const start of range(STARTS)) {
     const { normal } = generator(seed + start);
@@ -70,10 +71,23 @@ function measured(depth, network, seed) {
         if (n) x = layers[n - 1].reduce(wrap, x);
         sums[way][n][0] += Math.log10(root(x.flat())) / STARTS;
         sums[way][n][1] += alike(x) / STARTS;
+        yield;
       }
     }
   }
   return sums;
+}
+
+// What some work comes to, done between what else the page has to do; nothing if `stale` says so.
+async function inPieces(work, stale) {
+  for (;;) {
+    for (const end = performance.now() + PIECE; performance.now() < end;) {
+      const { done, value } = work.next();
+      if (done) return value;
+    }
+    await new Promise((go) => setTimeout(go));
+    if (stale()) return null;
+  }
 }
 
 // One chart of all four ways; `tell` names the height of a line of the grid.
@@ -103,8 +117,11 @@ export default {
     const again = push("Other random weights", () => { seed += STARTS; show(); });
     const say = frame(el, "A deep stack of random layers, wrapped in four ways", STYLE, row(depth, network, again), place);
 
-    function show() {
-      const found = measured(depth.get(), network.get(), seed);
+    let asked = 0;
+    async function show() {
+      const mine = ++asked;
+      const found = await inPieces(measured(depth.get(), network.get(), seed), () => mine !== asked);
+      if (!found) return;
       const curves = (at) => Object.fromEntries(Object.entries(found).map(([way, values]) => [way, values.map((one) => one[at])]));
       put(place, make("div", { class: "dep-both" }, [
         chart("size of the numbers, cut off at 0.01 and 100", curves(0), [-2, 2], [-2, -1, 0, 1, 2], (mark) => String(10 ** mark)),

@@ -48,11 +48,11 @@ function bars(before, after) {
     bar(j * step + 0.08 * step, value, "wm-in"),
     ...(Number.isNaN(after[j]) ? [] : [bar(j * step + 0.5 * step, after[j], after[j] < 0 ? "fig-minus" : "fig-plus")]),
     draw("text", { x: (j + 0.26) * step, y: 2 * REACH + 22, "text-anchor": "middle", class: "fig-faint" }, [told(value, 1)]),
-    draw("text", { x: (j + 0.68) * step, y: 2 * REACH + 22, "text-anchor": "middle" }, [told(after[j])]),
+    draw("text", { x: (j + 0.68) * step, y: 2 * REACH + 38, "text-anchor": "middle" }, [told(after[j])]),
   ]);
   const axis = draw("line", { x1: 0, x2: WIDE, y1: REACH + 4, y2: REACH + 4, class: "wm-axis" });
   const name = before.map((value, j) => `feature ${j}: ${told(value, 1)} becomes ${told(after[j])}`).join("; ");
-  return draw("svg", { viewBox: `0 0 ${WIDE} ${2 * REACH + 30}`, class: "wm-bars", role: "img", "aria-label": name }, [axis, ...parts]);
+  return draw("svg", { viewBox: `0 0 ${WIDE} ${2 * REACH + 46}`, class: "wm-bars", role: "img", "aria-label": name }, [axis, ...parts]);
 }
 
 export default {

@@ -5,7 +5,7 @@ const { make, fixed, slider, check, push, row, put, frame } = course;
 
 const STYLE = `
 .tf-both { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(18rem, 100%), 1fr)); gap: 0.4rem 2rem; margin-top: 0.6rem; }
-.tf-list li { display: grid; grid-template-columns: minmax(0, 9.4rem) minmax(1.5rem, 1fr) 2.6rem; gap: 0.6rem; align-items: center; min-height: 36px; font-variant-numeric: tabular-nums; }
+.tf-list li { display: grid; grid-template-columns: minmax(0, 11rem) minmax(1.5rem, 1fr) 2.6rem; gap: 0.6rem; align-items: center; min-height: 36px; font-variant-numeric: tabular-nums; }
 .tf-list button { width: 100%; text-align: left; padding: 0.1rem 0.35rem; font-size: 0.95rem; border-color: transparent; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .tf-list .tf-left-out { opacity: 0.45; }
 .tf-loss { display: flex; height: 14px; }

@@ -8,7 +8,7 @@ const STYLE = `
 .cnt-list li > :nth-child(n + 3) { text-align: right; }
 .cnt-bar { height: 14px; border-radius: 4px; background: linear-gradient(var(--blue) 0 0) no-repeat left / calc(100% * var(--share)) 100%, var(--paper); }
 .cnt-list li:last-child { border-top: 1px solid var(--line); font-weight: 600; }
-@container (max-width: 30rem) { .cnt-list li { grid-template-columns: minmax(0, 1fr) 6rem 3.8rem; padding: 0.2rem 0; } .cnt-list li > :first-child { grid-column: 1 / -1; } }
+@container (max-width: 30rem) { .cnt-list li { grid-template-columns: minmax(0, 1fr) 6.6rem 4.6rem; gap: 0.2rem 0.5rem; padding: 0.2rem 0; } .cnt-list li > :first-child { grid-column: 1 / -1; } }
 `;
 
 const grouped = (n) => n.toLocaleString("en-GB");

@@ -24,6 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 from .departures import entry
 from .documents import NO_ERRORS, Document, Entry, read_documents
 from .fresh import always_read_again
+from .titles import numbered
 
 TAG = re.compile(r"^\s*(?:[%#] covers:|:errata:|```+\{erratum\})(.*)$", re.MULTILINE)
 
@@ -95,15 +96,15 @@ def page_link(page: str, text: str) -> addnodes.pending_xref:
     )
 
 
-def places(item: Entry, besides: str = "") -> list[nodes.Node]:
+def places(item: Entry, book: Path, besides: str = "") -> list[nodes.Node]:
     """Return links to the pages that treat an item, but for one, and the names of the exercises."""
     shown: list[nodes.Node] = []
     for page in item.pages:
         if page != besides:
             shown += [nodes.Text(", ")] if shown else []
-            shown.append(page_link(page, page.replace("_", " ")))
+            shown.append(page_link(page, numbered(book / f"{page}.md")))
     for exercise in item.exercises:
-        shown.append(nodes.Text(f"{', ' if shown else ''}exercise {exercise[:2]}"))
+        shown.append(nodes.Text(f"{', ' if shown else ''}exercise {int(exercise[:2])}"))
     if not item.treated:
         shown.append(nodes.Text(f"to come: {item.later}" if item.later else "not yet"))
     return shown

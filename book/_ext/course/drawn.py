@@ -28,7 +28,9 @@ LINK = "{http://www.w3.org/1999/xlink}href"
 ZOOM = 100 / 72  # pixels on the page for a point of the picture
 PAPER = "#ffffff"
 AS_IT_IS = "as-it-is"  # the gid of what is a picture of something, and has no dark side
+NIGHT = "#14161d"  # the page in the dark theme
 SCENE = "var(--pst-color-background)"
+LEGIBLE = 4.5  # contrast of letters to their page, as WCAG 2 asks for
 # Colours of `lab.plots`, and what they are on a dark page; tests/test_book_drawn.py measures both.
 DARK = {
     PAPER: SCENE,
@@ -65,6 +67,22 @@ def dark(color: str) -> str:
         found = _hex(colorsys.hls_to_rgb(hue, middle, strength))
         low, high = (middle, high) if _luminance(found) < wanted else (low, middle)
     return _hex(colorsys.hls_to_rgb(hue, high, strength))
+
+
+@cache
+def legible(color: str, page: str) -> str:
+    """The colour, moved away from a page's lightness until letters of it can be read there."""
+    hue, lightness, strength = colorsys.rgb_to_hls(*_channels(color))
+    step = -0.01 if _luminance(page) > 0.5 else 0.01
+    while _contrast(color, page) < LEGIBLE:
+        lightness += step
+        color = _hex(colorsys.hls_to_rgb(hue, lightness, strength))
+    return color
+
+
+def _contrast(one: str, other: str) -> float:
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
 
 
 def _channels(color: str) -> tuple[float, float, float]:
@@ -149,10 +167,17 @@ def _restyle(element: ET.Element) -> None:
         color = style.get(name, "")
         if COLOR.fullmatch(color):
             element.set(name, color)  # for browsers that do not know the next line
-            is_ink = element.tag == "text" and color == PAPER
-            style[name] = f"light-dark({color}, {'#000000' if is_ink else dark(color)})"
+            day, night = _letters(color) if element.tag == "text" else (color, dark(color))
+            style[name] = f"light-dark({day}, {night})"
     if style:
         element.set("style", ";".join(f"{name}:{value}" for name, value in style.items()))
+
+
+def _letters(color: str) -> tuple[str, str]:
+    """Colours of letters in both themes; what is white stands on something filled."""
+    if color == PAPER:
+        return PAPER, "#000000"
+    return legible(color, PAPER), legible(dark(color), NIGHT)
 
 
 def _join_links(root: ET.Element) -> bool:
@@ -199,7 +224,7 @@ def _turned(address: str) -> str:
 
 def _dark_dot(dot: np.ndarray) -> str:
     color = "#" + "".join(f"{part:02x}" for part in dot[:3])
-    return "#14161d" if color == PAPER else dark(color)
+    return NIGHT if color == PAPER else dark(color)
 
 
 def _read_style(text: str) -> Style:

@@ -84,7 +84,7 @@ class Erratum(FromDocuments):
             shown += nodes.paragraph("", "", where, classes=["erratum-quote"])
         shown += self.line(error.right, kind="erratum-right")
         shown += self.line(error.effect, kind="erratum-effect")
-        if treated := places(error, besides=self.env.docname):
+        if treated := places(error, Path(self.env.srcdir), self.env.docname):
             before = nodes.Text("See also: ")
             shown += nodes.paragraph("", "", before, *treated, classes=["card-note"])
         return shown
@@ -130,7 +130,7 @@ class Inventory(FromDocuments):
 
     def _where(self, item: Entry) -> list[nodes.Node]:
         """Where else an item is treated; here, if nowhere else."""
-        return places(item, self.env.docname) or [nodes.Text("this page")]
+        return places(item, Path(self.env.srcdir), self.env.docname) or [nodes.Text("this page")]
 
 
 def reference(id: str, text: str) -> addnodes.pending_xref:

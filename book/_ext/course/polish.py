@@ -1,4 +1,4 @@
-"""What happens to pages after Sphinx: a check of pictures, and small repairs of the theme's HTML.
+"""What happens to pages after Sphinx: a check of pictures, and small repairs of the theme's work.
 
 A picture without alternative text is a warning with file and line, so the build (which runs with
 -W) fails. A picture that says nothing has no place in the book, so an empty text is refused too.
@@ -64,6 +64,11 @@ REPAIRS = (
     # roles of the bibliography: one that is no longer known, and a list without items
     (r' role="doc-(?:biblioentry|backlink|bibliography)"', ""),
     (r'<div role="list" class="citation-list">', '<div class="citation-list">'),
+)
+# The theme measures all boxes of a page, what is off the screen, too, to see which have to be
+# scrolled; course.js does it when one comes near.
+MEASURING = re.compile(
+    r"\b(\w+)\.tabIndex=\1\.scrollWidth>\1\.clientWidth\|\|\1\.scrollHeight>\1\.clientHeight\?0:-1"
 )
 TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
 SHEET = re.compile(r'[ \t]*<link [^>]*rel="stylesheet"')
@@ -141,5 +146,7 @@ def polish_pages(app: Sphinx, exception: Exception | None) -> None:
         if after != before:
             page.write_text(after, encoding="utf-8")
     static = out / "_static"
+    for script in static.glob("scripts/pydata-sphinx-theme.js"):
+        script.write_text(MEASURING.sub("", script.read_text(encoding="utf-8")), encoding="utf-8")
     for extra in {*static.glob("scripts/fontawesome.js*"), *static.rglob("*.map")}:
         extra.unlink()
