@@ -2,15 +2,15 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from tests.browsing import BROWSER, OPTIONS, Page, browsing
+from tests.browsing import BROWSER, Page, browsing
 from tests.conftest import ROOT
 from tests.searching import FOUND, first_hits, leads
 from tests.serving import served
@@ -54,6 +54,9 @@ TALL = """[...document.querySelectorAll("svg.drawn")].map((one) => one.clientHei
 NAMELESS = """[...document.querySelectorAll(".bd-article [tabindex='0']")]
   .filter((one) => !one.role || !one.ariaLabel).map((one) => one.outerHTML.slice(0, 80))"""
 
+# how far a figure is wider than its frame; parts that scroll by themselves are not
+WIDER = """[...document.querySelectorAll(".anywidget:not(.translator)")]
+  .map((host) => host.scrollWidth - host.clientWidth)"""
 TOUCHED = ".bd-article :is(summary, button, select, input), .genindex-jumpbox a"
 SMALL = f"""[...document.querySelectorAll("{TOUCHED}")].filter((one) => {{
   const box = one.getBoundingClientRect();
@@ -61,13 +64,11 @@ SMALL = f"""[...document.querySelectorAll("{TOUCHED}")].filter((one) => {{
   return seen && Math.min(box.width, box.height) < 23.5;
 }}).map((one) => one.outerHTML.slice(0, 80))"""
 
+DOM = "document.documentElement.outerHTML"
+PARTS = (LAID_OUT, OUTSIDE, FORSAKEN, SCROLLED, SMALL, NAMELESS, TALL, WIDER)
+SEEN = f"JSON.stringify([{', '.join(PARTS)}])"
+
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh browser profile."""
-    return tmp_path_factory.mktemp("chromium")
 
 
 @pytest.fixture(scope="module")
@@ -77,28 +78,63 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield page
 
 
-@lru_cache
-def open_page(address: str, profile: Path) -> tuple[BeautifulSoup, list[str]]:
-    """Return a page as the browser built it, and what its console complained of; opened once."""
-    done = subprocess.run(
-        [str(BROWSER), *OPTIONS, f"--user-data-dir={profile}", address],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    said = re.findall(r"CONSOLE[^\]]*\] \"(.*)", done.stderr)
-    console = [line for line in said if not line.startswith(CHATTER)]
-    return BeautifulSoup(done.stdout, "html.parser"), console
+@dataclass(frozen=True)
+class Visit:
+    """A page as the browser built it, and what was seen of it."""
+
+    dom: BeautifulSoup
+    console: list[str]  # what it complained of
+    seen: dict[int, list[Any]]  # in windows so wide; see SEEN
+
+
+class Visits:
+    """A browser for all pages of the book, each opened once, for everything that is asked of it."""
+
+    def __init__(self, html: Path, window: Page) -> None:
+        self._html, self.window = html, window
+        self._done: dict[str, Visit] = {}
+
+    def __call__(self, page: str, query: str = "") -> Visit:
+        """A page of the book, when five seconds of its own time have passed."""
+        if page + query not in self._done:
+            address = (self._html / f"{page}.html").as_uri() + query
+            widths = [360, 320, 768, 1280, 1920] if page in EXPLORERS else [360, 1280]
+            asked = [(widths[0], DOM), *((width, SEEN) for width in widths)]
+            said, (dom, *seen) = self.window.look(address, asked)
+            console = [line for line in said if not line.startswith(CHATTER)]
+            told = dict(zip(widths, map(json.loads, seen), strict=True))
+            self._done[page + query] = Visit(BeautifulSoup(dom, "html.parser"), console, told)
+        return self._done[page + query]
+
+
+@pytest.fixture(scope="module")
+def visits(book_html: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visits]:
+    """The book's pages in a browser of their own."""
+    with browsing(tmp_path_factory.mktemp("visits"), {}) as page:
+        yield Visits(book_html, page)
+
+
+COMPLAINING = """<!doctype html><meta charset=utf-8><script>
+console.log("[PST]: a note"); console.error("one that is written", 1); Promise.reject(Error("two"));
+setTimeout(() => console.warn("three, late"), 4900);</script>
+<script>throw Error("four");</script><script src=five.js></script>"""
+
+
+def test_whatever_a_page_complains_of_is_heard(tmp_path: Path, visits: Visits):
+    (tmp_path / "page.html").write_text(COMPLAINING, encoding="utf-8")
+    (tmp_path / "next.html").write_text("<!doctype html><p>Well", encoding="utf-8")
+    said, _ = visits.window.look((tmp_path / "page.html").as_uri(), [(800, "1")])
+    assert sum(line.startswith(CHATTER) for line in said) == 1 and len(said) == 6
+    for words in ("one that is written 1", "two", "three, late", "four", "five.js"):
+        assert words in "\n".join(said)
+    assert visits.window.look((tmp_path / "next.html").as_uri(), [(800, "1")]) == ([], [1])
 
 
 @pytest.mark.parametrize("page", LISTED)
-def test_a_page_opens_from_the_file_system_without_complaint(
-    page: str, book_html: Path, profile: Path
-):
-    dom, console = open_page((book_html / f"{page}.html").as_uri(), profile)
-    assert not console
-    assert dom.select("article h1")
+def test_a_page_opens_from_the_file_system_without_complaint(page: str, visits: Visits):
+    visit = visits(page)
+    assert not visit.console
+    assert visit.dom.select("article h1")
 
 
 def nameless(host: Tag) -> list[str]:
@@ -132,9 +168,8 @@ def test_a_control_without_a_name_is_found(html: str, named: bool):
 
 
 @pytest.mark.parametrize("page", EXPLORERS)
-def test_the_interactive_figures_are_drawn(page: str, book_html: Path, profile: Path):
-    dom, _ = open_page((book_html / f"{page}.html").as_uri(), profile)
-    hosts = dom.select(".anywidget")
+def test_the_interactive_figures_are_drawn(page: str, visits: Visits):
+    hosts = visits(page).dom.select(".anywidget")
     assert hosts
     for host in hosts:
         assert not host.select(".anywidget-fallback"), "render() has drawn nothing"
@@ -153,17 +188,12 @@ def test_the_figures_are_one_family():
         assert not re.findall(r"#[0-9a-f]{3,8}\b|rgba?\(\d", text), path.name
 
 
-# how far a figure is wider than its frame; parts that scroll by themselves are not
-WIDER = """JSON.stringify([...document.querySelectorAll(".anywidget:not(.translator)")]
-  .map((host) => host.scrollWidth - host.clientWidth))"""
-
-
 @pytest.mark.parametrize("page", EXPLORERS)
-def test_a_figure_fits_its_frame(page: str, book_html: Path, window: Page):
-    address = (book_html / f"{page}.html").as_uri()
-    drawn = "document.querySelector('.anywidget .fig')"
-    for found in window.show_in(address, drawn, WIDER, (320, 768, 1920)):
-        assert all(wider <= 0 for wider in json.loads(found))
+def test_a_figure_fits_its_frame(page: str, visits: Visits):
+    assert visits(page).dom.select(".anywidget .fig")
+    for width in (320, 768, 1920):
+        *_, wider = visits(page).seen[width]
+        assert all(one <= 0 for one in wider)
 
 
 # what a reader does with a figure, and what it then says; ACT is a row's own part
@@ -274,10 +304,10 @@ def test_every_chapter_has_an_interactive_figure():
     assert set(CHAPTERS) <= set(EXPLORERS)
 
 
-def test_search_finds_a_chapter_from_the_file_system(book_html: Path, profile: Path):
-    dom, console = open_page(f"{(book_html / 'search.html').as_uri()}?q=softmax", profile)
-    assert not console
-    found = " ".join(str(link.get("href")) for link in dom.select("ul.search a"))
+def test_search_finds_a_chapter_from_the_file_system(visits: Visits):
+    visit = visits("search", "?q=softmax")
+    assert not visit.console
+    found = " ".join(str(link.get("href")) for link in visit.dom.select("ul.search a"))
     assert "03_attention.html" in found
 
 
@@ -295,8 +325,8 @@ def labels(control: Tag) -> list[Tag]:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_control_of_a_figure_has_a_name(chapter: str, book_html: Path, profile: Path):
-    dom, _ = open_page((book_html / f"{chapter}.html").as_uri(), profile)
+def test_every_control_of_a_figure_has_a_name(chapter: str, visits: Visits):
+    dom = visits(chapter).dom
     nameless = [
         str(control)
         for control in dom.select(".anywidget :is(input, select, textarea)")
@@ -320,13 +350,10 @@ def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, win
 
 
 @pytest.mark.parametrize("page", [*LISTED, "genindex"])
-def test_a_page_fits_its_window(page: str, book_html: Path, window: Page):
-    parts = (OUTSIDE, FORSAKEN, SCROLLED, SMALL, NAMELESS, TALL)
-    seen = f"JSON.stringify([{', '.join(parts)}])"
-    address = (book_html / f"{page}.html").as_uri()
-    widths = (360, 1280)
-    for width, found in zip(widths, window.show_in(address, LAID_OUT, seen, widths), strict=True):
-        outside, forsaken, scrolled, small, unnamed, tall = json.loads(found)
+def test_a_page_fits_its_window(page: str, visits: Visits):
+    for width in (360, 1280):
+        laid_out, outside, forsaken, scrolled, small, unnamed, tall, _ = visits(page).seen[width]
+        assert laid_out
         assert outside <= 0, f"the page is wider than its window of {width}"
         assert forsaken == [], f"a line begins with what follows a formula, {width} wide"
         tables = [one for one in scrolled if "pst-scrollable-table" in one]
