@@ -7,12 +7,12 @@ import shutil
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tornado.websocket import websocket_connect
+from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 OPTIONS = [
@@ -23,13 +23,8 @@ OPTIONS = [
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
-    "--enable-logging=stderr",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--virtual-time-budget=5000",
-    "--dump-dom",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
-LEFT_OUT = ("--dump-dom", "--virtual-time-budget", "--host-resolver-rules")
-NO_OTHER_HOST = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 # for what is asked of all of a page: what is off the screen is laid out, too
 WHOLE = """{
   const whole = new CSSStyleSheet();
@@ -60,57 +55,133 @@ class Page:
         return asyncio.run(self._show(address, until, then, widths))
 
     async def _show(self, address: str, until: str, then: str, widths: Sequence[int]) -> list[Any]:
-        connection = await websocket_connect(self._socket, max_message_size=50_000_000)
-        numbers = itertools.count(1)
-
-        async def ask(method: str, **parameters: Any) -> Any:
-            number = next(numbers)
-            asked = {"id": number, "method": method, "params": parameters}
-            await connection.write_message(json.dumps(asked))
-            while True:
-                told = json.loads(await connection.read_message() or "{}")
-                if told.get("id") == number:
-                    return told["result"]
-
-        async def be_wide(width: int) -> None:
-            window = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-            await ask("Emulation.setDeviceMetricsOverride", **window)
-
-        async def become(expression: str) -> None:
-            for _ in range(5 * PATIENCE):
-                await asyncio.sleep(0.2)
-                found = await ask("Runtime.evaluate", expression=f"Boolean({expression})")
-                if found["result"].get("value"):
-                    return
-            raise TimeoutError(f"{address} never came to {expression}")
-
-        try:
-            await ask("Network.enable")
-            await ask("Network.setExtraHTTPHeaders", headers=self._headers)
-            await ask("Emulation.setCPUThrottlingRate", rate=self.slowness)
-            await be_wide(widths[0])
-            await ask("Page.enable")
-            await ask("Page.addScriptToEvaluateOnNewDocument", source=self.first)
-            await ask("Page.navigate", url=address)
+        async with talking(self._socket) as talk:
+            await talk.ask("Network.enable")
+            await talk.ask("Network.setExtraHTTPHeaders", headers=self._headers)
+            await talk.ask("Emulation.setCPUThrottlingRate", rate=self.slowness)
+            await talk.be_wide(widths[0])
+            await talk.ask("Page.enable")
+            await talk.ask("Page.addScriptToEvaluateOnNewDocument", source=self.first)
+            await talk.ask("Page.navigate", url=address)
             seen = []
             for width in widths:
-                await be_wide(width)
-                await become(f"({until}) && innerWidth == {width}")
-                found = await ask("Runtime.evaluate", expression=then)
-                seen.append(found["result"]["value"])
+                await talk.be_wide(width)
+                if not await talk.becomes(f"({until}) && innerWidth == {width}"):
+                    raise TimeoutError(f"{address} never came to {until}")
+                seen.append(await talk.value(then))
             return seen
-        finally:
-            connection.close()
-            while await connection.read_message() is not None:
-                pass  # until both ends have closed it
+
+    def look(self, address: str, asked: Sequence[tuple[int, str]]) -> tuple[list[str], list[Any]]:
+        """Let seconds of the page's own time pass, then evaluate expressions in windows so wide.
+
+        That time passes as fast as the page allows, and stands still in between: a page that has
+        been looked at is for no other way to show one. Also gives what its console said.
+        """
+        return asyncio.run(self._look(address, asked))
+
+    async def _look(
+        self, address: str, asked: Sequence[tuple[int, str]]
+    ) -> tuple[list[str], list[Any]]:
+        async with talking(self._socket) as talk:
+            for domain in ("Page", "Runtime", "Log"):
+                await talk.ask(f"{domain}.enable")
+            await talk.be_wide(asked[0][0])
+            await talk.ask("Page.addScriptToEvaluateOnNewDocument", source=self.first)
+            talk.told.clear()  # of the page before
+            await talk.ask("Page.navigate", url=address)
+            await talk.let_pass(5000)
+            seen, wide = [], asked[0][0]
+            for width, expression in asked:
+                if width != wide:
+                    await talk.be_wide(wide := width)
+                    await talk.let_pass(1000)
+                seen.append(await talk.value(expression))
+            return talk.said(), seen
+
+
+class Talk:
+    """A connection to a page of a browser, by its protocol."""
+
+    def __init__(self, connection: WebSocketClientConnection):
+        self._connection = connection
+        self._numbers = itertools.count(1)
+        self.told: list[dict[str, Any]] = []  # what the browser says by itself
+
+    async def _hear(self) -> dict[str, Any]:
+        told = json.loads(await self._connection.read_message() or '{"id": 0}')
+        if "id" not in told:
+            self.told.append(told)
+        return told
+
+    async def ask(self, method: str, **parameters: Any) -> Any:
+        """Have the browser do something; what came of it."""
+        number = next(self._numbers)
+        asked = {"id": number, "method": method, "params": parameters}
+        await self._connection.write_message(json.dumps(asked))
+        while (told := await self._hear()).get("id") != number:
+            pass
+        return told["result"]
+
+    async def value(self, expression: str) -> Any:
+        """What a JavaScript expression is in the page."""
+        return (await self.ask("Runtime.evaluate", expression=expression))["result"].get("value")
+
+    async def becomes(self, expression: str) -> bool:
+        """Whether an expression becomes true before patience ends."""
+        for _ in range(5 * PATIENCE):
+            await asyncio.sleep(0.2)
+            if await self.value(f"Boolean({expression})"):
+                return True
+        return False
+
+    async def be_wide(self, width: int) -> None:
+        """Have the page in a window of this width."""
+        window = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        await self.ask("Emulation.setDeviceMetricsOverride", **window)
+
+    async def let_pass(self, milliseconds: int) -> None:
+        """Until so much of the page's own time has passed."""
+        over = "Emulation.virtualTimeBudgetExpired"
+        self.told = [one for one in self.told if one["method"] != over]
+        policy = {"policy": "pauseIfNetworkFetchesPending", "budget": milliseconds}
+        await self.ask("Emulation.setVirtualTimePolicy", **policy)
+        async with asyncio.timeout(2 * PATIENCE):
+            while not any(one["method"] == over for one in self.told):
+                await self._hear()
+
+    def said(self) -> list[str]:
+        """What the page's console said, whoever made it say it."""
+        found = []
+        for one in self.told:
+            told = one["params"]
+            if one["method"] == "Runtime.consoleAPICalled":
+                words = [str(each.get("value", each.get("description"))) for each in told["args"]]
+                found.append(" ".join(words))
+            elif one["method"] == "Runtime.exceptionThrown":
+                details = told["exceptionDetails"]
+                found.append(details.get("exception", {}).get("description", details["text"]))
+            elif one["method"] == "Log.entryAdded":
+                found.append(f"{told['entry']['text']} {told['entry'].get('url', '')}")
+        return found
+
+
+@asynccontextmanager
+async def talking(socket: str) -> AsyncIterator[Talk]:
+    """A connection to the page with this address; closed by both ends after that."""
+    connection = await websocket_connect(socket, max_message_size=50_000_000)
+    try:
+        yield Talk(connection)
+    finally:
+        connection.close()
+        while await connection.read_message() is not None:
+            pass
 
 
 @contextmanager
 def browsing(profile: Path, headers: Mapping[str, str], *more: str) -> Iterator[Page]:
     """Start a browser with a profile of its own, and more options; gives its first page."""
-    options = [option for option in OPTIONS if not option.startswith(LEFT_OUT)]
-    options += [NO_OTHER_HOST, "--remote-debugging-port=0", f"--user-data-dir={profile}", *more]
-    command = [str(BROWSER), *options]
+    own = ["--remote-debugging-port=0", f"--user-data-dir={profile}", *more]
+    command = [str(BROWSER), *OPTIONS, *own]
     with subprocess.Popen(
         [*command, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:

@@ -2,15 +2,14 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from tests.browsing import BROWSER, OPTIONS, WHOLE, Page, browsing
+from tests.browsing import BROWSER, WHOLE, Page, browsing
 from tests.conftest import ROOT
 from tests.searching import FOUND, first_hits, leads
 from tests.serving import served
@@ -62,6 +61,9 @@ TALL = """[...document.querySelectorAll("svg.drawn")].map((one) => one.clientHei
 NAMELESS = """[...document.querySelectorAll(".bd-article [tabindex='0']")]
   .filter((one) => !one.role || !one.ariaLabel).map((one) => one.outerHTML.slice(0, 80))"""
 
+# how far a figure is wider than its frame; parts that scroll by themselves are not
+WIDER = """JSON.stringify([...document.querySelectorAll(".anywidget:not(.translator)")]
+  .map((host) => host.scrollWidth - host.clientWidth))"""
 TOUCHED = ".bd-article :is(summary, button, select, input), .genindex-jumpbox a"
 SMALL = f"""[...document.querySelectorAll("{TOUCHED}")].filter((one) => {{
   const box = one.getBoundingClientRect();
@@ -69,13 +71,9 @@ SMALL = f"""[...document.querySelectorAll("{TOUCHED}")].filter((one) => {{
   return seen && Math.min(box.width, box.height) < 23.5;
 }}).map((one) => one.outerHTML.slice(0, 80))"""
 
+DOM = "document.documentElement.outerHTML"
+
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh browser profile."""
-    return tmp_path_factory.mktemp("chromium")
 
 
 @pytest.fixture(scope="module")
@@ -93,28 +91,64 @@ def whole(window: Page) -> Iterator[Page]:
     window.first = ""
 
 
-@lru_cache
-def open_page(address: str, profile: Path) -> tuple[BeautifulSoup, list[str]]:
-    """Return a page as the browser built it, and what its console complained of; opened once."""
-    done = subprocess.run(
-        [str(BROWSER), *OPTIONS, f"--user-data-dir={profile}", address],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    said = re.findall(r"CONSOLE[^\]]*\] \"(.*)", done.stderr)
-    console = [line for line in said if not line.startswith(CHATTER)]
-    return BeautifulSoup(done.stdout, "html.parser"), console
+@dataclass(frozen=True)
+class Visit:
+    """A page as the browser built it, and what was seen of it."""
+
+    dom: BeautifulSoup
+    console: list[str]  # what it complained of
+    wider: dict[int, list[int]]  # in windows so wide; see WIDER
+
+
+class Visits:
+    """A browser for all pages of the book, each opened once, for everything that is asked of it."""
+
+    def __init__(self, html: Path, window: Page) -> None:
+        self._html, self.window = html, window
+        self._done: dict[str, Visit] = {}
+
+    def __call__(self, page: str, query: str = "") -> Visit:
+        """A page of the book, when five seconds of its own time have passed."""
+        if page + query not in self._done:
+            address = (self._html / f"{page}.html").as_uri() + query
+            widths = [320, 768, 1920] if page in EXPLORERS else []
+            asked = [(360, DOM), *((width, WIDER) for width in widths)]
+            said, (dom, *wider) = self.window.look(address, asked)
+            console = [line for line in said if not line.startswith(CHATTER)]
+            told = dict(zip(widths, map(json.loads, wider), strict=True))
+            self._done[page + query] = Visit(BeautifulSoup(dom, "html.parser"), console, told)
+        return self._done[page + query]
+
+
+@pytest.fixture(scope="module")
+def visits(book_html: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visits]:
+    """The book's pages in a browser of their own."""
+    with browsing(tmp_path_factory.mktemp("visits"), {}) as page:
+        page.first = WHOLE
+        yield Visits(book_html, page)
+
+
+COMPLAINING = """<!doctype html><meta charset=utf-8><script>
+console.log("[PST]: a note"); console.error("one that is written", 1); Promise.reject(Error("two"));
+setTimeout(() => console.warn("three, late"), 4900);</script>
+<script>throw Error("four");</script><script src=five.js></script>"""
+
+
+def test_whatever_a_page_complains_of_is_heard(tmp_path: Path, visits: Visits):
+    (tmp_path / "page.html").write_text(COMPLAINING, encoding="utf-8")
+    (tmp_path / "next.html").write_text("<!doctype html><p>Well", encoding="utf-8")
+    said, _ = visits.window.look((tmp_path / "page.html").as_uri(), [(800, "1")])
+    assert sum(line.startswith(CHATTER) for line in said) == 1 and len(said) == 6
+    for words in ("one that is written 1", "two", "three, late", "four", "five.js"):
+        assert words in "\n".join(said)
+    assert visits.window.look((tmp_path / "next.html").as_uri(), [(800, "1")]) == ([], [1])
 
 
 @pytest.mark.parametrize("page", LISTED)
-def test_a_page_opens_from_the_file_system_without_complaint(
-    page: str, book_html: Path, profile: Path
-):
-    dom, console = open_page((book_html / f"{page}.html").as_uri(), profile)
-    assert not console
-    assert dom.select("article h1")
+def test_a_page_opens_from_the_file_system_without_complaint(page: str, visits: Visits):
+    visit = visits(page)
+    assert not visit.console
+    assert visit.dom.select("article h1")
 
 
 def nameless(host: Tag) -> list[str]:
@@ -148,9 +182,8 @@ def test_a_control_without_a_name_is_found(html: str, named: bool):
 
 
 @pytest.mark.parametrize("page", EXPLORERS)
-def test_the_interactive_figures_are_drawn(page: str, book_html: Path, profile: Path):
-    dom, _ = open_page((book_html / f"{page}.html").as_uri(), profile)
-    hosts = dom.select(".anywidget")
+def test_the_interactive_figures_are_drawn(page: str, visits: Visits):
+    hosts = visits(page).dom.select(".anywidget")
     assert hosts
     for host in hosts:
         assert not host.select(".anywidget-fallback"), "render() has drawn nothing"
@@ -169,17 +202,11 @@ def test_the_figures_are_one_family():
         assert not re.findall(r"#[0-9a-f]{3,8}\b|rgba?\(\d", text), path.name
 
 
-# how far a figure is wider than its frame; parts that scroll by themselves are not
-WIDER = """JSON.stringify([...document.querySelectorAll(".anywidget:not(.translator)")]
-  .map((host) => host.scrollWidth - host.clientWidth))"""
-
-
 @pytest.mark.parametrize("page", EXPLORERS)
-def test_a_figure_fits_its_frame(page: str, book_html: Path, whole: Page):
-    address = (book_html / f"{page}.html").as_uri()
-    drawn = "document.querySelector('.anywidget .fig')"
-    for found in whole.show_in(address, drawn, WIDER, (320, 768, 1920)):
-        assert all(wider <= 0 for wider in json.loads(found))
+def test_a_figure_fits_its_frame(page: str, visits: Visits):
+    assert visits(page).dom.select(".anywidget .fig")
+    for width in (320, 768, 1920):
+        assert all(one <= 0 for one in visits(page).wider[width])
 
 
 # what a reader does with a figure, and what it then says; ACT is a row's own part
@@ -290,10 +317,10 @@ def test_every_chapter_has_an_interactive_figure():
     assert set(CHAPTERS) <= set(EXPLORERS)
 
 
-def test_search_finds_a_chapter_from_the_file_system(book_html: Path, profile: Path):
-    dom, console = open_page(f"{(book_html / 'search.html').as_uri()}?q=softmax", profile)
-    assert not console
-    found = " ".join(str(link.get("href")) for link in dom.select("ul.search a"))
+def test_search_finds_a_chapter_from_the_file_system(visits: Visits):
+    visit = visits("search", "?q=softmax")
+    assert not visit.console
+    found = " ".join(str(link.get("href")) for link in visit.dom.select("ul.search a"))
     assert "03_attention.html" in found
 
 
@@ -311,8 +338,8 @@ def labels(control: Tag) -> list[Tag]:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_control_of_a_figure_has_a_name(chapter: str, book_html: Path, profile: Path):
-    dom, _ = open_page((book_html / f"{chapter}.html").as_uri(), profile)
+def test_every_control_of_a_figure_has_a_name(chapter: str, visits: Visits):
+    dom = visits(chapter).dom
     nameless = [
         str(control)
         for control in dom.select(".anywidget :is(input, select, textarea)")

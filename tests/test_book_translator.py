@@ -12,7 +12,7 @@ from lab.page import numbers, writing
 from tests.book_code import lenses, translator
 from tests.browsing import BROWSER, Page
 from tests.conftest import ROOT
-from tests.test_book_browser import nameless, profile, window  # noqa: F401
+from tests.test_book_browser import nameless, window  # noqa: F401
 from tests.test_lab_page import BOOKS
 
 WRITTEN = re.compile(

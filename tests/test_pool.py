@@ -479,6 +479,7 @@ def test_nothing_is_left_when_the_caller_ends(number: int):
 
 def call_and_wait() -> None:
     """Be a program with two workers that sleep, until killed."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` has it ignored
     with Pool(2, start, task) as made:
         for _ in made.run([["echo", 1], ["sleep", 1000], ["sleep", 1000]], LONG):
             print("ready", flush=True)
