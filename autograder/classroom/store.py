@@ -21,7 +21,6 @@ from autograder.classroom.asked import questions, replies
 from autograder.classroom.counted import NEAR, Marks, Points
 from autograder.classroom.gradebook import (
     moment,
-    newest_version,
     open_book,
     share_gradebook,
     shown_database,
@@ -67,13 +66,9 @@ from autograder.classroom.whose import Owner
 from autograder.common.course import CourseError
 from autograder.common.failures import WHOLE_CLASS, in_words, sentence_of
 from autograder.common.names import earlier, plain, readable
-from autograder.common.startup import without_extensions
 from autograder.judge.assignment import Assignment
 from autograder.judge.parcel import SECRET_FILE
 from autograder.judge.showing import Shown
-
-with without_extensions():
-    from nbgrader import api
 
 if TYPE_CHECKING:
     from autograder.classroom.changes import Change
@@ -98,7 +93,6 @@ class Store:
             from autograder.classroom import feedback
 
             feedback.prepare()
-        api.get_alembic_version = newest_version
         self._book = open_book(taught)
         if taught.is_shared:
             share_gradebook(taught)
