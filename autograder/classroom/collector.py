@@ -85,7 +85,7 @@ class SafeCollector(FileNameCollectorPlugin):
         self._root = Path(app._format_collect_path(app.extracted_directory)) if known else None
         self._given = Path(app._format_collect_path(app.archive_directory)) if known else None
         self._seen: dict[str, Destinations] = {}  # by student
-        self._places: dict[str, str] = {}  # by student
+        self._places: dict[str, set[str]] = {}  # by student; of two places two people are called so
         self._untimed: set[str] = set()  # students of whom a file says no time
         self._unclear: set[str] = set()  # of whom a file says one that nobody can read
         self._hand_ins: dict[Path, int] = {}  # files looked at, by the folder that says whose
@@ -129,7 +129,7 @@ class SafeCollector(FileNameCollectorPlugin):
     def _decide(self, files: list[Path]) -> None:
         """Say of each of these files whether it is collected, and as what, by what is beside it."""
         self._plan |= dict.fromkeys(files)
-        readings = [reading for file in files if (reading := self._reading(file))]
+        readings = self._of_one([one for file in files if (one := self._reading(file))])
         self._name(readings)
         newest = newest_of(readings)
         for reading in readings:
@@ -178,10 +178,21 @@ class SafeCollector(FileNameCollectorPlugin):
             return f"it names {student!r}, but its archive's name says no student"
         if owner.student != student:
             return f"it names {student!r}, but comes from {owner.student!r}"
-        if (place := self._places.setdefault(student, said.place)) != said.place:
-            people = f"two people are called {student!r}, at {place!r} and {said.place!r}"
-            return f"{people}; collect them by hand"
+        self._places.setdefault(student, set()).add(said.place)
         return ""
+
+    def _of_one(self, readings: "list[Reading]") -> "list[Reading]":
+        """Those of names that are one person's.
+
+        Of two of one name neither is collected: who can choose his name would hand in for another.
+        """
+        for reading in readings:
+            places = sorted(self._places[reading.student])
+            if len(places) > 1:
+                at = " and ".join(map(repr, places[:2]))
+                words = "%s was left out: two people are called %r, at %s; collect them by hand"
+                self.log.error(words, reading.file, reading.student, at)
+        return [one for one in readings if len(self._places[one.student]) == 1]
 
     def _ending(self, file: Path) -> str | None:
         """How a name ends, of a file that may be collected: notebooks get longer ones on phones."""
