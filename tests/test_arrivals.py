@@ -17,6 +17,7 @@ from autograder.classroom.journal import read_changes
 from autograder.classroom.journal_lock import Busy
 from autograder.classroom.watching import Watcher
 from autograder.common.course import CourseError
+from autograder.common.spreadsheet import safe
 from autograder.judge.lateness import read_late
 from tests.small_course import NAME, RIGHT, run, scores
 from tests.watched import Exchange
@@ -56,6 +57,16 @@ def test_who_is_late_by_the_list_of_arrivals_is_late_whatever_the_name(exchange:
     with Watcher(exchange.course, [], jobs=1, every=1e-6) as watcher:
         assert watcher.look()
     assert lost(exchange) == dict.fromkeys(names, 6.0)
+
+
+@pytest.mark.parametrize("name", ["@eve", "=1+1", "a,=b"])
+def test_nobody_is_late_by_the_line_of_another_who_is_called_as_a_cell(tmp_path: Path, name: str):
+    times = Times(tmp_path / "arrivals.csv")
+    other = safe(name)
+    for who, when in ((name, 1.7e9), (other, 1.8e9), (safe(other), 1.9e9)):
+        times.note([Arrived(who, NAME, when, is_new=True, work=f"sha256:{'0' * 32}")])
+    late = read_late(tmp_path / "rules.toml", NAME, {"times": "arrivals.csv"})
+    assert [late.handed_in(who, None) for who in (name, other)] == [1.7e9, 1.8e9]
 
 
 def test_a_file_that_is_written_to_in_place_arrived_when_it_was(

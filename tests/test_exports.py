@@ -30,7 +30,7 @@ from autograder.classroom.roster import Person, read_roster, roster_of
 from autograder.common.course import Course, CourseError
 from autograder.common.names import plain
 from autograder.common.results import NotebookResult, Result, Verdict
-from autograder.common.spreadsheet import safe
+from autograder.common.spreadsheet import meant, safe
 from tests.conftest import ROOT
 from tests.small_course import make_course
 
@@ -156,6 +156,16 @@ def test_no_field_is_a_formula_wherever_a_cell_is_cut(formula: str):
         assert not re.search(r"[\x00-\x08\x1b\u202e]", text)
 
 
+def test_no_two_texts_become_one_cell_and_a_cell_says_what_was_meant():
+    parts = ["", "'", "=", "@", "-", "a", "1", ";", " ", '"', ","]
+    texts = {"".join(some) for some in product(parts, repeat=4)}
+    cells = {safe(text): text for text in texts}
+    assert len(cells) == len(texts)
+    assert all(meant(cell) == text for cell, text in cells.items())
+    marks = "'" * 100_000
+    assert safe(f"\n{marks}a") == f"\n{marks}a"
+
+
 def test_a_cell_of_the_longest_gap_is_looked_through_once():
     assert safe("\n " * 100_000 + "=1").endswith("'=1")
 
@@ -258,6 +268,16 @@ def test_no_folder_goes_by_what_an_lms_calls_somebody_else(tmp_path: Path, folde
     assert canvas["0"] == [folder, "", "", "", "", "0"]
     moodle = {row[-1]: row[2:4] for row in table(write_moodle, grades)[1:]}
     assert moodle == {"3": ["4711", "bob@x.org"], "2": ["cy", ""], "0": ["", ""]}
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_no_cell_of_a_table_is_what_an_lms_calls_somebody_else(is_listed: bool):
+    """Which keeps a sign from making a formula is what another may be called."""
+    people = {name: Person(name) for name in ("@bob", "'@bob")}
+    scores = {("@bob", "one"): 3.0, ("'@bob", "one"): 0.0}
+    listed = frozenset(people) if is_listed else frozenset[str]()
+    rows = table(write_canvas, Grades({"one": 3.0}, scores, people=people, listed=listed))[2:]
+    assert {row[-1]: row[3] for row in rows} == {"3": "", "0": "''@bob"}
 
 
 def test_whom_the_gradebook_knows_by_a_list_and_by_a_folder_is_one(tmp_path: Path):

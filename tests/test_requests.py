@@ -11,7 +11,8 @@ import pytest
 from nbformat.v4 import new_markdown_cell
 from nbgrader.api import Gradebook
 
-from autograder.classroom.asked import LONGEST, MOST, asked_in, besides
+from autograder.classroom.asked import LONGEST, MOST, asked_in, besides, replies
+from autograder.classroom.changes import Answer, Change, written
 from autograder.common.results import NotebookResult
 from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, release, run
 
@@ -158,6 +159,52 @@ def test_another_question_is_listed_and_one_that_was_taken_back_is_not(
     hand_in(root, "ada", RIGHT)
     assert run(root, "grade") == 0
     assert "No question waits" in listed(root, capsys)
+
+
+def test_no_answer_stands_below_another_question_whose_name_was_made_to_begin_so(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Two texts whose names begin with the same ten digits are found in seconds."""
+    first, second = "Is point 776939 right?", "Is point 1400747 right?"
+    ask(root, "ada", HEAD + first)
+    assert run(root, "grade") == 0
+    name = listed(root, capsys)[:10]
+    assert run(root, "requests", name, "--answer", "Yes.") == 0
+    assert "Yes." in page(root, "ada")
+    ask(root, "ada", HEAD + second)
+    assert run(root, "grade") == 0
+    assert "Yes." not in page(root, "ada")
+    waits = listed(root, capsys)
+    assert waits.startswith(name) and second in waits
+
+
+def test_two_questions_of_one_begin_are_answered_by_their_whole_names(
+    root: Path, capsys: pytest.CaptureFixture[str]
+):
+    texts = ["Is point 776939 right?", "Is point 1400747 right?"]
+    ask(root, "ada", HEAD + texts[0])
+    path = root / "submitted" / "ada" / NAME / "numbers.ipynb"
+    content = json.loads(path.read_text())
+    (cell,) = [cell for cell in content["cells"] if cell["id"] == "mine"]
+    other = {**new_markdown_cell(HEAD + texts[1]), "id": "other"}
+    content["cells"].insert(content["cells"].index(cell), other)
+    path.write_text(json.dumps(content))
+    assert run(root, "grade") == 0
+    name = listed(root, capsys)[:10]
+    assert run(root, "requests", name, "--answer", "Yes.") == 2
+    names = re.findall(rf"{name}\w+", capsys.readouterr().err)
+    assert len(names) == 2
+    assert run(root, "requests", names[1], "--answer", "Yes.") == 0
+    assert listed(root, capsys).count("Is point") == 1
+
+
+def test_an_answer_that_was_given_when_names_were_shorter_stays():
+    (one,) = asked_in(
+        NotebookResult("numbers", extra=(("third", "markdown", HEAD + "Why?"),)), "ada", NAME
+    )
+    grade = Change("ada", NAME, {}, answer=Answer(one.name[:10], "Why?", "So."))
+    assert replies([written(grade)], [one]) == {one.name: "So."}
+    assert replies([written(grade)], [one._replace(text="Why not?")]) == {}
 
 
 def test_what_is_no_question_or_no_answer_is_refused(

@@ -22,10 +22,11 @@ from autograder.common.names import plain, readable
 from autograder.common.spreadsheet import safe
 from autograder.common.times import moment
 from autograder.common.whole import require_file, write_whole
+from autograder.judge.lateness import WORK
 
 FILE = "arrivals.csv"
 COLUMNS = ("student", "assignment", "submitted")  # as `lateness` reads them
-WORK = "work"  # and a digest, which lists made earlier lack
+# and WORK, a digest, which lists made earlier lack
 DIGEST = re.compile(r"(sha256:[0-9a-f]{32})?")
 _HEAD = ",".join([*COLUMNS, f"{WORK}\n"]).encode()
 

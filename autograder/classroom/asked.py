@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from autograder.classroom.changes import read
+from autograder.classroom.changes import Answer, read
 from autograder.classroom.rebuild import harmless
 from autograder.common.results import NotebookResult, Result
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 HEADING = re.compile(r"\s{0,3}#{1,6}[ \t]+question about my grade\b[ \t]*[:.,]?", re.IGNORECASE)
 MOST = 10  # questions in a notebook; more are ordinary cells
 LONGEST = 4000  # characters of one
-DIGITS = 10  # of a question's name
+DIGITS = 32  # of a question's name; of fewer, somebody could make two questions of one name
+SHOWN = 10  # of these are shown, and all that names had once
 
 Replies = Mapping[str, str]  # what was answered, by the question's name
 
@@ -91,12 +92,19 @@ def _counting(graded: "Graded") -> tuple[object, ...]:
     return graded.result.reason, graded.made_of.get("files"), notebooks
 
 
-def replies(changes: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """What was answered, as the journal keeps it; of two answers to one question the newest."""
-    return {one.name: one.said for one in _answers(changes)}
+def replies(changes: Iterable[Mapping[str, Any]], asked: Iterable[Question]) -> dict[str, str]:
+    """What was answered to these, as the journal keeps it; of two answers to one the newest."""
+    answers, questions = [*_answers(changes)], [*asked]
+    return {one.name: answer.said for answer in answers for one in questions if _is_of(answer, one)}
 
 
-def _answers(changes: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
+def _is_of(answer: Answer, question: Question) -> bool:
+    if len(answer.name) > SHOWN:
+        return answer.name == question.name
+    return question.name.startswith(answer.name) and question.text == answer.asked
+
+
+def _answers(changes: Iterable[Mapping[str, Any]]) -> Iterator[Answer]:
     for change in map(read, changes):
         if change is not None and change.answer is not None:
             yield change.answer

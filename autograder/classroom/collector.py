@@ -85,7 +85,8 @@ class SafeCollector(FileNameCollectorPlugin):
         self._root = Path(app._format_collect_path(app.extracted_directory)) if known else None
         self._given = Path(app._format_collect_path(app.archive_directory)) if known else None
         self._seen: dict[str, Destinations] = {}  # by student
-        self._places: dict[str, str] = {}  # by student
+        self._places: dict[str, set[str]] = {}  # by student; of two places two people are called so
+        self._like: dict[str, set[str]] = {}  # the same of those who are called nearly so
         self._untimed: set[str] = set()  # students of whom a file says no time
         self._unclear: set[str] = set()  # of whom a file says one that nobody can read
         self._hand_ins: dict[Path, int] = {}  # files looked at, by the folder that says whose
@@ -129,7 +130,7 @@ class SafeCollector(FileNameCollectorPlugin):
     def _decide(self, files: list[Path]) -> None:
         """Say of each of these files whether it is collected, and as what, by what is beside it."""
         self._plan |= dict.fromkeys(files)
-        readings = [reading for file in files if (reading := self._reading(file))]
+        readings = self._of_one([one for file in files if (one := self._reading(file))])
         self._name(readings)
         newest = newest_of(readings)
         for reading in readings:
@@ -163,7 +164,8 @@ class SafeCollector(FileNameCollectorPlugin):
             self.log.error("%s was left out: %s", file, words)
             return None
         self._set_time(file, found, owner)
-        return Reading(file, found, said.student, owner, parts[0] if len(parts) > 1 else "")
+        download = parts[0] if len(parts) > 1 else ""
+        return Reading(file, found, said.student, owner, download, said.place)
 
     def _against(self, file: Path, said: "Said", owner: "Said", notebook: str) -> str:
         """Why a file is not collected, in words; empty if nothing is against it."""
@@ -178,10 +180,27 @@ class SafeCollector(FileNameCollectorPlugin):
             return f"it names {student!r}, but its archive's name says no student"
         if owner.student != student:
             return f"it names {student!r}, but comes from {owner.student!r}"
-        if (place := self._places.setdefault(student, said.place)) != said.place:
-            people = f"two people are called {student!r}, at {place!r} and {said.place!r}"
-            return f"{people}; collect them by hand"
+        places = self._places if said.is_own_name else self._like
+        places.setdefault(student, set()).add(said.place)
         return ""
+
+    def _of_one(self, readings: "list[Reading]") -> "list[Reading]":
+        """Those of names that are one person's.
+
+        Of two of one name neither is collected: who can choose his name would hand in for another.
+        Who is only called nearly so keeps nobody away.
+        """
+        taken: list[Reading] = []
+        for reading in readings:
+            student = reading.student
+            own, like = self._places.get(student, set()), self._like.get(student, set())
+            if len(own or like) == 1 and reading.place in (own or like):
+                taken.append(reading)
+                continue
+            at = " and ".join(map(repr, sorted(own | like)[:2]))
+            words = "%s was left out: two people are called %r, at %s; collect them by hand"
+            self.log.error(words, reading.file, student, at)
+        return taken
 
     def _ending(self, file: Path) -> str | None:
         """How a name ends, of a file that may be collected: notebooks get longer ones on phones."""
@@ -368,8 +387,9 @@ class SafeCollector(FileNameCollectorPlugin):
         student = MARKUP.sub("", true).lstrip(". ")
         if student != true:  # which is another one than he who is called so
             place = f"{place} {true}"
-        number = groups.get("lms_number") or "-1"
-        return Said(*match.span("student_id"), student, place, groups.get("timestamp"), int(number))
+        number = int(groups.get("lms_number") or "-1")
+        span, time = match.span("student_id"), groups.get("timestamp")
+        return Said(*span, student, place, time, number, is_own_name=student == true)
 
     def _below(self, file: Path) -> tuple[Path, tuple[str, ...]]:
         """The folder of what was unpacked, and the path from there."""

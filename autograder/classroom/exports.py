@@ -51,18 +51,26 @@ class Grades:
     def known_by_folder(self) -> dict[str, str]:
         """By student: the folder's name, by which an LMS may look for a person.
 
-        Empty where another person goes by it there: each would get the grade of whose line is last.
+        Empty where another person goes by it there, or by what a table has in its place: each
+        would get the grade of whose line is last.
         """
         owners: dict[str, set[str]] = {}
+        folders: dict[str, set[str]] = {}
         for one in self.people.values():
-            own = readable(one.student) if one.student in self.listed else ""
+            folder = readable(one.student)
+            folders.setdefault(_looked_up(folder), set()).add(one.student)
+            own = folder if one.student in self.listed else ""
             for name in filter(None, (one.lms_id, one.sis_id, one.login, one.email, own)):
                 owners.setdefault(_looked_up(name), set()).add(one.student)
+
+        def is_free(student: str, name: str) -> bool:
+            cell = safe(name)
+            there = owners.get(_looked_up(name), set()) | owners.get(_looked_up(cell), set())
+            there |= folders.get(_looked_up(cell), set()) if cell != name else set()
+            return there <= {student}
+
         names = {student: readable(student) for student in self.people}
-        return {
-            student: name if owners.get(_looked_up(name), {student}) == {student} else ""
-            for student, name in names.items()
-        }
+        return {one: name if is_free(one, name) else "" for one, name in names.items()}
 
 
 def run(taught: Class, kind: str, out: Path | None = None) -> int:

@@ -51,6 +51,7 @@ class Said(NamedTuple):
     time: str | None = None
     number: int = -1  # the higher the later
     at: Path | None = None  # the folder whose name says it
+    is_own_name: bool = True  # whether he is called so, to the sign
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Reading:
     student: str
     owner: Said
     download: str  # the outermost folder
+    place: str = ""
     shorter: str = ""  # its name without a system's number
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from autograder.classroom import changes
-from autograder.classroom.asked import Question, questions, replies
+from autograder.classroom.asked import SHOWN, Question, questions, replies
 from autograder.classroom.changes import Answer, Change
 from autograder.classroom.counted import number
 from autograder.classroom.journal import Journal, read_changes, results
@@ -41,7 +41,7 @@ class Request(NamedTuple):
         points = f", {number(self.grade.points.counts)} points" if self.grade else ""
         below = f", below {self.asked.below}" if self.asked.below else ""
         who = readable(plain(self.student))
-        return f"{self.asked.name}  {who}, {self.assignment}{below}{points}"
+        return f"{self.asked.name[:SHOWN]}  {who}, {self.assignment}{below}{points}"
 
 
 def tell(taught: "Class", *, answered: bool = False) -> None:
@@ -98,12 +98,9 @@ def answer(taught: "Class", name: str, text: str) -> None:
 
 def waiting(taught: "Class", asking: Iterable["Result"]) -> int:
     """How many questions of these results wait for an answer."""
-    asked = [
-        (one.student, one.assignment, question) for one in asking for question in questions(one)
-    ]
+    asked = [((one.student, one.assignment), found) for one in asking if (found := questions(one))]
     told = read_changes(taught) if asked else {}
-    said = {who: replies(told.get(who, ())) for who in {(who, what) for who, what, _ in asked}}
-    return sum(question.name not in said[who, what] for who, what, question in asked)
+    return sum(len(found) - len(replies(told.get(who, ()), found)) for who, found in asked)
 
 
 def _requests(taught: "Class") -> Iterator[Request]:
@@ -116,7 +113,7 @@ def _requests(taught: "Class") -> Iterator[Request]:
         if told is None:
             told = read_changes(taught)
         lines = told.get((result.student, result.assignment), [])
-        said, grade = replies(lines), changes.read(lines[-1]) if lines else None
+        said, grade = replies(lines, asked), changes.read(lines[-1]) if lines else None
         for one in asked:
             reply = said.get(one.name, "")
             yield Request(result.student, result.assignment, one, reply, grade)

@@ -215,11 +215,10 @@ class Store:
     def _replies(self, graded: Graded) -> dict[str, str]:
         """What was answered to a student's questions."""
         result = graded.result
-        asked = {one.name for one in questions(result)}
+        asked = questions(result)
         if not asked:
             return {}
-        said = replies(self._history(result.student, result.assignment))
-        return {name: text for name, text in said.items() if name in asked}
+        return replies(self._history(result.student, result.assignment), asked)
 
     def _lying_there(self, student: str, assignment: str) -> Sequence[Mapping[str, Any]]:
         if self._read is None:

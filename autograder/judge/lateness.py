@@ -14,11 +14,12 @@ from typing import Any
 
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed, plain, readable, shown
-from autograder.common.spreadsheet import safe
+from autograder.common.spreadsheet import meant, safe
 from autograder.common.times import moment
 from autograder.judge.toml_tables import DAY, checked, file_name, flag, hours, share, time_with_zone
 
 NAMED = 5  # students in one sentence
+WORK = "work"  # a column that the watcher's own list of arrivals has
 POLICIES = ("none", "zero", "per-day")
 NO_TIME = "timestamp.txt is missing or says no time that can be read"
 
@@ -137,7 +138,7 @@ def _times(path: Path, assignment: str) -> dict[str, float]:
             student, when = row["student"], moment(row["submitted"])
             if student is None:
                 raise ValueError("a line that is too short")
-            student = student.strip()
+            student = meant(student.strip()) if WORK in row else student.strip()
             times[student] = max(when, times.get(student, when))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CourseError(
