@@ -41,8 +41,13 @@ OWN = "def total(xs):\n    found = [sys][0] - 3\n    for x in xs: found += x\n  
         ("", "for sys in {os.path.os.sys}: pass", IN_LIST, 0),
         ("", "try:\n    1 / 0\nexcept ZeroDivisionError as sys:\n    pass", IN_LIST, 0),
         ("", "", f"if True:\n    1 / 0\n    sys = 3\n{IN_LIST}", 0),
-        ("", "", "if True:\n    def total(xs):\n        return [sys][0].modules['buil' 'tins']"
-        ".sum(xs)\n    1 / 0\n    sys = 3", 0),
+        (
+            "",
+            "",
+            "if True:\n    def total(xs):\n        return [sys][0].modules['buil' 'tins']"
+            ".sum(xs)\n    1 / 0\n    sys = 3",
+            0,
+        ),
     ],
 )
 def test_a_modules_name_given_away_is_no_way_to_the_module(
