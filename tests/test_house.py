@@ -55,7 +55,7 @@ def tracked(pattern: str) -> list[Path]:
 
 # What IPython calls its reading of cells, which is the grader's as well.
 IPYTHONS = re.compile(r"\b(inputtransformer2|TransformerManager|token_transformers)\b")
-OPERATORS = re.compile(r'"[a-z0-9_|]+"')
+OPERATORS = re.compile(r'"[a-z0-9_.|]+"')
 
 
 @cache

@@ -30,6 +30,28 @@ def test_each_operator_that_is_called_so_is_in_an_idea_or_harmless(idea: str):
     assert not {*IDEAS[idea].operators} & {*IDEAS[idea].harmless}
 
 
+@pytest.mark.parametrize("idea", ["softmax", "weighing by scores"])
+def test_attention_that_is_written_in_python_is_of_its_ideas(idea: str):
+    rules = QuestionRules(forbid=in_full(f"any {idea}"))
+    for line in (
+        "from torch.nn.attention.flex_attention import flex_attention as act",
+        "import torch.nn.attention.flex_attention as a\nact = a.flex_attention",
+    ):
+        assert broken_rules(f"{line}\ndef f(q, k, v): return act(q, k, v)", rules, names=("f",))
+
+
+def test_a_product_of_matrices_has_other_names():
+    bags, weights = torch.arange(4).repeat(3, 1), torch.ones(3, 4)
+    watch = Watch(in_full("any product of matrices"))
+    try:
+        with pytest.raises(Forbidden):
+            F.bilinear(torch.ones(3, 4), torch.ones(3, 1), torch.ones(5, 4, 1))
+        with pytest.raises(Forbidden):
+            F.embedding_bag(bags, torch.ones(4, 5), per_sample_weights=weights, mode="sum")
+    finally:
+        watch.end()
+
+
 def below_by_a_class(call):
     """Call where a tensor's class is asked."""
     got = []

@@ -75,6 +75,8 @@ def test_a_part_by_which_others_are_reached_is_not_imported(answer: str, name: s
         "print(torch)\ntorch\ndef f(x): print(f'{torch} {type(math)}')",
         "def f(x): return list(map(math.sqrt, x)), [torch.float64, F.relu, torch.nn.Linear]",
         "time = 3\ndef f(x): return [x, time]",
+        "for time in range(3): pass\ndef f(x): return [x, time]",
+        "if x:\n    time = 3\nf = [time]",  # and where it is not, the look without it tells
         "def f(x):\n    match x:\n        case [time, *math]:\n            return [time, math]",
         "def f(time):\n    def g(): return [time]\n    return g()",
         "def f(x): return [time for time in x], {math: 1 for math in x}, lambda time: [time]",
@@ -108,7 +110,6 @@ def test_ordinary_use_of_modules_is_left_alone(answer: str):
         "time = 3\ndel time\nf = [time]",
         "time = 3\ntime = math\nf = [time]",
         "time = 3\nfor time in (math, torch):\n    pass\nf = [time]",
-        "if x:\n    time = 3\nf = [time]",
         "time = 3\nfrom os import *\nf = [time]",
         "def f(x): return [time]\nkept = f(1)\ntime = 3",
         "time = 3\nfrom torch import nn as time\nf = [time]",

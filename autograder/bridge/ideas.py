@@ -19,6 +19,7 @@ class Idea:
     stems: str  # a regular expression; what it is found in has to be in one of the two lists
     operators: tuple[str, ...]
     harmless: tuple[str, ...]  # of another idea, although they are called so
+    functions: tuple[str, ...] = ()  # and what is none of torch's operators, but written in Python
 
 
 # fmt: off
@@ -38,6 +39,8 @@ WEIGHING = (
     "flash_attention_backward", "efficient_attention_forward",
     "efficient_attention_backward", "cudnn_attention_forward", "cudnn_attention_backward",
 )
+# and what holds both, and is no operator but written in Python
+IN_PYTHON = ("nn.attention.flex_attention", "nn.attention.varlen")
 IDEAS = {
     "softmax": Idea(
         r"softmax|attention|transformer|cross_entropy",
@@ -49,13 +52,17 @@ IDEAS = {
         # of one number, by a sigmoid
         ("binary_cross_entropy", "binary_cross_entropy_backward",
          "binary_cross_entropy_with_logits"),
+        IN_PYTHON,
     ),
-    "weighing by scores": Idea(r"attention", WEIGHING, ()),
+    "weighing by scores": Idea(r"attention", WEIGHING, (), IN_PYTHON),
     "product of matrices": Idea(
-        r"matmul|mm($|_)|mv$|(^|_)linear($|_)|dot$|inner",
+        r"matmul|mm($|_)|mv$|(^|_|^bi|^tri)linear($|_)|dot$|inner",
         (
-            "addbmm", "addmm", "addmm_activation", "addmv", "baddbmm", "bmm", "chain_matmul",
-            "cslt_sparse_mm", "dot", "dyn_quant_matmul_4bit", "fbgemm_linear_fp16_weight",
+            "addbmm", "addmm", "addmm_activation", "addmv", "baddbmm", "bilinear", "bmm",
+            "chain_matmul",
+            "cslt_sparse_mm", "dot", "dyn_quant_matmul_4bit",
+            "embedding_bag", "embedding_bag_forward_only",  # rows of one, with weights of each
+            "fbgemm_linear_fp16_weight",
             "fbgemm_linear_fp16_weight_fp32_activation", "fbgemm_linear_int8_weight",
             "fbgemm_linear_int8_weight_fp32_activation", "foreach_mm", "grouped_mm", "hspmm",
             "inner", "int_mm", "linear", "linear_backward", "linear_backward_input",
@@ -63,8 +70,9 @@ IDEAS = {
             "mm_reduce_impl", "mm_reduce_impl_backward", "multi_dot", "mv", "sampled_addmm",
             "scaled_grouped_mm", "scaled_grouped_mm_v2", "scaled_mm", "scaled_mm_v2",
             "semi_structured_addmm", "semi_structured_linear", "semi_structured_mm", "smm",
-            "sparse_matmul", "sspaddmm", "tensordot", "vdot", "vecdot", "weight_int4pack_mm",
-            "weight_int4pack_mm_for_cpu", "weight_int4pack_mm_with_scales_and_zeros",
+            "sparse_matmul", "sspaddmm", "tensordot", "trilinear", "vdot", "vecdot",
+            "weight_int4pack_mm", "weight_int4pack_mm_for_cpu",
+            "weight_int4pack_mm_with_scales_and_zeros",
             "weight_int8pack_mm", "wrapped_quantized_linear_prepacked",
         ),
         (
@@ -152,4 +160,5 @@ def in_full(entry: str) -> tuple[str, ...]:
     """
     if not entry.startswith(MARK):
         return (entry,)
-    return tuple(f"torch.{name}" for name in IDEAS[entry.removeprefix(MARK)].operators)
+    idea = IDEAS[entry.removeprefix(MARK)]
+    return tuple(f"torch.{name}" for name in (*idea.operators, *idea.functions))

@@ -2,6 +2,7 @@
 
 import builtins
 import importlib.util
+import inspect
 import sys
 import types
 from collections.abc import Collection
@@ -74,6 +75,7 @@ BY_TEXT_FUNCTIONS = (
     "threading.settrace",
     "threading.setprofile", "threading.settrace_all_threads", "threading.setprofile_all_threads",
     "sys.monitoring", "sys.addaudithook", "timeit.timeit", "timeit.repeat", "timeit.Timer",
+    "timeit._globals", "fromnumeric._sum_",  # builtins by another name
     "types.FunctionType", "types.CodeType", "typing.get_type_hints", "typing.ForwardRef",
     "typing._eval_type",
     "string.Formatter", "unittest.TestLoader", "unittest.defaultTestLoader", "unittest.main",
@@ -133,9 +135,10 @@ class Forbidden:
             return False
         if any(part in SPECIAL for part in origin.split(".")[1:]):
             return True
+        taken = {*self.forbid, *BY_TEXT, "getattr"}  # of Python's own
         if origin == "builtins" or origin.startswith("builtins."):
-            return origin.removeprefix("builtins.") in {*self.forbid, *BY_TEXT, "getattr"}
-        if is_way_round(origin):
+            return origin.removeprefix("builtins.") in taken
+        if is_way_round(origin) or not taken.isdisjoint(builtins_called(origin)):
             return True
         return any(covers(entry, origin) or is_same(entry, origin) for entry in self.forbid)
 
@@ -240,12 +243,24 @@ def is_same(entry: str, origin: str) -> bool:
     return not is_module_somewhere(origin)  # torch.autograd.functional, torch.nn.functional
 
 
+@lru_cache(maxsize=10_000)
+def builtins_called(origin: str) -> tuple[str, ...]:
+    """The builtins that a library in use holds under this name, as operator does `_abs`."""
+    found = _in_use(origin)
+    if not isinstance(found, types.BuiltinFunctionType | type):
+        return ()
+    return tuple(name for name, one in vars(builtins).items() if one is found)
+
+
 def _in_use(name: str) -> Any:
-    """What a full dotted name stands for in libraries in use; nothing is imported to see it."""
+    """What a full dotted name stands for in libraries in use; nothing is imported to see it.
+
+    So none is asked for it: torch, for one, answers by importing more.
+    """
     first, *rest = name.split(".")
     found: Any = sys.modules.get(first)
     for part in rest:
-        found = getattr(found, part, None)
+        found = inspect.getattr_static(found, part, None)
     # torch.nn.utils.weight_norm is a function, though a module is called so as well
     return sys.modules.get(name) if found is None else found
 

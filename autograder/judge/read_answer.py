@@ -114,7 +114,8 @@ class Read:
             lost |= part.holds.loses
             lost |= {name for name, origin in made.imports if is_module_somewhere(origin)}
             lost |= {name for name, value in made.assigned if value.root in known | count.keys()}
-            for name in () if part.modules else part.holds.binds:
+            # whether a loop's name, say, was given anything is asked once it ran: see `instead`
+            for name in () if part.modules else part.holds.top_level - {"*"}:
                 here = (self.moments[id(part)], part.cell, part.statement)
                 found[name] = min(here, found.get(name, here))
         if "*" in known:  # which may give any name back

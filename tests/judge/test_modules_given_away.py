@@ -29,6 +29,25 @@ OWN = "def total(xs):\n    found = [sys][0] - 3\n    for x in xs: found += x\n  
         ("", "", f"sys = 3\n{OWN}", 3),
         ("", "sys = len(sys.path) * 0 + 3", OWN, 3),
         ("", "from math import tau as sys\nsys = 3", OWN, 3),
+        ("", "for sys in (1, 2, 3): pass", OWN, 3),
+        ("", "with open('/dev/null'):\n    sys = 3", OWN, 3),
+        ("", "if (sys := 3): pass", OWN, 3),
+        ("", "first, *(sys, os) = [1, 3, 4]", OWN, 3),
+        ("", "try:\n    sys = 3\nfinally:\n    pass", OWN, 3),
+        ("", "for sys in (): pass", IN_LIST, 0),
+        ("", "while False:\n    sys = 3", IN_LIST, 0),
+        ("", "if not sys:\n    os = 3", PROGRAM, 0),
+        ("", "for sys in (os.sys,): pass", IN_LIST, 0),
+        ("", "for sys in {os.path.os.sys}: pass", IN_LIST, 0),
+        ("", "try:\n    1 / 0\nexcept ZeroDivisionError as sys:\n    pass", IN_LIST, 0),
+        ("", "", f"if True:\n    1 / 0\n    sys = 3\n{IN_LIST}", 0),
+        (
+            "",
+            "",
+            "if True:\n    def total(xs):\n        return [sys][0].modules['buil' 'tins']"
+            ".sum(xs)\n    1 / 0\n    sys = 3",
+            0,
+        ),
     ],
 )
 def test_a_modules_name_given_away_is_no_way_to_the_module(

@@ -1,5 +1,7 @@
 """Ways to a forbidden thing that no dotted name, call or import of it shows."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -181,3 +183,36 @@ PARTS = [
 )
 def test_a_way_out_of_sight_costs_the_question(task: Any, answer: str, points: float):
     assert task(PARTS).scores(total=answer) == {"t_total": points}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "import numpy as np\ndef f(x): return np._core.fromnumeric._sum_(x)",
+        "from numpy._core.fromnumeric import _sum_ as add\ndef f(x): return add(x)",
+        "from numpy.core import fromnumeric\ndef f(x): return fromnumeric._sum_.__call__(x)",
+        "import timeit\ndef f(x): return timeit._globals()['x']",
+        "import numpy._core.numeric as n\ndef f(x): return n.fromnumeric._sum_(x)",
+        "import operator\ndef f(x): return operator._abs(x)",
+    ],
+)
+def test_a_builtin_that_a_library_holds_by_another_name_is_that_builtin(answer: str):
+    rules = QuestionRules(forbid=("sum", "abs"))
+    assert broken_rules(answer, rules, (), (SETUP,), ("f",))
+    harmless = "import numpy as np\ndef f(x): return np.sum(x) + np.bool(x)"
+    assert not broken_rules(harmless, rules, (), (SETUP,), ("f",))
+
+
+def test_no_library_is_asked_for_more_to_read_an_answer():
+    code = (
+        "import sys, torch\n"
+        "from autograder.judge.broken_rules import broken_rules\n"
+        "from autograder.judge.rules import QuestionRules\n"
+        "before = set(sys.modules)\n"
+        "text = 'import torch\\ndef f(x): return torch._inductor.lowering(torch.onnx, x)'\n"
+        "broken_rules(text, QuestionRules(forbid=('sum',)), names=('f',))\n"
+        "more = {name for name in set(sys.modules) - before if name.startswith('torch')}\n"
+        "sys.exit(', '.join(more) or 0)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert not run.returncode, run.stderr
