@@ -101,17 +101,16 @@ def read_cells(script: Script, lacks: Lacks) -> Iterator[ScriptCell]:
     away: dict[str, ScriptCell] = {}
     for place, cell in enumerate(script.cells):
         lost = {number for at, number in lacks.out if at == place}
-        meant = {number: name for at, number, name in lacks.meant if at == place}
-        gone = {number: name for at, number, name in lacks.instead if at == place}
+        meant = [(number, name) for at, number, name in sorted(lacks.meant) if at == place]
+        gone = [(number, name) for at, number, name in sorted(lacks.instead) if at == place]
         apart = bool(lost or meant or gone)
         yield replace(cell, source="") if apart else cell
         for number, text in statements(cell.source) if apart else ():
-            if number in meant:
-                yield ScriptCell("extra", "", NOT_PYTHONS.format(meant[number]), "code")
+            for name in (name for at, name in meant if at == number):
+                yield ScriptCell("extra", "", NOT_PYTHONS.format(name), "code")
             if not lost & {number, ALL}:
                 yield ScriptCell("extra", "", text, "code")
-            if number in gone:
-                name = gone[number]
+            for name in (name for at, name in gone if at == number):
                 away[name] = ScriptCell("extra", "", NO_MODULE.format(name), "code")
             yield from away.values()
         if not apart and is_run(cell):

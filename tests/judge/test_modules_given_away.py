@@ -10,6 +10,8 @@ IN_LIST = "def total(xs):\n    return [sys][0].modules['builtins'].sum(xs)"
 PROGRAM = (
     "def total(xs):\n    return int([os][0].popen(f'expr {xs[0]} + {xs[1]} + {xs[2]}').read())"
 )
+WITH_OS = "def total(xs):\n    return [sys, os][0].modules['builtins'].sum(xs)"
+WITH_SYS = PROGRAM.replace("[os][0]", "[os, sys][0]")
 OWN = "def total(xs):\n    found = [sys][0] - 3\n    for x in xs: found += x\n    return found"
 
 
@@ -19,6 +21,8 @@ OWN = "def total(xs):\n    found = [sys][0] - 3\n    for x in xs: found += x\n  
         ("", "raise ValueError\nsys = 3", BY_MODULES, 0),
         ("", "raise ValueError\nsys = 3", IN_LIST, 0),
         ("", "raise ValueError\nos = 3", PROGRAM, 0),
+        ("", "sys, os = 1 / 0", WITH_OS, 0),  # two names by one statement
+        ("", "sys, os = 1 / 0", WITH_SYS, 0),
         ("", "from time import nothing as sys", IN_LIST, 0),
         ("", "sys = sys.nothing", BY_MODULES, 0),
         ("", "", f"sys = 1 / 0\n{IN_LIST}", 0),

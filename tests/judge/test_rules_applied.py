@@ -195,6 +195,8 @@ def test_a_name_that_meant_something_else_before_costs_nothing(task: Any, cell: 
         ("total = sum", "kept = total\ndef total(xs):\n    return kept(xs)"),
         ("1", "def total(xs):\n    return sum(xs)\n1 / 0\ndef sum(xs):\n    return 5"),
         ("1", "def total(xs):\n    return sum(xs)\n[][0]\nsum = 6"),
+        ("1", "def total(xs):\n    return sum(xs) if xs else eval(xs)\nsum, eval = 1 / 0"),
+        ("1", "def total(xs):\n    return sum(xs) if xs else exec(xs)\nsum, exec = 1 / 0"),
         (
             "sum = 6\ndef drop():\n    global sum\n    del sum\ndrop()",
             NEEDED.replace("ready", "sum"),
