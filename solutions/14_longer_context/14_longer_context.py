@@ -1431,9 +1431,9 @@ for depth, length, mem_len, back in ((2, 2, 2, 1), (2, 2, 5, 1), (3, 2, 3, 2), (
     pull, wanted = draw(x.shape, seed=109), torch.zeros_like(x)
     for start in range(0, 9, length):
         part = slice(start, start + length)
-        (slope,) = torch.autograd.grad((whole * pull)[:, part].sum(), x, retain_graph=True)
-        slope[:, : max(0, start - back * length)] = 0
-        wanted += slope
+        (one,) = torch.autograd.grad((whole * pull)[:, part].sum(), x, retain_graph=True)
+        one[:, : max(0, start - back * length)] = 0
+        wanted += one
     (found,) = torch.autograd.grad((run_back(layers, x, length, mem_len, back) * pull).sum(), x)
     assert_close(
         found,
