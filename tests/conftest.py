@@ -17,6 +17,7 @@ from autograder.common.course import Course
 from autograder.common.startup import import_quickly, use_own_tools
 from autograder.isolation.fork_server import ForkServer
 from autograder.judge.texts import EVALUATORS, LOADERS
+from tests.browsing import Page, browsing
 
 ROOT = Path(__file__).parents[1]
 COURSE = Course.find(ROOT)
@@ -227,6 +228,13 @@ def book_html() -> Path:
     """The built book's folder; built if it is stale."""
     make("book")
     return ROOT / "book" / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A running browser's page."""
+    with browsing(tmp_path_factory.mktemp("window"), {}) as page:
+        yield page
 
 
 @pytest.fixture(scope="session")

@@ -41,7 +41,10 @@ FORMGRADER = f"/services/{COURSE}/formgrader"
 INSTRUCTORS, HELPERS = ("ines", "jonas"), ("hanna",)
 STUDENTS = ("ada", "bela", "chidi")
 STRANGER = "eve"  # has an account of the machine, and takes no part
-FIRST = 42000  # number of the first account
+PEOPLE = (GRADER, *INSTRUCTORS, *HELPERS, *STUDENTS, STRANGER)
+PORTS = range(500, 1024)  # below 1024, as a hub's are to be
+FIRST = 42000  # number of the first account on the first port
+MOST = 10  # accounts of one machine
 PASSWORD = "of all who take part"
 PATIENCE = 240.0  # seconds until what does not come counts as hung
 SAFE = """
@@ -73,11 +76,11 @@ class Site:
         """Make all of it but the hub's start."""
         self.folder, self.etc, self.hub = folder, folder / "etc", folder / "hub"
         self.course, self.exchange = folder / "course", folder / "exchange"
-        self.people = (GRADER, *INSTRUCTORS, *HELPERS, *STUDENTS, STRANGER)
         self.sessions: list[requests.Session] = []
+        ports = free_ports(4)
+        self.first = first_account(ports[0])
         self._accounts()
         shutil.copytree(ROOT / "hub", self.hub, ignore=shutil.ignore_patterns("node_modules"))
-        ports = free_ports(4)
         self.url = f"https://127.0.0.1:{ports[0]}"
         self.certificate, key = certified(folder)
         self._trust(self.certificate)
@@ -94,7 +97,7 @@ class Site:
         with (self.course / "nbgrader_config.py").open("a") as file:
             file.write(f'{PAGE}{SAFE}c.Exchange.root = "{self.exchange}"\n')
         for path in (self.course, *self.course.rglob("*")):
-            os.chown(path, FIRST, FIRST)
+            os.chown(path, self.first, self.first)
         said = self.run("root", sys.executable, "-m", "hub", "prepare", where=self.folder)
         assert "ready" in said, said
 
@@ -104,7 +107,7 @@ class Site:
 
     def id(self, who: str) -> int:
         """A person's number."""
-        return FIRST + self.people.index(who)
+        return self.first + PEOPLE.index(who)
 
     def _accounts(self) -> None:
         """Accounts of the machine with a password, each with a home of its own."""
@@ -112,7 +115,7 @@ class Site:
             folder.mkdir()
         secret = hashed(PASSWORD)
         passwd, group, shadow = ["root:x:0:0::/root:/bin/sh"], ["root:x:0:"], ["root:!:1::::::"]
-        for who in self.people:
+        for who in PEOPLE:
             id, home = self.id(who), self.home(who)
             passwd.append(f"{who}:x:{id}:{id}::{home}:/bin/sh")
             group.append(f"{who}:x:{id}:")
@@ -227,7 +230,7 @@ class Site:
         left = [hub.pid] if hub.poll() is None else []
         with suppress(OSError, ValueError):
             left.append(int((self.hub / "state" / "proxy.pid").read_text()))
-        numbers = {self.id(who) for who in self.people}
+        numbers = {self.id(who) for who in PEOPLE}
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 if folder.stat().st_uid in numbers:
@@ -385,10 +388,18 @@ def certified(folder: Path) -> tuple[Path, Path]:
     return found
 
 
+def first_account(port: int) -> int:
+    """The first number of the accounts beside this port, which no other hub has meanwhile.
+
+    What these accounts run is killed in the end: nobody else's, whose hub runs beside this one.
+    """
+    return FIRST + MOST * PORTS.index(port)
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on, below 1024, as a hub's are to be."""
+    """Ports nobody listens on."""
     found: list[int] = []
-    for port in random.sample(range(500, 1024), 524):
+    for port in random.sample(PORTS, len(PORTS)):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             found.append(port)

@@ -76,13 +76,6 @@ DOM = "document.documentElement.outerHTML"
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 
 
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A running browser's page."""
-    with browsing(tmp_path_factory.mktemp("window"), {}) as page:
-        yield page
-
-
 @pytest.fixture
 def whole(window: Page) -> Iterator[Page]:
     """The same, with all of a page laid out, which else is skipped off the screen."""

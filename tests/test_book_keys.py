@@ -9,7 +9,7 @@ import pytest
 import sphinx
 
 from tests.book_code import anywidget
-from tests.browsing import BROWSER, Page, browsing
+from tests.browsing import BROWSER, Page
 from tests.conftest import ROOT
 from tests.serving import served
 
@@ -68,13 +68,6 @@ THUMB = """(() => {
 SAID = "document.querySelector('[role=status]').textContent"
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A running browser's page."""
-    with browsing(tmp_path_factory.mktemp("keys"), {}) as page:
-        yield page
 
 
 @pytest.fixture

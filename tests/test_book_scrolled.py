@@ -1,11 +1,10 @@
 """What is wider than its place: scrolled with a name and a stop, wrapped, or laid row by row."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from tests.browsing import BROWSER, Page, browsing
+from tests.browsing import BROWSER, Page
 from tests.conftest import ROOT
 
 LONG = "wide " * 60
@@ -36,13 +35,6 @@ TOLD = """JSON.stringify(Object.fromEntries([...document.querySelectorAll("[id]"
 STILL = [-1, None, None]
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A running browser's page."""
-    with browsing(tmp_path_factory.mktemp("scrolled"), {}) as page:
-        yield page
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.book_code import polish
-from tests.browsing import BROWSER, WHOLE, Page, browsing
+from tests.browsing import BROWSER, WHOLE, Page
 from tests.conftest import ROOT
 from tests.serving import served
 from tests.test_book import CHAPTERS
@@ -55,13 +55,6 @@ ASKED = f"JSON.stringify([courseAsked, {SKIPPED}.length, {ALL}])"
 AT = "document.getElementById('{}').getBoundingClientRect().top"
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A running browser's page."""
-    with browsing(tmp_path_factory.mktemp("skipped"), {}) as page:
-        yield page
 
 
 @pytest.fixture

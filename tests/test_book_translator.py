@@ -12,7 +12,7 @@ from lab.page import numbers, writing
 from tests.book_code import lenses, translator
 from tests.browsing import BROWSER, Page
 from tests.conftest import ROOT
-from tests.test_book_browser import nameless, window  # noqa: F401
+from tests.test_book_browser import nameless
 from tests.test_lab_page import BOOKS
 
 WRITTEN = re.compile(
@@ -98,7 +98,7 @@ OPENING = f"""(() => {{
 
 @in_a_browser
 @pytest.mark.parametrize("page", ALL)
-def test_nothing_is_loaded_before_it_is_asked_for(page: str, book_html: Path, window: Page):  # noqa: F811
+def test_nothing_is_loaded_before_it_is_asked_for(page: str, book_html: Path, window: Page):
     address = (book_html / f"{page}.html").as_uri()
     ready = 'document.readyState === "complete"'
     assert "static/translator" not in window.show(address, ready, ASKED)
@@ -109,7 +109,7 @@ def test_nothing_is_loaded_before_it_is_asked_for(page: str, book_html: Path, wi
 def test_it_opens_from_a_file_with_what_the_picture_shows(
     page: str,
     book_html: Path,
-    window: Page,  # noqa: F811
+    window: Page,
     model: dict,
 ):
     address = (book_html / f"{page}.html").as_uri()
@@ -145,7 +145,7 @@ def test_a_smaller_figure_opens_with_the_numbers_of_its_poster(
     page: str,
     width: int,
     book_html: Path,
-    window: Page,  # noqa: F811
+    window: Page,
     model: dict,
 ):
     told = """JSON.stringify({
@@ -173,7 +173,7 @@ def test_a_smaller_figure_opens_with_the_numbers_of_its_poster(
 
 
 @in_a_browser
-def test_words_that_change_places_keep_the_keyboard(book_html: Path, window: Page):  # noqa: F811
+def test_words_that_change_places_keep_the_keyboard(book_html: Path, window: Page):
     act = """(() => {
       const chips = () => [...document.querySelectorAll(".tr-tokens button")];
       const words = () => chips().map((one) => one.textContent).join(" ");
@@ -203,14 +203,14 @@ PLAY = """(() => {
 })()"""
 
 
-def play(window: Page, book_html: Path, act: str) -> Any:  # noqa: F811
+def play(window: Page, book_html: Path, act: str) -> Any:
     """Open the first page's translator, act, and return what came of it."""
     address = (book_html / "index.html").as_uri()
     return json.loads(window.show(address, OPENING, PLAY.replace("ACT", act)))
 
 
 @in_a_browser
-def test_a_part_that_is_off_breaks_it_and_comes_back(book_html: Path, window: Page):  # noqa: F811
+def test_a_part_that_is_off_breaks_it_and_comes_back(book_html: Path, window: Page):
     act = """
       const whole = said();
       check("the positions");
@@ -227,7 +227,7 @@ def test_a_part_that_is_off_breaks_it_and_comes_back(book_html: Path, window: Pa
 @in_a_browser
 def test_words_come_one_by_one_and_the_button_keeps_the_keyboard(
     book_html: Path,
-    window: Page,  # noqa: F811
+    window: Page,
 ):
     act = """
       const whole = said().split(" ").length;
@@ -244,7 +244,7 @@ def test_words_come_one_by_one_and_the_button_keeps_the_keyboard(
 @in_a_browser
 def test_a_chosen_word_keeps_the_keyboard_and_shows_what_could_come(
     book_html: Path,
-    window: Page,  # noqa: F811
+    window: Page,
 ):
     act = """
       const second = all(".tr-said button")[1];
@@ -260,7 +260,7 @@ def test_a_chosen_word_keeps_the_keyboard_and_shows_what_could_come(
 
 
 @in_a_browser
-def test_each_choice_is_said(book_html: Path, window: Page):  # noqa: F811
+def test_each_choice_is_said(book_html: Path, window: Page):
     act = """
       const line = () => document.querySelector(".tr-line").textContent;
       const seen = [line()];
@@ -280,7 +280,7 @@ def test_each_choice_is_said(book_html: Path, window: Page):  # noqa: F811
 
 
 @in_a_browser
-def test_strange_words_and_long_sentences_are_said(book_html: Path, window: Page):  # noqa: F811
+def test_strange_words_and_long_sentences_are_said(book_html: Path, window: Page):
     act = """
       const line = () => document.querySelector(".tr-line").textContent;
       const ask = (text, words) => {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from autograder.isolation.machine import FIRST_UID
 from tests import hubs
 from tests.hubs import FORMGRADER, NoHub, Person, Site, wait_for
 
@@ -46,3 +47,10 @@ def test_proxy_and_formgrader_end_with_a_hub_that_is_killed(machine: Site):
         with machine.running():
             ines = Person(machine, "ines")
             wait_for(lambda: ines.get(f"{FORMGRADER}/").ok, "formgrader answers again")
+
+
+def test_machines_beside_each_other_have_other_accounts():
+    """One that ends kills what its accounts run: of another hub that would be servers in use."""
+    numbers = [hubs.first_account(port) + i for port in hubs.PORTS for i in range(hubs.MOST)]
+    assert len({*numbers}) == len(numbers) and max(numbers) < FIRST_UID
+    assert len(hubs.PEOPLE) <= hubs.MOST
