@@ -341,7 +341,7 @@ def test_every_control_of_a_figure_has_a_name(chapter: str, visits: Visits):
     assert nameless == []
 
 
-def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, window: Page):
+def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, whole: Page):
     press = """(() => {
       const all = [...document.querySelectorAll(".anywidget button")];
       const button = all.find((one) => one.textContent === "To the end");
@@ -352,7 +352,7 @@ def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, win
     drawn = """[...document.querySelectorAll(".anywidget button")]
       .some((one) => one.textContent === "To the end")"""
     address = (book_html / "09_inference.html").as_uri()
-    assert window.show(address, drawn, press) == "true,true"
+    assert whole.show(address, drawn, press) == "true,true"
 
 
 @pytest.mark.parametrize("page", [*LISTED, "genindex"])

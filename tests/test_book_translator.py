@@ -88,10 +88,14 @@ def test_sentences_to_try_were_not_trained_on(model: dict):
 
 ASKED = "JSON.stringify([...document.scripts].map((one) => one.src))"
 OPENED = 'document.querySelector(".translator :is(.tr-said button, .tr-drawn *)")'
-# opens it when the page is there, and is true when it has drawn
+# opens it as a reader does, when the page is there and the button in sight (what is off the screen
+# is not laid out, and may not keep the keyboard), and is true when it has drawn
 OPENING = f"""(() => {{
   const button = document.querySelector(".translator-open button");
-  if (document.readyState === "complete" && button && !button.ariaDisabled) button.click();
+  if (document.readyState === "complete" && button && !button.ariaDisabled) {{
+    if (button.checkVisibility({{ contentVisibilityAuto: true }})) button.click();
+    else button.scrollIntoView({{ block: "center", behavior: "instant" }});
+  }}
   return {OPENED};
 }})()"""
 
