@@ -269,8 +269,8 @@ def test_code_that_shows_nothing_is_in_the_fold_of_the_picture_it_is_for(
     pages: dict[Path, BeautifulSoup],
 ):
     for path, page in pages.items():
-        alone = "div.cell:has(> details.hide:only-child)"
-        assert not page.select(f"{alone} + div.cell:has(> details.hide)"), path.name
+        folded, alone = "div.cell:has(> details.hide)", "div.cell:has(> details.hide:only-child)"
+        assert not page.select(f"{alone} + {folded}, {folded} + {alone}"), path.name
 
 
 def test_the_tests_that_a_row_names_are_in_a_fold_that_begins_open(

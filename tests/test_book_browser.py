@@ -72,6 +72,9 @@ SMALL = f"""[...document.querySelectorAll("{TOUCHED}")].filter((one) => {{
 }}).map((one) => one.outerHTML.slice(0, 80))"""
 
 DOM = "document.documentElement.outerHTML"
+# a <word> that was to be read and became an element, of which nothing is seen
+UNKNOWN = """[...document.querySelectorAll("*")].filter((one) => one instanceof HTMLUnknownElement)
+  .map((one) => one.localName)"""
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 
@@ -90,6 +93,7 @@ class Visit:
 
     dom: BeautifulSoup
     console: list[str]  # what it complained of
+    unknown: list[str]  # elements that HTML does not have; see UNKNOWN
     wider: dict[int, list[int]]  # in windows so wide; see WIDER
 
 
@@ -105,11 +109,13 @@ class Visits:
         if page + query not in self._done:
             address = (self._html / f"{page}.html").as_uri() + query
             widths = [320, 768, 1920] if page in EXPLORERS else []
-            asked = [(360, DOM), *((width, WIDER) for width in widths)]
-            said, (dom, *wider) = self.window.look(address, asked)
+            unknown = f"JSON.stringify({UNKNOWN})"
+            asked = [(360, DOM), (360, unknown), *((width, WIDER) for width in widths)]
+            said, (dom, unknown, *wider) = self.window.look(address, asked)
             console = [line for line in said if not line.startswith(CHATTER)]
             told = dict(zip(widths, map(json.loads, wider), strict=True))
-            self._done[page + query] = Visit(BeautifulSoup(dom, "html.parser"), console, told)
+            shown = BeautifulSoup(dom, "html.parser")
+            self._done[page + query] = Visit(shown, console, json.loads(unknown), told)
         return self._done[page + query]
 
 
@@ -141,6 +147,7 @@ def test_whatever_a_page_complains_of_is_heard(tmp_path: Path, visits: Visits):
 def test_a_page_opens_from_the_file_system_without_complaint(page: str, visits: Visits):
     visit = visits(page)
     assert not visit.console
+    assert visit.unknown == [], "write it as code: `<word>`"
     assert visit.dom.select("article h1")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from docutils import nodes
 from sphinx.application import Sphinx
 
+FOLDED = {"above-input", "below-output"}  # where a fold stands: as it was made, or put below
+
 
 def put_below(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
     """Put the folded code of a page's cells behind their output."""
@@ -18,19 +20,27 @@ def put_below(_app: Sphinx, doctree: nodes.document, _page: str) -> None:
             cell.insert(cell.index(shown) + 1, fold)
             fold["classes"] = ["below-output"]
         elif shown is None:
-            join_next(fold)
+            join(fold)
 
 
-def join_next(fold: nodes.Element) -> None:
-    """Put the code of a cell that shows nothing into the fold of the next cell, if it has one."""
+def join(fold: nodes.Element) -> None:
+    """Put the code of a cell that shows nothing into the fold of the next cell, or of the last."""
     cell = fold.parent
-    after = cell.next_node(siblings=True, descend=False)
-    if not isinstance(after, nodes.Element) or after.get("nb_element") != "cell_code":
+    siblings, place = cell.parent.children, cell.parent.index(cell)
+    if place + 1 < len(siblings) and (other := fold_of(siblings[place + 1])):
+        other[:0] = fold.children
+    elif place and (other := fold_of(siblings[place - 1])):
+        other += fold.children
+    else:
         return
-    for other in after.children:
-        if isinstance(other, nodes.Element) and "above-input" in other.get("classes", []):
-            other.children = [*fold.children, *other.children]
-            for code in fold.children:
-                code.parent = other
-            cell.parent.remove(cell)
-            return
+    cell.parent.remove(cell)
+
+
+def fold_of(cell: nodes.Node) -> nodes.Element | None:
+    """The folded code of a cell, if that is what it is and it has any."""
+    if not isinstance(cell, nodes.Element) or cell.get("nb_element") != "cell_code":
+        return None
+    for child in cell.children:
+        if isinstance(child, nodes.Element) and not FOLDED.isdisjoint(child.get("classes", [])):
+            return child
+    return None
