@@ -71,6 +71,21 @@ class Page:
                 seen.append(await talk.value(then))
             return seen
 
+    def walk(self, address: str, steps: Sequence[tuple[str, str]], width: int = 1280) -> None:
+        """Go to an address; then do one thing after the other, each when the last is true."""
+        asyncio.run(self._walk(address, steps, width))
+
+    async def _walk(self, address: str, steps: Sequence[tuple[str, str]], width: int) -> None:
+        async with talking(self._socket) as talk:
+            await talk.ask("Page.enable")
+            await talk.be_wide(width)
+            await talk.ask("Page.navigate", url="about:blank")  # else another # would load nothing
+            await talk.ask("Page.navigate", url=address)
+            for act, until in steps:
+                await talk.value(act)
+                if not await talk.becomes(until):
+                    raise TimeoutError(f"{act or address} never led to {until}")
+
     def look(self, address: str, asked: Sequence[tuple[int, str]]) -> tuple[list[str], list[Any]]:
         """Let seconds of the page's own time pass, then evaluate expressions in windows so wide.
 

@@ -56,6 +56,8 @@ SCROLLED = """(() => {
   }
   return found.map((one) => one.outerHTML.slice(0, 80));
 })()"""
+CUT = """[...document.querySelectorAll(".prev-next-area a")]
+  .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent)"""
 TALL = """[...document.querySelectorAll("svg.drawn")].map((one) => one.clientHeight)
   .filter((height) => innerWidth > 767 && height > 0.86 * innerHeight)"""
 NAMELESS = """[...document.querySelectorAll(".bd-article [tabindex='0']")]
@@ -331,6 +333,20 @@ def test_search_finds_the_section_that_treats_a_word(book_html: Path, window: Pa
     assert [f"{typed}: {found[typed]}" for typed in FOUND if not leads(typed, found[typed])] == []
 
 
+def test_what_a_search_quotes_is_text_that_fits(book_html: Path, window: Page):
+    quoted = "[...document.querySelectorAll('ul.search p.context')]"
+    found = f"JSON.stringify([{OUTSIDE}, {quoted}.map((one) => one.textContent)])"
+    whole = "document.querySelector('.search-summary')?.textContent"
+    all_there = f"{whole} && {quoted}.length === document.querySelectorAll('ul.search li').length"
+    with served(book_html) as address:
+        page = f"{address}/search.html?q=softmax"
+        outside, texts = json.loads(window.show(page, all_there, found, 360))
+    assert outside <= 0
+    assert len(texts) > 20
+    marked = [one for one in texts if "\\" in one or "Show the code" in one]
+    assert marked == [], "a formula is quoted as it was typed, or a fold by its name"
+
+
 def labels(control: Tag) -> list[Tag]:
     """The labels of a control, by HTML's rule: a label around several names the first."""
     around = [label for label in control.find_parents("label") if label.find(LABELABLE) is control]
@@ -364,16 +380,17 @@ def test_a_button_keeps_the_keyboard_when_it_can_do_no_more(book_html: Path, who
 
 @pytest.mark.parametrize("page", [*LISTED, "genindex"])
 def test_a_page_fits_its_window(page: str, book_html: Path, whole: Page):
-    parts = (OUTSIDE, FORSAKEN, SCROLLED, SMALL, NAMELESS, TALL)
+    parts = (OUTSIDE, FORSAKEN, SCROLLED, SMALL, NAMELESS, TALL, CUT)
     seen = f"JSON.stringify([{', '.join(parts)}])"
     address = (book_html / f"{page}.html").as_uri()
     widths, until = (360, 1280), f"{LAID_OUT} && {OPENED}"
     for width, found in zip(widths, whole.show_in(address, until, seen, widths), strict=True):
-        outside, forsaken, scrolled, small, unnamed, tall = json.loads(found)
+        outside, forsaken, scrolled, small, unnamed, tall, cut = json.loads(found)
         assert outside <= 0, f"the page is wider than its window of {width}"
         assert forsaken == [], f"a line begins with what follows a formula, {width} wide"
         tables = [one for one in scrolled if "pst-scrollable-table" in one]
         assert (tables if width < 1280 else scrolled) == [], "what does not fit has to be scrolled"
+        assert cut == [], "the way to a next page is cut off"
         assert tall == [], "a picture is taller than the window"
         assert unnamed == [], "a stop for the keyboard has no name or role"
         assert small == [], "what is pressed has less than 24 pixels"
@@ -407,17 +424,21 @@ def test_a_picture_follows_the_theme(book_html: Path, window: Page):
     assert dark == ["rgb(230, 232, 238)", "rgb(20, 22, 29)"]
 
 
-def test_paper_shows_what_is_folded_and_the_screen_folds_it_again(book_html: Path, window: Page):
+def test_paper_is_light_and_shows_what_is_folded_and_the_screen_is_as_before(
+    book_html: Path, window: Page
+):
     counted = """(() => {
+      const { dataset } = document.documentElement;
+      dataset.theme = "dark";
       const folded = () => document.querySelectorAll("details:not(.hide, [open])").length;
       const before = folded();
       window.dispatchEvent(new Event("beforeprint"));
-      const printed = folded();
+      const printed = [folded(), dataset.theme];
       window.dispatchEvent(new Event("afterprint"));
-      return [before > 0, printed, folded() === before].join();
+      return [before > 0, ...printed, folded() === before, dataset.theme].join();
     })()"""
     address = (book_html / "03_attention.html").as_uri()
-    assert window.show(address, LAID_OUT, counted) == "true,0,true"
+    assert window.show(address, LAID_OUT, counted) == "true,0,light,true,dark"
 
 
 def test_the_first_page_knows_where_a_reader_was(book_html: Path, window: Page):

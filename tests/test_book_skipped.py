@@ -142,6 +142,90 @@ def test_a_link_lands_where_it_leads_and_the_contents_follow(book_html: Path, wi
             assert active.removeprefix("#").endswith(name)
 
 
+LOADED = "document.readyState === 'complete' && document.fonts.status === 'loaded'"
+ANEW = f"!window.coursePassed && {LOADED}"
+
+
+def seen(name: str) -> str:
+    """Whether the heading of a section stands at the top of the window, or all below it in it."""
+    at = AT.format(name)
+    end = "Math.ceil(scrollY + innerHeight) >= document.documentElement.scrollHeight"
+    return f"{at} >= 0 && ({at} < 200 || {end} && {at} < innerHeight)"
+
+
+def leaving(act: str) -> str:
+    """Something that leads to another page, or to this one anew."""
+    return f"window.coursePassed = true; {act}"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("page", "deep", "other"),
+    [
+        ("03_attention", "where-it-goes-wrong", "which-axis-sums-to-1"),
+        ("03_attention", "sources", "causal-mask"),
+        ("relative_positions", "today", "none-at-all"),
+        ("report", "what-it-contains", "encoder"),
+        ("trust", "what-is-left", "around-the-sandbox"),
+    ],
+)
+def test_a_heading_stays_found(
+    page: str, deep: str, other: str, width: int, book_html: Path, window: Page
+):
+    """From another page, again, within the page, and there and back in the browser's history."""
+    with served(book_html) as address:
+        steps = [
+            ("", f"{LOADED} && {seen(deep)}"),
+            (leaving("location.reload()"), f"{ANEW} && {seen(deep)}"),
+            (f"location.hash = '{other}'", seen(other)),
+            ("history.back()", f"location.hash === '#{deep}' && {seen(deep)}"),
+            ("history.forward()", f"location.hash === '#{other}' && {seen(other)}"),
+            ("history.back()", f"location.hash === '#{deep}' && {seen(deep)}"),
+            (leaving("location.href = 'index.html'"), f"{LOADED} && !location.hash"),
+            ("history.back()", f"{LOADED} && location.hash === '#{deep}' && {seen(deep)}"),
+        ]
+        window.walk(f"{address}/{page}.html#{deep}", steps, width)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_reader_goes_on_where_they_were(width: int, book_html: Path, window: Page):
+    """Without a # in the address, in the middle of a section."""
+    at = AT.format("causal-mask")
+    scroll = "document.getElementById('causal-mask').scrollIntoView()"
+    there = f"Math.abs({at} + 300) < 5"
+    with served(book_html) as address:
+        steps = [
+            ("", LOADED),
+            (scroll, seen("causal-mask")),
+            (
+                f"scrollBy(0, {at} + 300)",
+                f"{there} && history.state?.place?.section === 'the-causal-mask'",
+            ),
+            (leaving("location.reload()"), f"{ANEW} && {there}"),
+            (leaving("location.href = 'index.html'"), f"{ANEW} && scrollY === 0"),
+            ("history.back()", f"{LOADED} && {there}"),
+        ]
+        window.walk(f"{address}/03_attention.html", steps, width)
+
+
+def test_a_chapter_that_was_read_to_its_end_is_marked(book_html: Path, window: Page):
+    marked = "[...document.querySelectorAll('.chapter-read')].length === 1"
+    read = "JSON.parse(localStorage.getItem('course-reading') ?? '{}').read"
+    hide = "dispatchEvent(new Event('pagehide'))"
+    with served(book_html) as address:
+        half = "document.getElementById('causal-mask').scrollIntoView()"
+        last = "location.hash = 'sources'"
+        steps = [
+            ("", LOADED),
+            (half, seen("causal-mask")),
+            (hide, f"{read}?.length === 0"),
+            (last, seen("sources")),
+            (hide, f"{read}?.length === 1"),
+            ("location.href = 'index.html'", f"{LOADED} && {marked}"),
+        ]
+        window.walk(f"{address}/03_attention.html", steps)
+
+
 def test_the_theme_leaves_measuring_to_the_book(book_html: Path):
     wide, tall = "e.scrollWidth>e.clientWidth", "e.scrollHeight>e.clientHeight"
     script = f"boxes.forEach(e=>{{e.tabIndex={wide}||{tall}?0:-1}})"

@@ -154,18 +154,93 @@
     DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
   }
 
-  // Paper shows what is folded, except the code that made a picture.
+  // What they quote is a page's text. A formula stands in it three times, of which one is for
+  // listeners and one for copying; and the name of a fold is no part of what it says.
+  const UNSAID = /<span class="katex-mathml">.*?<\/math><\/span>|<summary>\s*<p class="collapsed.*?<\/summary>/gs;
+  document.addEventListener("DOMContentLoaded", () => {
+    if (typeof Search === "undefined") return;
+    const { htmlToText } = Search;
+    Search.htmlToText = (html, anchor) => htmlToText(html.replaceAll(UNSAID, ""), anchor);
+  });
+
+  // Paper is light, and shows what is folded, except the code that made a picture.
   window.addEventListener("beforeprint", () => {
+    const { dataset } = document.documentElement;
+    dataset.onScreen ??= dataset.theme;
+    dataset.theme = "light";
     for (const fold of document.querySelectorAll("details:not(.hide, [open])")) {
       fold.dataset.folded = "";
       fold.open = true;
     }
   });
   window.addEventListener("afterprint", () => {
+    const { dataset } = document.documentElement;
+    dataset.theme = dataset.onScreen ?? dataset.theme;
+    delete dataset.onScreen;
     for (const fold of document.querySelectorAll("[data-folded]")) {
       delete fold.dataset.folded;
       fold.open = false;
     }
+  });
+
+  // Where a link leads, or where a reader was, a browser finds by lengths; those of parts that were
+  // never near are guesses (course.css). So a place is a section and how far one is in it, and what
+  // lies there is put where it belongs until nothing around it grows any more.
+  const MOVES = ["wheel", "touchstart", "pointerdown", "keydown"]; // a reader who goes on by themselves
+  let settling = 0;
+  const leave = () => { settling += 1; };
+  const settle = (put) => {
+    settling += 1;
+    const mine = settling;
+    let still = 0;
+    const step = () => {
+      if (mine !== settling) return;
+      const before = window.scrollY;
+      put();
+      still = Math.abs(window.scrollY - before) > 1 ? 0 : still + 1;
+      if (still < 20 || document.readyState !== "complete") requestAnimationFrame(step);
+    };
+    step();
+  };
+  const AT_ONCE = { behavior: "instant" };
+  const sectionAt = () => {
+    const all = [...document.querySelectorAll(".bd-article section[id]")].filter(isLaid);
+    return all.filter((section) => section.getBoundingClientRect().top < 200).at(-1);
+  };
+  const note = () => {
+    const section = sectionAt();
+    if (!section) return;
+    const place = { section: section.id, top: section.getBoundingClientRect().top };
+    history.replaceState({ ...history.state, place }, "");
+  };
+  const placed = history.state?.place; // Sphinx's own script forgets it when the page is there
+  const arrive = (place, again) => {
+    const section = document.getElementById(place?.section);
+    const target = document.getElementById(decodeURIComponent(window.location.hash.slice(1)));
+    if (section) {
+      const off = () => section.getBoundingClientRect().top - place.top;
+      settle(() => window.scrollBy({ top: off(), ...AT_ONCE }));
+    } else if (target) {
+      settle(() => target.scrollIntoView(AT_ONCE));
+    } else if (again) {
+      settle(() => window.scrollTo({ top: 0, ...AT_ONCE }));
+    }
+  };
+  let noting = 0;
+  const noteSoon = () => {
+    noting ||= setTimeout(() => {
+      noting = 0;
+      note();
+    }, 400); // a browser allows a hundred of these in half a minute
+  };
+  history.scrollRestoration = "manual";
+  for (const move of MOVES) window.addEventListener(move, leave, { passive: true, capture: true });
+  document.addEventListener("DOMContentLoaded", () => {
+    arrive(placed, false);
+    window.addEventListener("scroll", noteSoon, { passive: true });
+    window.addEventListener("click", ({ target }) => target.closest?.("a") && note(), true);
+    window.addEventListener("popstate", ({ state }) => arrive(state?.place, true));
+    window.addEventListener("pagehide", note);
   });
 
   // Where a reader was, and which chapters were read to their end: kept in this browser alone.
@@ -187,14 +262,13 @@
 
   const remember = () => {
     const page = window.location.pathname.split("/").pop();
-    const sections = [...document.querySelectorAll(".bd-article section[id]")].filter(isLaid);
-    const above = sections.filter((section) => section.getBoundingClientRect().top < 200);
-    const here = above.at(-1);
-    if (!/^\d\d_/.test(page) || above.length < 2) return;
+    const sections = [...document.querySelectorAll(".bd-article section[id]")];
+    const here = sectionAt();
+    if (!/^\d\d_/.test(page) || !here || here === sections[0]) return;
     const heading = (section) => section.querySelector("h1, h2, h3").firstChild.textContent;
     const title = document.title.split(" \u2014 ")[0];
     const read = new Set(kept().read);
-    if (here === sections.at(-1)) read.add(page);
+    if (sections.at(-1).getBoundingClientRect().top < window.innerHeight) read.add(page);
     keep({ page, section: here.id, title, heading: heading(here), read: [...read] });
   };
   window.addEventListener("pagehide", remember);

@@ -68,10 +68,10 @@ def counts(mutants: list[Mutant]) -> str:
     caught = [mutant for mutant in mutants if mutant.caught]
     hidden = [mutant for mutant in caught if not mutant.visibly]
     named = sum(mutant.named == BY_NAME for mutant in mutants)
-    every = "All" if len(caught) == len(mutants) else str(len(caught))
+    every = "All" if len(caught) == len(mutants) else f"{len(caught):,}"
     return (
-        f"There are {len(mutants)} of them. {every} fail at least one test, {len(hidden)} only a "
-        f"hidden one. {named} are told apart from all others and named."
+        f"There are {len(mutants):,} of them. {every} fail at least one test, {len(hidden):,} only "
+        f"a hidden one. {named:,} are told apart from all others and named."
     )
 
 
