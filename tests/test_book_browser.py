@@ -335,13 +335,15 @@ def test_search_finds_the_section_that_treats_a_word(book_html: Path, window: Pa
 
 def test_what_a_search_quotes_is_text_that_fits(book_html: Path, window: Page):
     quoted = "[...document.querySelectorAll('ul.search p.context')]"
-    found = f"JSON.stringify([{OUTSIDE}, {quoted}.map((one) => one.textContent)])"
+    section = "document.querySelector('ul.search a[href*=\"#\"] ~ p.context').dataset.section"
+    found = f"JSON.stringify([{OUTSIDE}, {quoted}.map((one) => one.textContent), {section}])"
     whole = "document.querySelector('.search-summary')?.textContent"
     all_there = f"{whole} && {quoted}.length === document.querySelectorAll('ul.search li').length"
     with served(book_html) as address:
         page = f"{address}/search.html?q=softmax"
-        outside, texts = json.loads(window.show(page, all_there, found, 360))
+        outside, texts, section = json.loads(window.show(page, all_there, found, 360))
     assert outside <= 0
+    assert section == "The softmax, with care" and not texts[0].startswith(section)
     assert len(texts) > 20
     marked = [one for one in texts if "\\" in one or "Show the code" in one]
     assert marked == [], "a formula is quoted as it was typed, or a fold by its name"

@@ -155,12 +155,23 @@
   }
 
   // What they quote is a page's text. A formula stands in it three times, of which one is for
-  // listeners and one for copying; and the name of a fold is no part of what it says.
+  // listeners and one for copying; and the name of a fold is no part of what it says. A result
+  // that leads to a section of a page tells which (course.css).
   const UNSAID = /<span class="katex-mathml">.*?<\/math><\/span>|<summary>\s*<p class="collapsed.*?<\/summary>/gs;
+  const headingOf = (html, anchor) => {
+    const page = anchor && new DOMParser().parseFromString(html, "text/html");
+    return page && page.querySelector(`[role="main"] section${anchor} > :is(h2, h3)`);
+  };
   document.addEventListener("DOMContentLoaded", () => {
     if (typeof Search === "undefined") return;
-    const { htmlToText } = Search;
-    Search.htmlToText = (html, anchor) => htmlToText(html.replaceAll(UNSAID, ""), anchor);
+    const { makeSearchSummary } = Search;
+    Search.makeSearchSummary = (html, words, anchor) => {
+      const said = html.replaceAll(UNSAID, "");
+      const heading = headingOf(said, anchor);
+      const quoted = makeSearchSummary(heading ? said.replace(heading.outerHTML, "") : said, words, anchor);
+      if (quoted && heading) quoted.dataset.section = heading.firstChild.textContent;
+      return quoted;
+    };
   });
 
   // Paper is light, and shows what is folded, except the code that made a picture.
