@@ -148,7 +148,7 @@ def _reasons(before: Change, now: Change) -> Iterator[str]:
 def _differ(before: Change, now: Change, what: str) -> bool:
     """Whether that was another; an older grader did not say what it was."""
     first, second = before.made_of.get(what, ""), now.made_of.get(what, "")
-    return bool(first and second) and first != second
+    return bool(first and second) and not second.startswith(first)  # an older one is shorter
 
 
 def _is_lateness_alone(before: Points, now: Points) -> bool:
