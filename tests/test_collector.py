@@ -362,3 +362,7 @@ def test_a_time_zone_that_is_none_is_named():
 def test_without_a_regular_expression_it_says_which_there_are(caplog: pytest.LogCaptureFixture):
     SafeCollector()
     assert "--collector=autograder.classroom.unzip.FromCanvas" in caplog.text
+
+
+def test_a_number_without_end_in_a_name_is_no_time():
+    assert file_names.time_in_utc("9" * 200 + "910h", "UTC") == ""

@@ -1,6 +1,8 @@
 """`nbgrader list --inbound` of an exchange into which students have put what they like."""
 
+import fcntl
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -79,3 +81,20 @@ def test_what_nbgrader_fails_with_in_any_way_is_left_out_alone(
 
     monkeypatch.setattr(ExchangeList, "parse_assignment", fails)
     assert [one["student_id"] for one in listing.start()] == ["ada"]
+
+
+def test_nobody_waits_for_a_lease_that_a_student_holds(tmp_path: Path):
+    folder = tmp_path / f"ada+{NAME}+{WHEN}"
+    folder.mkdir()
+    (folder / "numbers.ipynb").write_text("{}")
+    config = Config({"CourseDirectory": {"course_id": "small"}})
+    course = CourseDirectory(config=config)
+    listing = SafeList(coursedir=course, authenticator=Authenticator(), config=config, inbound=True)
+    listing.assignments = [str(folder)]
+    with (folder / "numbers.ipynb").open("r+") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        began = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        try:
+            assert "lease" in listing._why_not_alone(str(folder))
+        finally:
+            signal.signal(signal.SIGIO, began)

@@ -266,3 +266,29 @@ def test_no_question_of_a_students_runs_or_passes_for_another(
     said = listed(root, capsys)
     heads = [line for line in said.splitlines() if re.match(r"\w{10}  ", line)]
     assert len(heads) == 1 and " ada, " in heads[0] and "\x1b" not in said and "\x07" not in said
+
+
+ENDS = (  # blanks behind two notebooks, by which 16 digits of their works' digests are the same
+    "200d0a0d09090d0a0a200d090a20090d0a0d0a200d090a0a090d202009090a0d",
+    "0d0a0a090a200a0d0d09200a0d0d0d200d20200a0d090d0d0d0d0a0d090d0d20",
+)
+
+
+def test_no_work_that_was_made_to_look_like_another_has_its_time(root: Path):
+    (root / "source" / NAME / "rules.toml").write_text(LATE.replace("per-day", "zero"))
+    path = hand_in(root, "eve", {})
+    wrong, ask = ("code", "def square(x):\n    return x"), ("markdown", HEAD[1:] + "Why?")
+    right = ("code", "def square(x):\n    return x * x")
+    works = [[wrong], [wrong, ask], [right]]
+    for work, end, when in zip(works, ("", *ENDS), ("01", "02", "03"), strict=True):
+        cells = [{"cell_type": kind, "metadata": {}, "source": text} for kind, text in work]
+        content = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        text = json.dumps(content)
+        tail = bytes.fromhex(end).decode() + " " * 23
+        path.write_text(text.ljust(337 - 55) + tail if end else text, newline="")
+        (root / "source" / "times.csv").write_text(f"student,submitted\neve,2026-{when}-20\n")
+        assert run(root, "grade", NAME) == 0
+    (root / "source" / "times.csv").write_text("student,submitted\neve,2026-03-20\n")
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as book:
+        found: Any = book.find_submission(NAME, "eve")
+        assert found.score - found.late_submission_penalty == 0

@@ -332,6 +332,13 @@ def test_who_hands_in_often_keeps_nobody_waiting():
     assert set(queue.waiting) == {("busy", NAME), ("ada", NAME)}
 
 
+def test_who_hands_in_under_many_names_keeps_nobody_waiting():
+    queue = watching._Queue(owners={"one": 1001, "two": 1001, "three": 1001, "ada": 1002})
+    for name in ("one", "two", "three", "ada"):
+        queue.add((name, NAME))
+    assert [queue.take() for _ in range(2)] == [("one", NAME), ("ada", NAME)]
+
+
 def test_a_notebook_of_nobody_that_is_watched_is_left_alone(exchange: Exchange, watcher: Watcher):
     (exchange.inbound / "no name at all").mkdir()
     (exchange.inbound / f"ada+{NAME}+2026-02-01 12:00:00 UTC").write_text("no folder")

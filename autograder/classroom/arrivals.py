@@ -54,6 +54,7 @@ class Arrived:
     is_new: bool  # whether it was not collected before
     folder: str = ""  # its name in the exchange
     work: str = ""  # a digest of that name and of what was collected
+    owner: int = -1  # the account that has put it there
 
 
 class Inbound:
@@ -151,7 +152,8 @@ class Inbound:
             student, name = str(record["username"]), record["filename"]
             if name not in collecting.failed:
                 when = collecting.changed_last(name)
-                yield Arrived(student, assignment, when, student in collecting.taken, name)
+                is_new, owner = student in collecting.taken, collecting.owner(name)
+                yield Arrived(student, assignment, when, is_new, name, owner=owner)
 
 
 class _Whole(SafeCollect):
@@ -172,6 +174,10 @@ class _Whole(SafeCollect):
         """
         path = Path(self.inbound_path, name)
         return max([self._found[name].st_ctime, *_changes_in(path)])
+
+    def owner(self, name: str) -> int:
+        """Whose a folder is."""
+        return self._found[name].st_uid
 
     def init_src(self) -> None:
         super().init_src()

@@ -136,7 +136,7 @@ def time_in_utc(text: str | None, zone: str = "UTC") -> str:
         return ""
     if found := DASHED.fullmatch(text):
         text = f"{found['day']} {found['time'].replace('-', ':')}"
-    with suppress(ValueError, OverflowError, TypeError, OSError, ZoneInfoNotFoundError):
+    with suppress(ValueError, ArithmeticError, TypeError, OSError, ZoneInfoNotFoundError):
         days = datetime(2000, 1, 1), datetime(2001, 2, 2)
         ways = [partial(parse, default=day, tzinfos=_no_zone) for day in days]
         times = {read_time(text, ZoneInfo(zone), way) for way in ways}

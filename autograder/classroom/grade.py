@@ -47,7 +47,7 @@ ODD_TIME = (
     "the submission not graded or cannot list the assignment; delete it"
 )
 GONE = "its folder has gone during the run; grade again when it is back"
-DIGITS = 16  # of a digest in the history
+DIGITS = 32  # of a digest in the history; of fewer, somebody could make two works of one
 SETTLE_SECONDS = 1.0  # what a power cut may cost: it is graded or stored once more
 
 

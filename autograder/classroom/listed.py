@@ -8,7 +8,10 @@ nbgrader reads the secret in each submission, or its notebooks, to see whether f
 What it could not read is named and left out, of the list and of what `--remove` removes.
 """
 
+import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +45,10 @@ class SafeList(ExchangeList):
         everything, self.assignments = self.assignments, [path]
         try:
             if any(Path(path).glob("*.ipynb")):  # else it would say so, here and once more
-                super().parse_assignments()
+                with _held(Path(path)):
+                    super().parse_assignments()
+        except BlockingIOError:
+            return "somebody holds a lease on a file in it"
         except Exception as error:  # noqa: BLE001 - whatever it makes of somebody's folder
             return f"nbgrader cannot read it ({type(error).__name__})"
         finally:
@@ -70,3 +76,20 @@ def _why_not(folder: Path) -> str:
     except UnicodeEncodeError:
         return "the name of a notebook in it is no text in UTF-8"
     return ""
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Inside, what nbgrader reads is open: on no such file a lease is taken, by which it waits.
+
+    Raises BlockingIOError where one is held already.
+    """
+    read = [folder / SECRET_FILE, *folder.glob("*.ipynb")]
+    handles: list[int] = []
+    try:
+        for path in filter(Path.is_file, read):
+            handles.append(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        yield
+    finally:
+        for handle in handles:
+            os.close(handle)

@@ -35,7 +35,9 @@ def shown(
     if rules.looks_a_day is not None:
         works = list(_works(history(result.student, result.assignment)))
     extension = max((one.extension for one in marks), default=0.0)
-    return rules.shown(_work(graded.made_of, result.key), works, now(), extension)
+    work = _work(graded.made_of, result.key)
+    works = [(when, work if work.startswith(one) else one) for when, one in works]  # older: shorter
+    return rules.shown(work, works, now(), extension)
 
 
 def now() -> datetime:

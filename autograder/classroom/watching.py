@@ -55,6 +55,8 @@ class _Queue:
     waiting: dict[Place, float] = field(default_factory=dict)  # since when
     under_way: dict[Place, float] = field(default_factory=dict)
     turns: Counter[str] = field(default_factory=Counter)  # of each student's, since all was done
+    owners: dict[str, int] = field(default_factory=dict)  # accounts, by the names they hand in for
+    owners_turns: Counter[int | str] = field(default_factory=Counter)
 
     def add(self, place: Place) -> None:
         """Have a work graded, if it does not wait already."""
@@ -65,10 +67,19 @@ class _Queue:
         free = [place for place in self.waiting if place not in self.under_way]
         if not free:
             return None
-        place = min(free, key=lambda one: (self.turns[one[0]], self.waiting[one]))
+        place = min(free, key=self._turn)
         self.under_way[place] = self.waiting.pop(place)
         self.turns[place[0]] += 1
+        self.owners_turns[self._owner(place)] += 1
         return place
+
+    def _turn(self, place: Place) -> tuple[int, int, float]:
+        """An account's turns come first: it may hand in under any number of names."""
+        owned = self.owners_turns[self._owner(place)]
+        return owned, self.turns[place[0]], self.waiting[place]
+
+    def _owner(self, place: Place) -> int | str:
+        return self.owners.get(place[0], place[0])
 
     def done(self, place: Place) -> float:
         """A work was graded or found unchanged; how many seconds after it came."""
@@ -213,6 +224,7 @@ class Watcher:
         wanted = [one for one in arrived if one.student not in left_out]
         self._note_times(wanted)
         for one in wanted:
+            self._queue.owners[one.student] = one.owner
             if one.is_new:
                 self._queue.add((one.student, one.assignment))
                 self._board.arrived()
@@ -248,6 +260,7 @@ class Watcher:
                 self._board.trouble(words)
         self._queue.give_up()
         self._queue.turns.clear()
+        self._queue.owners_turns.clear()
 
     def next_task(self, grader: Grader) -> Task | None:
         """The next work that is to be graded; None if none is there now."""
