@@ -10,7 +10,7 @@ from typing import Any
 
 from autograder.common.trees import walk
 from autograder.judge import expressions
-from autograder.judge.expressions import Dotted, is_namespace, origins_of
+from autograder.judge.expressions import Dotted, is_namespace, named_parts, origins_of
 from autograder.judge.forbidden import (
     BY_NAME,
     BY_TEXT,
@@ -22,6 +22,7 @@ from autograder.judge.forbidden import (
     covers,
     is_module_somewhere,
 )
+from autograder.judge.shown_types import is_shown
 from autograder.judge.statement import SETTERS, Statement
 
 TYPED = (ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -59,6 +60,10 @@ class Own:
     givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
     closed: frozenset[str]  # of these classes, those whose only objects are what they have made
     held: Mapping[str, set[str]]  # what classes and modules import, by the names that it has there
+    packages: frozenset[str]  # that the instructor's cells import
+    evaluates: bool  # whether a text that is a type may be evaluated
+    kinds: frozenset[str]  # names of classes that statements define, and of nothing else
+    bound: frozenset[str]  # names that are bound anywhere, in whatever way, builtins' among them
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class Search:
     @cached_property
     def rule(self) -> Forbidden:
         """The names that are forbidden."""
-        return Forbidden(self.forbid, self.allow, self.own.fields)
+        return Forbidden(self.forbid, self.allow, self.own.fields, self.own.packages)
 
     def of(self, holds: Statement, mine: Mine = NOTHING) -> list[tuple[str, int]]:
         """Forbidden names that a statement mentions, and where."""
@@ -200,6 +205,10 @@ class Search:
 
     def _is_made_text(self, given: ast.expr) -> bool:
         """Whether an expression, or what its names are set to, makes a text."""
+        if self.own.evaluates and not is_shown(
+            given, self.aliases, self.own.givens, self.own.kinds
+        ):
+            return True
         parts = [part for part in walk(given) if isinstance(part, ast.expr)]
         named = (part.id for part in parts if isinstance(part, ast.Name))
         return not self._made_texts.isdisjoint(named) or any(map(self._makes_text, parts))
@@ -232,7 +241,7 @@ class Search:
             return bool(origins) and all(origin.startswith("ast.") for origin in origins)
         if kind.id in self.own.names:
             return kind.id in self.own.closed
-        return kind.id in MATCHED or not hasattr(builtins, kind.id)
+        return kind.id in MATCHED - self.own.bound or not hasattr(builtins, kind.id)
 
     def _is_taken(
         self, node: ast.AST, holds: Statement, taken: Mapping[bool, Collection[str]]
@@ -299,7 +308,7 @@ class Search:
             for call in holds.of_kind(ast.Call)
             if call.args
             and isinstance(call.func, ast.Name)
-            and call.func.id in ASKING
+            and call.func.id in ASKING - self.own.bound
             and id(call.func) in holds.free
             and not self._is_taken(call.func, holds, taken)
         }
@@ -343,7 +352,7 @@ class Search:
             return False
         called = getattr(value.func, "id", "")
         (top,) = holds.tree.body
-        if called == "super" and not value.args:
+        if called == "super" and not value.args and called not in self.own.bound:
             called = getattr(top, "name", "")
         if "types.SimpleNamespace" in origins_of(value.func, self.aliases):
             return name in {word.arg for word in value.keywords}
@@ -354,7 +363,7 @@ class Search:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
         yield from self._set_by_text(node)
         if self._is_by_name(node):
-            yield from (text for text in _named(node) or () if self.rule.forbids_word(text))
+            yield from (text for text in named_parts(node) or () if self.rule.forbids_word(text))
         if not expressions.is_getattr(node):
             return
         texts = self._spelt(node.args[1], holds) if len(node.args) > 1 else None
@@ -408,7 +417,8 @@ class Search:
 
     def _modules_in(self, node: ast.Call) -> Iterator[str]:
         """Modules that may not be used, and that a call may load by the texts it is handed."""
-        given = [] if getattr(node.func, "id", "") == "print" else node.args
+        shown = getattr(node.func, "id", "") in {"print"} - self.own.bound
+        given = [] if shown else node.args
         texts = map(expressions.text, (*given, *(word.value for word in node.keywords)))
         named = [match[1] for text in texts if text and (match := MODULE.fullmatch(text))]
         yield from filter(self.rule.forbids_loading, named)
@@ -427,7 +437,7 @@ class Search:
     def _is_by_name(self, node: ast.Call) -> bool:
         """Whether this makes a function that gets or calls what has a name that is spelt out."""
         origins = origins_of(node.func, self.aliases)
-        return bool(origins) and origins <= BY_NAME and _named(node) is not None
+        return bool(origins) and origins <= BY_NAME and named_parts(node) is not None
 
     def _loads_values(self, node: ast.Call) -> bool:
         """Whether this reads a file of numbers, and no objects: nothing is asked that could."""
@@ -484,12 +494,3 @@ def _is_plain(call: ast.Call, origin: str) -> bool:
     given = {word.arg for word in call.keywords} - (off & {"num_workers"})
     starred = any(isinstance(one, ast.Starred) for one in call.args)
     return not starred and len(call.args) <= most and not given & {*out, None}
-
-
-def _named(node: ast.Call) -> list[str] | None:
-    """The names that `attrgetter` or `methodcaller` are given; None if they do not show."""
-    texts = [expressions.text(given) for given in node.args]
-    if expressions.called(node) == "methodcaller":
-        texts = texts[:1]
-    shown = [part for text in texts if text is not None for part in text.split(".")]
-    return shown if texts and None not in texts else None
