@@ -20,7 +20,7 @@ from autograder.judge.forbidden import (
 from autograder.judge.made_of import UNKNOWN, Part, Place
 from autograder.judge.read_answer import Read, modules_unread, read_answer
 from autograder.judge.rules import QuestionRules
-from autograder.judge.search import AS_VALUE
+from autograder.judge.search import AS_SET, AS_VALUE
 from autograder.judge.statement import Import, Statement
 
 ALL = -1  # statements of a cell
@@ -219,7 +219,7 @@ def module_cell(name: str, content: bytes) -> str:
 
 def _broken(name: str, line: int, where: str, rules: QuestionRules) -> Broken:
     ready = any(covers(entry, name) for entry in rules.forbidden)
-    is_value = name.endswith(AS_VALUE)
+    is_value = name.endswith((AS_VALUE, AS_SET))
     is_way = is_value or is_way_round(name) or name in BY_TEXT_ATTRIBUTES | SET_BY_TEXT
     is_way |= not is_vetted(name)
     ending = (
@@ -227,7 +227,7 @@ def _broken(name: str, line: int, where: str, rules: QuestionRules) -> Broken:
         if is_way and not ready
         else "; write it yourself"
     )
-    verb = "hands on" if is_value else "calls"
+    verb = "hands on" if name.endswith(AS_VALUE) else "uses" if is_value else "calls"
     called = f"your answer {verb} {name} (line {line}{where}), which this question does not allow"
     return Broken(name, line, called + ending)
 

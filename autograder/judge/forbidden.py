@@ -19,6 +19,7 @@ from autograder.judge.vetted import OTHERS, PYTHONS, TORCHS, TORCHS_UTILS, is_ot
 # fmt: off
 BY_TEXT = frozenset({
     "eval", "exec", "compile", "globals", "locals", "vars", "get_ipython",
+    "breakpoint",  # which calls what the environment says
     "__annotations__", "__import__", "__loader__", "__spec__", "__builtins__",
 })
 BY_TEXT_MODULES = (
@@ -36,7 +37,10 @@ BY_TEXT_MODULES = (
 LIBRARIES = (  # Python's and others: parts that call, import or evaluate what a text says
     "optparse", "cgitb", "turtle", "tkinter", "dbm", "distutils", "lib2to3", "modulefinder",
     "urllib.request", "xml.sax", "xml.dom.domreg", "gettext.c2py", "unittest.TestCase",
-    "unittest.case", "pstats", "site", "sysconfig", "ast.iter_fields", "mako", "tornado", "yaml",
+    "unittest.case", "unittest.loader", "enum.global_enum", "sys.breakpointhook",
+    "sys.__breakpointhook__", "ast.iter_child_nodes",
+    "ast.copy_location", "ast.iter_fields", "pstats", "site", "sysconfig", "mako",
+    "tornado", "yaml",
     "fsspec", "lark", "traitlets", "typing_extensions.get_type_hints", "attr.resolve_types",
     "typing_extensions.evaluate_forward_ref", "typing_extensions.ForwardRef", "attrs.resolve_types",
     "pygments", "pkg_resources", "setuptools", "sqlalchemy", "alembic", "nbconvert", "nbformat",
@@ -117,6 +121,7 @@ SPECIAL = SET_BY_TEXT  # also as `from operator import __dict__`
 SET_BY_TEXT |= {"num_workers", "multiprocessing_context"}  # of a loader
 SET_BY_TEXT |= {"__class__"}  # a library's object would pass for one of the student's
 # fmt: on
+SETTINGS = ("sys.stdout", "sys.stderr", "sys.stdin", "sys.argv", "os.environ", "sys.ps1")
 WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
 WORDS = frozenset({*BY_TEXT, *BY_TEXT_ATTRIBUTES, "getattr"})
 WORDS |= {part for way in WAYS for part in way.split(".")}
@@ -214,6 +219,13 @@ def is_vetted(origin: str) -> bool:
     if rest[0] != "utils" or len(rest) < 2 or not is_module_somewhere(f"torch.utils.{rest[1]}"):
         return rest[0] in TORCHS
     return rest[1] in TORCHS_UTILS
+
+
+@lru_cache(maxsize=10_000)
+def is_pythons(origin: str) -> bool:
+    """Whether this is a part of a module of Python's library, and none that is there to be set."""
+    first, dot, _ = origin.partition(".")
+    return bool(dot) and first in sys.stdlib_module_names and origin not in SETTINGS
 
 
 def leads_to_programs(entry: str) -> bool:

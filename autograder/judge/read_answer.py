@@ -17,6 +17,7 @@ from autograder.judge.expressions import Bindings
 from autograder.judge.forbidden import is_installed, is_module_somewhere
 from autograder.judge.made_of import Moment, Part, Patches, Place, Uses, parts_of
 from autograder.judge.search import NOTHING, Mine, Own, Search
+from autograder.judge.shown_types import is_plain_base
 
 # as the base of a class: nobody forbids their methods
 HARMLESS = ("object", "Module", "ABC", "NamedTuple", "Protocol")
@@ -202,15 +203,23 @@ class Read:
         return frozenset(found)
 
     @cached_property
-    def _types(self) -> tuple[bool, frozenset[str]]:
-        """Whether something evaluates types that are texts; and which names are classes' alone."""
+    def _types(self) -> tuple[bool, bool, frozenset[str]]:
+        """Whether there may be classes of classes; whether types that are texts are evaluated.
+
+        And which names are classes' alone.
+        """
         held = [part.holds for part in self.everything]
         origins = {origin for one in held for _, origin in one.bindings.imports}
         words = origins.union(*(one.attributes for one in held))
         evaluates = "functools.*" in words or any("singledispatch" in word for word in words)
         classes = {node.name for one in held for node in one.of_kind(ast.ClassDef)}
         count = Counter(name for one in held for name, all in one.givens.items() for _ in all)
-        return evaluates, frozenset(name for name in classes if count[name] == 1)
+        alone = frozenset(name for name in classes if count[name] == 1)
+        bases = [base for one in held for node in one.of_kind(ast.ClassDef) for base in node.bases]
+        given = {name for name in self._givens if name not in alone}
+        known = _aliases(self.given, self.everything)
+        makes = not all(is_plain_base(base, known, given) for base in bases)
+        return makes, evaluates, alone
 
     @cached_property
     def _givens(self) -> dict[str, list[ast.expr | None]]:

@@ -21,8 +21,9 @@ from autograder.judge.forbidden import (
     Forbidden,
     covers,
     is_module_somewhere,
+    is_pythons,
 )
-from autograder.judge.shown_types import is_shown
+from autograder.judge.shown_types import is_shown, makes_text
 from autograder.judge.statement import SETTERS, Statement
 
 TYPED = (ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -43,6 +44,7 @@ SET_COMPUTED = "setattr with a computed name"
 COMPUTED_TYPE = "a type that is a computed text"
 BY_PLACE = "a pattern of a class whose parts do not show"
 AS_VALUE = " as a value"  # a module, of which any code may take what it wants
+AS_SET = " to set it to something else"  # a part of Python's library, which goes by it
 ASKING = {"getattr", "hasattr", "print", "type", "dir", "help", "setattr", "delattr"}
 MATCHED = {"str", "bytes", "bytearray", "int", "float", "bool"}  # as a whole, by Python itself
 MATCHED |= {"list", "tuple", "dict", "set", "frozenset"}
@@ -61,6 +63,7 @@ class Own:
     closed: frozenset[str]  # of these classes, those whose only objects are what they have made
     held: Mapping[str, set[str]]  # what classes and modules import, by the names that it has there
     packages: frozenset[str]  # that the instructor's cells import
+    makes_types: bool  # whether there may be classes of classes
     evaluates: bool  # whether a text that is a type may be evaluated
     kinds: frozenset[str]  # names of classes that statements define, and of nothing else
     bound: frozenset[str]  # names that are bound anywhere, in whatever way, builtins' among them
@@ -119,6 +122,11 @@ class Search:
             or not holds.read.isdisjoint(self._bare)
             or not holds.attributes.isdisjoint(BY_TEXT_ATTRIBUTES)
             or not holds.sets.isdisjoint(SET_BY_TEXT)
+            or any(
+                is_pythons(one.of(o))
+                for one in holds.dotted
+                for o in self.aliases.get(one.root, ())
+            )
             or any(next(self._set_by_text(call), None) for call in holds.of_kind(ast.Call))
             or any(map(self.rule.forbids_method, holds.attributes))
             or any(self._leads_to_forbidden(name) for name in holds.dotted)
@@ -169,6 +177,7 @@ class Search:
         elif isinstance(node, ast.Attribute):  # set to something else, or deleted
             origins = origins_of(node, self.aliases)
             yield from sorted(origin for origin in origins if self.rule.forbids(origin))
+            yield from (f"{one}{AS_SET}" for one in sorted(origins) if is_pythons(one))
             if node.attr in SET_BY_TEXT and node.attr not in self.allow:
                 yield node.attr
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -211,7 +220,9 @@ class Search:
             return True
         parts = [part for part in walk(given) if isinstance(part, ast.expr)]
         named = (part.id for part in parts if isinstance(part, ast.Name))
-        return not self._made_texts.isdisjoint(named) or any(map(self._makes_text, parts))
+        return not self._made_texts.isdisjoint(named) or any(
+            makes_text(part, self.aliases) for part in parts
+        )
 
     @cached_property
     def _made_texts(self) -> frozenset[str]:
@@ -220,19 +231,8 @@ class Search:
         return frozenset(
             name
             for name, one in shown
-            if self._makes_text(one) or "(" in (expressions.text(one) or "")
+            if makes_text(one, self.aliases) or "(" in (expressions.text(one) or "")
         )
-
-    def _makes_text(self, node: ast.expr) -> bool:
-        if isinstance(node, ast.Call):  # not TypeVar("T"), nor what a library makes
-            if isinstance(node.func, ast.Attribute):
-                return not origins_of(node.func, self.aliases)
-            return getattr(node.func, "id", "") in ("str", "chr", "format", "repr")
-        if isinstance(node, ast.Subscript):
-            return expressions.text(node.value) is not None
-        if isinstance(node, ast.BinOp):
-            return isinstance(node.op, ast.Add | ast.Mod | ast.Mult)
-        return isinstance(node, ast.JoinedStr)
 
     def _shows_parts(self, kind: ast.expr) -> bool:
         """Whether a pattern's class says by its text what is taken from an object, and of whom."""
@@ -386,7 +386,9 @@ class Search:
             return
         texts = [expressions.text(given) for given in node.args[:2]]
         yield from (one for one in texts if one in SET_BY_TEXT and one not in self.allow)
-        is_librarys = any(origins_of(given, self.aliases) for given in node.args[:1])
+        origins = {one for given in node.args[:1] for one in origins_of(given, self.aliases)}
+        is_librarys = bool(origins)
+        yield from (f"{one}{AS_SET}" for one in sorted(origins) if is_pythons(f"{one}."))
         if is_librarys and not any(texts) and "setattr" not in self.allow:
             yield SET_COMPUTED
 
@@ -452,7 +454,9 @@ class Search:
         decorators = [one for node in holds.of_kind(ast.ClassDef) for one in node.decorator_list]
         for one in decorators:
             called = one.func if isinstance(one, ast.Call) and not one.args else one
-            if origins_of(called, self.aliases) == {"dataclasses.dataclass"}:
+            if not self.own.makes_types and origins_of(called, self.aliases) == {
+                "dataclasses.dataclass"
+            }:
                 yield id(called)
         for call in holds.of_kind(ast.Call):
             origins = origins_of(call.func, self.aliases)

@@ -1,4 +1,4 @@
-"""Whether a type says by its text what it is, where Python is asked to evaluate types."""
+"""What types and classes say by their text, where Python may evaluate or go through them."""
 
 import ast
 import builtins
@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from autograder.common.trees import walk
-from autograder.judge.expressions import origins_of
+from autograder.judge.expressions import origins_of, text
 
 DEEPEST = 5  # names that are set to types, one to another
 NAMED = re.compile(r"\w+(?:\.\w+)*")  # a text that calls nothing
@@ -63,3 +63,32 @@ def _is_shown_name(
         one is not None and is_shown(one, aliases, givens, classes, deep + 1)
         for one in givens[name]
     )
+
+
+def is_plain_base(node: ast.expr, aliases: Mapping[str, set[str]], givens: Collection[str]) -> bool:
+    """Whether a base of a class surely makes no class of classes.
+
+    Args:
+        node: the base.
+        aliases: what names stand for in libraries.
+        givens: the student's names that are not classes alone.
+    """
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if origins := origins_of(node, aliases):
+        lasts = {origin.rpartition(".")[2] for origin in origins}
+        return not any(last.endswith(("Meta", "EnumType", "type")) for last in lasts)
+    return isinstance(node, ast.Name) and node.id != "type" and node.id not in givens
+
+
+def makes_text(node: ast.expr, aliases: Mapping[str, set[str]]) -> bool:
+    """Whether an expression makes a text."""
+    if isinstance(node, ast.Call):  # not TypeVar("T"), nor what a library makes
+        if isinstance(node.func, ast.Attribute):
+            return not origins_of(node.func, aliases)
+        return getattr(node.func, "id", "") in ("str", "chr", "format", "repr")
+    if isinstance(node, ast.Subscript):
+        return text(node.value) is not None
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Add | ast.Mod | ast.Mult)
+    return isinstance(node, ast.JoinedStr)

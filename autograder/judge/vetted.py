@@ -14,18 +14,18 @@ from pathlib import Path
 
 # fmt: off
 PYTHONS = frozenset({
-    "__future__", "abc", "argparse", "array", "ast", "asyncio", "atexit", "base64", "binascii",
-    "bisect", "builtins", "bz2", "calendar", "cmath", "cmd", "collections", "colorsys",
-    "concurrent", "configparser", "contextlib", "contextvars", "copy", "csv", "ctypes",
-    "dataclasses", "datetime", "decimal", "difflib", "email", "enum", "errno", "filecmp",
-    "fileinput", "fnmatch", "fractions", "functools", "gc", "getopt", "getpass", "glob", "graphlib",
+    "__future__", "abc", "array", "ast", "asyncio", "atexit", "base64", "binascii",
+    "bisect", "builtins", "bz2", "calendar", "cmath", "collections", "colorsys",
+    "concurrent", "contextlib", "contextvars", "copy", "csv", "ctypes",
+    "dataclasses", "datetime", "decimal", "difflib", "email", "enum", "errno",
+    "fnmatch", "fractions", "functools", "gc", "glob", "graphlib",
     "gzip", "hashlib", "heapq", "hmac", "html", "inspect", "io", "itertools", "json", "keyword",
-    "linecache", "locale", "logging", "lzma", "math", "mimetypes", "mmap", "numbers", "operator",
+    "linecache", "locale", "logging", "lzma", "math", "mimetypes", "numbers", "operator",
     "os", "pathlib", "platform", "posixpath", "pprint", "queue", "quopri", "random", "re",
-    "reprlib", "sched", "secrets", "select", "selectors", "shlex", "shutil", "signal", "socket",
-    "sqlite3", "stat", "statistics", "string", "stringprep", "struct", "sys", "tarfile", "tempfile",
+    "reprlib", "sched", "secrets", "select", "selectors", "shlex", "shutil", "signal",
+    "stat", "statistics", "string", "stringprep", "struct", "sys", "tempfile",
     "textwrap", "threading", "time", "timeit", "token", "tokenize", "tomllib", "traceback",
-    "tracemalloc", "types", "typing", "unicodedata", "unittest", "urllib", "uuid", "warnings",
+    "tracemalloc", "types", "typing", "unicodedata", "urllib", "uuid", "warnings",
     "weakref", "zipfile", "zlib", "zoneinfo",
 })
 OTHERS = frozenset({

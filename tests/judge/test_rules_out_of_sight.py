@@ -273,6 +273,16 @@ def test_no_special_name_of_a_thing_gives_a_namespace_unseen():
         "from numpy.lib._format_impl import read_array as r\nr(text, allow_pickle=True)",
         "import torch.utils.data.datapipes.utils.decoder as d\nd.basichandlers('pickle', text)",
         "import torch.utils._pytree as p\np.tree_map(text, [])",
+        "import enum\nclass E(enum.Enum): x = 1\nE.__module__ = text\nenum.global_enum(E)",
+        "import unittest.loader as l\nl.TestLoader().loadTestsFromName(text)",
+        "import os\nos.environ['PYTHONBREAKPOINT'] = text\nbreakpoint(text)",
+        "import sys\nsys.breakpointhook(text)",
+        # what Python's library goes by
+        "import ast\nast.AST = len\nast.dump(x)",
+        "import ast\nsetattr(ast, 'AST', len)",
+        # a class of classes, of which fields are asked by names that can be set
+        "import dataclasses as d\n@d.dataclass\nclass M(type):\n    a: int = 0\nd.astuple(M)",
+        "import dataclasses as d\n@d.dataclass\nclass M(type(int)):\n    a: int = 0\nd.astuple(M)",
         # evaluates types that are texts
         "import functools as f\nT = next(iter([text]))\n@f.singledispatch\ndef g(x): return x\n"
         "@g.register\ndef _(x: T): return x",
@@ -300,6 +310,9 @@ def test_a_library_that_nobody_has_read_is_a_way_round(use: str):
         "from mine import helper\nx = helper.part(x)",
         "import math\nx = math.__name__, type(math), print(math)",
         "from torch import nn\nx = nn.functional.relu(nn.utils.rnn.pad_sequence([x]))",
+        "import sys, io\nold, sys.stdout = sys.stdout, io.StringIO()\nsys.stdout = old",
+        "from dataclasses import dataclass, replace\nfrom abc import ABC\nclass A(ABC): pass\n"
+        "@dataclass\nclass D(A):\n    a: int = 0\nx = replace(D(), a=3)",
         "from zoneinfo import ZoneInfo\nfrom statistics import mean\nx = mean([x])",
         "from functools import singledispatch\nclass K: pass\nBoth = int | K\n@singledispatch\n"
         "def g(x): return x\n@g.register\ndef _(x: Both) -> 'K': return x\n"
