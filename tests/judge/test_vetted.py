@@ -11,7 +11,8 @@ from autograder.judge.vetted import PYTHONS
 BY_A_TEXT = {"exec", "eval", "compile", "__import__", "import_module", "getattr", "setattr"}
 READ = {  # what asks nothing but its own objects, or by names that are written out in it
     "abc.update_abstractmethods", "ast.parse", "ast.copy_location", "ast.NodeVisitor.visit",
-    "ast.NodeVisitor.visit_Constant", "ast.NodeTransformer.generic_visit", "collections.namedtuple", "enum.EnumType.__new__",
+    "ast.NodeVisitor.visit_Constant", "ast.NodeTransformer.generic_visit",
+    "collections.namedtuple", "enum.EnumType.__new__",
     "functools.total_ordering", "logging.LogRecord.__init__", "os", "reprlib.Repr.repr1",
     "shutil.copystat", "shutil.copystat.lookup", "typing", "typing.no_type_check",
     "typing.NamedTupleMeta.__new__", "warnings.catch_warnings.__init__",
