@@ -14,12 +14,13 @@ from autograder.judge.forbidden import (
     BY_TEXT_ATTRIBUTES,
     SET_BY_TEXT,
     covers,
+    is_vetted,
     is_way_round,
 )
 from autograder.judge.made_of import UNKNOWN, Part, Place
 from autograder.judge.read_answer import Read, modules_unread, read_answer
 from autograder.judge.rules import QuestionRules
-from autograder.judge.search import AS_VALUE
+from autograder.judge.search import AS_SET, AS_VALUE
 from autograder.judge.statement import Import, Statement
 
 ALL = -1  # statements of a cell
@@ -143,11 +144,12 @@ def unread(
 
 
 def _handed_on_as_own(read: Read, rules: QuestionRules) -> frozenset[tuple[int, int, str]]:
-    """Where names are given away that an answer hands on, and may not where they are modules."""
-    search = read.search(rules.forbidden, rules.allow, read.own)
+    """Where names are given away that cells hand on, and may not where they are modules."""
+    search = read.search(rules.forbidden, rules.allow, read.everything)
     found = set[tuple[int, int, str]]()
+    cells = [part for part in read.everything if not part.modules]
     for cell, statement, name in read.instead():
-        for part in (part for part in read.own if name in part.holds.uses):
+        for part in (part for part in cells if name in part.holds.uses):
             mine = read.mine(part)
             less = replace(mine, modules=mine.modules - {name})
             if search.of(part.holds, mine) != search.of(part.holds, less):
@@ -197,7 +199,7 @@ def _add_callers(
 
 def _is_torchs(name: str) -> bool:
     """Whether a bare name was found as torch's own, whose operators are stopped."""
-    return name.startswith("torch.") and not is_way_round(name)
+    return name.startswith("torch.") and is_vetted(name) and not is_way_round(name)
 
 
 def statements(source: str) -> Iterator[tuple[int, str]]:
@@ -217,14 +219,15 @@ def module_cell(name: str, content: bytes) -> str:
 
 def _broken(name: str, line: int, where: str, rules: QuestionRules) -> Broken:
     ready = any(covers(entry, name) for entry in rules.forbidden)
-    is_value = name.endswith(AS_VALUE)
+    is_value = name.endswith((AS_VALUE, AS_SET))
     is_way = is_value or is_way_round(name) or name in BY_TEXT_ATTRIBUTES | SET_BY_TEXT
+    is_way |= not is_vetted(name)
     ending = (
         ", since what it runs or reaches cannot be seen; do without it"
         if is_way and not ready
         else "; write it yourself"
     )
-    verb = "hands on" if is_value else "calls"
+    verb = "hands on" if name.endswith(AS_VALUE) else "uses" if is_value else "calls"
     called = f"your answer {verb} {name} (line {line}{where}), which this question does not allow"
     return Broken(name, line, called + ending)
 

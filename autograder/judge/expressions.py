@@ -219,3 +219,12 @@ def origins_of(node: ast.expr, aliases: Mapping[str, set[str]]) -> set[str]:
     """Full dotted names that an expression may stand for; empty if its root was not imported."""
     name = dotted(node)
     return {name.of(origin) for origin in aliases.get(name.root, ())} if name else set()
+
+
+def named_parts(node: ast.Call) -> list[str] | None:
+    """The names that `attrgetter` or `methodcaller` are given; None if they do not show."""
+    texts = [text(given) for given in node.args]
+    if called(node) == "methodcaller":
+        texts = texts[:1]
+    shown = [part for text in texts if text is not None for part in text.split(".")]
+    return shown if texts and None not in texts else None

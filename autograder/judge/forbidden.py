@@ -13,16 +13,18 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 from autograder.bridge.watch import WAYS_ROUND, is_method, is_module, is_stopped
+from autograder.judge.vetted import OTHERS, PYTHONS, TORCHS, TORCHS_UTILS, is_others
 
 # What reaches a name by its text, runs text, looks into other code, or could undo the stops.
 # fmt: off
 BY_TEXT = frozenset({
     "eval", "exec", "compile", "globals", "locals", "vars", "get_ipython",
+    "breakpoint",  # which calls what the environment says
     "__annotations__", "__import__", "__loader__", "__spec__", "__builtins__",
 })
 BY_TEXT_MODULES = (
     "importlib", "imp", "pkgutil", "zipimport", "runpy", "builtins", "ctypes", "cffi", "gc",
-    "_ctypes", "_cffi_backend",
+    "_ctypes", "_cffi_backend", "__main__",
     "inspect", "dis", "pickle", "dill", "cloudpickle", "marshal", "code", "codeop", "cProfile",
     "profile", "greenlet", "trace", "bdb", "pdb", "unittest.mock", "autograder", "IPython",
     "ipykernel", "pydoc", "doctest", "rlcompleter", "shelve", "joblib", "logging.config", "_string",
@@ -35,7 +37,10 @@ BY_TEXT_MODULES = (
 LIBRARIES = (  # Python's and others: parts that call, import or evaluate what a text says
     "optparse", "cgitb", "turtle", "tkinter", "dbm", "distutils", "lib2to3", "modulefinder",
     "urllib.request", "xml.sax", "xml.dom.domreg", "gettext.c2py", "unittest.TestCase",
-    "unittest.case", "pstats", "site", "sysconfig", "ast.iter_fields", "mako", "tornado", "yaml",
+    "unittest.case", "unittest.loader", "enum.global_enum", "sys.breakpointhook",
+    "sys.__breakpointhook__", "ast.iter_child_nodes",
+    "ast.copy_location", "ast.iter_fields", "pstats", "site", "sysconfig", "mako",
+    "tornado", "yaml",
     "fsspec", "lark", "traitlets", "typing_extensions.get_type_hints", "attr.resolve_types",
     "typing_extensions.evaluate_forward_ref", "typing_extensions.ForwardRef", "attrs.resolve_types",
     "pygments", "pkg_resources", "setuptools", "sqlalchemy", "alembic", "nbconvert", "nbformat",
@@ -63,7 +68,7 @@ PROGRAMS = (  # another process, which nothing watches
     )),
 )
 LOADERS = (  # which may read objects from a file, if they are asked to
-    "numpy.load", "numpy.lib.format.read_array", "numpy.lib.npyio.load",
+    "numpy.load", "numpy.lib.format.read_array", "numpy.lib.npyio.load", "numpy.lib.npyio.NpzFile",
 )
 ASKED = (  # which get parts by names that they are given, or start processes, if asked to
     "functools.update_wrapper", "functools.wraps", "dataclasses.dataclass",
@@ -78,6 +83,7 @@ BY_TEXT_FUNCTIONS = (
     "timeit._globals", "fromnumeric._sum_",  # builtins by another name
     "types.FunctionType", "types.CodeType", "typing.get_type_hints", "typing.ForwardRef",
     "typing._eval_type",
+    "timeit.main", "torch.utils.data.datapipes",
     "string.Formatter", "unittest.TestLoader", "unittest.defaultTestLoader", "unittest.main",
     "pandas.eval", "pandas.read_pickle", *LOADERS, "numpy.f2py", "dataclasses._create_fn",
     "dataclasses._FuncBuilder", "numpy.testing.runstring", "numpy.testing.rundocs",
@@ -97,7 +103,8 @@ IN_TERMS_OF = {  # parts of Python's library that call C functions, which are no
 BY_TEXT_ATTRIBUTES = frozenset({
     "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
     "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
-    "__bases__", "__reduce__", "__reduce_ex__", "f_back", "f_builtins", "f_globals", "f_locals",
+    "__bases__", "__reduce__", "__reduce_ex__", "__getstate__",
+    "f_back", "f_builtins", "f_globals", "f_locals",
     "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
     "gi_code", "cr_code", "ag_code", "f_code", "__annotations__",
     "_evaluate", "__forward_code__",  # of a type that is a text
@@ -114,6 +121,7 @@ SPECIAL = SET_BY_TEXT  # also as `from operator import __dict__`
 SET_BY_TEXT |= {"num_workers", "multiprocessing_context"}  # of a loader
 SET_BY_TEXT |= {"__class__"}  # a library's object would pass for one of the student's
 # fmt: on
+SETTINGS = ("sys.stdout", "sys.stderr", "sys.stdin", "sys.argv", "os.environ", "sys.ps1")
 WAYS = frozenset({*BY_TEXT_MODULES, *BY_TEXT_FUNCTIONS})
 WORDS = frozenset({*BY_TEXT, *BY_TEXT_ATTRIBUTES, "getattr"})
 WORDS |= {part for way in WAYS for part in way.split(".")}
@@ -128,6 +136,7 @@ class Forbidden:
     forbid: tuple[str, ...]
     allow: tuple[str, ...]
     fields: Collection[str]  # names under which the student's own objects hold something
+    packages: Collection[str] = ()  # that the notebook itself imports
 
     def forbids(self, origin: str) -> bool:
         """Whether the rules forbid this full dotted name."""
@@ -139,6 +148,8 @@ class Forbidden:
         if origin == "builtins" or origin.startswith("builtins."):
             return origin.removeprefix("builtins.") in taken
         if is_way_round(origin) or not taken.isdisjoint(builtins_called(origin)):
+            return True
+        if not is_vetted(origin) and origin.partition(".")[0] not in self._known:
             return True
         return any(covers(entry, origin) or is_same(entry, origin) for entry in self.forbid)
 
@@ -153,6 +164,12 @@ class Forbidden:
             and not is_stopped_alone(entry, bare, name in self.fields)
             for entry, last in self._lasts
         )
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """Packages that the notebook or its rules name, but for torch, of which modules count."""
+        named = (name.partition(".")[0] for name in (*self.forbid, *self.allow))
+        return frozenset((*self.packages, *named)) - {"torch"}
 
     @cached_property
     def _lasts(self) -> list[tuple[str, str]]:
@@ -191,6 +208,26 @@ def covers(entry: str, origin: str) -> bool:
     return "." not in entry and not hasattr(builtins, entry) and origin.endswith(f".{entry}")
 
 
+@lru_cache(maxsize=10_000)
+def is_vetted(origin: str) -> bool:
+    """Whether answers may use what this full dotted name stands for at all: see `vetted`."""
+    first, *rest = origin.split(".")
+    if first not in {*PYTHONS, *OTHERS} and is_others(first):
+        return False
+    if first != "torch" or not rest or not is_module_somewhere(f"torch.{rest[0]}"):
+        return True
+    if rest[0] != "utils" or len(rest) < 2 or not is_module_somewhere(f"torch.utils.{rest[1]}"):
+        return rest[0] in TORCHS
+    return rest[1] in TORCHS_UTILS
+
+
+@lru_cache(maxsize=10_000)
+def is_pythons(origin: str) -> bool:
+    """Whether this is a part of a module of Python's library, and none that is there to be set."""
+    first, dot, _ = origin.partition(".")
+    return bool(dot) and first in sys.stdlib_module_names and origin not in SETTINGS
+
+
 def leads_to_programs(entry: str) -> bool:
     """Whether who may use this may start another program or process."""
     return any(covers(entry, program) or covers(program, entry) for program in PROGRAMS)
@@ -215,6 +252,8 @@ def is_way_round(origin: str) -> bool:
     parts = origin.split(".")
     if parts[:2] == ["torch", "ops"] and parts[2:3] not in ([], ["aten"]):
         return True  # operators that are not stopped
+    if any(map(_is_private, parts[1:])) and is_others(parts[0]):
+        return True  # what a library does not offer
     ordinary = () if parts[0] in sys.stdlib_module_names else ORDINARY
     for start, first in enumerate(parts):
         if start and first in ordinary:
@@ -224,6 +263,10 @@ def is_way_round(origin: str) -> bool:
             if any(".".join((one, *rest[:count])) in WAYS for count in range(len(rest) + 1)):
                 return True
     return False
+
+
+def _is_private(part: str) -> bool:
+    return part.startswith("_") and not part.endswith("__")
 
 
 @lru_cache(maxsize=10_000)

@@ -24,9 +24,9 @@ NOT_PYTHONS = "def {}(*_, **__):\n    raise RuntimeError('this is not to be used
 # instructor's below may have given it back
 NO_MODULE = """\
 def given_away():
-    from types import ModuleType
+    import sys as given_away  # a module of which no student's cell has changed the kind
     global {0}
-    if ModuleType in {0}.__class__.__mro__:
+    if given_away.__class__ in {0}.__class__.__mro__:
         def {0}(*_, **__): raise RuntimeError('this is not to be used')
 given_away()
 del given_away"""

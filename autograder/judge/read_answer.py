@@ -17,6 +17,7 @@ from autograder.judge.expressions import Bindings
 from autograder.judge.forbidden import is_installed, is_module_somewhere
 from autograder.judge.made_of import Moment, Part, Patches, Place, Uses, parts_of
 from autograder.judge.search import NOTHING, Mine, Own, Search
+from autograder.judge.shown_types import is_plain_base
 
 # as the base of a class: nobody forbids their methods
 HARMLESS = ("object", "Module", "ABC", "NamedTuple", "Protocol")
@@ -47,9 +48,14 @@ class Read:
         members = frozenset().union(*(one.members for one in held))
         fields = frozenset().union(*(one.fields for one in held))
         given = frozenset(name for one in self.given for name, _ in one.imports)
+        origins = (origin for one in self.given for _, origin in one.imports)
         inner = [bindings for part in parts for bindings in _inside(part)]
         held = expressions.aliases(inner)
-        own = Own(names, given, members, fields, self._classes, self._givens, self._closed, held)
+        everywhere = frozenset(name for part in self.everything for name in part.holds.givens)
+        own = Own(
+            *(names, given, members, fields, self._classes, self._givens, self._closed),
+            *(held, frozenset(one.partition(".")[0] for one in origins), *self._types, everywhere),
+        )
         aliases = _aliases(self.given, parts)
         for origins in aliases.values():  # imported from where it was imported
             lasts = {origin.rpartition(".")[2] for origin in origins}
@@ -72,18 +78,22 @@ class Read:
         )
 
     def meant(self, names: Collection[str]) -> Iterator[tuple[int, int, str]]:
-        """Where names of builtins that an answer uses are first given to something else."""
-        used = {name for part in self.own if not part.modules for name in part.holds.uses}
-        for name in used.intersection(names, self._meanings):
+        """Where names of builtins that a student's cells use are first given to something else."""
+        for name in self._used.intersection(names, self._meanings):
             _, cell, statement = self._meanings[name]
             yield cell, statement, name
 
     def instead(self) -> Iterator[tuple[int, int, str]]:
-        """Where names of modules that an answer uses are first given to something else."""
-        used = {name for part in self.own if not part.modules for name in part.holds.uses}
-        for name in used & self._instead.keys():
+        """Where names of modules that a student's cells use are first given to something else."""
+        for name in self._used & self._instead.keys():
             _, cell, statement = self._instead[name]
             yield cell, statement, name
+
+    @cached_property
+    def _used(self) -> frozenset[str]:
+        """Names that statements of cells use: also one that no answer needs does something."""
+        cells = (part for part in self.everything if not part.modules)
+        return frozenset(name for part in cells for name in part.holds.uses)
 
     @cached_property
     def _meanings(self) -> dict[str, tuple[Moment, int, int]]:
@@ -191,6 +201,25 @@ class Read:
             }
             found |= part.holds.top_level - same
         return frozenset(found)
+
+    @cached_property
+    def _types(self) -> tuple[bool, bool, frozenset[str]]:
+        """Whether there may be classes of classes; whether types that are texts are evaluated.
+
+        And which names are classes' alone.
+        """
+        held = [part.holds for part in self.everything]
+        origins = {origin for one in held for _, origin in one.bindings.imports}
+        words = origins.union(*(one.attributes for one in held))
+        evaluates = "functools.*" in words or any("singledispatch" in word for word in words)
+        classes = {node.name for one in held for node in one.of_kind(ast.ClassDef)}
+        count = Counter(name for one in held for name, all in one.givens.items() for _ in all)
+        alone = frozenset(name for name in classes if count[name] == 1)
+        bases = [base for one in held for node in one.of_kind(ast.ClassDef) for base in node.bases]
+        given = {name for name in self._givens if name not in alone}
+        known = _aliases(self.given, self.everything)
+        makes = not all(is_plain_base(base, known, given) for base in bases)
+        return makes, evaluates, alone
 
     @cached_property
     def _givens(self) -> dict[str, list[ast.expr | None]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from autograder.common.trees import walk
 from autograder.judge import expressions
-from autograder.judge.expressions import Dotted, is_namespace, origins_of
+from autograder.judge.expressions import Dotted, is_namespace, named_parts, origins_of
 from autograder.judge.forbidden import (
     BY_NAME,
     BY_TEXT,
@@ -21,7 +21,9 @@ from autograder.judge.forbidden import (
     Forbidden,
     covers,
     is_module_somewhere,
+    is_pythons,
 )
+from autograder.judge.shown_types import is_shown, makes_text
 from autograder.judge.statement import SETTERS, Statement
 
 TYPED = (ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -42,6 +44,7 @@ SET_COMPUTED = "setattr with a computed name"
 COMPUTED_TYPE = "a type that is a computed text"
 BY_PLACE = "a pattern of a class whose parts do not show"
 AS_VALUE = " as a value"  # a module, of which any code may take what it wants
+AS_SET = " to set it to something else"  # a part of Python's library, which goes by it
 ASKING = {"getattr", "hasattr", "print", "type", "dir", "help", "setattr", "delattr"}
 MATCHED = {"str", "bytes", "bytearray", "int", "float", "bool"}  # as a whole, by Python itself
 MATCHED |= {"list", "tuple", "dict", "set", "frozenset"}
@@ -59,6 +62,11 @@ class Own:
     givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
     closed: frozenset[str]  # of these classes, those whose only objects are what they have made
     held: Mapping[str, set[str]]  # what classes and modules import, by the names that it has there
+    packages: frozenset[str]  # that the instructor's cells import
+    makes_types: bool  # whether there may be classes of classes
+    evaluates: bool  # whether a text that is a type may be evaluated
+    kinds: frozenset[str]  # names of classes that statements define, and of nothing else
+    bound: frozenset[str]  # names that are bound anywhere, in whatever way, builtins' among them
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ class Search:
     @cached_property
     def rule(self) -> Forbidden:
         """The names that are forbidden."""
-        return Forbidden(self.forbid, self.allow, self.own.fields)
+        return Forbidden(self.forbid, self.allow, self.own.fields, self.own.packages)
 
     def of(self, holds: Statement, mine: Mine = NOTHING) -> list[tuple[str, int]]:
         """Forbidden names that a statement mentions, and where."""
@@ -114,6 +122,11 @@ class Search:
             or not holds.read.isdisjoint(self._bare)
             or not holds.attributes.isdisjoint(BY_TEXT_ATTRIBUTES)
             or not holds.sets.isdisjoint(SET_BY_TEXT)
+            or any(
+                is_pythons(one.of(o))
+                for one in holds.dotted
+                for o in self.aliases.get(one.root, ())
+            )
             or any(next(self._set_by_text(call), None) for call in holds.of_kind(ast.Call))
             or any(map(self.rule.forbids_method, holds.attributes))
             or any(self._leads_to_forbidden(name) for name in holds.dotted)
@@ -164,6 +177,7 @@ class Search:
         elif isinstance(node, ast.Attribute):  # set to something else, or deleted
             origins = origins_of(node, self.aliases)
             yield from sorted(origin for origin in origins if self.rule.forbids(origin))
+            yield from (f"{one}{AS_SET}" for one in sorted(origins) if is_pythons(one))
             if node.attr in SET_BY_TEXT and node.attr not in self.allow:
                 yield node.attr
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -200,9 +214,15 @@ class Search:
 
     def _is_made_text(self, given: ast.expr) -> bool:
         """Whether an expression, or what its names are set to, makes a text."""
+        if self.own.evaluates and not is_shown(
+            given, self.aliases, self.own.givens, self.own.kinds
+        ):
+            return True
         parts = [part for part in walk(given) if isinstance(part, ast.expr)]
         named = (part.id for part in parts if isinstance(part, ast.Name))
-        return not self._made_texts.isdisjoint(named) or any(map(self._makes_text, parts))
+        return not self._made_texts.isdisjoint(named) or any(
+            makes_text(part, self.aliases) for part in parts
+        )
 
     @cached_property
     def _made_texts(self) -> frozenset[str]:
@@ -211,19 +231,8 @@ class Search:
         return frozenset(
             name
             for name, one in shown
-            if self._makes_text(one) or "(" in (expressions.text(one) or "")
+            if makes_text(one, self.aliases) or "(" in (expressions.text(one) or "")
         )
-
-    def _makes_text(self, node: ast.expr) -> bool:
-        if isinstance(node, ast.Call):  # not TypeVar("T"), nor what a library makes
-            if isinstance(node.func, ast.Attribute):
-                return not origins_of(node.func, self.aliases)
-            return getattr(node.func, "id", "") in ("str", "chr", "format", "repr")
-        if isinstance(node, ast.Subscript):
-            return expressions.text(node.value) is not None
-        if isinstance(node, ast.BinOp):
-            return isinstance(node.op, ast.Add | ast.Mod | ast.Mult)
-        return isinstance(node, ast.JoinedStr)
 
     def _shows_parts(self, kind: ast.expr) -> bool:
         """Whether a pattern's class says by its text what is taken from an object, and of whom."""
@@ -232,7 +241,7 @@ class Search:
             return bool(origins) and all(origin.startswith("ast.") for origin in origins)
         if kind.id in self.own.names:
             return kind.id in self.own.closed
-        return kind.id in MATCHED or not hasattr(builtins, kind.id)
+        return kind.id in MATCHED - self.own.bound or not hasattr(builtins, kind.id)
 
     def _is_taken(
         self, node: ast.AST, holds: Statement, taken: Mapping[bool, Collection[str]]
@@ -299,7 +308,7 @@ class Search:
             for call in holds.of_kind(ast.Call)
             if call.args
             and isinstance(call.func, ast.Name)
-            and call.func.id in ASKING
+            and call.func.id in ASKING - self.own.bound
             and id(call.func) in holds.free
             and not self._is_taken(call.func, holds, taken)
         }
@@ -343,7 +352,7 @@ class Search:
             return False
         called = getattr(value.func, "id", "")
         (top,) = holds.tree.body
-        if called == "super" and not value.args:
+        if called == "super" and not value.args and called not in self.own.bound:
             called = getattr(top, "name", "")
         if "types.SimpleNamespace" in origins_of(value.func, self.aliases):
             return name in {word.arg for word in value.keywords}
@@ -354,7 +363,7 @@ class Search:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
         yield from self._set_by_text(node)
         if self._is_by_name(node):
-            yield from (text for text in _named(node) or () if self.rule.forbids_word(text))
+            yield from (text for text in named_parts(node) or () if self.rule.forbids_word(text))
         if not expressions.is_getattr(node):
             return
         texts = self._spelt(node.args[1], holds) if len(node.args) > 1 else None
@@ -377,7 +386,9 @@ class Search:
             return
         texts = [expressions.text(given) for given in node.args[:2]]
         yield from (one for one in texts if one in SET_BY_TEXT and one not in self.allow)
-        is_librarys = any(origins_of(given, self.aliases) for given in node.args[:1])
+        origins = {one for given in node.args[:1] for one in origins_of(given, self.aliases)}
+        is_librarys = bool(origins)
+        yield from (f"{one}{AS_SET}" for one in sorted(origins) if is_pythons(f"{one}."))
         if is_librarys and not any(texts) and "setattr" not in self.allow:
             yield SET_COMPUTED
 
@@ -408,7 +419,8 @@ class Search:
 
     def _modules_in(self, node: ast.Call) -> Iterator[str]:
         """Modules that may not be used, and that a call may load by the texts it is handed."""
-        given = [] if getattr(node.func, "id", "") == "print" else node.args
+        shown = getattr(node.func, "id", "") in {"print"} - self.own.bound
+        given = [] if shown else node.args
         texts = map(expressions.text, (*given, *(word.value for word in node.keywords)))
         named = [match[1] for text in texts if text and (match := MODULE.fullmatch(text))]
         yield from filter(self.rule.forbids_loading, named)
@@ -427,7 +439,7 @@ class Search:
     def _is_by_name(self, node: ast.Call) -> bool:
         """Whether this makes a function that gets or calls what has a name that is spelt out."""
         origins = origins_of(node.func, self.aliases)
-        return bool(origins) and origins <= BY_NAME and _named(node) is not None
+        return bool(origins) and origins <= BY_NAME and named_parts(node) is not None
 
     def _loads_values(self, node: ast.Call) -> bool:
         """Whether this reads a file of numbers, and no objects: nothing is asked that could."""
@@ -442,7 +454,9 @@ class Search:
         decorators = [one for node in holds.of_kind(ast.ClassDef) for one in node.decorator_list]
         for one in decorators:
             called = one.func if isinstance(one, ast.Call) and not one.args else one
-            if origins_of(called, self.aliases) == {"dataclasses.dataclass"}:
+            if not self.own.makes_types and origins_of(called, self.aliases) == {
+                "dataclasses.dataclass"
+            }:
                 yield id(called)
         for call in holds.of_kind(ast.Call):
             origins = origins_of(call.func, self.aliases)
@@ -484,12 +498,3 @@ def _is_plain(call: ast.Call, origin: str) -> bool:
     given = {word.arg for word in call.keywords} - (off & {"num_workers"})
     starred = any(isinstance(one, ast.Starred) for one in call.args)
     return not starred and len(call.args) <= most and not given & {*out, None}
-
-
-def _named(node: ast.Call) -> list[str] | None:
-    """The names that `attrgetter` or `methodcaller` are given; None if they do not show."""
-    texts = [expressions.text(given) for given in node.args]
-    if expressions.called(node) == "methodcaller":
-        texts = texts[:1]
-    shown = [part for text in texts if text is not None for part in text.split(".")]
-    return shown if texts and None not in texts else None

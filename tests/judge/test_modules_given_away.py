@@ -67,3 +67,69 @@ def test_a_modules_name_given_away_is_no_way_to_the_module(
     )
     made.added = {id: cell for id, cell in (("look", above), ("star", below)) if cell}
     assert made.scores(total=answer) == {"t_total": points}
+
+
+REACH = "box[0].modules['buil' 'tins'].sum"
+BOXED = "def total(xs): return xs and KEPT[0](xs)"
+
+
+@pytest.mark.parametrize(
+    ("above", "answer"),
+    [
+        # the statement that reaches it is none that the answer uses by a name
+        ("sys = 1 / 0", "KEPT.append([sys][0].modules['buil' 'tins'].sum)"),
+        ("for sys in (): pass", "KEPT.append([sys][0].modules['buil' 'tins'].sum)"),
+        ("exec = 1 / 0", "exec('KEPT.append(su' 'm)')"),
+        ("1 / 0\ndef exec(text): pass", "exec('KEPT.append(su' 'm)')"),
+        ("exec = 1 / 0", "import __main__\ndel __main__.exec\nexec('KEPT.append(su' 'm)')"),
+        ("exec = print", "import __main__\ndel __main__.exec\nexec('KEPT.append(su' 'm)')"),
+        # a look at a name's kind asks nothing that cells may have changed
+        ("import types\ntypes.ModuleType = int\nfor sys in (): pass", IN_LIST),
+        # what only shows a module, by a name that is given to something else
+        ("for print in [box.append]: pass", f"print(sys)\nKEPT.append({REACH})"),
+        ("(dir := box.append)", f"dir(sys)\nKEPT.append({REACH})"),
+        (
+            "def s():\n    global print\n    print = box.append\ns()",
+            f"print(sys)\nKEPT.append({REACH})",
+        ),
+        ("", f"class K:\n    type = box.append\n    type(sys)\nKEPT.append({REACH})"),
+        ("try:\n    def help(x): box.append(x)\nfinally: pass", f"help(sys)\nKEPT.append({REACH})"),
+        ("match box.append:\n    case print: pass", f"print(sys)\nKEPT.append({REACH})"),
+    ],
+)
+def test_what_no_answer_uses_by_a_name_reaches_no_builtin(
+    task: Any, above: str, answer: str
+) -> None:
+    made = task(
+        [
+            ("look", "WANTED = 6"),
+            ("star", "import sys\nimport os"),
+            ("total", RIGHT),
+            ("t_total", "assert total([1, 2, 3]) == WANTED", 3),
+        ]
+    )
+    made.added = {"star": "\n".join(["KEPT = []", "box = []", above])}
+    answer = answer if answer == IN_LIST else f"{answer}\n{BOXED}"
+    assert made.scores(total=answer) == {"t_total": 0}
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "print = [].append\nprint(5)",
+        "exec = print\nexec(5)",
+        "def vars(x): return x\nORDER.append(vars(1))",
+        "for type in (1, 2): pass",
+        "import sys\nprint(sys, sys.version)",
+    ],
+)
+def test_names_of_builtins_given_to_something_else_cost_nothing(task: Any, above: str) -> None:
+    made = task(
+        [
+            ("look", "WANTED = 6"),
+            ("total", RIGHT),
+            ("t_total", "assert total([1, 2, 3]) == WANTED", 3),
+        ]
+    )
+    made.added = {"look": f"ORDER = []\n{above}"}
+    assert made.scores(total=f"{RIGHT} + (0 if ORDER else 0)") == {"t_total": 3}

@@ -1,12 +1,19 @@
 """Ways to a forbidden thing that no dotted name, call or import of it shows."""
 
+import builtins
+import functools
+import inspect
+import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from autograder.judge.broken_rules import broken_rules, unread
+from autograder.judge.forbidden import BY_TEXT_ATTRIBUTES
 from autograder.judge.rules import QuestionRules
 from tests.rule_breaks import SETUP
 
@@ -216,3 +223,102 @@ def test_no_library_is_asked_for_more_to_read_an_answer():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert not run.returncode, run.stderr
+
+
+def things() -> Iterator[object]:
+    """One of each kind of Python's own things that know a namespace."""
+
+    def waits() -> Iterator[object]:
+        yield inspect.currentframe()
+
+    class Own:
+        def method(self) -> None: ...
+
+    waiting = waits()
+    one = Own()
+    one.kept = 1  # pyright: ignore[reportAttributeAccessIssue]
+    yield from (statistics, waits, waits.__code__, Own, one, one.method, waiting, next(waiting))
+    yield from (len, [].append, functools.partial(waits), property(len))
+
+
+def test_no_special_name_of_a_thing_gives_a_namespace_unseen():
+    """However Python calls it: whoever holds a namespace of a library's reaches all by a text."""
+    spaces = {id(one) for kind in things() if isinstance(one := getattr(kind, "__dict__", 0), dict)}
+    spaces |= {id(globals()), id(vars(statistics)), id(vars(builtins))}
+    for thing in things():
+        for name in set(dir(thing)) - BY_TEXT_ATTRIBUTES:
+            part = getattr(thing, name, None)
+            given = [part]
+            if callable(part) and name.startswith("__") and name not in ("__call__", "__next__"):
+                with suppress(Exception):
+                    given.append(part())
+            assert not any(id(one) in spaces for one in given), (type(thing), name)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import statistics\nstatistics.__getstate__()['__buil' 'tins__']",
+        "import statistics\nkept = statistics.__getstate__\nkept()",
+        # libraries that nobody has read, and what libraries do not offer
+        "from werkzeug.utils import import_string\nimport_string(text)",
+        "import pydantic\npydantic.TypeAdapter(pydantic.ImportString).validate_python(text)",
+        "import mpmath\nmpmath.identify(3.0, [text])",
+        "import importlib_metadata as im\nim.EntryPoint('a', text, 'g').load()",
+        "from dask.utils import *\nimport_required(text, '')",
+        "import encodings\nencodings.__path__.append('.')",
+        "import warnings\nwarnings._getcategory(text)",
+        "import timeit\ntimeit.main(['-n1', text])",
+        "import numpy as np\nnp.lib.npyio.NpzFile(text, allow_pickle=True)['a']",
+        "from numpy.lib._format_impl import read_array as r\nr(text, allow_pickle=True)",
+        "import torch.utils.data.datapipes.utils.decoder as d\nd.basichandlers('pickle', text)",
+        "import torch.utils._pytree as p\np.tree_map(text, [])",
+        "import enum\nclass E(enum.Enum): x = 1\nE.__module__ = text\nenum.global_enum(E)",
+        "import unittest.loader as l\nl.TestLoader().loadTestsFromName(text)",
+        "import os\nos.environ['PYTHONBREAKPOINT'] = text\nbreakpoint(text)",
+        "import sys\nsys.breakpointhook(text)",
+        # what Python's library goes by
+        "import ast\nast.AST = len\nast.dump(x)",
+        "import ast\nsetattr(ast, 'AST', len)",
+        # a class of classes, of which fields are asked by names that can be set
+        "import dataclasses as d\n@d.dataclass\nclass M(type):\n    a: int = 0\nd.astuple(M)",
+        "import dataclasses as d\n@d.dataclass\nclass M(type(int)):\n    a: int = 0\nd.astuple(M)",
+        # evaluates types that are texts
+        "import functools as f\nT = next(iter([text]))\n@f.singledispatch\ndef g(x): return x\n"
+        "@g.register\ndef _(x: T): return x",
+        "import functools as f\n@f.singledispatch\ndef g(x): return x\ndef on(T):\n"
+        "    @g.register\n    def _(x: T): return x\non(text)",
+        "from functools import singledispatch as s\nL = ['k()']\nT = L[0]\n@s\ndef g(x: T): pass",
+        "from functools import singledispatch as s\nimport random\nT = random.choice([text])\n"
+        "s(len).register(lambda x: x)\ndef h(x: T): return x",
+    ],
+)
+def test_a_library_that_nobody_has_read_is_a_way_round(use: str):
+    answer = "def f(x):\n    " + use.replace("\n", "\n    ") + "\n    return x"
+    assert found(answer)
+    assert left_out(f"{use}\ndef f(x): return x")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import math, random, itertools, functools, time, json, os.path, re, copy, collections.abc",
+        "from torch.utils.data import DataLoader\nfrom torch.utils.checkpoint import checkpoint",
+        "import torch.nn.utils.parametrize as P\nP.is_parametrized(x)",
+        "from tqdm import tqdm\nfor i in tqdm(range(3)): x = x + i",
+        "import numpy as np, scipy\nx = np.linalg.norm(x) * np.float64(3) + np.random.rand()",
+        "from mine import helper\nx = helper.part(x)",
+        "import math\nx = math.__name__, type(math), print(math)",
+        "from torch import nn\nx = nn.functional.relu(nn.utils.rnn.pad_sequence([x]))",
+        "import sys, io\nold, sys.stdout = sys.stdout, io.StringIO()\nsys.stdout = old",
+        "from dataclasses import dataclass, replace\nfrom abc import ABC\nclass A(ABC): pass\n"
+        "@dataclass\nclass D(A):\n    a: int = 0\nx = replace(D(), a=3)",
+        "from zoneinfo import ZoneInfo\nfrom statistics import mean\nx = mean([x])",
+        "from functools import singledispatch\nclass K: pass\nBoth = int | K\n@singledispatch\n"
+        "def g(x): return x\n@g.register\ndef _(x: Both) -> 'K': return x\n"
+        "@g.register\ndef _(x: list[int] | None): return x",
+        "import lab.check\nx = lab.check.draw((2, 3))",
+    ],
+)
+def test_what_answers_may_use_of_libraries(use: str):
+    assert found("def f(x):\n    " + use.replace("\n", "\n    ") + "\n    return x") == []
