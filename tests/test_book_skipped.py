@@ -187,6 +187,12 @@ def test_a_heading_stays_found(
         window.walk(f"{address}/{page}.html#{deep}", steps, width)
 
 
+def test_an_address_that_was_cut_within_a_letter_breaks_nothing(book_html: Path, window: Page):
+    address = (book_html / "03_attention.html").as_uri()
+    said, (scrolled,) = window.look(f"{address}#%E0%A4", [(800, "scrollY")])
+    assert (said, scrolled) == ([], 0)
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_reader_goes_on_where_they_were(width: int, book_html: Path, window: Page):
     """Without a # in the address, in the middle of a section."""

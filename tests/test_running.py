@@ -55,6 +55,7 @@ def section(title: str) -> str:
 
 def commands(text: str) -> Iterator[str]:
     """What stands in blocks of commands, without comments and the folder of programs."""
+    text = re.sub(r"\\\n\s*", "", text)  # a line that is continued
     fenced = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     for language, block in fenced.findall(text):
         if language in SHELL:

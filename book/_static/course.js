@@ -225,9 +225,16 @@
     history.replaceState({ ...history.state, place }, "");
   };
   const placed = history.state?.place; // Sphinx's own script forgets it when the page is there
+  const asked = () => {
+    try {
+      return decodeURIComponent(window.location.hash.slice(1));
+    } catch {
+      return ""; // an address that was cut within a letter
+    }
+  };
   const arrive = (place, again) => {
     const section = document.getElementById(place?.section);
-    const target = document.getElementById(decodeURIComponent(window.location.hash.slice(1)));
+    const target = document.getElementById(asked());
     if (section) {
       const off = () => section.getBoundingClientRect().top - place.top;
       settle(() => window.scrollBy({ top: off(), ...AT_ONCE }));
