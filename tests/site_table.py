@@ -1,10 +1,10 @@
 """The book as a site, when it was reviewed and now: `python -m tests.site_table [--axe PATH]`.
 
 First the review's own table (tests/site_findings.py). Then a row a page, from a real browser on its
-first visit: requests, kilobytes as a server that compresses sends them, elements, words for each
-picture, how far the layout shifts, and for how many milliseconds the page cannot answer (total
-blocking time) on a processor four times as slow; in brackets what the review measured. The last two
-are the machine's too; tests/test_book_browser.py holds the pages to the others.
+first visit: requests, kilobytes as a server that compresses sends them, elements, words of prose
+for each picture, how far the layout shifts, and for how many milliseconds the page cannot answer
+(total blocking time) on a processor four times as slow; in brackets what the review measured. The
+last two are the machine's too; tests/test_book_browser.py holds the pages to the others.
 
 PATH is axe-core's axe.min.js, which is no part of the project.
 """
@@ -41,7 +41,8 @@ SEEN = f"""(() => {{
   return JSON.stringify({{
     asked: performance.getEntriesByType("resource").map((one) => one.name),
     elements: document.querySelectorAll("*").length,
-    words: document.querySelector("main").innerText.split(/\\s+/).length,
+    words: [...document.querySelectorAll(".bd-article section > :is(p, ul, ol, dl, h2, h3)")]
+      .map((one) => one.innerText.trim().split(/\\s+/).length).reduce((a, b) => a + b, 0),
     pictures: document.querySelectorAll(
       ".bd-article :is(svg.drawn, figure img, .cell_output img, .anywidget, .translator-picture)"
     ).length,
@@ -120,7 +121,7 @@ def main() -> int:
     axe = given.axe.read_text(encoding="utf-8") if given.axe else ""
     with (
         served(HTML) as address,
-        tempfile.TemporaryDirectory() as profile,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
         browsing(Path(profile), {}, COMPUTED) as window,
     ):
         for what, then, now in rows(window, address, HTML, axe):
@@ -128,7 +129,7 @@ def main() -> int:
     print("\nrequests          kB        elements words a picture   shift         blocked ms  page")
     with (
         served(HTML) as address,
-        tempfile.TemporaryDirectory() as profile,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
         browsing(Path(profile), {}) as window,
     ):
         window.slowness = 4
