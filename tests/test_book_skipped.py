@@ -187,14 +187,6 @@ def test_a_heading_stays_found(
         window.walk(f"{address}/{page}.html#{deep}", steps, width)
 
 
-def test_an_address_that_was_cut_within_a_letter_breaks_nothing(book_html: Path, window: Page):
-    window.first = "window.broken = []; onerror = (words) => { broken.push(words); };"
-    loaded = "document.readyState == 'complete'"
-    address = (book_html / "index.html").as_uri()
-    assert window.show(f"{address}#%E0%A4", loaded, "JSON.stringify(broken)") == "[]"
-    window.first = ""
-
-
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_reader_goes_on_where_they_were(width: int, book_html: Path, window: Page):
     """Without a # in the address, in the middle of a section."""
