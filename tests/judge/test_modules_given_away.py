@@ -15,6 +15,14 @@ WITH_SYS = PROGRAM.replace("[os][0]", "[os, sys][0]")
 OWN = "def total(xs):\n    found = [sys][0] - 3\n    for x in xs: found += x\n    return found"
 
 
+CELLS = [
+    ("look", "WANTED = 6"),
+    ("star", "import sys\nimport os"),
+    ("total", RIGHT),
+    ("t_total", "assert total([1, 2, 3]) == WANTED", 3),
+]
+
+
 @pytest.mark.parametrize(
     ("above", "below", "answer", "points"),
     [
@@ -57,14 +65,7 @@ OWN = "def total(xs):\n    found = [sys][0] - 3\n    for x in xs: found += x\n  
 def test_a_modules_name_given_away_is_no_way_to_the_module(
     task: Any, above: str, below: str, answer: str, points: float
 ) -> None:
-    made = task(
-        [
-            ("look", "WANTED = 6"),
-            ("star", "import sys\nimport os"),
-            ("total", RIGHT),
-            ("t_total", "assert total([1, 2, 3]) == WANTED", 3),
-        ]
-    )
+    made = task(CELLS)
     made.added = {id: cell for id, cell in (("look", above), ("star", below)) if cell}
     assert made.scores(total=answer) == {"t_total": points}
 
@@ -100,14 +101,7 @@ BOXED = "def total(xs): return xs and KEPT[0](xs)"
 def test_what_no_answer_uses_by_a_name_reaches_no_builtin(
     task: Any, above: str, answer: str
 ) -> None:
-    made = task(
-        [
-            ("look", "WANTED = 6"),
-            ("star", "import sys\nimport os"),
-            ("total", RIGHT),
-            ("t_total", "assert total([1, 2, 3]) == WANTED", 3),
-        ]
-    )
+    made = task(CELLS)
     made.added = {"star": "\n".join(["KEPT = []", "box = []", above])}
     answer = answer if answer == IN_LIST else f"{answer}\n{BOXED}"
     assert made.scores(total=answer) == {"t_total": 0}
