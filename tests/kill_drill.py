@@ -101,14 +101,28 @@ def wait_for_end_of_group(group: int) -> None:
     raise AssertionError("processes of the killed grader live on")
 
 
+_counted: dict[Path, tuple[int, int]] = {}  # of a journal: bytes read, results in them
+
+
 def done_in(folder: Path) -> int:
-    """How many results the journal holds."""
+    """How many results the journal holds; only what is new of it is read."""
     path = Class(Course(folder), folder).journal
-    return path.read_bytes().count(b'{"graded"') if path.is_file() else 0
+    if not path.is_file():
+        return 0
+    size, (read, count) = path.stat().st_size, _counted.get(path, (0, 0))
+    if size < read:  # begun anew
+        read, count = 0, 0
+    with path.open("rb") as file:
+        file.seek(read)
+        lines = file.read(size - read).rpartition(b"\n")[0]
+    count += lines.count(b'{"graded"')
+    _counted[path] = (read + len(lines), count)
+    return count
 
 
 def forget_grades(folder: Path) -> None:
     """The same class again, not graded yet; the files that were handed in keep their times."""
+    _counted.clear()
     for path in folder.iterdir():
         if path.is_dir() and path.name != "submitted":
             shutil.rmtree(path)

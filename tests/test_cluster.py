@@ -24,7 +24,7 @@ from autograder.common.results import Cost, Result
 from tests.conftest import ROOT
 from tests.dask_cluster import LocalCluster, stop
 from tests.kill_drill import forget_grades, state
-from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, release, run
+from tests.small_course import ANSWERS, NAME, RIGHT, hand_in, make_course, release, run, scores
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
 MORE = 5
@@ -124,6 +124,27 @@ def test_grades_pages_and_results_are_those_of_one_machine_to_the_byte(
     command = ["grade", NAME, "--no-report", "--on", two.on, "--folder", str(taught.folder)]
     assert run(taught.course.root, *command) == 0
     assert is_as_on_one_machine(taught, left, found)
+
+
+def test_what_lies_beside_the_course_can_be_imported_by_answers_there_as_here(
+    two: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It is not installed, and lies neither beside the notebook nor beside the grader."""
+    root = tmp_path / "course"
+    course = make_course(root)
+    (root / "beside_it.py").write_text("def triple(x):\n    return 3 * x\n")
+    monkeypatch.syspath_prepend(root)
+    notebook = root / "source" / NAME / "numbers.ipynb"
+    text = notebook.read_text(encoding="utf-8")
+    notebook.write_text(text.replace('"import math"', '"import math, beside_it"'), encoding="utf-8")
+    release(root)
+    hand_in(root, "ada", RIGHT | {"third": "def third(x):\n    return beside_it.triple(x) / 9"})
+    taught, found = Class(course, root), []
+    for where in (["--jobs", "1"], ["--on", two.on]):
+        assert run(root, "grade", NAME, "--no-report", "--again", *where) == 0
+        found.append((scores(taught), [one.result.cost.calls for one in results(taught)]))
+    assert found[0] == found[1]
+    assert found[0][0] == {"ada": 6.0}  # all there are
 
 
 def test_nothing_stays_with_a_worker_and_nothing_of_a_class_is_sent_but_its_work(

@@ -194,6 +194,7 @@ def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> d
     """What a `ForkServer` for these assignments is made with, fit for JSON."""
     assignments = list(assignments)
     modules = sorted({name for assignment in assignments for name in imports(assignment)})
+    own = own_modules(modules)
     each = [one for assignment in assignments for one in of_questions(assignment)]
     memory = max([Limits.memory_mb, *(one.memory_mb for one in each)])
     cpu = max([Limits.cpu_seconds, *map(longest, assignments)])
@@ -204,7 +205,8 @@ def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> d
     return {
         "modules": modules,
         "student": STUDENT,
-        "readable": [str(path) for path in own_modules(modules)],
+        "readable": [str(path) for path in own],
+        "paths": sorted({str(path.parent) for path in own}),
         "limits": asdict(Limits(memory_mb=memory, cpu_seconds=cpu)),
         "sandboxed": sandboxed,
         "head": head,

@@ -112,6 +112,7 @@ class ForkServer:
         self,
         modules: Sequence[str],
         readable: Sequence[Path | str] = (),
+        paths: Sequence[str] = (),
         limits: Limits | None = None,
         sandboxed: bool = True,
         *,
@@ -125,6 +126,8 @@ class ForkServer:
         Args:
             modules: to be imported.
             readable: what students' processes may read besides the system and Python.
+            paths: folders from which they import, after all others; what lies there and is not
+                readable is not there for them.
             limits: for each student's process.
             sandboxed: whether it is shut in.
             student: the module whose `serve` runs in it.
@@ -150,6 +153,7 @@ class ForkServer:
         order = {
             "modules": list(modules),
             "readable": [str(Path(path).absolute()) for path in readable],
+            "paths": list(paths),
             "limits": asdict(limits or Limits()),
             "found": asdict(found) if sandboxed else None,
             "student": student,

@@ -25,6 +25,7 @@ class Order:
 
     modules: list[str]
     readable: list[str]
+    paths: list[str]  # from which it imports, after all others
     limits: Limits
     found: Capabilities | None  # None without a sandbox
     student: str

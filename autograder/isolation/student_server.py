@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,6 +36,7 @@ class StudentServer:
 
     def run(self) -> None:
         """Make ready, say so, and serve until nobody asks any more."""
+        sys.path += [path for path in self.order.paths if path not in sys.path]
         gc.disable()  # imports make no garbage, only work for its collector
         student = importlib.import_module(self.order.student)
         student.warm(list(self.order.modules), self.order.watched)
