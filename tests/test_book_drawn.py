@@ -68,6 +68,28 @@ def test_a_picture_says_what_it_shows_and_takes_its_width():
     assert root.get("style") == f"width: {width * 100 / 72:.0f}px"
 
 
+def test_a_picture_has_no_element_that_says_nothing_and_lines_alike_are_one():
+    figure, ax = plt.subplots()
+    for place in range(5):
+        look = {"fc": "#0341bb", "alpha": 0.5, "lw": 0}
+        ax.add_patch(plt.Rectangle((place / 5, 0), 0.3, 0.3, **look))  # each over the one before
+    for place in range(5):
+        ax.add_patch(plt.Rectangle((place / 5, 0.5), 0.1, 0.1, fc="none", ec="#e67206"))
+    written = io.StringIO()
+    figure.savefig(written, format="svg", metadata={"Date": None})
+    root = ET.fromstring(drawn.inline(written.getvalue(), ALTERNATIVE, "p1-"))
+    assert all(group.attrib for group in root.iter("g"))
+    paths = [path for path in root.iter("path") if "#" in path.get("style", "")]
+    seen_through = [path for path in paths if "opacity" in path.get("style", "")]
+    assert len(seen_through) == 5
+    edges = [path for path in paths if path.get("stroke") == "#e67206"]
+    assert [path.get("d", "").count("M") for path in edges] == [5]
+    assert paths.index(seen_through[-1]) < paths.index(edges[0])
+    (clipped,) = [group for group in root.iter("g") if group.get("clip-path")]
+    assert [*clipped] == [*seen_through, *edges]
+    assert not any(part.get("clip-path") for part in clipped)
+
+
 def test_names_in_two_pictures_of_a_page_differ_and_lead_where_they_did():
     one, two = (drawn.inline(picture(), ALTERNATIVE, f"p{n}-") for n in (1, 2))
     assert names(one)

@@ -15,7 +15,7 @@ import io
 import re
 import xml.etree.ElementTree as ET
 from functools import cache
-from itertools import count
+from itertools import chain, count, groupby
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +118,7 @@ def inline(svg: str, alternative: str, prefix: str) -> str:
         _restyle(element)
     _double_dots(root, kept)
     role = "group" if _join_links(root) else "img"  # an image would hide its links
+    _flatten(root)
     root.attrib |= {"class": "drawn", "role": role, "aria-label": alternative}
     root.set("style", f"width: {width * ZOOM:.0f}px")
     return re.sub(r">\s+<", "><", ET.tostring(root, encoding="unicode"))
@@ -197,6 +198,53 @@ def _join_links(root: ET.Element) -> bool:
                     last = link
             last = last if links else None
     return found
+
+
+def _flatten(root: ET.Element) -> None:
+    """As few elements as show the same: a page lays out each of them before anything is seen."""
+    for parent in list(root.iter())[::-1]:
+        children = [part for child in parent for part in _unwrapped(child)]
+        children = [_together(list(run)) for _, run in groupby(children, _line)]
+        children = [_clipped(list(run)) for _, run in groupby(chain(*children), _clip)]
+        parent[:] = chain(*children)
+
+
+def _unwrapped(part: ET.Element) -> list[ET.Element]:
+    """What a group holds that says nothing itself."""
+    return list(part) if part.tag == "g" and not part.attrib else [part]
+
+
+def _line(part: ET.Element) -> object:
+    """What neighbouring lines have in common that may as well be one; else the part itself.
+
+    Not what is filled, or can be seen through: there it matters where two lie upon each other.
+    """
+    style = part.get("style", "")
+    is_line = part.tag == "path" and "fill:none" in style and "opacity" not in style
+    return {**part.attrib, "d": ""} if is_line and len(part) == 0 else part
+
+
+def _together(run: list[ET.Element]) -> list[ET.Element]:
+    """One path instead of neighbouring ones that look alike."""
+    if len(run) > 1:
+        run[0].set("d", " ".join(part.get("d", "") for part in run))
+    return run[:1]
+
+
+def _clip(part: ET.Element) -> object:
+    """The frame at which a part is cut off, or the part itself."""
+    return part.get("clip-path") or part
+
+
+def _clipped(run: list[ET.Element]) -> list[ET.Element]:
+    """Neighbours that are cut off at one frame, in a group that is."""
+    if len(run) == 1:
+        return run
+    group = ET.Element("g", {"clip-path": run[0].attrib["clip-path"]})
+    for part in run:
+        del part.attrib["clip-path"]
+    group[:] = run
+    return [group]
 
 
 def _double_dots(root: ET.Element, kept: set[ET.Element]) -> None:
