@@ -12,6 +12,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from fontTools.ttLib import TTFont
 
+from tests.book_code import indexed
 from tests.conftest import ROOT
 
 LISTED = re.findall(r"(?:root|file): (\S+)", (ROOT / "book" / "_toc.yml").read_text("utf-8"))
@@ -78,6 +79,35 @@ def test_a_link_to_a_page_goes_by_the_books_name(pages: dict[Path, BeautifulSoup
         for one in p.select("[property='og:site_name']")
     }
     assert found == {"The Graded Transformer"}
+
+
+def test_the_index_has_one_line_for_one_thing(pages: dict[Path, BeautifulSoup], book_html: Path):
+    lines = [
+        line.find(string=True).strip()  # type: ignore[union-attr]
+        for line in pages[book_html / "genindex.html"].select(
+            "table.genindextable > tr > td > ul > li"
+        )
+    ]
+    assert {"cross-attention", "bos", "LSH"} <= {*lines}
+    assert len({indexed.alike(line) for line in lines}) == len(lines) > 200
+    assert indexed.alike("layer normalisation") == indexed.alike("Layer-normalizations")
+    assert indexed.alike("mems") != indexed.alike("mem")
+
+
+def test_a_chapter_is_printed_under_its_number(pages: dict[Path, BeautifulSoup], book_html: Path):
+    printed = pages[book_html / "04_multi_head_attention.html"].select_one("#jb-print-docs-body h1")
+    assert printed is not None
+    assert printed.get_text() == "4 Multi-head attention"
+
+
+def test_a_card_names_its_page_in_words_alone(pages: dict[Path, BeautifulSoup]):
+    titles = {
+        path.stem: name(one, "content")
+        for path, page in pages.items()
+        for one in page.select("[property='og:title']")
+    }
+    assert titles["04_multi_head_attention"] == "4 Multi-head attention"
+    assert not {page: title for page, title in titles.items() if "<" in title or "&" in title}
 
 
 def test_code_can_be_copied_and_what_it_prints_is_no_stop_for_the_keyboard(book_html: Path):

@@ -14,14 +14,15 @@ Directives, each documented in its module:
     chapters, heard, numbers   what the first page shows              (front.py)
     plan             a way through the book, with its times           (plans.py)
 
-And twelve services: cells run with the book's settings, not with somebody's own (kernel.py), a page
-that is read is named on stderr (progress.py), a link to the glossary says on hover what its word
-means (glossary.py), pictures without alternative text fail the build (polish.py), finished pages
-are made lighter and more accessible (polish.py), what cells draw becomes a part of the page
+And thirteen services: cells run with the book's settings, not with somebody's own (kernel.py), a
+page that is read is named on stderr (progress.py), a link to the glossary says on hover what its
+word means (glossary.py), pictures without alternative text fail the build (polish.py), finished
+pages are made lighter and more accessible (polish.py), what cells draw becomes a part of the page
 (drawn.py), folded code stands below what it shows (hidden.py), a page says what it is about to
 search engines (described.py), icons that no page shows are left out (icons.py), words that readers
-search for lead to their sections (terms.py), a published site gets what belongs to one
-(published.py), and a page runs again when a module has changed that its cells import (fresh.py).
+search for lead to their sections (terms.py), the index names one thing once (indexed.py), a
+published site gets what belongs to one (published.py), and a page runs again when a module has
+changed that its cells import (fresh.py).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from . import (
     glossary,
     hidden,
     icons,
+    indexed,
     kernel,
     lines,
     mutants,
@@ -92,6 +94,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", hidden.put_below)
     app.connect("doctree-resolved", boxes.fold_tests)
     app.connect("html-page-context", described.describe)
+    app.connect("html-page-context", indexed.join_doubles)
     app.connect("html-page-context", published.say_when)
     app.connect("build-finished", published.list_pages)
     app.connect("build-finished", translator.put_scripts)

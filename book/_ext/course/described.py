@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from docutils import nodes
+from markupsafe import Markup
 from sphinx.application import Sphinx
 
 SHORTEST, LONGEST = 60, 200  # letters; what is longer is cut off anyway
@@ -32,7 +33,7 @@ def describe(
     said = {
         "description": description(doctree),
         "og:description": description(doctree),
-        "og:title": context.get("title", ""),
+        "og:title": Markup(context.get("title", "")).striptags(),
         "og:site_name": app.config.project,
         "og:type": "article",
     }

@@ -73,6 +73,8 @@ MEASURING = re.compile(
 TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
 SHEET = re.compile(r'[ \t]*<link [^>]*rel="stylesheet"')
 STATIC = re.compile(r'href="([^"]*_static/)course\.css')
+NUMBER = re.compile(r'<h1>(<span class="section-number">[^<]*</span>)')
+PRINTED = re.compile(r'(<div id="jb-print-docs-body"[^>]*>\s*<h1>)(?!<span)')
 # letters of a page's first lines, and what shows that it has them; style sheets name them too late
 LETTERS = {
     "<p": "fonts/source-serif-4-latin-wght-normal",
@@ -127,11 +129,17 @@ def with_early_letters(html: str) -> str:
     return html[: sheet.start()] + early + html[sheet.start() :]
 
 
+def with_printed_number(html: str) -> str:
+    """Print a chapter under its number, as it is read: the theme's title for paper has none."""
+    number = NUMBER.search(html)
+    return PRINTED.sub(lambda title: title[1] + number[1], html) if number else html
+
+
 def repair(html: str) -> str:
     """Return a page with the theme's faults repaired."""
     for pattern, replacement in COMPILED:
         html = pattern.sub(replacement, html)
-    html = with_early_letters(html)
+    html = with_printed_number(with_early_letters(html))
     return TABLE.sub(lambda table: breakable(table[0]), html)
 
 
