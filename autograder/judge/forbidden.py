@@ -104,7 +104,10 @@ BY_TEXT_FUNCTIONS = (
 )
 BY_NAME = frozenset({"operator.attrgetter", "operator.methodcaller"})
 # of such modules, and harmless
-PLAIN = frozenset({"gc.collect", "gc.enable", "gc.disable", "yaml.safe_load"})
+PLAIN = frozenset({
+    "gc.collect", "gc.enable", "gc.disable", "yaml.safe_load",
+    *(f"IPython.display.{name}" for name in ("HTML", "Markdown", "clear_output", "display")),
+})
 IN_TERMS_OF = {  # parts of Python's library that call C functions, which are not seen to run
     "heapq": ("queue.PriorityQueue", "asyncio.PriorityQueue", "sched.scheduler"),
     "sorted": (
