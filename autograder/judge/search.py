@@ -37,6 +37,7 @@ COMPUTED_TYPE = "a type that is a computed text"
 BY_PLACE = "a pattern of a class whose parts do not show"
 AS_VALUE = " as a value"  # a module, of which any code may take what it wants
 AS_SET = " to set it to something else"  # a part of Python's library, which goes by it
+JOINING = {"__radd__", "__rmod__"}  # by which an object says what a text with it gives
 ASKING = {"getattr", "hasattr", "print", "type", "dir", "help", "setattr", "delattr"}
 MATCHED = {"str", "bytes", "bytearray", "int", "float", "bool"}  # as a whole, by Python itself
 MATCHED |= {"list", "tuple", "dict", "set", "frozenset"}
@@ -402,7 +403,7 @@ class Search:
         """Whether a computed name of some value begins as nothing that is forbidden does."""
         if len(node.args) < 2 or isinstance(node.args[0], ast.Starred):
             return False
-        if origins_of(node.args[0], self.aliases):
+        if origins_of(node.args[0], self.aliases) or not JOINING.isdisjoint(self.own.members):
             return False
         return self.rule.leads_nowhere(expressions.prefix(node.args[1]))
 

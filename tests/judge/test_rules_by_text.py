@@ -55,6 +55,10 @@ WAYS = [
     "class M(list):\n    def register_parameter(self, name, one): one()\n"
     "def f(x): return torch.nn.utils.prune.L1Unstructured.apply(M(x), T, 1)",
     "import opt_einsum\ndef f(x): return opt_einsum.backends.get_func(T, T)(x)",
+    # a text that does not begin as it looks
+    "class S(str):\n    def __radd__(self, one): return T\ndef f(x): getattr(x, 'zz' + S(1))()",
+    "class S(str):\n    def __rmod__(self, one): return T\ndef f(x): getattr(x, 'zz' % S(1))()",
+    "class S:\n    def __rsub__(self, one): return T\ndef f(x): return getattr(x, 'zz' - S())()",
     # what sorts, by the builtin or in C
     "class D:\n    def __dir__(self): return [3, 1]\ndef f(x): return dir(D())",
     "import json\ndef f(x): return json.dumps({one: 0 for one in x}, sort_keys=True)",
@@ -89,6 +93,7 @@ def test_a_part_of_a_library_that_goes_by_a_text_is_a_way_round(text: str):
         "import json, pprint\ndef f(x):\n    pprint.pprint(x)\n"
         "    return json.loads(json.dumps(x, indent=2))",
         "import sys\ndef f(x): return sys.path, x",
+        "def f(x, i): return getattr(x, 'zz' + str(i)), getattr(x, 'z%d' % i), getattr(x, f'z{i}')",
         "from IPython.display import HTML, display\ndef f(x): return display(HTML(x))",
         "import tracemalloc\ntracemalloc.start()\ndef f(x): return tracemalloc.get_traced_memory()",
         "from dataclasses import dataclass, asdict\n@dataclass\nclass A:\n    a: int = 0\n"
