@@ -93,7 +93,7 @@ def test_a_part_of_a_library_that_goes_by_a_text_is_a_way_round(text: str):
         "import json, pprint\ndef f(x):\n    pprint.pprint(x)\n"
         "    return json.loads(json.dumps(x, indent=2))",
         "import sys\ndef f(x): return sys.path, x",
-        "def f(x, i): return getattr(x, 'zz' + str(i)), getattr(x, 'z%d' % i), getattr(x, f'z{i}')",
+        "def f(x, i): return [getattr(x, 'zz' + str(i)), getattr(x, 'zz%d' % i)]",
         "from IPython.display import HTML, display\ndef f(x): return display(HTML(x))",
         "import tracemalloc\ntracemalloc.start()\ndef f(x): return tracemalloc.get_traced_memory()",
         "from dataclasses import dataclass, asdict\n@dataclass\nclass A:\n    a: int = 0\n"
