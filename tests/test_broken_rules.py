@@ -93,7 +93,7 @@ def broken(answer: str, rules: QuestionRules = RULES, others: tuple[str, ...] = 
         ("import autograder.bridge.student as s\ns.SHELL", "autograder.bridge.student.SHELL"),
         ("print.__self__.eval('1')", "__self__"),
         ("f.__code__", "__code__"),
-        ("__loader__.load_module('torch')", "__loader__"),
+        ("__loader__.load_module('torch')", "load_module"),
         ("import pkgutil\npkgutil.resolve_name('torch:softmax')", "pkgutil.resolve_name"),
         (
             "from torch.nn import functional as F2\nd = {'f': F2.softmax}",

@@ -194,6 +194,9 @@ def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> d
     """What a `ForkServer` for these assignments is made with, fit for JSON."""
     assignments = list(assignments)
     modules = sorted({name for assignment in assignments for name in imports(assignment)})
+    shown = {name for assignment in assignments for name in imports(assignment, hidden=False)}
+    secret = {*own_tops(modules)} - {*own_tops(shown)}  # as a key that hidden tests go by
+    modules = [name for name in modules if name.partition(".")[0] not in secret]
     own = own_modules(modules)
     each = [one for assignment in assignments for one in of_questions(assignment)]
     memory = max([Limits.memory_mb, *(one.memory_mb for one in each)])
@@ -240,27 +243,42 @@ def longest(assignment: "Assignment") -> int:
     return math.ceil(sum(rules.for_question(cell.grade_id).seconds for cell in cells))
 
 
-def imports(assignment: "Assignment") -> set[str]:
-    """Modules that the instructor's notebooks import, at once or when they use something."""
+def imports(assignment: "Assignment", hidden: bool = True) -> set[str]:
+    """Modules that the instructor's notebooks import, at once or when they use something.
+
+    Args:
+        assignment: whose notebooks these are.
+        hidden: whether what hidden parts of tests import counts.
+    """
     from autograder.judge.preload import late_modules, late_parts
 
     found: set[str] = set()
     for notebook in assignment.notebooks:
         for cell in notebook.cells:
             if cell.cell_type == "code" and (tree := parse(cell.source)):
-                found.update(_imported(tree), late_modules(cell.source))
+                out = () if hidden else cell.hidden
+                found.update(_imported(tree, out), late_modules(cell.source))
     return found.union(late_parts(found))
 
 
-def _imported(tree: ast.AST) -> Iterator[str]:
+def _imported(tree: ast.AST, out: Collection[tuple[int, int]]) -> Iterator[str]:
+    """Modules that a cell imports, but for what lies between these lines."""
     for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        if any(first <= line <= last for first, last in out):
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module
 
 
+def own_tops(names: Iterable[str]) -> list[str]:
+    """The first parts of the names of those of these modules that were not installed."""
+    tops = sorted({name.partition(".")[0] for name in names})
+    return [top for top in tops if fingerprint.own_places(top)]
+
+
 def own_modules(names: Iterable[str]) -> list[Path]:
     """Where those of these modules lie that were not installed; students' processes read them."""
-    tops = sorted({name.partition(".")[0] for name in names})
-    return [path for top in tops for path in fingerprint.own_places(top)]
+    return [path for top in own_tops(names) for path in fingerprint.own_places(top)]

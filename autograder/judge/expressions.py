@@ -176,7 +176,9 @@ def prefix(node: ast.expr) -> str:
     """The constant that a computed text begins with; or empty."""
     if isinstance(node, ast.JoinedStr) and node.values:
         return text(node.values[0]) or ""
-    return text(node.left) or "" if isinstance(node, ast.BinOp) else ""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
+        return text(node.left) or ""
+    return ""
 
 
 def given_pairs(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.Name, ast.expr]]:

@@ -13,7 +13,14 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 from autograder.bridge.watch import WAYS_ROUND, is_method, is_module, is_stopped
-from autograder.judge.vetted import OTHERS, PYTHONS, TORCHS, TORCHS_UTILS, is_others
+from autograder.judge.vetted import (
+    BY_TEXT_PARTS,
+    OTHERS,
+    PYTHONS,
+    TORCHS,
+    TORCHS_UTILS,
+    is_others,
+)
 
 # What reaches a name by its text, runs text, looks into other code, or could undo the stops.
 # fmt: off
@@ -70,9 +77,11 @@ PROGRAMS = (  # another process, which nothing watches
 LOADERS = (  # which may read objects from a file, if they are asked to
     "numpy.load", "numpy.lib.format.read_array", "numpy.lib.npyio.load", "numpy.lib.npyio.NpzFile",
 )
+DRAWING = ("rcParams", "rcParamsDefault", "RcParams", "rc_context")  # a setting names functions
 ASKED = (  # which get parts by names that they are given, or start processes, if asked to
     "functools.update_wrapper", "functools.wraps", "dataclasses.dataclass",
     "dataclasses.make_dataclass", "torch.utils.data.DataLoader", "torch.utils.data.dataloader",
+    *DRAWING,
 )
 BY_TEXT_FUNCTIONS = (
     "operator.attrgetter", "operator.methodcaller", "sys.modules", "sys._getframe",
@@ -95,10 +104,17 @@ BY_TEXT_FUNCTIONS = (
 )
 BY_NAME = frozenset({"operator.attrgetter", "operator.methodcaller"})
 # of such modules, and harmless
-PLAIN = frozenset({"gc.collect", "gc.enable", "gc.disable", "yaml.safe_load"})
+PLAIN = frozenset({
+    "gc.collect", "gc.enable", "gc.disable", "yaml.safe_load",
+    *(f"IPython.display.{name}" for name in ("HTML", "Markdown", "clear_output", "display")),
+})
 IN_TERMS_OF = {  # parts of Python's library that call C functions, which are not seen to run
     "heapq": ("queue.PriorityQueue", "asyncio.PriorityQueue", "sched.scheduler"),
-    "sorted": ("heapq.nlargest", "heapq.nsmallest", ".most_common"),
+    "sorted": (
+        "heapq.nlargest", "heapq.nsmallest", ".most_common", "dir", "json.dumps", "json.dump",
+        "json.JSONEncoder", "pprint.pformat", "pprint.pprint", "pprint.pp", "pprint.PrettyPrinter",
+        "reprlib", "statistics.quantiles",
+    ),
 }
 BY_TEXT_ATTRIBUTES = frozenset({
     "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
@@ -115,10 +131,18 @@ BY_TEXT_ATTRIBUTES = frozenset({
     "_ip", "user_ns", "user_global_ns",
     "_convert_", "_convert", "__match_args__",
     "subprocess_exec", "subprocess_shell", "run_cell", "run_line_magic", "run_cell_magic",
+    "find_spec", "find_module", "load_module", "exec_module",  # of what imports
+    "wrapper_getattr", "wrapper_setattr", "all_weights", "_construct_argparser",
+    "ctypes", "_ctypes",  # of an array
+    "fget",  # what a library's property asks, asked of anything
 })
+NO_BASES = frozenset({"ParameterDict", "redirect_stdout", "redirect_stderr"})  # that get by a text
+# by which classes are told what is to be got from their objects, or evaluated
+TOLD = frozenset({"__annotations__", "__dataclass_fields__", "arg_constraints", "_all_weights"})
 SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
 SPECIAL = SET_BY_TEXT  # also as `from operator import __dict__`
 SET_BY_TEXT |= {"num_workers", "multiprocessing_context"}  # of a loader
+SET_BY_TEXT |= TOLD
 SET_BY_TEXT |= {"__class__"}  # a library's object would pass for one of the student's
 # fmt: on
 SETTINGS = ("sys.stdout", "sys.stderr", "sys.stdin", "sys.argv", "os.environ", "sys.ps1")
@@ -252,6 +276,8 @@ def is_way_round(origin: str) -> bool:
     parts = origin.split(".")
     if parts[:2] == ["torch", "ops"] and parts[2:3] not in ([], ["aten"]):
         return True  # operators that are not stopped
+    if any(origin == one or origin.startswith(f"{one}.") for one in BY_TEXT_PARTS):
+        return True
     if any(map(_is_private, parts[1:])) and is_others(parts[0]):
         return True  # what a library does not offer
     ordinary = () if parts[0] in sys.stdlib_module_names else ORDINARY

@@ -3,40 +3,32 @@
 import ast
 import builtins
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from autograder.common.trees import walk
 from autograder.judge import expressions
-from autograder.judge.expressions import Dotted, is_namespace, named_parts, origins_of
+from autograder.judge.expressions import Dotted, named_parts, origins_of
 from autograder.judge.forbidden import (
-    BY_NAME,
     BY_TEXT,
     BY_TEXT_ATTRIBUTES,
-    LOADERS,
+    NO_BASES,
     PLAIN,
     SET_BY_TEXT,
+    TOLD,
     Forbidden,
     covers,
     is_module_somewhere,
     is_pythons,
 )
+from autograder.judge.plain_uses import is_by_name, plain_uses
 from autograder.judge.shown_types import is_shown, makes_text
 from autograder.judge.statement import SETTERS, Statement
 
 TYPED = (ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # what a search looks at; what is got from a name comes before the name
 LOOKED_AT = (ast.Call, ast.Attribute, ast.Name, ast.Subscript, ast.MatchClass, *TYPED)
-# with so many arguments, and none of these, such a function does what it is there for
-PLAIN_CALLS: Mapping[str, tuple[int, tuple[str, ...]]] = {
-    "functools.wraps": (1, ("assigned", "updated")),
-    "functools.update_wrapper": (2, ("assigned", "updated")),
-    "dataclasses.make_dataclass": (2, ("bases", "namespace")),
-    "torch.utils.data.DataLoader": (5, ("num_workers", "multiprocessing_context")),
-}
-SHAPE = re.compile(r"(?:\.\.\.|[\w\s*#?+/=-])*")  # of an array, in which no code is hidden
 # A module's name, as some loaders take it.
 MODULE = re.compile(r"(?:\w+://)?([^\W\d]\w*(?:\.\w+)*)")
 COMPUTED = "getattr with a computed name"
@@ -45,6 +37,7 @@ COMPUTED_TYPE = "a type that is a computed text"
 BY_PLACE = "a pattern of a class whose parts do not show"
 AS_VALUE = " as a value"  # a module, of which any code may take what it wants
 AS_SET = " to set it to something else"  # a part of Python's library, which goes by it
+JOINING = {"__radd__", "__rmod__"}  # by which an object says what a text with it gives
 ASKING = {"getattr", "hasattr", "print", "type", "dir", "help", "setattr", "delattr"}
 MATCHED = {"str", "bytes", "bytearray", "int", "float", "bool"}  # as a whole, by Python itself
 MATCHED |= {"list", "tuple", "dict", "set", "frozenset"}
@@ -101,7 +94,9 @@ class Search:
             return []
         taken = {True: mine.now, False: mine.later}
         # nodes inside a dotted name that is judged as a whole; and of a call that is
-        judged = {id(call.func) for call in holds.getattrs} | set(self._plain_calls(holds))
+        judged = {id(call.func) for call in holds.getattrs} | set(
+            plain_uses(holds, self.aliases, self.own.makes_types)
+        )
         found = []
         for node in holds.of_kind(*LOOKED_AT):
             chain = isinstance(node, ast.Attribute)
@@ -113,6 +108,8 @@ class Search:
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]
         found += self._handed_on(holds, taken, mine)
+        line = getattr(holds.tree.body[0], "lineno", 0)
+        found += [(name, line) for name in TOLD.intersection(holds.givens) - {*self.allow}]
         return sorted(set(found), key=lambda hit: (hit[1], hit[0]))
 
     def _may_find(self, holds: Statement) -> bool:
@@ -122,6 +119,7 @@ class Search:
             or not holds.read.isdisjoint(self._bare)
             or not holds.attributes.isdisjoint(BY_TEXT_ATTRIBUTES)
             or not holds.sets.isdisjoint(SET_BY_TEXT)
+            or not TOLD.isdisjoint(holds.givens)
             or any(
                 is_pythons(one.of(o))
                 for one in holds.dotted
@@ -200,9 +198,16 @@ class Search:
         """What types lead to, though they run nothing by themselves."""
         if isinstance(node, ast.ClassDef):
             yield from self._defaults(node)
+            yield from self._bases(node.bases)
         given = [getattr(node, name, None) for name in ("annotation", "returns")]
         if any(one is not None and self._is_made_text(one) for one in given):
             yield COMPUTED_TYPE
+
+    def _bases(self, bases: Iterable[ast.expr]) -> Iterator[str]:
+        """Classes whose methods get what a class that is made of them names."""
+        for origin in sorted(set().union(*(origins_of(one, self.aliases) for one in bases))):
+            if origin.rpartition(".")[2] in NO_BASES:
+                yield f"a class made of {origin}"
 
     def _defaults(self, node: ast.ClassDef) -> Iterator[str]:
         """What a class may inherit under a name with a type alone, as a field's default."""
@@ -362,7 +367,9 @@ class Search:
     def _by_text(self, node: ast.Call, holds: Statement) -> Iterator[str]:
         """getattr and the like: a name that is computed, or spelt out and forbidden."""
         yield from self._set_by_text(node)
-        if self._is_by_name(node):
+        if expressions.called(node) in ("type", "new_class"):
+            yield from self._bases(part for given in node.args for part in _parts_of(given))
+        if is_by_name(node, self.aliases):
             yield from (text for text in named_parts(node) or () if self.rule.forbids_word(text))
         if not expressions.is_getattr(node):
             return
@@ -396,7 +403,7 @@ class Search:
         """Whether a computed name of some value begins as nothing that is forbidden does."""
         if len(node.args) < 2 or isinstance(node.args[0], ast.Starred):
             return False
-        if origins_of(node.args[0], self.aliases):
+        if origins_of(node.args[0], self.aliases) or not JOINING.isdisjoint(self.own.members):
             return False
         return self.rule.leads_nowhere(expressions.prefix(node.args[1]))
 
@@ -436,51 +443,6 @@ class Search:
         found = [text for text in texts if isinstance(text, str)]
         return found if found and len(found) == len(texts) else None
 
-    def _is_by_name(self, node: ast.Call) -> bool:
-        """Whether this makes a function that gets or calls what has a name that is spelt out."""
-        origins = origins_of(node.func, self.aliases)
-        return bool(origins) and origins <= BY_NAME and named_parts(node) is not None
-
-    def _loads_values(self, node: ast.Call) -> bool:
-        """Whether this reads a file of numbers, and no objects: nothing is asked that could."""
-        origins = origins_of(node.func, self.aliases)
-        given = [word.value for word in node.keywords if word.arg in (None, "allow_pickle")]
-        is_off = all(isinstance(one, ast.Constant) and one.value is False for one in given)
-        shown = not any(isinstance(one, ast.Starred) for one in node.args)
-        return bool(origins) and origins <= {*LOADERS} and is_off and shown and len(node.args) < 3
-
-    def _asked_nothing(self, holds: Statement) -> Iterator[int]:
-        """Uses of `ASKED` that get nothing by a name, and start no process."""
-        decorators = [one for node in holds.of_kind(ast.ClassDef) for one in node.decorator_list]
-        for one in decorators:
-            called = one.func if isinstance(one, ast.Call) and not one.args else one
-            if not self.own.makes_types and origins_of(called, self.aliases) == {
-                "dataclasses.dataclass"
-            }:
-                yield id(called)
-        for call in holds.of_kind(ast.Call):
-            origins = origins_of(call.func, self.aliases)
-            if origins and all(_is_plain(call, origin) for origin in origins):
-                yield id(call.func)
-
-    def _plain_calls(self, holds: Statement) -> Iterator[int]:
-        """Nodes that lead to names by their text, where they are used and do no harm."""
-        yield from self._asked_nothing(holds)
-        for part in holds.of_kind(ast.Subscript):  # a type with a shape that is written out
-            shape = expressions.text(getattr(part.slice, "elts", [part.slice])[-1])
-            if shape is not None and SHAPE.fullmatch(shape):
-                origins = origins_of(part.value, self.aliases)
-                if origins and all(origin.startswith("jaxtyping.") for origin in origins):
-                    yield id(part.value)
-        for call in holds.of_kind(ast.Call):
-            if self._is_by_name(call) or self._loads_values(call):
-                yield id(call.func)
-            elif expressions.called(call) == "update" and isinstance(call.func, ast.Attribute):
-                holder = call.func.value
-                of: Any = getattr(holder, "value", None) or [*getattr(holder, "args", ()), None][0]
-                if is_namespace(holder) and getattr(of, "id", "") == "self":  # that sets it
-                    yield id(getattr(holder, "func", holder))
-
     def _item(self, node: ast.Subscript) -> Iterator[str]:
         """Something["name"] on the dictionary of a module."""
         text = expressions.text(node.slice)
@@ -489,12 +451,5 @@ class Search:
             yield text or holder
 
 
-def _is_plain(call: ast.Call, origin: str) -> bool:
-    """Whether a call of one of `ASKED` leaves out what it could be asked."""
-    if origin not in PLAIN_CALLS:
-        return False
-    most, out = PLAIN_CALLS[origin]
-    off = {word.arg for word in call.keywords if getattr(word.value, "value", word) == 0}
-    given = {word.arg for word in call.keywords} - (off & {"num_workers"})
-    starred = any(isinstance(one, ast.Starred) for one in call.args)
-    return not starred and len(call.args) <= most and not given & {*out, None}
+def _parts_of(node: ast.expr) -> list[ast.expr]:
+    return [node, *getattr(node, "elts", ())]

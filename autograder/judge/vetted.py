@@ -3,7 +3,9 @@
 To list what is dangerous in each library that is installed is no end of work: hundreds import or
 evaluate what a text says, or read objects from bytes. So it is the other way round. The notebook's
 own libraries, those that its rules name and those below may be used, but for what `forbidden` lists
-of them; of all others nothing, nor what a library calls its own by an underscore.
+of them and `BY_TEXT_PARTS`; of all others nothing, nor what a library calls its own by an
+underscore. A test goes over the texts of those that are installed, and knows each place in which
+one imports, evaluates or gets something by a text.
 """
 
 import sys
@@ -28,11 +30,26 @@ PYTHONS = frozenset({
     "tracemalloc", "types", "typing", "unicodedata", "urllib", "uuid", "warnings",
     "weakref", "zipfile", "zlib", "zoneinfo",
 })
-OTHERS = frozenset({
-    "IPython", "PIL", "einops", "jaxtyping", "matplotlib", "numpy", "opt_einsum", "pandas",
-    "pytest", "regex", "safetensors", "scipy", "seaborn", "sklearn", "torch", "tqdm",
-    "typing_extensions",
+OTHERS = frozenset({  # not those that go by texts in so many places, as pandas does
+    "IPython", "PIL", "einops", "jaxtyping", "matplotlib", "numpy", "pytest", "regex",
+    "safetensors", "scipy", "torch", "tqdm", "typing_extensions",
 })
+BY_TEXT_PARTS = (  # of these and of Python's, and of libraries that a notebook may import
+    "PIL.ImageDraw2", "PIL.ImageMath", "PIL.features", "einops.tests",
+    "matplotlib.backend_bases.get_registered_canvas_class", "matplotlib.pyplot.rc",
+    "matplotlib.pyplot.style", "matplotlib.rc", "matplotlib.rc_file", "matplotlib.sphinxext",
+    "matplotlib.style", "matplotlib.testing", "numpy.ctypeslib", "numpy.lib.add_newdoc",
+    "opt_einsum.backends", "pandas.compat", "pandas.core", "pandas.io", "pandas.HDFStore",
+    "pandas.read_hdf", "pytest.Config", "pytest.Pytester", "pytest.console_main", "pytest.main",
+    "scipy.LowLevelCallable", "scipy.stats.rv_continuous", "scipy.stats.rv_discrete",
+    "sklearn.feature_selection.RFE", "sklearn.feature_selection.RFECV",
+    "sklearn.feature_selection.SelectFromModel", "sys.path_importer_cache",
+    "torch.cuda.CUDAPluggableAllocator", "torch.cuda.memory.CUDAPluggableAllocator",
+    "torch.nn.cpp", "torch.nn.utils.prune", "torch.xpu.memory.XPUPluggableAllocator",
+    "torch.xpu.XPUPluggableAllocator", "tqdm.cli", "tqdm.contrib.concurrent.ensure_lock",
+    "tqdm.utils", "tracemalloc.Snapshot", "tracemalloc.take_snapshot",
+    "typing_extensions.get_annotations",
+)
 TORCHS = frozenset({  # of its modules
     "amp", "autograd", "backends", "cpu", "cuda", "distributions", "fft", "func", "functional",
     "futures", "linalg", "masked", "mps", "nested", "nn", "ops", "optim", "overrides", "profiler",
