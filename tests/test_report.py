@@ -455,3 +455,12 @@ def test_a_student_of_any_name_has_one_row_a_clean_text_and_a_link_to_the_page(
     written = [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()]
     for text in (*written, capsys.readouterr().out):
         assert not re.search(r"[\x00-\x08\x0b\x1b\x9b\u202e\u200b]", text)
+
+
+def test_no_sign_in_what_a_student_wrote_turns_what_the_page_says(tmp_path: Path):
+    told = "Your code stopped with ValueError: \u202e\u2066 \x1b[2J\x9b"
+    made = [graded(Verdict("q1-a", "failed", 0, 2, told), student=f"s{n}") for n in range(24)]
+    write_report(report_on(*made), tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "ValueError" in text and "(24)" in text  # which would read (42) behind such a sign
+    assert not re.search(r"[\x00-\x08\x1b\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autograder.classroom.changes import Answer, read
+from autograder.classroom.journal_lines import is_same_digest
 from autograder.classroom.rebuild import harmless
 from autograder.common.results import NotebookResult, Result
 
@@ -73,10 +74,7 @@ def with_its_time(graded: "Graded", before: "Graded | None") -> "Graded":
 def _is_same(graded: "Graded", before: "Graded") -> bool:
     """Whether both are one work; an older line has too few digits of its digest to say so alone."""
     now, then = graded.made_of.get("work", ""), before.made_of.get("work", "")
-    if now == then:
-        return True
-    is_older = bool(then) and now.startswith(then)
-    return is_older and _texts(graded) == _texts(before)
+    return now == then or (is_same_digest(now, then) and _texts(graded) == _texts(before))
 
 
 def _texts(graded: "Graded") -> list[tuple[object, ...]]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autograder.classroom.counted import NEAR, Given, Marks, Points
+from autograder.classroom.journal_lines import is_same_digest
 
 if TYPE_CHECKING:
     from autograder.classroom.journal_lines import Graded
@@ -28,7 +29,6 @@ FIRST, BEGINS = "first graded", "the history begins here"
 WORK, TESTS = "new submission", "new tests or rules"
 GRADER, AGAIN = "new grader or library", "graded once more"
 BY_HAND, EXTENSION, LATENESS = "by hand", "extension", "lateness rule"
-SHORT = 16  # digits of a digest in older lines
 ANSWERED = "question answered"
 EPOCH = datetime(1970, 1, 1)  # without a zone, as SQLite's are
 LONGEST_RUN = 200  # characters of a command
@@ -149,8 +149,7 @@ def _reasons(before: Change, now: Change) -> Iterator[str]:
 def _differ(before: Change, now: Change, what: str) -> bool:
     """Whether that was another; an older grader did not say what it was."""
     first, second = before.made_of.get(what, ""), now.made_of.get(what, "")
-    is_older = len(first) == SHORT and second.startswith(first)
-    return bool(first and second) and first != second and not is_older
+    return bool(first and second) and not is_same_digest(second, first)
 
 
 def _is_lateness_alone(before: Points, now: Points) -> bool:

@@ -178,7 +178,7 @@ class Arena:
         # a warm process of its own: what one entry does to it costs no other
         student = "autograder.isolation.called"
         with (
-            ForkServer([self.plug.__name__], self.readable, limits, student=student) as made,
+            ForkServer([self.plug.__name__], self.readable, limits=limits, student=student) as made,
             made.spawn() as spawned,
         ):
             line = _Line(spawned, self.budget.seconds, report)

@@ -22,7 +22,7 @@ from autograder.classroom.gradebook_rows import (
     rows_by_cell,
     update_rows,
 )
-from autograder.classroom.journal_lines import Graded
+from autograder.classroom.journal_lines import Graded, is_same_digest
 from autograder.classroom.marks import COMMENT, GRADE, SUBMISSION, SUBMITTED, marked
 from autograder.common.results import NotebookResult, Result
 from autograder.common.startup import without_extensions
@@ -105,11 +105,11 @@ def _near(notebook: Notebook, number: int) -> set[str]:
 def unchanged(graded: Graded, before: Graded) -> set[str]:
     """Notebooks of which a person has the same to grade as before: pictures and files, too."""
     old = {notebook.name: notebook for notebook in before.result.notebooks}
-    work = graded.made_of.get("work", "")
-    then = before.made_of.get("work", "")  # an older line has fewer digits, or no pictures
-    handed_in = bool(then) and work.startswith(then)
-    files = graded.made_of.get("files")
-    same_files = (files or "").startswith(before.made_of.get("files", files) or "")  # nor files
+    made_of, then = graded.made_of, before.made_of
+    handed_in = is_same_digest(made_of.get("work", ""), then.get("work", ""))
+    files = made_of.get("files", "")
+    had_files = then.get("files", files)  # an older line says nothing of them, nor of pictures
+    same_files = files == had_files or is_same_digest(files, had_files)
     return {
         name
         for name, now in ((notebook.name, notebook) for notebook in graded.result.notebooks)

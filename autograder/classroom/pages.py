@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from autograder.classroom.rebuild import harmless
 from autograder.common.whole import require_file
 
 # For pages that repeat what a student wrote: nothing may run or be fetched, whatever slips through.
@@ -20,8 +21,11 @@ STAMPED_WITHIN = 200  # bytes from the beginning of a page
 
 
 def page(template: str, **values: object) -> str:
-    """The template's text with these values, each of them escaped."""
-    return _environment().get_template(template).render(**values)
+    """The template's text with these values, each of them escaped.
+
+    No sign in one commands anything, or turns the reading direction of what stands beside it.
+    """
+    return harmless(_environment().get_template(template).render(**values))
 
 
 def prepare(template: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from autograder.classroom.changes import read
 from autograder.classroom.counted import Marks
-from autograder.classroom.journal_lines import Graded
+from autograder.classroom.journal_lines import Graded, is_same_digest
 from autograder.judge.assignment import Assignment
 from autograder.judge.showing import ALL, Shown
 
@@ -36,7 +36,7 @@ def shown(
         works = list(_works(history(result.student, result.assignment)))
     extension = max((one.extension for one in marks), default=0.0)
     work = _work(graded.made_of, result.key)
-    works = [(when, work if work.startswith(one) else one) for when, one in works]  # older: shorter
+    works = [(when, work if is_same_digest(work, one) else one) for when, one in works]
     return rules.shown(work, works, now(), extension)
 
 

@@ -54,7 +54,7 @@ def box(who: str) -> Iterator[ForkServer]:
 @pytest.fixture(scope="module")
 def small(who: str) -> Iterator[ForkServer]:
     """A fork server with tight limits."""
-    with ForkServer([], [HERE], SMALL, student="tests.sandbox.shared") as made:
+    with ForkServer([], [HERE], limits=SMALL, student="tests.sandbox.shared") as made:
         yield made
 
 
@@ -69,7 +69,7 @@ def contained() -> Iterator[ForkServer]:
         machine.probe.cache_clear()
         if not machine.probe().namespaces:
             pytest.skip(" ".join(machine.probe().missing))
-        with ForkServer([], [HERE], SMALL, student="tests.sandbox.shared") as made:
+        with ForkServer([], [HERE], limits=SMALL, student="tests.sandbox.shared") as made:
             yield made
     machine.probe.cache_clear()
 

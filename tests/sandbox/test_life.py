@@ -228,7 +228,9 @@ def test_a_module_that_cannot_be_imported_is_named(who: str):
 
 
 def test_without_a_sandbox_limits_and_words_stay():
-    with ForkServer([], [HERE], SMALL, sandboxed=False, student="tests.sandbox.shared") as made:
+    with ForkServer(
+        [], [HERE], limits=SMALL, sandboxed=False, student="tests.sandbox.shared"
+    ) as made:
         with made.spawn() as spawned:
             assert run(spawned, "import os; answer = os.getcwd() == os.environ['HOME']") is True
             assert "MemoryError" in run(spawned, "x = b'x' * (400 << 20)")
