@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 from lab import diagrams, plots
 from tests.book_code import drawn
@@ -72,9 +73,9 @@ def test_a_picture_has_no_element_that_says_nothing_and_lines_alike_are_one():
     figure, ax = plt.subplots()
     for place in range(5):
         look = {"fc": "#0341bb", "alpha": 0.5, "lw": 0}
-        ax.add_patch(plt.Rectangle((place / 5, 0), 0.3, 0.3, **look))  # each over the one before
+        ax.add_patch(Rectangle((place / 5, 0), 0.3, 0.3, **look))  # each over the one before
     for place in range(5):
-        ax.add_patch(plt.Rectangle((place / 5, 0.5), 0.1, 0.1, fc="none", ec="#e67206"))
+        ax.add_patch(Rectangle((place / 5, 0.5), 0.1, 0.1, fc="none", ec="#e67206"))
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None})
     root = ET.fromstring(drawn.inline(written.getvalue(), ALTERNATIVE, "p1-"))
