@@ -23,19 +23,13 @@ from autograder.judge.forbidden import (
     is_module_somewhere,
     is_pythons,
 )
+from autograder.judge.harmless import is_plain, namespaces_shown, states_of_self
 from autograder.judge.shown_types import is_shown, makes_text
 from autograder.judge.statement import SETTERS, Statement
 
 TYPED = (ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # what a search looks at; what is got from a name comes before the name
 LOOKED_AT = (ast.Call, ast.Attribute, ast.Name, ast.Subscript, ast.MatchClass, *TYPED)
-# with so many arguments, and none of these, such a function does what it is there for
-PLAIN_CALLS: Mapping[str, tuple[int, tuple[str, ...]]] = {
-    "functools.wraps": (1, ("assigned", "updated")),
-    "functools.update_wrapper": (2, ("assigned", "updated")),
-    "dataclasses.make_dataclass": (2, ("bases", "namespace")),
-    "torch.utils.data.DataLoader": (5, ("num_workers", "multiprocessing_context")),
-}
 SHAPE = re.compile(r"(?:\.\.\.|[\w\s*#?+/=-])*")  # of an array, in which no code is hidden
 # A module's name, as some loaders take it.
 MODULE = re.compile(r"(?:\w+://)?([^\W\d]\w*(?:\.\w+)*)")
@@ -61,6 +55,7 @@ class Own:
     classes: Mapping[str, frozenset[str]]  # classes that are only that, and their members
     givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
     closed: frozenset[str]  # of these classes, those whose only objects are what they have made
+    last: frozenset[str]  # of these, those of which the student makes no other class
     held: Mapping[str, set[str]]  # what classes and modules import, by the names that it has there
     packages: frozenset[str]  # that the instructor's cells import
     makes_types: bool  # whether there may be classes of classes
@@ -460,12 +455,14 @@ class Search:
                 yield id(called)
         for call in holds.of_kind(ast.Call):
             origins = origins_of(call.func, self.aliases)
-            if origins and all(_is_plain(call, origin) for origin in origins):
+            if origins and all(is_plain(call, origin) for origin in origins):
                 yield id(call.func)
 
     def _plain_calls(self, holds: Statement) -> Iterator[int]:
         """Nodes that lead to names by their text, where they are used and do no harm."""
         yield from self._asked_nothing(holds)
+        yield from namespaces_shown(holds, self.own.bound, self.aliases)
+        yield from states_of_self(holds, self.own.last, self.own.bound)
         for part in holds.of_kind(ast.Subscript):  # a type with a shape that is written out
             shape = expressions.text(getattr(part.slice, "elts", [part.slice])[-1])
             if shape is not None and SHAPE.fullmatch(shape):
@@ -487,14 +484,3 @@ class Search:
         holder = node.value.id if isinstance(node.value, ast.Name) else ""
         if holder == "__builtins__" and (text is None or text in BY_TEXT or text in self.forbid):
             yield text or holder
-
-
-def _is_plain(call: ast.Call, origin: str) -> bool:
-    """Whether a call of one of `ASKED` leaves out what it could be asked."""
-    if origin not in PLAIN_CALLS:
-        return False
-    most, out = PLAIN_CALLS[origin]
-    off = {word.arg for word in call.keywords if getattr(word.value, "value", word) == 0}
-    given = {word.arg for word in call.keywords} - (off & {"num_workers"})
-    starred = any(isinstance(one, ast.Starred) for one in call.args)
-    return not starred and len(call.args) <= most and not given & {*out, None}

@@ -1,0 +1,81 @@
+"""Uses of what leads to names by their text that get nothing by it, as a printed `vars(x)` does."""
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+
+from autograder.judge import expressions
+from autograder.judge.expressions import is_namespace, origins_of
+from autograder.judge.statement import Statement
+
+# with so many arguments, and none of these, such a function does what it is there for
+PLAIN_CALLS: Mapping[str, tuple[int, tuple[str, ...]]] = {
+    "functools.wraps": (1, ("assigned", "updated")),
+    "functools.update_wrapper": (2, ("assigned", "updated")),
+    "dataclasses.make_dataclass": (2, ("bases", "namespace")),
+    "torch.utils.data.DataLoader": (5, ("num_workers", "multiprocessing_context")),
+}
+AS_TEXT = {"print", "str", "repr", "len", "sorted", "list"}  # of a dictionary: texts or a number
+
+
+def is_plain(call: ast.Call, origin: str) -> bool:
+    """Whether a call of one of `forbidden.ASKED` leaves out what it could be asked."""
+    if origin not in PLAIN_CALLS:
+        return False
+    most, out = PLAIN_CALLS[origin]
+    off = {word.arg for word in call.keywords if getattr(word.value, "value", word) == 0}
+    given = {word.arg for word in call.keywords} - (off & {"num_workers"})
+    starred = any(isinstance(one, ast.Starred) for one in call.args)
+    return not starred and len(call.args) <= most and not given & {*out, None}
+
+
+def namespaces_shown(
+    holds: Statement, bound: Collection[str], aliases: Mapping[str, set[str]]
+) -> Iterator[int]:
+    """Nodes of `vars(x)` and `x.__dict__` of which a text is made at once, and nothing is taken.
+
+    Args:
+        holds: the statement.
+        bound: names that the student binds anywhere.
+        aliases: what names stand for in libraries.
+    """
+    if "*" in bound or "vars" in bound:
+        return
+    given: list[ast.expr] = [node.value for node in holds.of_kind(ast.FormattedValue)]
+    for call in holds.of_kind(ast.Call):
+        if isinstance(call.func, ast.Name) and call.func.id in AS_TEXT - {*bound}:
+            given += call.args
+        elif _formats(call):
+            given += (*call.args, *(word.value for word in call.keywords))
+    for one in filter(is_namespace, given):
+        holder = one.args[0] if isinstance(one, ast.Call) else getattr(one, "value", one)
+        if not origins_of(holder, aliases):
+            yield id(getattr(one, "func", one))
+
+
+def _formats(call: ast.Call) -> bool:
+    """Whether this fills in a text that is written out."""
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr == "format"
+        and isinstance(func.value, ast.Constant)
+    )
+
+
+def states_of_self(
+    holds: Statement, last: Collection[str], bound: Collection[str]
+) -> Iterator[int]:
+    """Nodes of `super().__getstate__()` in a class of the student's that hands it on to none.
+
+    Python refuses it to whatever is no object of that class, and these hold what it has given them.
+    """
+    (top,) = holds.tree.body
+    if getattr(top, "name", "") not in last or len(holds.of_kind(ast.ClassDef)) != 1:
+        return
+    for call in holds.of_kind(ast.Call):
+        asked = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if expressions.called(call) != "__getstate__" or not isinstance(asked, ast.Call):
+            continue
+        is_super = getattr(asked.func, "id", "") == "super" and "super" not in bound
+        if is_super and not (call.args or call.keywords or asked.args or asked.keywords):
+            yield id(call.func)
