@@ -38,28 +38,23 @@ def namespaces_shown(
         bound: names that the student binds anywhere.
         aliases: what names stand for in libraries.
     """
-    if "*" in bound or "vars" in bound:
-        return
     given: list[ast.expr] = [node.value for node in holds.of_kind(ast.FormattedValue)]
     for call in holds.of_kind(ast.Call):
-        if isinstance(call.func, ast.Name) and call.func.id in AS_TEXT - {*bound}:
+        if _is_builtin(call, AS_TEXT, bound):
             given += call.args
-        elif _formats(call):
+        elif expressions.template(call) is not None:
             given += (*call.args, *(word.value for word in call.keywords))
     for one in filter(is_namespace, given):
-        holder = one.args[0] if isinstance(one, ast.Call) else getattr(one, "value", one)
-        if not origins_of(holder, aliases):
-            yield id(getattr(one, "func", one))
+        if isinstance(one, ast.Call) and _is_builtin(one, {"vars"}, bound):
+            yield from (id(one.func) for _ in one.args if not origins_of(one.args[0], aliases))
+        elif isinstance(one, ast.Attribute) and not origins_of(one.value, aliases):
+            yield id(one)
 
 
-def _formats(call: ast.Call) -> bool:
-    """Whether this fills in a text that is written out."""
-    func = call.func
-    return (
-        isinstance(func, ast.Attribute)
-        and func.attr == "format"
-        and isinstance(func.value, ast.Constant)
-    )
+def _is_builtin(call: ast.Call, names: Collection[str], bound: Collection[str]) -> bool:
+    """Whether this calls one of these builtins, which no name of the student's hides."""
+    name = getattr(call.func, "id", "")
+    return name in names and name not in bound and "*" not in bound
 
 
 def states_of_self(

@@ -388,12 +388,13 @@ class Search:
             yield SET_COMPUTED
 
     def _is_begun_well(self, node: ast.Call) -> bool:
-        """Whether a computed name of some value begins as nothing that is forbidden does."""
+        """Whether a computed name of a value begins, or ends, as nothing that is forbidden does."""
         if len(node.args) < 2 or isinstance(node.args[0], ast.Starred):
             return False
         if origins_of(node.args[0], self.aliases):
             return False
-        return self.rule.leads_nowhere(expressions.prefix(node.args[1]))
+        name = node.args[1]
+        return self.rule.leads_nowhere(expressions.prefix(name), expressions.suffix(name))
 
     def _is_of_self(self, node: ast.Call, holds: Statement) -> bool:
         """Whether this asks an object of the student's own class for a part of it.
