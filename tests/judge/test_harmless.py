@@ -18,6 +18,7 @@ def shown(line: str) -> str:
     "answer",
     [
         KEPT,
+        "(G := torch.nn.functional)\ndef f(x):\n    return G.relu(x)",
         "from math import *\ndef f(x):\n    return '{d}'.format(**x.__dict__)",
         HEAD + "state = super().__getstate__().copy()\n        return state" + TAIL,
         *map(
@@ -78,6 +79,9 @@ def test_what_gets_nothing_by_a_text_is_allowed(answer: str):
         ),
         "def print(one): return one['so' 'rt']()\ndef f(x):\n    return print(vars(x))",
         "from os import *\ndef f(x):\n    return str(vars(x))",
+        "(G := torch.nn.functional)\ndef f(x):\n    return G.softmax(x)",
+        "G = [H := torch.nn.functional]\ndef f(x):\n    return H.relu(x)",
+        "class G:\n    (H := torch.nn.functional)\ndef f(x):\n    return G.H.relu(x)",
         "class vars(dict): pass\ndef f(x):\n    return x.__dict__",
         # an object of somebody else's may pass for one of the class
         KEPT.replace("nn.Module", "list"),
