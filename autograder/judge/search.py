@@ -423,7 +423,8 @@ class Search:
 
     def _spelt(self, node: ast.expr, holds: Statement) -> list[str] | None:
         """The names that a text may be; None if it is computed."""
-        given: Sequence[ast.expr | None] = [node]
+        either = isinstance(node, ast.IfExp)
+        given: Sequence[ast.expr | None] = [node.body, node.orelse] if either else [node]
         if isinstance(node, ast.Name):
             if not self.own.givens.keys().isdisjoint(("zip", "enumerate")):
                 return None
