@@ -6,7 +6,7 @@ The text is often a student's: what names stand for is followed within bounds.
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 ASSIGNING = (ast.Assign, ast.For, ast.AnnAssign, ast.NamedExpr)
 MOST_DOTS = 20  # of a dotted name that is followed
@@ -176,9 +176,29 @@ def prefix(node: ast.expr) -> str:
     """The constant that a computed text begins with; or empty."""
     if isinstance(node, ast.JoinedStr) and node.values:
         return text(node.values[0]) or ""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
-        return text(node.left) or ""
-    return ""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):  # something may stand at a %
+        return (text(node.left) or "").partition("%")[0]
+    if filled := template(node):
+        return filled.partition("{")[0]
+    return text(node.left) or "" if _is_sum(node) else ""
+
+
+def suffix(node: ast.expr) -> str:
+    """The constant that a computed text ends with; or empty."""
+    if isinstance(node, ast.JoinedStr) and node.values:
+        return text(node.values[-1]) or ""
+    return text(node.right) or "" if _is_sum(node) else ""
+
+
+def template(node: ast.expr) -> str | None:
+    """The text that `format` is asked to fill in; None if this is something else."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    return text(node.func.value) if node.func.attr == "format" else None
+
+
+def _is_sum(node: ast.expr) -> TypeGuard[ast.BinOp]:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
 
 
 def given_pairs(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.Name, ast.expr]]:

@@ -208,11 +208,14 @@ class Forbidden:
             return True
         return bool(dot) and first in BY_TEXT_MODULES and first not in ORDINARY
 
-    def leads_nowhere(self, begun: str) -> bool:
-        """Whether nothing that is forbidden has a name that begins so."""
-        bare = begun.lstrip("_")
-        words = {*WORDS, *(part for entry in self.forbid for part in entry.split("."))}
-        return bool(bare) and not any(word.lstrip("_").startswith(bare) for word in words)
+    def leads_nowhere(self, begun: str, ended: str) -> bool:
+        """Whether nothing that is forbidden has a name that begins so, or none one that ends so."""
+        parts = {*WORDS, *(part for entry in self.forbid for part in entry.split("."))}
+        words = {part.strip("_") for part in parts}
+        first, last = begun.lstrip("_"), ended.rstrip("_")
+        begins = any(w.startswith(first) or w == begun.strip("_") for w in words)
+        ends = any(w.endswith(last) or w == ended.strip("_") for w in words)
+        return bool(first and not begins) or bool(last and not ends)
 
     def forbids_word(self, text: str) -> bool:
         """Whether this name reaches something forbidden of whatever has it."""

@@ -54,6 +54,7 @@ class Read:
         everywhere = frozenset(name for part in self.everything for name in part.holds.givens)
         own = Own(
             *(names, given, members, fields, self._classes, self._givens, self._closed),
+            self._last,
             *(held, frozenset(one.partition(".")[0] for one in origins), *self._types, everywhere),
         )
         aliases = _aliases(self.given, parts)
@@ -178,6 +179,18 @@ class Read:
             if len(found) == before:
                 break
         return frozenset(found)
+
+    @property
+    def _last(self) -> frozenset[str]:
+        """Those of them of which the student makes no other class."""
+        nodes = (node for part in self.everything for node in part.holds.of_kind(ast.ClassDef))
+        return self._closed - {
+            name.id
+            for n in nodes
+            for b in n.bases
+            for name in walk(b)
+            if isinstance(name, ast.Name)
+        }
 
     def _is_closed(self, base: ast.expr, found: Collection[str]) -> bool:
         """Whether nobody else's objects pass for instances of what is made of this class."""

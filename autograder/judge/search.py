@@ -22,6 +22,7 @@ from autograder.judge.forbidden import (
     is_module_somewhere,
     is_pythons,
 )
+from autograder.judge.harmless import namespaces_shown, states_of_self
 from autograder.judge.plain_uses import is_by_name, plain_uses
 from autograder.judge.shown_types import is_shown, makes_text
 from autograder.judge.statement import SETTERS, Statement
@@ -37,7 +38,7 @@ COMPUTED_TYPE = "a type that is a computed text"
 BY_PLACE = "a pattern of a class whose parts do not show"
 AS_VALUE = " as a value"  # a module, of which any code may take what it wants
 AS_SET = " to set it to something else"  # a part of Python's library, which goes by it
-JOINING = {"__radd__", "__rmod__"}  # by which an object says what a text with it gives
+JOINING = {"__add__", "__radd__", "__rmod__"}  # by which an object says what a text with it gives
 ASKING = {"getattr", "hasattr", "print", "type", "dir", "help", "setattr", "delattr"}
 MATCHED = {"str", "bytes", "bytearray", "int", "float", "bool"}  # as a whole, by Python itself
 MATCHED |= {"list", "tuple", "dict", "set", "frozenset"}
@@ -54,6 +55,7 @@ class Own:
     classes: Mapping[str, frozenset[str]]  # classes that are only that, and their members
     givens: Mapping[str, Sequence[ast.expr | None]]  # what names are set to
     closed: frozenset[str]  # of these classes, those whose only objects are what they have made
+    last: frozenset[str]  # of these, those of which the student makes no other class
     held: Mapping[str, set[str]]  # what classes and modules import, by the names that it has there
     packages: frozenset[str]  # that the instructor's cells import
     makes_types: bool  # whether there may be classes of classes
@@ -94,9 +96,10 @@ class Search:
             return []
         taken = {True: mine.now, False: mine.later}
         # nodes inside a dotted name that is judged as a whole; and of a call that is
-        judged = {id(call.func) for call in holds.getattrs} | set(
-            plain_uses(holds, self.aliases, self.own.makes_types)
-        )
+        judged = {id(call.func) for call in holds.getattrs}
+        judged |= {*plain_uses(holds, self.aliases, self.own.makes_types)}
+        judged |= {*namespaces_shown(holds, self.own.bound, self.aliases)}
+        judged |= {*states_of_self(holds, self.own.last, self.own.bound)}
         found = []
         for node in holds.of_kind(*LOOKED_AT):
             chain = isinstance(node, ast.Attribute)
@@ -400,12 +403,13 @@ class Search:
             yield SET_COMPUTED
 
     def _is_begun_well(self, node: ast.Call) -> bool:
-        """Whether a computed name of some value begins as nothing that is forbidden does."""
+        """Whether a computed name of a value begins, or ends, as nothing that is forbidden does."""
         if len(node.args) < 2 or isinstance(node.args[0], ast.Starred):
             return False
         if origins_of(node.args[0], self.aliases) or not JOINING.isdisjoint(self.own.members):
             return False
-        return self.rule.leads_nowhere(expressions.prefix(node.args[1]))
+        name = node.args[1]
+        return self.rule.leads_nowhere(expressions.prefix(name), expressions.suffix(name))
 
     def _is_of_self(self, node: ast.Call, holds: Statement) -> bool:
         """Whether this asks an object of the student's own class for a part of it.
@@ -434,7 +438,8 @@ class Search:
 
     def _spelt(self, node: ast.expr, holds: Statement) -> list[str] | None:
         """The names that a text may be; None if it is computed."""
-        given: Sequence[ast.expr | None] = [node]
+        either = isinstance(node, ast.IfExp)
+        given: Sequence[ast.expr | None] = [node.body, node.orelse] if either else [node]
         if isinstance(node, ast.Name):
             if not self.own.givens.keys().isdisjoint(("zip", "enumerate")):
                 return None

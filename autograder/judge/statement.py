@@ -256,8 +256,10 @@ class Statement:
         looked_at = {id(node.value) for node in self.of_kind(ast.Attribute, *SHOWING)}
         looked_at |= {id(call.func) for call in self.of_kind(ast.Call)}
         in_classes = {id(node) for node in _in_classes(self.of_kind(*CLASSES))}
+        shown = {id(node.value) for node in self.of_kind(*SHOWING)}
         for node in self.of_kind(*ASSIGNING):
-            if id(node) not in in_classes and not isinstance(node, ast.NamedExpr):
+            goes_on = isinstance(node, ast.NamedExpr) and id(node) not in shown
+            if id(node) not in in_classes and not goes_on:
                 looked_at |= followed(node)
         reads = (n for n in self.of_kind(ast.Name, ast.Attribute) if isinstance(n.ctx, ast.Load))
         return [node for node in reads if id(node) not in looked_at]
