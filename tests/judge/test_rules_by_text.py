@@ -57,6 +57,7 @@ WAYS = [
     "import opt_einsum\ndef f(x): return opt_einsum.backends.get_func(T, T)(x)",
     # a text that does not begin as it looks
     "class S(str):\n    def __radd__(self, one): return T\ndef f(x): getattr(x, 'zz' + S(1))()",
+    "class S(str):\n    def __add__(self, one): return T\ndef f(x): getattr(x, S(1) + '_zz')()",
     "class S(str):\n    def __rmod__(self, one): return T\ndef f(x): getattr(x, 'zz' % S(1))()",
     "class S:\n    def __rsub__(self, one): return T\ndef f(x): return getattr(x, 'zz' - S())()",
     # what sorts, by the builtin or in C
