@@ -1,6 +1,7 @@
 """Grading on a cluster: the same grades to the byte, whoever is killed, cut off, old or hostile."""
 
 import gc
+import os
 import shutil
 import subprocess
 import sys
@@ -127,13 +128,13 @@ def test_grades_pages_and_results_are_those_of_one_machine_to_the_byte(
 
 
 def test_what_lies_beside_the_course_can_be_imported_by_answers_there_as_here(
-    two: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two: LocalCluster, tmp_path: Path
 ):
     """It is not installed, and lies neither beside the notebook nor beside the grader."""
     root = tmp_path / "course"
     course = make_course(root)
     (root / "beside_it.py").write_text("def triple(x):\n    return 3 * x\n")
-    monkeypatch.syspath_prepend(root)
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (root, ROOT)))}
     notebook = root / "source" / NAME / "numbers.ipynb"
     text = notebook.read_text(encoding="utf-8")
     notebook.write_text(text.replace('"import math"', '"import math, beside_it"'), encoding="utf-8")
@@ -141,7 +142,8 @@ def test_what_lies_beside_the_course_can_be_imported_by_answers_there_as_here(
     hand_in(root, "ada", RIGHT | {"third": "def third(x):\n    return beside_it.triple(x) / 9"})
     taught, found = Class(course, root), []
     for where in (["--jobs", "1"], ["--on", two.on]):
-        assert run(root, "grade", NAME, "--no-report", "--again", *where) == 0
+        command = [sys.executable, "-m", "autograder", "grade", NAME, "--no-report", "--again"]
+        subprocess.run([*command, *where], cwd=root, env=paths, check=True)
         found.append((scores(taught), [one.result.cost.calls for one in results(taught)]))
     assert found[0] == found[1]
     assert found[0][0] == {"ada": 6.0}  # all there are
