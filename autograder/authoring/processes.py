@@ -197,7 +197,6 @@ def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> d
     shown = {name for assignment in assignments for name in imports(assignment, hidden=False)}
     secret = {*own_tops(modules)} - {*own_tops(shown)}  # as a key that hidden tests go by
     modules = [name for name in modules if name.partition(".")[0] not in secret]
-    own = own_modules(modules)
     each = [one for assignment in assignments for one in of_questions(assignment)]
     memory = max([Limits.memory_mb, *(one.memory_mb for one in each)])
     cpu = max([Limits.cpu_seconds, *map(longest, assignments)])
@@ -208,8 +207,7 @@ def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> d
     return {
         "modules": modules,
         "student": STUDENT,
-        "readable": [str(path) for path in own],
-        "paths": sorted({str(path.parent) for path in own}),
+        "readable": [str(path) for path in own_modules(modules)],
         "limits": asdict(Limits(memory_mb=memory, cpu_seconds=cpu)),
         "sandboxed": sandboxed,
         "head": head,

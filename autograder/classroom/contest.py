@@ -114,7 +114,7 @@ def opened(course: Course) -> Arena:
     contest = _begun(plug, settings, course.root)
     packages = [name.partition(".")[0], *plug.PACKAGES]
     readable_ones = [path for one in dict.fromkeys(packages) for path in _places_of(one)]
-    return Arena(plug, contest, course.root, readable_ones, budget)
+    return Arena(plug, contest, readable_ones, budget)
 
 
 def ranked(outcomes: Mapping[str, Outcome]) -> list[Place]:

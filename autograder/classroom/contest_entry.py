@@ -136,7 +136,6 @@ class Arena:
 
     plug: Plug
     contest: Contest
-    folder: Path  # in which the module may lie
     readable: Sequence[Path]
     budget: Budget
 
@@ -165,7 +164,6 @@ class Arena:
         asked = {
             "module": self.plug.__name__,
             "function": "enter",
-            "folder": str(self.folder),
             "arguments": {"seconds": 60 * self.budget.minutes},
         }
         megabytes = sum(map(len, packed.values())) // 1_000_000 + SPARE_MB

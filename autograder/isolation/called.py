@@ -8,7 +8,6 @@ import importlib
 import json
 import socket
 import struct
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,7 +27,7 @@ def question(asked: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
     """What `serve` reads.
 
     Args:
-        asked: `module` and `function`, the `folder` that the module may lie in, `arguments`.
+        asked: `module` and `function`, and the function's `arguments`.
         files: by their place below the folder that the function is given.
     """
     sizes = [(name, len(content)) for name, content in files.items()]
@@ -61,7 +60,6 @@ def serve(line: socket.socket) -> None:
 
 def _called(asked: Mapping[str, Any], home: Path) -> tuple[bytes, str]:
     try:
-        sys.path.append(asked["folder"])
         module = importlib.import_module(asked["module"])
         function: Callable[..., Sequence[str]] = getattr(module, asked["function"])
         said = function(home, **asked["arguments"])

@@ -113,7 +113,6 @@ class ForkServer:
         modules: Sequence[str],
         readable: Sequence[Path | str] = (),
         *,
-        paths: Sequence[str] = (),
         limits: Limits | None = None,
         sandboxed: bool = True,
         student: str,
@@ -125,9 +124,8 @@ class ForkServer:
 
         Args:
             modules: to be imported.
-            readable: what students' processes may read besides the system and Python.
-            paths: folders from which they import, after all others; what lies there and is not
-                readable is not there for them.
+            readable: what students' processes may read besides the system and Python: modules,
+                which they import from where these lie, after all others.
             limits: for each student's process.
             sandboxed: whether it is shut in.
             student: the module whose `serve` runs in it.
@@ -153,7 +151,6 @@ class ForkServer:
         order = {
             "modules": list(modules),
             "readable": [str(Path(path).absolute()) for path in readable],
-            "paths": list(paths),
             "limits": asdict(limits or Limits()),
             "found": asdict(found) if sandboxed else None,
             "student": student,

@@ -25,7 +25,6 @@ class Order:
 
     modules: list[str]
     readable: list[str]
-    paths: list[str]  # from which it imports, after all others
     limits: Limits
     found: Capabilities | None  # None without a sandbox
     student: str

@@ -36,7 +36,8 @@ class StudentServer:
 
     def run(self) -> None:
         """Make ready, say so, and serve until nobody asks any more."""
-        sys.path += [path for path in self.order.paths if path not in sys.path]
+        homes = (str(Path(path).parent) for path in self.order.readable)
+        sys.path += [home for home in dict.fromkeys(homes) if home not in sys.path]
         gc.disable()  # imports make no garbage, only work for its collector
         student = importlib.import_module(self.order.student)
         student.warm(list(self.order.modules), self.order.watched)

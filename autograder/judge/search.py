@@ -22,8 +22,12 @@ from autograder.judge.forbidden import (
     is_module_somewhere,
     is_pythons,
 )
-from autograder.judge.harmless import namespaces_shown, states_of_self
-from autograder.judge.plain_uses import is_by_name, plain_uses
+from autograder.judge.plain_uses import (
+    is_by_name,
+    namespaces_shown,
+    plain_uses,
+    states_of_self,
+)
 from autograder.judge.shown_types import is_shown, makes_text
 from autograder.judge.statement import SETTERS, Statement
 
