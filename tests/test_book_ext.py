@@ -378,7 +378,8 @@ def test_the_page_of_the_search_loads_them():
 def test_a_page_asks_for_its_letters_before_its_style_sheets(text: str, asked: list[str]):
     sheet = '<link rel="stylesheet" href="../_static/course.css?v=1">'
     page = polish.repair(f"<head>{sheet}</head>{text}")
-    script, rest = page.split("</script>\n")
+    spread, script, rest = page.split("</script>\n")
+    assert spread == "<head>" + polish.SPREAD.removesuffix("</script>\n")
     assert rest == f"{sheet}</head>{text}"
     assert [name for name in ("serif", "Main", "Math") if name in script] == asked
     assert "`../_static/${name}.woff2`" in script

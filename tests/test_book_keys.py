@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sphinx
 
-from tests.book_code import anywidget
+from tests.book_code import anywidget, polish
 from tests.browsing import BROWSER, Page
 from tests.conftest import ROOT
 from tests.serving import served
@@ -23,7 +23,7 @@ SCRIPTS = {
 OPTIONS = {"NAVIGATION_WITH_KEYS": True, "ENABLE_SEARCH_SHORTCUTS": False, "LOCALE": "en"}
 NARROW = "width: 200px; overflow: auto"
 PAGE = f"""<!doctype html><meta charset=utf-8><title>A page</title>
-<script>const DOCUMENTATION_OPTIONS = {json.dumps(OPTIONS)};</script>
+{polish.SPREAD}<script>const DOCUMENTATION_OPTIONS = {json.dumps(OPTIONS)};</script>
 {"".join(f"<script src={name}></script>" for name in SCRIPTS)}
 <link rel=next href=next.html>
 <body>
@@ -79,6 +79,24 @@ def address(tmp_path: Path) -> Iterator[str]:
         (tmp_path / f"{name}.html").write_text(PAGE, encoding="utf-8")
     with served(tmp_path) as at:
         yield f"{at}/page.html"
+
+
+def test_what_scripts_do_with_a_page_that_was_read_leaves_room_for_a_click(
+    address: str, window: Page
+):
+    """Each of it is a task of its own, in the old order; no other event waits."""
+    then = """(() => {
+      const seen = window.seen = [];
+      for (const type of ["DOMContentLoaded", "click"]) {
+        const note = (n) => document.addEventListener(type, (event) => seen.push(event.type + n));
+        [1, 2].forEach(note);
+        document.dispatchEvent(new Event(type));
+        seen.push("then");
+      }
+    })()"""
+    done = f"{READY} && (window.seen ? window.seen.length == 6 : ({then}, false))"
+    wanted = ["then", "click1", "click2", "then", "DOMContentLoaded1", "DOMContentLoaded2"]
+    assert window.show(address, done, "window.seen.join()") == ",".join(wanted)
 
 
 def test_the_arrow_keys_turn_the_page_where_nothing_else_needs_them(address: str, window: Page):

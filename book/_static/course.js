@@ -1,6 +1,10 @@
 // What the pages need besides the theme's scripts.
 "use strict";
 (() => {
+  // The listeners of a document are told in tasks of their own (_ext/course/polish.py). What is here
+  // is told at once, before them: it stands when the page is complete.
+  const whenRead = (act) => window.addEventListener("DOMContentLoaded", act);
+
   // What has to be scrolled sideways, and only that, is a stop for the keyboard and has a name; it
   // fades where it goes on, until its end is in sight. Parts of figures have names of their own.
   const NAMES = {
@@ -94,7 +98,7 @@
       }
     }
   };
-  document.addEventListener("DOMContentLoaded", () => {
+  whenRead(() => {
     watch();
     const article = document.querySelector(".bd-article");
     const grown = new MutationObserver((changes) => { // a drawing has a width that nobody is told
@@ -109,7 +113,7 @@
   const foldTests = () => {
     for (const fold of document.querySelectorAll("details.tests")) fold.open = !NARROW.matches;
   };
-  document.addEventListener("DOMContentLoaded", foldTests);
+  whenRead(foldTests);
   NARROW.addEventListener("change", foldTests);
 
   // The arrow keys turn the page only while no part of it has the keyboard: a figure, and what has to
@@ -129,7 +133,7 @@
       button.blur = () => byKey || HTMLElement.prototype.blur.call(button);
     }
   };
-  document.addEventListener("DOMContentLoaded", keepKeyboard);
+  whenRead(keepKeyboard);
 
   // What the theme shows without a word is said: the colours, and what a search found.
   const announce = () => {
@@ -147,7 +151,7 @@
     };
     if (results) new MutationObserver(found).observe(results, { childList: true, subtree: true });
   };
-  document.addEventListener("DOMContentLoaded", announce);
+  whenRead(announce);
 
   // Search results quote the pages they found, which a browser forbids to a page opened as a file.
   if (window.location.protocol === "file:") {
@@ -162,7 +166,7 @@
     const page = anchor && new DOMParser().parseFromString(html, "text/html");
     return page && page.querySelector(`[role="main"] section${anchor} > :is(h2, h3)`);
   };
-  document.addEventListener("DOMContentLoaded", () => {
+  whenRead(() => {
     if (typeof Search === "undefined") return;
     const { makeSearchSummary } = Search;
     Search.makeSearchSummary = (html, words, anchor) => {
@@ -253,7 +257,7 @@
   };
   history.scrollRestoration = "manual";
   for (const move of MOVES) window.addEventListener(move, leave, { passive: true, capture: true });
-  document.addEventListener("DOMContentLoaded", () => {
+  whenRead(() => {
     arrive(placed, false);
     window.addEventListener("scroll", noteSoon, { passive: true });
     window.addEventListener("click", ({ target }) => target.closest?.("a") && note(), true);
@@ -306,5 +310,5 @@
       if (read.includes(name)) link.closest(".chapter-link").classList.add("chapter-read");
     }
   };
-  document.addEventListener("DOMContentLoaded", welcomeBack);
+  whenRead(welcomeBack);
 })();

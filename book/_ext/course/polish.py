@@ -81,6 +81,16 @@ LETTERS = {
     'class="katex': "katex/fonts/KaTeX_Main-Regular",
     "mathnormal": "katex/fonts/KaTeX_Math-Italic",
 }
+# One task of all that scripts do once a page is read would keep a reader's first click waiting.
+SPREAD = """<script data-spread>{
+    const add = document.addEventListener;
+    document.addEventListener = function (type, listener, ...rest) {
+      const once = type === "DOMContentLoaded" && typeof listener === "function";
+      const later = (event) => setTimeout(() => listener.call(this, event));
+      add.call(this, type, once ? later : listener, ...rest);
+    };
+  }</script>
+"""
 # a browser forbids it to a page that is opened as a file
 EARLY = """<script data-early-letters>if (location.protocol !== "file:") {
     for (const name of %s) {
@@ -119,13 +129,13 @@ def breakable(table: str) -> str:
     return NAME.sub(lambda name: name[1] + JOINT.sub(r"\1<wbr>", name[2]) + name[3], table)
 
 
-def with_early_letters(html: str) -> str:
-    """Ask for a page's letters before its style sheets, so that lines keep their places."""
+def with_first_scripts(html: str) -> str:
+    """Spread its scripts' work, and ask for its letters before its style sheets: lines stay put."""
     sheet, static = SHEET.search(html), STATIC.search(html)
     if "data-early-letters" in html or sheet is None or static is None:
         return html
     names = [name for sign, name in LETTERS.items() if sign in html]
-    early = EARLY % (json.dumps(names), static[1])
+    early = SPREAD + EARLY % (json.dumps(names), static[1])
     return html[: sheet.start()] + early + html[sheet.start() :]
 
 
@@ -139,7 +149,7 @@ def repair(html: str) -> str:
     """Return a page with the theme's faults repaired."""
     for pattern, replacement in COMPILED:
         html = pattern.sub(replacement, html)
-    html = with_printed_number(with_early_letters(html))
+    html = with_printed_number(with_first_scripts(html))
     return TABLE.sub(lambda table: breakable(table[0]), html)
 
 
