@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -40,11 +41,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 @pytest.fixture
-def two(cluster: LocalCluster) -> LocalCluster:
+def two(cluster: LocalCluster) -> Iterator[LocalCluster]:
     """The same, with two workers whatever the last test has done to them."""
     cluster.tend(2)
     cluster.wait_for_workers(2)
-    return cluster
+    yield cluster
+    # Dask's client connects anew by itself when its scheduler dies, and loses that socket when it
+    # is closed meanwhile: it ends here, and not as another test's warning.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="module")
