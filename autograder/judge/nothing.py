@@ -10,16 +10,18 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from autograder.common.results import Crossing, Opaque, Transcript
+from autograder.common.results import Crossing, Opaque, Raised, Transcript
 from autograder.judge.differences import Kept, is_array, keep
 
 SEQUENCES = (range, deque)  # which are kept as texts
+GIVEN = "()"  # after a call's label: what it gave
+STEP, STEPS = ".__next__", ".__iter__"  # of an iterator, after the label of what gave it
 KEYS = (str, int, float, bool, bytes, type(None))  # which have a hash of Python's own
 NOTHING = "Your code gives a result without entries where there should be numbers."
 
 
 def keep_entries(transcript: Transcript) -> Transcript:
-    """A transcript as it is kept, in which any sequence without entries is a list without any."""
+    """A transcript as it is kept, in which any sequence that is kept as a text is a list."""
     return keep(tuple(replace(call, outcome=_listed(call.outcome)) for call in transcript))
 
 
@@ -27,8 +29,9 @@ def gives_nothing(theirs: Transcript, ours: Transcript) -> Crossing | None:
     """The first call that gave nothing where the reference gives numbers; both as they are kept.
 
     An answer may make its calls in another way: then what counts is whether it is nothing beside
-    whatever the reference gives in a call of that name.
+    whatever the reference gives in a call of that name, or in the one that a part is of.
     """
+    theirs, ours = _with_steps(theirs), _with_steps(ours)
     asked = [call.what for call in ours]
     if [call.what for call in theirs] == asked:
         pairs = zip(theirs, ours, strict=True)
@@ -36,16 +39,46 @@ def gives_nothing(theirs: Transcript, ours: Transcript) -> Crossing | None:
     by_name: dict[str, list[Any]] = {}
     for call in ours:
         by_name.setdefault(call.what, []).append(call.outcome)
-    doubtful = (one for one in theirs if one.what in by_name and _may_be_nothing(one.outcome))
-    return next(
-        (one for one in doubtful if all(_lacks(one.outcome, our) for our in by_name[one.what])),
-        None,
-    )
+    doubtful = (one for one in theirs if _may_be_nothing(one.outcome))
+    return next((one for one in doubtful if _is_nothing_beside(one, by_name)), None)
+
+
+def _is_nothing_beside(one: Crossing, by_name: dict[str, list[Any]]) -> bool:
+    """Whether a call gave nothing beside each that the reference gives under its name.
+
+    What the reference does not have, as what a table makes of a key that is not there, is held
+    against what it would be a part of.
+    """
+    if one.what in by_name:
+        return all(_lacks(one.outcome, our) for our in by_name[one.what])
+    whole = by_name.get(one.what.removesuffix(GIVEN), ())
+    return bool(whole) and _is_empty(one.outcome) and all(map(_holds_numbers, whole))
+
+
+def _with_steps(transcript: Transcript) -> Transcript:
+    """A transcript in which an iterator that a test has gone through is the list of its steps."""
+    made: list[Crossing] = []
+    latest: dict[str, int] = {}  # what gave an iterator, by the label of that
+    steps: dict[int, list[Any]] = {}
+    for call in transcript:
+        at = latest.get(call.what.removesuffix(STEP).removesuffix(STEPS), -1)
+        if call.what.endswith(STEP) and at >= 0:
+            found = steps.setdefault(at, [])
+            if not isinstance(call.outcome, Raised):
+                found.append(call.outcome)
+        elif not (call.what.endswith(STEPS) and at >= 0):
+            if isinstance(call.outcome, Opaque):
+                own = call.what.removeprefix("get ")
+                latest[own] = latest[own + GIVEN] = len(made)
+            made.append(call)
+    for at, found in steps.items():
+        made[at] = replace(made[at], outcome=found)
+    return tuple(made)
 
 
 def may_give_nothing(transcript: Transcript) -> bool:
     """Whether a call gave something without entries, or with such a part."""
-    return any(_may_be_nothing(call.outcome) for call in transcript)
+    return any(_may_be_nothing(call.outcome) for call in _with_steps(transcript))
 
 
 def _may_be_nothing(value: Any) -> bool:
@@ -53,27 +86,33 @@ def _may_be_nothing(value: Any) -> bool:
 
 
 def _listed(value: Any) -> Any:
-    """A value in which sequences without entries are lists."""
+    """A value in which sequences without entries, and those of any values, are lists."""
     kind = type(value)
     is_empty_array = kind is Opaque and value.kind.startswith("array(")
     if is_empty_array or (kind in SEQUENCES and not len(value)):
         return []
-    if kind in (list, tuple):
-        return kind(map(_listed, value))
+    if kind in (list, tuple, deque):
+        return [_listed(part) for part in value]
     if kind is dict and all(type(key) in KEYS for key in value):  # another's is not asked for it
         return {key: _listed(part) for key, part in value.items()}
     return value
 
 
 def _lacks(theirs: Any, ours: Any) -> bool:
-    """Whether a result, or a part of it, has no entries where the other is made of numbers."""
+    """Whether a result, or a part of it, has no entries where the other is made of numbers.
+
+    A list may stand in the place of a tuple, and one of them be longer than the other. Parts of
+    the reference's list may come in another order.
+    """
     if not any(map(_counts, _parts(theirs))):
         return _is_numbers(ours)
-    if type(theirs) is not type(ours) or not isinstance(ours, list | tuple | dict):
-        return False
-    if isinstance(ours, dict):
+    if isinstance(theirs, dict) and isinstance(ours, dict):
         return any(_lacks(theirs[key], ours[key]) for key in ours.keys() & theirs.keys())
-    return len(theirs) == len(ours) and any(map(_lacks, theirs, ours))
+    if not (isinstance(theirs, list | tuple) and isinstance(ours, list | tuple)):
+        return False
+    if type(ours) is list and sum(map(_is_empty, theirs)) == sum(map(_is_empty, ours)) > 0:
+        return False
+    return any(map(_lacks, theirs, ours))
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -94,6 +133,11 @@ def _is_empty(value: Any) -> bool:
     if type(value) is Kept or is_array(value):
         return 0 in tuple(value.shape)
     return type(value) in (list, tuple, dict) and not value
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether numbers are in it, and no part is without entries."""
+    return not _may_be_nothing(value) and any(map(_is_numbers, _parts(value)))
 
 
 def _is_numbers(value: Any) -> bool:
