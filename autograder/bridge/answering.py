@@ -8,6 +8,7 @@ from autograder.bridge import based, errors, memory, touched
 from autograder.bridge.incoming import Incoming
 from autograder.bridge.line import Gone
 from autograder.bridge.outgoing import Outgoing
+from autograder.bridge.outline import HANDS_OVER
 from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
 from autograder.bridge.reference import given_by
 from autograder.bridge.stand_ins import OF_CLASSES, YOURS
@@ -153,6 +154,9 @@ class Answering:
             op = str(tree.get("op"))
             if op == "ask":
                 service, values = self.peer.services[target], tuple(values)
+            elif op == "call":
+                handed = [*values[0], *dict(values[1]).values()]
+                self.peer.beside.note(incoming.origin + HANDS_OVER, handed)
         if op == "ask":
             return service(*values)
         if op == "vjp":

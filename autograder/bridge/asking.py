@@ -10,6 +10,7 @@ from autograder.bridge.incoming import Incoming, Told
 from autograder.bridge.lent import LENT
 from autograder.bridge.line import Gone
 from autograder.bridge.outgoing import Outgoing
+from autograder.bridge.outline import CHANGES
 from autograder.bridge.protocol import LIBRARIES, MAX_NESTED
 from autograder.bridge.reference import KNOWN, VALUE, given_by, is_quiet
 from autograder.bridge.stand_ins import remote_of
@@ -133,6 +134,9 @@ class Asking:
             incoming.take_tensors(message)
             memory.take_state(incoming, told)
             changed = self._changes(incoming, message, frame.tree, before)
+            if message.moved:
+                moved = [message.encoder.kept[place] for place in sorted(message.moved)]
+                self.peer.beside.note(label + CHANGES, moved)
             incoming.begin(told)
             value = incoming.value(frame.tree.get("r"))
             if message.noted or message.holders:

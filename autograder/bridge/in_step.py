@@ -10,6 +10,7 @@ from torch.nn import Module, Parameter  # by name: an answer may put something e
 from autograder.bridge import layers
 from autograder.bridge.dense import DTYPES, NAMES, bits, has_bits, odd
 from autograder.bridge.modules import child, count
+from autograder.bridge.outline import HOLDS
 from autograder.bridge.wire import WireError
 
 if TYPE_CHECKING:
@@ -165,6 +166,8 @@ class InStep:
                 self._update(incoming, module, slot, entry)
             table = module._parameters if name in module._parameters else module._buffers
             self.tensors.last[slot] = self.now(slot, table.get(name))
+            if not side:
+                self.peer.beside.note(HOLDS + name, table.get(name))
 
     def _modes_in(self, incoming: "Incoming", state: dict[str, Any]) -> None:
         """Modules that the other end has set to training or evaluation."""

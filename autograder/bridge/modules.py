@@ -7,6 +7,7 @@ from torch.nn import Module, Parameter  # by name: an answer may put something e
 from autograder.bridge import layers
 from autograder.bridge.dense import bits, check, is_tensor
 from autograder.bridge.module_classes import Classes, may_be_base
+from autograder.bridge.outline import HOLDS
 from autograder.bridge.public import public_name
 from autograder.bridge.stand_ins import FORWARDED, Remote
 from autograder.bridge.wire import WireError
@@ -137,6 +138,8 @@ class Modules:
         for part, table in zip(("params", "buffers", "children"), _tables(made), strict=True):
             for name in table.keys() - {str(entry[0]) for entry in told[part]}:
                 del table[name]
+        for name, value in (made._parameters | made._buffers).items():
+            self.peer.beside.note(HOLDS + str(name), value)
         made.__dict__["training"] = bool(told["training"])
         made.__dict__["_here"] = self.peer.is_free and told.get("there") is True
         self.tensors.last[1, number, "/"] = self.tensors.in_step.kids(made)

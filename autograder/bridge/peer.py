@@ -25,6 +25,7 @@ from autograder.bridge.lent import Borrowed
 from autograder.bridge.line import Gone, Line, left_on
 from autograder.bridge.making import class_of, set_class
 from autograder.bridge.outgoing import Outgoing
+from autograder.bridge.outline import Beside
 from autograder.bridge.policy import Free, Policy
 from autograder.bridge.protocol import FRAMES
 from autograder.bridge.records import Records
@@ -61,6 +62,7 @@ class Peer:
         self.crossed = 0  # requests of both ends so far
         self.wire = Line(self)
         self.transcript = Transcript(self)
+        self.beside = Beside(self)
         self.asked: list[Asked] | None = None  # calls as they were sent, if they are kept
         self.held: dict[int, Any] = {}  # stand-ins kept until what changed in them is sent
         self.protect = False  # whether changes the other end makes to our values are ignored
@@ -125,6 +127,7 @@ class Peer:
         found = self.asking.request("ask", [service], values, f"ask {service}", name)
         if name:
             self.named(found, name)
+            self.beside.note(name, found)
         return found
 
     def named(self, value: Any, name: str) -> None:
@@ -302,6 +305,7 @@ class Peer:
     def recording(self, *, runs_test: bool = False) -> Iterator[list[Crossing]]:
         """Keep what crosses; whoever runs a test catches all that an answer may raise."""
         before, self.transcript.crossings = self.transcript.crossings, []
+        self.beside.kept = []
         self.runs_test = runs_test
         self.wire.received = self.transcript.bytes = 0
         self.allows, self.expects = Allowed(self.allowed), Expected(self.expected)

@@ -38,20 +38,24 @@ class Transcript:
         self.crossings: list[Crossing] | None = None  # None: nobody does
         self.bytes = 0  # kept so far
         self.left = 0  # parts that the copy which is made now may have
+        self.is_whole = True  # whether it holds all that the value does
 
     def record(self, label: str, outcome: Any, changed: tuple[str, ...]) -> None:
         """Keep what a call gave, or the exception in which it ended, and what it changed."""
         if self.crossings is not None and (changed or not is_quiet(label)):
             kept = outcome if isinstance(outcome, Raised) else self.snapshot(outcome)
+            if not self.is_whole:
+                self.peer.beside.note(label, outcome)
             drew = self.peer.random.drawn
             self.crossings.append(Crossing(label, (), kept, changed, drew=drew))
 
     def snapshot(self, value: Any) -> Any:
         """A copy that later changes do not reach; of what is too large only its kind."""
-        self.left = MAX_SNAPSHOT
+        self.left, self.is_whole = MAX_SNAPSHOT, True
         try:
             return self._copied(value, 0)
         except OverflowError:
+            self.is_whole = False
             return Opaque("object", type(value).__name__)
 
     def copies(self, values: list[Any]) -> list[Any]:
@@ -71,8 +75,10 @@ class Transcript:
         if remote is not None:
             return Opaque(remote.kind, remote.called)
         if is_one(value):
+            self.is_whole = False
             return Opaque(INSTANCE, type(value).__name__)
         if type(value) in library.HOLDERS:  # in whose place an object may stand
+            self.is_whole = False
             nothing = type(value) is array and not value
             return Opaque(repr(value) if nothing else "object", type(value).__name__)
         if depth < 20 and issubclass(type(value), tuple):

@@ -69,6 +69,7 @@ class TestRun:
     raised: Raised | None = None  # set if it began in the student's code
     in_hidden: bool = False  # whether it happened after ### BEGIN HIDDEN TESTS
     transcript: Transcript = ()
+    beside: Transcript = ()  # what came from the answer otherwise than by calls, in outline
     stood_in: tuple[str, ...] = ()  # names for which the reference stood in
     seconds: float = 0.0  # on the wall
     calls: int = 0  # messages that the test sent to the answer's process

@@ -13,9 +13,16 @@ from autograder.judge.assignment import Group
 from autograder.judge.attempts import Attempts, changes, is_no_number
 from autograder.judge.budget import Budget
 from autograder.judge.diagnose import CHANGED
-from autograder.judge.differences import keep, kept
+from autograder.judge.differences import kept
 from autograder.judge.differences import same as alike
-from autograder.judge.nothing import NOTHING, gives_nothing, keep_entries, may_give_nothing
+from autograder.judge.nothing import (
+    NOTHING,
+    attributes_of_its_own,
+    gives_nothing,
+    gives_nothing_beside,
+    keep_entries,
+    may_give_nothing,
+)
 from autograder.judge.passes import STEADY
 from autograder.judge.questions import own_script
 from autograder.judge.reach import holds_state
@@ -188,13 +195,25 @@ class Looks(Attempts):
         if not self.purpose.doubted or run.score <= 0:
             return run
         theirs = keep_entries(run.transcript)
-        if not may_give_nothing(theirs):
-            return run
-        empty = gives_nothing(theirs, keep(self._of_reference(group, run.test)))
+        ours = keep_entries(self._of_reference(group, run.test)) if may_give_nothing(theirs) else ()
+        empty = gives_nothing(theirs, ours)
+        in_hidden = empty.hidden if empty else bool(self.notebook.cell(run.test).hidden)
+        if empty is None:
+            beside = (*run.beside, *attributes_of_its_own(theirs, ours))
+            empty = self._nothing_beside(group, run.test, beside)
         if empty is None:
             return run
         run = replace(run, status="failed", score=0.0, error="AssertionError", message=NOTHING)
-        return replace(run, in_hidden=empty.hidden)
+        return replace(run, in_hidden=in_hidden)
+
+    def _nothing_beside(self, group: Group, test: str, theirs: Transcript) -> Crossing | None:
+        """The first thing without entries of what an answer gives otherwise than by calls."""
+        if not may_give_nothing(theirs):
+            return None
+        if group not in self.references:
+            self.references[group] = self._own_runs(group)
+        ours = self.references[group].get(test)
+        return ours and gives_nothing_beside(theirs, ours.beside, keep_entries(ours.transcript))
 
     def _goes_by_state(self, test: str) -> bool:
         """Whether a test uses values of the instructor's that it may change itself."""

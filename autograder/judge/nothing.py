@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from autograder.bridge.outline import HANDS_OVER, HOLDS
 from autograder.common.results import Crossing, Opaque, Raised, Transcript
 from autograder.judge.differences import Kept, is_array, keep
 
@@ -55,6 +56,37 @@ def _is_nothing_beside(one: Crossing, by_name: dict[str, list[Any]]) -> bool:
     return bool(whole) and _is_empty(one.outcome) and all(map(_holds_numbers, whole))
 
 
+def gives_nothing_beside(
+    theirs: Transcript, ours: Transcript, calls: Transcript
+) -> Crossing | None:
+    """The same of what came otherwise than by calls, beside that and the reference's calls.
+
+    What a function of the test's is handed may be without entries, as a last part of many: it is
+    nothing if that is all that it is handed.
+    """
+    by_name: dict[str, list[Any]] = {}
+    noted = {call.what for call in ours}
+    for call in (*ours, *(call for call in calls if call.what not in noted)):
+        by_name.setdefault(_held(call.what), []).append(call.outcome)
+    known = [(one, _held(one.what)) for one in theirs if _held(one.what) in by_name]
+    nothing = [(one, at) for one, at in known if all(_lacks(one.outcome, x) for x in by_name[at])]
+    sound = {at for one, at in known if at.endswith(HANDS_OVER) and (one, at) not in nothing}
+    return next((one for one, at in nothing if at not in sound), None)
+
+
+def attributes_of_its_own(theirs: Transcript, ours: Transcript) -> Transcript:
+    """Attributes without entries that the test asked of the answer's objects alone."""
+    known = {call.what for call in ours}
+    own = (one for one in theirs if one.what.startswith("get ") and one.what not in known)
+    return tuple(one for one in own if _may_be_nothing(one.outcome))
+
+
+def _held(label: str) -> str:
+    """What a value goes by that an object may hold as an attribute, a module as its part."""
+    is_attribute = label.startswith("get ") and "." in label
+    return HOLDS + label.rpartition(".")[2] if is_attribute else label
+
+
 def _with_steps(transcript: Transcript) -> Transcript:
     """A transcript in which an iterator that a test has gone through is the list of its steps."""
     made: list[Crossing] = []
@@ -92,7 +124,8 @@ def _listed(value: Any) -> Any:
     if is_empty_array or (kind in SEQUENCES and not len(value)):
         return []
     if kind in (list, tuple, deque):
-        return [_listed(part) for part in value]
+        made = list if kind is deque else kind
+        return made(map(_listed, value))
     if kind is dict and all(type(key) in KEYS for key in value):  # another's is not asked for it
         return {key: _listed(part) for key, part in value.items()}
     return value

@@ -51,6 +51,7 @@ def run_test(
     score, visible = float(cell.points), None
     student.peer.asked = asked
     with student.peer.recording(runs_test=True) as crossings, silence(), LENT.running():
+        beside = student.peer.beside.kept
         try:
             with student.clock(seconds) as clock, alarm(clock):
                 exec(seen, space, space)
@@ -73,6 +74,7 @@ def run_test(
         raised=getattr(error, "raised", None),
         in_hidden=_in_hidden(error, cell, name) if visible is None else error is not None,
         transcript=_marked(crossings, visible),
+        beside=tuple(beside),
         seconds=time.monotonic() - start,
         calls=student.peer.requests - calls,
         work=work,

@@ -1,0 +1,138 @@
+"""Whatever way an answer gives nothing in the place of numbers, it earns nothing by it."""
+
+from typing import Any
+
+import pytest
+
+from autograder.judge.nothing import NOTHING
+
+NO = "np.zeros((0, 1, 1))"
+SETUP = """\
+import collections
+from dataclasses import dataclass
+from types import SimpleNamespace
+from torch import nn
+
+@dataclass
+class Given:
+    v: object
+
+x = np.arange(3.0)
+"""
+MODULE = """\
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {}
+    def forward(self, x):
+        return x + torch.arange(3.0)"""
+BUFFER = MODULE.format("self.register_buffer('t', torch.arange(3.0))")
+TWO = "a, b = f(x)\nassert np.allclose(a, x * 2) and np.allclose(b, x + 1)"
+EACH = "for i, one in enumerate(f(x)):\n    assert np.allclose(one, x * i)"
+ROWS = "def f(x):\n    return [x * i for i in range(3)]"
+STEPS = "def f(x):\n    for i in range(3):\n        yield x * i"
+ONE = "assert np.allclose(f(x).v, x + 1)"
+BY_CALL = "seen = []\nf(seen.append, x)\nassert np.allclose(seen[0], x + 1)"
+IN_PLACE = "t = torch.arange(3.0)\nf(t)\nassert torch.allclose(t, torch.tensor([0.0, 2.0, 4.0]))"
+PAIR, TABLE = "def f(x):\n    return x * 2, x + 1", "def f(x):\n    return {'b': x, 'a': x + 1}"
+
+# the reference, the test, and answers that earn nothing
+NOTHINGS = {
+    "a list for a pair": (PAIR, TWO, [f"def f(x):\n    return [x * 2, {NO}]"]),
+    "a queue": (PAIR, TWO, [f"def f(x):\n    return collections.deque([x * 2, {NO}])"]),
+    "steps for a pair": (PAIR, TWO, [f"def f(x):\n    yield x * 2\n    yield {NO}"]),
+    "an iterator": (PAIR, TWO, [f"def f(x):\n    return iter([x * 2, {NO}])"]),
+    "rows": (
+        ROWS,
+        EACH,
+        [f"def f(x):\n    return (x * 0, {NO})", "def f(x):\n    return iter([])"],
+    ),
+    "steps": (STEPS, EACH, ["def f(x):\n    return iter(())", f"def f(x):\n    yield {NO}"]),
+    "a table": (
+        TABLE,
+        "assert np.allclose(f(x)['a'], x + 1)",
+        [
+            f"def f(x):\n    return collections.defaultdict(lambda: {NO}, b=x)",
+            f"def f(x):\n    return dict.fromkeys(range(100_001), 1) | {{'a': {NO}}}",
+        ],
+    ),
+    "a name": ("W = np.arange(3.0)", "assert np.allclose(W, [0, 1, 2])", [f"W = {NO}"]),
+    "a name's part": ("W = {'a': x}", "assert np.allclose(W['a'], x)", [f"W = {{'a': {NO}}}"]),
+    "what a test's function is handed": (
+        "def f(g, x):\n    g(x + 1)",
+        BY_CALL,
+        [f"def f(g, x):\n    g({NO})"],
+    ),
+    "a change": (
+        "def f(rows):\n    rows[0] = rows[0] + 1",
+        "rows = [x]\nf(rows)\nassert np.allclose(rows[0], [1, 2, 3])",
+        [f"def f(rows):\n    rows[0] = {NO}"],
+    ),
+    "a tensor": (
+        "def f(t):\n    t.mul_(2)",
+        IN_PLACE,
+        ["def f(t):\n    t.set_(torch.zeros(0, 1))"],
+    ),
+    "a record": ("def f(x):\n    return Given(x + 1)", ONE, [f"def f(x):\n    return Given({NO})"]),
+    "a namespace": (
+        "def f(x):\n    return SimpleNamespace(v=x + 1)",
+        ONE,
+        [f"def f(x):\n    return SimpleNamespace(v={NO})"],
+    ),
+    "a module's part": (
+        BUFFER,
+        "assert torch.allclose(M().t, torch.arange(3.0))",
+        [
+            MODULE.format("self.register_buffer('t', torch.zeros(0, 1))"),
+            MODULE.format("self.t = torch.zeros(0, 1)"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("way", NOTHINGS)
+def test_nothing_earns_nothing_by_whatever_way_it_comes(task: Any, way: str) -> None:
+    reference, test, answers = NOTHINGS[way]
+    made = task([("look", SETUP), ("asked", reference), ("t_asked", test, 2)])
+    assert made.scores() == {"t_asked": 2}
+    for answer in answers:
+        found = made.verdicts(asked=answer)["t_asked"]
+        assert found.score == 0
+        assert found.told.startswith(f"A test failed: {NOTHING}")
+
+
+# the reference, the test, and right answers in which something has no entries
+RIGHT = {
+    "parts in another order": (
+        "def f(x):\n    return [[n for n in x if n > 1], [n for n in x if n < 1]]",
+        "assert sorted(f([3, 5])) == [[], [3, 5]]",
+        "def f(x):\n    return [[n for n in x if n < 1], [n for n in x if n > 1]]",
+    ),
+    "a last part of many": (
+        "def f(g, x):\n    return sum(g(x[i : i + 2]) for i in range(0, len(x), 2))",
+        "assert f(sum, [1, 2, 3]) == 6",
+        "def f(g, x):\n    return sum(g(x[i : i + 2]) for i in range(0, len(x) + 2, 2))",
+    ),
+    "a store that a module begins with": (
+        BUFFER,
+        "assert torch.allclose(M()(torch.zeros(3)), torch.arange(3.0))",
+        MODULE.format("self.register_buffer('store', torch.zeros(0, 3))"),
+    ),
+    "a name that nobody asks for": (
+        "W = np.arange(3.0)",
+        "assert np.allclose(W, [0, 1, 2])",
+        "found = []\nW = [0, 1, 2]",
+    ),
+    "an attribute of its own": (
+        "class A:\n    def n(self):\n        return 1",
+        "a = A()\nassert not getattr(a, 'more', None) and a.n() == 1",
+        "class A:\n    more = ()\n    def n(self):\n        return 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", RIGHT)
+def test_what_has_no_entries_may_be_right(task: Any, way: str) -> None:
+    reference, test, answer = RIGHT[way]
+    made = task([("look", SETUP), ("asked", reference), ("t_asked", test, 2)])
+    assert made.scores(asked=answer) == {"t_asked": 2}
