@@ -1,6 +1,7 @@
 """What came from an answer otherwise than as a plain result, in outline: of what it has entries."""
 
 import collections
+import math
 from array import array
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,18 @@ def outline(value: Any, shape_of: Callable[[type], shapes.Shape]) -> Any:
     return _Outline(shape_of).of(value, 0)
 
 
+def is_all_nan(numbers: Any) -> bool:
+    """Whether an array or tensor, or a list of lists, has numbers that are NaN, all of them."""
+    if isinstance(numbers, list):
+        return bool(numbers) and all(map(is_all_nan, numbers))
+    if isinstance(numbers, float) or getattr(numbers, "shape", None) == ():
+        return bool(numbers != numbers)
+    if 0 in getattr(numbers, "shape", (0,)):
+        return False
+    first = numbers[(0,) * len(numbers.shape)]
+    return bool(first != first) and bool((numbers != numbers).all())
+
+
 class _Outline:
     """Makes one; an object that stands in many places is told again if it is small."""
 
@@ -77,7 +90,9 @@ class _Outline:
             return [self.of(part, depth + 1) for part in found]
         if not (arrays.has_memory(value) or is_tensor(value)):
             return None
-        return [] if 0 in value.shape else 1.0
+        if 0 in value.shape:
+            return []
+        return math.nan if is_all_nan(value) else 1.0
 
     def _of_table(self, table: dict[Any, Any], depth: int) -> dict[Any, Any]:
         return {

@@ -16,12 +16,12 @@ from autograder.judge.diagnose import CHANGED
 from autograder.judge.differences import kept
 from autograder.judge.differences import same as alike
 from autograder.judge.nothing import (
-    NOTHING,
     attributes_of_its_own,
     gives_nothing,
     gives_nothing_beside,
     keep_entries,
     may_give_nothing,
+    words_of,
 )
 from autograder.judge.passes import STEADY
 from autograder.judge.questions import own_script
@@ -203,7 +203,9 @@ class Looks(Attempts):
             empty = self._nothing_beside(group, run.test, beside)
         if empty is None:
             return run
-        run = replace(run, status="failed", score=0.0, error="AssertionError", message=NOTHING)
+        run = replace(
+            run, status="failed", score=0.0, error="AssertionError", message=words_of(empty)
+        )
         return replace(run, in_hidden=in_hidden)
 
     def _nothing_beside(self, group: Group, test: str, theirs: Transcript) -> Crossing | None:

@@ -1,7 +1,8 @@
 """Results without a single entry where there should be numbers: they equal whatever one claims.
 
 `np.allclose([], 5.0)` holds, `(np.zeros((0, 1)) == expected).all()` as well, and so does
-`np.allclose([[], []], [[1], [2]])`, whatever kind of sequence nothing is in.
+`np.allclose([[], []], [[1], [2]])`, whatever kind of sequence nothing is in. And of an array of
+nothing but NaN no difference is ever more than what a test allows.
 """
 
 from collections import deque
@@ -10,7 +11,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from autograder.bridge.outline import HANDS_OVER, HOLDS
+from autograder.bridge.outline import HANDS_OVER, HOLDS, is_all_nan
 from autograder.common.results import Crossing, Opaque, Raised, Transcript
 from autograder.judge.differences import Kept, is_array, keep
 
@@ -19,6 +20,7 @@ GIVEN = "()"  # after a call's label: what it gave
 STEP, STEPS = ".__next__", ".__iter__"  # of an iterator, after the label of what gave it
 KEYS = (str, int, float, bool, bytes, type(None))  # which have a hash of Python's own
 NOTHING = "Your code gives a result without entries where there should be numbers."
+NO_NUMBERS = "Your code gives NaN (not a number) alone where there should be numbers."
 
 
 def keep_entries(transcript: Transcript) -> Transcript:
@@ -114,7 +116,8 @@ def may_give_nothing(transcript: Transcript) -> bool:
 
 
 def _may_be_nothing(value: Any) -> bool:
-    return any(_is_empty(part) for part in _parts(value))
+    parts = list(_parts(value))
+    return any(map(_is_empty, parts)) or not any(map(_counts, parts))
 
 
 def _listed(value: Any) -> Any:
@@ -158,13 +161,14 @@ def _parts(value: Any) -> Iterator[Any]:
 
 def _counts(part: Any) -> bool:
     """Whether this is an entry, or has one of its own."""
-    return not _is_empty(part) and type(part) not in (list, tuple, dict)
+    is_nan = type(part) is float and part != part  # alone in a list, it counts for nothing
+    return not is_nan and not _is_empty(part) and type(part) not in (list, tuple, dict)
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether this, as it came or as it is kept, has no entries."""
+    """Whether this, as it came or as it is kept, has no entries, or is an array of NaN alone."""
     if type(value) is Kept or is_array(value):
-        return 0 in tuple(value.shape)
+        return 0 in tuple(value.shape) or (type(value) is Kept and is_all_nan(value.numbers))
     return type(value) in (list, tuple, dict) and not value
 
 
@@ -176,8 +180,16 @@ def _holds_numbers(value: Any) -> bool:
 def _is_numbers(value: Any) -> bool:
     """Whether this is an array with entries, a number, or made of nothing but such."""
     if isinstance(value, Kept):
-        return prod(value.shape) > 0 and not (value.shape == () and "bool" in value.dtype)
+        is_truth = value.shape == () and "bool" in value.dtype
+        return prod(value.shape) > 0 and not is_truth and not is_all_nan(value.numbers)
     if isinstance(value, list | tuple | dict):
         parts = value.values() if isinstance(value, dict) else value
         return bool(parts) and all(map(_is_numbers, parts))
-    return type(value) in (int, float, complex)
+    return type(value) in (int, float, complex) and value == value
+
+
+def words_of(empty: Crossing) -> str:
+    """What is told of a call that gave nothing."""
+    parts = list(_parts(empty.outcome))
+    no_entries = any(_is_empty(one) and 0 in getattr(one, "shape", (0,)) for one in parts)
+    return NOTHING if no_entries else NO_NUMBERS

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autograder.judge.nothing import NOTHING
+from autograder.judge.nothing import NO_NUMBERS, NOTHING
 
 NO = "np.zeros((0, 1, 1))"
 SETUP = """\
@@ -136,3 +136,33 @@ def test_what_has_no_entries_may_be_right(task: Any, way: str) -> None:
     reference, test, answer = RIGHT[way]
     made = task([("look", SETUP), ("asked", reference), ("t_asked", test, 2)])
     assert made.scores(asked=answer) == {"t_asked": 2}
+
+
+NEAR = "assert not (abs(f(x) - x * 2) > 1e-6).any()"
+NANS = {
+    "a number": ("def f(x):\n    return x * x", "assert not abs(f(3) - 9) > 1e-6", "float('nan')"),
+    "an array": ("def f(x):\n    return x * 2", NEAR, "x * np.nan"),
+    "an answer beside itself": (
+        "def f(x):\n    return x * 2",
+        "assert np.array_equal(f(x), f(x), equal_nan=True)",
+        "np.full(3, np.nan)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NANS)
+def test_nan_alone_earns_nothing_where_the_reference_gives_numbers(task: Any, what: str) -> None:
+    reference, test, given = NANS[what]
+    made = task([("look", SETUP), ("asked", reference), ("t_asked", test, 2)])
+    assert made.scores() == {"t_asked": 2}
+    found = made.verdicts(asked=f"def f(x):\n    return {given}")["t_asked"]
+    assert found.score == 0
+    assert found.told.startswith(f"A test failed: {NO_NUMBERS}")
+
+
+def test_nan_may_be_right(task: Any) -> None:
+    test = "assert np.isnan(f(x)).all() and len(g(x)) == 2"
+    some = "def f(x):\n    return x * np.nan\ndef g(x):\n    return [1.0, 2.0]"
+    other = "def f(x):\n    return np.full(3, np.nan)\ndef g(x):\n    return [np.nan, 2.0]"
+    made = task([("look", SETUP), ("asked", some), ("t_asked", test, 2)])
+    assert made.scores(asked=other) == {"t_asked": 2}
