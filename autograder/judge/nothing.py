@@ -143,12 +143,17 @@ def _lacks(theirs: Any, ours: Any) -> bool:
     if not any(map(_counts, _parts(theirs))):
         return _is_numbers(ours)
     if isinstance(theirs, dict) and isinstance(ours, dict):
-        return any(_lacks(theirs[key], ours[key]) for key in ours.keys() & theirs.keys())
+        return any(_part_lacks(theirs[key], ours[key]) for key in ours.keys() & theirs.keys())
     if not (isinstance(theirs, list | tuple) and isinstance(ours, list | tuple)):
         return False
     if type(ours) is list and sum(map(_is_empty, theirs)) == sum(map(_is_empty, ours)) > 0:
         return False
-    return any(map(_lacks, theirs, ours))
+    return any(map(_part_lacks, theirs, ours))
+
+
+def _part_lacks(theirs: Any, ours: Any) -> bool:
+    """The same of parts; a single NaN among others may be what a part is."""
+    return type(theirs) is not float and _lacks(theirs, ours)
 
 
 def _parts(value: Any) -> Iterator[Any]:
