@@ -16,6 +16,7 @@ from autograder.common.results import Crossing, Opaque, Raised, Transcript
 from autograder.judge.differences import Kept, is_array, keep
 
 SEQUENCES = (range, deque)  # which are kept as texts
+OTHERS = (str, bytes, bytearray, set, frozenset)  # which can be gone through as well
 GIVEN = "()"  # after a call's label: what it gave
 STEP, STEPS = ".__next__", ".__iter__"  # of an iterator, after the label of what gave it
 KEYS = (str, int, float, bool, bytes, type(None))  # which have a hash of Python's own
@@ -95,7 +96,8 @@ def _with_steps(transcript: Transcript) -> Transcript:
     latest: dict[str, int] = {}  # what gave an iterator, by the label of that
     steps: dict[int, list[Any]] = {}
     for call in transcript:
-        at = latest.get(call.what.removesuffix(STEP).removesuffix(STEPS), -1)
+        source = call.what.removesuffix(STEP).removesuffix(STEPS + GIVEN).removesuffix(STEPS)
+        at = latest.get(source, -1)
         if call.what.endswith(STEP) and at >= 0:
             found = steps.setdefault(at, [])
             if not isinstance(call.outcome, Raised):
@@ -121,10 +123,11 @@ def _may_be_nothing(value: Any) -> bool:
 
 
 def _listed(value: Any) -> Any:
-    """A value in which sequences without entries, and those of any values, are lists."""
+    """A value in which what has no entries, and a sequence of any values, is a list."""
     kind = type(value)
     is_empty_array = kind is Opaque and value.kind.startswith("array(")
-    if is_empty_array or (kind in SEQUENCES and not len(value)):
+    is_empty = kind in SEQUENCES or isinstance(value, OTHERS)
+    if is_empty_array or (is_empty and not len(value)):
         return []
     if kind in (list, tuple, deque):
         made = list if kind is deque else kind
@@ -153,7 +156,7 @@ def _lacks(theirs: Any, ours: Any) -> bool:
 
 def _part_lacks(theirs: Any, ours: Any) -> bool:
     """The same of parts; a single NaN among others may be what a part is."""
-    return type(theirs) is not float and _lacks(theirs, ours)
+    return type(theirs) not in (float, complex) and _lacks(theirs, ours)
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -166,7 +169,9 @@ def _parts(value: Any) -> Iterator[Any]:
 
 def _counts(part: Any) -> bool:
     """Whether this is an entry, or has one of its own."""
-    is_nan = type(part) is float and part != part  # alone in a list, it counts for nothing
+    is_nan = (
+        type(part) in (float, complex) and part != part
+    )  # alone in a list, it counts for nothing
     return not is_nan and not _is_empty(part) and type(part) not in (list, tuple, dict)
 
 
@@ -182,15 +187,16 @@ def _holds_numbers(value: Any) -> bool:
     return not _may_be_nothing(value) and any(map(_is_numbers, _parts(value)))
 
 
-def _is_numbers(value: Any) -> bool:
-    """Whether this is an array with entries, a number, or made of nothing but such."""
+def _is_numbers(value: Any, is_part: bool = False) -> bool:
+    """Whether this is an array with entries, a number, or made of nothing but such, or of texts."""
     if isinstance(value, Kept):
         is_truth = value.shape == () and "bool" in value.dtype
         return prod(value.shape) > 0 and not is_truth and not is_all_nan(value.numbers)
     if isinstance(value, list | tuple | dict):
         parts = value.values() if isinstance(value, dict) else value
-        return bool(parts) and all(map(_is_numbers, parts))
-    return type(value) in (int, float, complex) and value == value
+        return bool(parts) and all(_is_numbers(part, is_part=True) for part in parts)
+    kinds = (int, float, complex, bool, str, bytes) if is_part else (int, float, complex)
+    return type(value) in kinds and value == value
 
 
 def words_of(empty: Crossing) -> str:

@@ -56,6 +56,31 @@ NOTHINGS = {
             f"def f(x):\n    return dict.fromkeys(range(100_001), 1) | {{'a': {NO}}}",
         ],
     ),
+    "what can be gone through": (
+        ROWS,
+        EACH,
+        [
+            f"def f(x):\n    return {empty}"
+            for empty in (
+                "set()",
+                "frozenset()",
+                "''",
+                "b''",
+                "bytearray()",
+                "np.array([], object)",
+            )
+        ],
+    ),
+    "no texts": (
+        "def f(x):\n    return [str(n) for n in x]",
+        "assert all(a == b for a, b in zip(f([1, 2]), '12'))",
+        ["def f(x):\n    return []", "def f(x):\n    return iter('')"],
+    ),
+    "no truths": (
+        "def f(x):\n    return {n: n > 1 for n in x}",
+        "assert all(is_so == (n > 1) for n, is_so in f([1, 2]).items())",
+        ["def f(x):\n    return {}"],
+    ),
     "a name": ("W = np.arange(3.0)", "assert np.allclose(W, [0, 1, 2])", [f"W = {NO}"]),
     "a name's part": ("W = {'a': x}", "assert np.allclose(W['a'], x)", [f"W = {{'a': {NO}}}"]),
     "what a test's function is handed": (
@@ -122,6 +147,11 @@ RIGHT = {
         "W = np.arange(3.0)",
         "assert np.allclose(W, [0, 1, 2])",
         "found = []\nW = [0, 1, 2]",
+    ),
+    "no text where there is one": (
+        "def f(x):\n    return 'none', []",
+        "assert len(f(3)) == 2",
+        "def f(x):\n    return '', []",
     ),
     "an attribute of its own": (
         "class A:\n    def n(self):\n        return 1",
