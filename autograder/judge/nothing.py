@@ -126,8 +126,8 @@ def _listed(value: Any) -> Any:
     """A value in which what has no entries, and a sequence of any values, is a list."""
     kind = type(value)
     is_empty_array = kind is Opaque and value.kind.startswith("array(")
-    is_empty = kind in SEQUENCES or isinstance(value, OTHERS)
-    if is_empty_array or (is_empty and not len(value)):
+    is_other = kind in SEQUENCES or issubclass(kind, OTHERS)
+    if is_empty_array or (is_other and not len(value)):
         return []
     if kind in (list, tuple, deque):
         made = list if kind is deque else kind
