@@ -86,7 +86,7 @@ from pathlib import Path
 from autograder.bridge.ideas import IDEAS, MARK, in_full
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed
-from autograder.judge.forbidden import IN_TERMS_OF, covers
+from autograder.judge.forbidden import CALLED_FOR_IT, IN_TERMS_OF, covers
 from autograder.judge.lateness import Late, read_late
 from autograder.judge.showing import Showing, read_showing
 from autograder.judge.toml_tables import checked, dotted, names, nearest, positive, whole
@@ -113,9 +113,10 @@ class QuestionRules:
     @property
     def operations_forbidden(self) -> tuple[str, ...]:
         """The forbidden names that can be stopped while an answer runs."""
+        more = (one for name in self.forbid for one in CALLED_FOR_IT.get(name, ()))
         return tuple(
             name
-            for name in dict.fromkeys(self.forbid)
+            for name in dict.fromkeys((*self.forbid, *more))
             if not hasattr(builtins, name) and not any(covers(name, one) for one in self.allow)
         )
 
