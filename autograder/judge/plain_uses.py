@@ -69,9 +69,8 @@ def own_by_name(holds: Statement) -> Iterator[tuple[ast.expr, str]]:
             pairs.append((call.func.value, call.args[0]))
     for space, key in pairs:
         name = expressions.text(key)
-        own = isinstance(space, ast.Attribute) and space.attr == "__dict__"
-        if own and name is not None and getattr(space.value, "id", "") == "self":
-            yield space, name
+        if name is not None and isinstance(space, ast.Attribute) and space.attr == "__dict__":
+            yield from [(space, name)] if getattr(space.value, "id", "") == "self" else ()
 
 
 def is_by_name(node: ast.Call, aliases: Aliases) -> bool:

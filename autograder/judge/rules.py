@@ -38,6 +38,8 @@ What `forbid` may hold:
     ".sort"           the method only
     "any convolution" torch's operators that are one, or have one inside; the ideas that can be
                       named so are in `autograder.bridge.ideas`
+    "any sorting"     whatever puts values in order, of Python and NumPy as well: who forbids
+                      `sorted` alone forbids no `heapq`, no `numpy.unique` and no `torch.topk`
 
 A field or method of the student's own classes is none of these.
 

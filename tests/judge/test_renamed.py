@@ -1,8 +1,11 @@
 """Dataclasses ask objects by their fields' names: nobody gives a field a name that is computed."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from autograder.judge.rules import QuestionRules
+from autograder.judge.rules import QuestionRules, Rules
 from tests.judge.test_rules_out_of_sight import found
 
 HEAD = (
@@ -78,3 +81,38 @@ def test_a_counter_that_puts_itself_in_order_is_stopped():
 def test_a_part_of_self_that_is_spelt_out_is_no_way_round(line: str, fine: bool):
     answer = f"class A(nn.Module):\n    def go(self):\n        {line}\ndef f(x): return A().go()"
     assert (found(answer) == []) is fine
+
+
+IN_ORDER = [
+    ("ordered", "def ordered(x):\n    return [y for y in range(9) if y in x]"),
+    ("t_ordered", "assert list(ordered([3, 1, 2])) == [1, 2, 3]", 3),
+]
+TEXT = (
+    "from collections import Counter\ndef ordered(x):\n"
+    "    text = repr(Counter({v: -v for v in x}))\n"
+    "    return [int(part.split(':')[0]) for part in text[9:-2].split(',')]"
+)
+OWN = (
+    "from collections import Counter\ndef ordered(x):\n    left, out = Counter(x), []\n"
+    "    while left:\n        out.append(min(left))\n        del left[out[-1]]\n    return out"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "points"),
+    [
+        (TEXT, 0.0),
+        (OWN, 3.0),
+        (
+            (HEAD + PLAIN + "dataclasses.fields(P)[0].name = NAME\n" + MIXED + USE).replace(
+                "def f", "def ordered"
+            ),
+            0.0,
+        ),
+    ],
+)
+def test_such_ways_cost_the_question(task: Any, answer: str, points: float):
+    made = task(IN_ORDER)
+    rules = {"ordered": QuestionRules(forbid=("sorted", ".sort"))}
+    made.assignment = replace(made.assignment, rules=Rules(QuestionRules(), rules))
+    assert made.scores(ordered=answer) == {"t_ordered": points}
