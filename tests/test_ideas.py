@@ -187,3 +187,29 @@ def test_an_idea_that_nobody_knows_is_said(tmp_path: Path):
     file.write_text('[defaults]\nforbid = ["any norm"]\nallow = ["torch.rms_norm"]')
     rules = read_rules(file, "one", []).defaults
     assert "torch.layer_norm" in rules.forbidden and "torch.rms_norm" not in rules.forbidden
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "sorted(x)",
+        "x.sort()",
+        "list(heapq.merge(*[[v] for v in x]))",
+        "bisect.insort(x, 3)",
+        "statistics.median(x)",
+        "np.unique(x)",
+        "np.asarray(x)[np.argsort(x)]",
+        "np.lexsort((x,))",
+        "list(graphlib.TopologicalSorter(x).static_order())",
+        "torch.tensor(x).topk(3)",
+        "torch.tensor(x).kthvalue(1)",
+        "torch.unique(torch.tensor(x))",
+        "torch.tensor(x).argsort()",
+    ],
+)
+def test_any_sorting_is_of_python_and_numpy_too(way: str):
+    rules = QuestionRules(forbid=in_full("any sorting"))
+    head = "import bisect, graphlib, heapq, statistics, torch\nimport numpy as np\n"
+    assert broken_rules(f"{head}def f(x):\n    return {way}", rules, names=("f",)), way
+    own = "def f(x):\n    return x.pop(x.index(min(x))), bisect.bisect_left(x, 3), np.max(x)"
+    assert not broken_rules(head + own, rules, names=("f",))

@@ -20,6 +20,7 @@ class Idea:
     operators: tuple[str, ...]
     harmless: tuple[str, ...]  # of another idea, although they are called so
     functions: tuple[str, ...] = ()  # and what is none of torch's operators, but written in Python
+    others: tuple[str, ...] = ()  # and what it is called elsewhere, as rules write it
 
 
 # fmt: off
@@ -41,6 +42,10 @@ WEIGHING = (
 )
 # and what holds both, and is no operator but written in Python
 IN_PYTHON = ("nn.attention.flex_attention", "nn.attention.varlen")
+SORTING = (
+    "sort", "sorted", "argsort", "msort", "topk", "kthvalue", "median", "nanmedian", "mode",
+    "quantile", "nanquantile", "unique", "unique2", "unique_dim",
+)
 IDEAS = {
     "softmax": Idea(
         r"softmax|attention|transformer|cross_entropy",
@@ -149,6 +154,27 @@ IDEAS = {
         ),
         ("resolve_conj", "resolve_neg", "erfinv", "slice_inverse"),
     ),
+    "sorting": Idea(
+        r"sort|topk|kthvalue|median|quantile|unique|(^|_)mode$",
+        SORTING,
+        (
+            # a search in what is in order, neighbours that are equal, and padding
+            "searchsorted", "unique_consecutive", "unique_dim_consecutive", "convolution_mode",
+        ),
+        (),
+        (
+            "sorted", ".sort", "heapq", "bisect.insort", "bisect.insort_left",
+            "bisect.insort_right", "collections.Counter.most_common", "graphlib",
+            "queue.PriorityQueue", "statistics.median", "statistics.median_low",
+            "statistics.median_high", "statistics.quantiles",
+            *(f"numpy.{name}" for name in (
+                "sort", "argsort", "lexsort", "partition", "argpartition", "sort_complex", "unique",
+                "unique_all", "unique_counts", "unique_inverse", "unique_values", "median",
+                "nanmedian", "percentile", "nanpercentile", "quantile", "nanquantile", "union1d",
+                "intersect1d", "setdiff1d", "setxor1d",
+            )),
+        ),
+    ),
 }
 # fmt: on
 
@@ -161,4 +187,4 @@ def in_full(entry: str) -> tuple[str, ...]:
     if not entry.startswith(MARK):
         return (entry,)
     idea = IDEAS[entry.removeprefix(MARK)]
-    return tuple(f"torch.{name}" for name in (*idea.operators, *idea.functions))
+    return (*(f"torch.{name}" for name in (*idea.operators, *idea.functions)), *idea.others)

@@ -116,6 +116,8 @@ IN_TERMS_OF = {  # parts of Python's library that call C functions, which are no
         "reprlib", "statistics.quantiles",
     ),
 }
+# of these, what Python calls where no name of it is written: of a counter's text it is the order
+CALLED_FOR_IT = {"sorted": ("collections.Counter.most_common",)}
 BY_TEXT_ATTRIBUTES = frozenset({
     "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
     "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",

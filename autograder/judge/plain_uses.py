@@ -39,6 +39,7 @@ def plain_uses(holds: Statement, aliases: Aliases, makes_types: bool) -> Iterato
     """
     yield from _asked_nothing(holds, aliases, makes_types)
     yield from _drawing(holds, aliases)
+    yield from (id(space) for space, _ in own_by_name(holds))
     for part in holds.of_kind(ast.Subscript):  # a type with a shape that is written out
         shape = expressions.text(getattr(part.slice, "elts", [part.slice])[-1])
         if shape is not None and SHAPE.fullmatch(shape):
@@ -53,6 +54,23 @@ def plain_uses(holds: Statement, aliases: Aliases, makes_types: bool) -> Iterato
             of: Any = getattr(holder, "value", None) or [*getattr(holder, "args", ()), None][0]
             if is_namespace(holder) and getattr(of, "id", "") == "self":  # that sets it
                 yield id(getattr(holder, "func", holder))
+
+
+def own_by_name(holds: Statement) -> Iterator[tuple[ast.expr, str]]:
+    """Each `self.__dict__` of which one part is asked, or set, by a name that is spelt out."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    for node in holds.of_kind(ast.Subscript):
+        pairs.append((node.value, node.slice))
+    for node in holds.of_kind(ast.Compare):
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+            pairs.append((node.comparators[0], node.left))
+    for call in holds.of_kind(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("get", "pop") and call.args:
+            pairs.append((call.func.value, call.args[0]))
+    for space, key in pairs:
+        name = expressions.text(key)
+        if name is not None and isinstance(space, ast.Attribute) and space.attr == "__dict__":
+            yield from [(space, name)] if getattr(space.value, "id", "") == "self" else ()
 
 
 def is_by_name(node: ast.Call, aliases: Aliases) -> bool:
@@ -72,15 +90,24 @@ def _loads_values(node: ast.Call, aliases: Aliases) -> bool:
 
 def _asked_nothing(holds: Statement, aliases: Aliases, makes_types: bool) -> Iterator[int]:
     """Uses of `forbidden.ASKED` that get nothing by a name, and start no process."""
-    decorators = [one for node in holds.of_kind(ast.ClassDef) for one in node.decorator_list]
-    for one in decorators:
+    for one, below in _decorators(holds):
         called = one.func if isinstance(one, ast.Call) and not one.args else one
-        if not makes_types and origins_of(called, aliases) == {"dataclasses.dataclass"}:
+        known = all(origins_of(getattr(other, "func", other), aliases) for other in below)
+        if known and not makes_types and origins_of(called, aliases) == {"dataclasses.dataclass"}:
             yield id(called)
     for call in holds.of_kind(ast.Call):
         origins = origins_of(call.func, aliases)
+        if makes_types and "dataclasses.make_dataclass" in origins:
+            continue
         if origins and all(_is_plain(call, origin) for origin in origins):
             yield id(call.func)
+
+
+def _decorators(holds: Statement) -> Iterator[tuple[ast.expr, list[ast.expr]]]:
+    """Decorators of classes, each with those below it: they may make another class of it."""
+    for node in holds.of_kind(ast.ClassDef):
+        for number, one in enumerate(node.decorator_list):
+            yield one, node.decorator_list[number + 1 :]
 
 
 def _is_plain(call: ast.Call, origin: str) -> bool:

@@ -16,14 +16,12 @@ from autograder.judge import expressions, student_cells
 from autograder.judge.expressions import Bindings
 from autograder.judge.forbidden import is_installed, is_module_somewhere
 from autograder.judge.made_of import Moment, Part, Patches, Place, Uses, parts_of
+from autograder.judge.renamed import HARMLESS, MOST_ABOVE, may_rename_fields, mixes
 from autograder.judge.search import NOTHING, Mine, Own, Search
 from autograder.judge.shown_types import is_plain_base
 
-# as the base of a class: nobody forbids their methods
-HARMLESS = ("object", "Module", "ABC", "NamedTuple", "Protocol")
 CLOSED = ("object", "Module", "NamedTuple", "Generic")  # that let nobody else's objects pass
 HOMES = ("typing", "torch.nn", "typing_extensions")
-MOST_ABOVE = 10  # classes of which one is made, one by another
 
 
 @dataclass(frozen=True)
@@ -219,7 +217,8 @@ class Read:
     def _types(self) -> tuple[bool, bool, frozenset[str]]:
         """Whether there may be classes of classes; whether types that are texts are evaluated.
 
-        And which names are classes' alone.
+        Fields that may have other names than are shown count as the first. And which names are
+        classes' alone.
         """
         held = [part.holds for part in self.everything]
         origins = {origin for one in held for _, origin in one.bindings.imports}
@@ -231,7 +230,9 @@ class Read:
         bases = [base for one in held for node in one.of_kind(ast.ClassDef) for base in node.bases]
         given = {name for name in self._givens if name not in alone}
         known = _aliases(self.given, self.everything)
+        bases += [base for one in held for given in one.bases_given for base in given]
         makes = not all(is_plain_base(base, known, given) for base in bases)
+        makes |= mixes(held, known) or may_rename_fields(held, known, classes)
         return makes, evaluates, alone
 
     @cached_property

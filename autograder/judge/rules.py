@@ -38,6 +38,8 @@ What `forbid` may hold:
     ".sort"           the method only
     "any convolution" torch's operators that are one, or have one inside; the ideas that can be
                       named so are in `autograder.bridge.ideas`
+    "any sorting"     whatever puts values in order, of Python and NumPy as well: who forbids
+                      `sorted` alone forbids no `heapq`, no `numpy.unique` and no `torch.topk`
 
 A field or method of the student's own classes is none of these.
 
@@ -86,7 +88,7 @@ from pathlib import Path
 from autograder.bridge.ideas import IDEAS, MARK, in_full
 from autograder.common.course import CourseError
 from autograder.common.names import alike, composed
-from autograder.judge.forbidden import IN_TERMS_OF, covers
+from autograder.judge.forbidden import CALLED_FOR_IT, IN_TERMS_OF, covers
 from autograder.judge.lateness import Late, read_late
 from autograder.judge.showing import Showing, read_showing
 from autograder.judge.toml_tables import checked, dotted, names, nearest, positive, whole
@@ -113,9 +115,10 @@ class QuestionRules:
     @property
     def operations_forbidden(self) -> tuple[str, ...]:
         """The forbidden names that can be stopped while an answer runs."""
+        more = (one for name in self.forbid for one in CALLED_FOR_IT.get(name, ()))
         return tuple(
             name
-            for name in dict.fromkeys(self.forbid)
+            for name in dict.fromkeys((*self.forbid, *more))
             if not hasattr(builtins, name) and not any(covers(name, one) for one in self.allow)
         )
 

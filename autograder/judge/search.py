@@ -25,6 +25,7 @@ from autograder.judge.forbidden import (
 from autograder.judge.plain_uses import (
     is_by_name,
     namespaces_shown,
+    own_by_name,
     plain_uses,
     states_of_self,
 )
@@ -62,7 +63,7 @@ class Own:
     last: frozenset[str]  # of these, those of which the student makes no other class
     held: Mapping[str, set[str]]  # what classes and modules import, by the names that it has there
     packages: frozenset[str]  # that the instructor's cells import
-    makes_types: bool  # whether there may be classes of classes
+    makes_types: bool  # whether there may be classes of classes, or fields that are renamed
     evaluates: bool  # whether a text that is a type may be evaluated
     kinds: frozenset[str]  # names of classes that statements define, and of nothing else
     bound: frozenset[str]  # names that are bound anywhere, in whatever way, builtins' among them
@@ -115,6 +116,8 @@ class Search:
                 judged.add(id(node.value))
             found += [(name, getattr(node, "lineno", 0)) for name in names]
         found += self._handed_on(holds, taken, mine)
+        by_name = ((name, space.lineno) for space, name in own_by_name(holds))
+        found += [(name, line) for name, line in by_name if self.rule.forbids_word(name)]
         line = getattr(holds.tree.body[0], "lineno", 0)
         found += [(name, line) for name in TOLD.intersection(holds.givens) - {*self.allow}]
         return sorted(set(found), key=lambda hit: (hit[1], hit[0]))

@@ -236,6 +236,13 @@ class Statement:
         return frozenset(one for one in found if one is not None)
 
     @cached_property
+    def bases_given(self) -> list[list[ast.expr]]:
+        """The bases of each class that it makes by a call, or the expression that gives them."""
+        calls = [call for call in self.of_kind(ast.Call) if called(call) in ("type", "new_class")]
+        given = [call.args[1] for call in calls if len(call.args) > 1]
+        return [getattr(one, "elts", [one]) for one in given]
+
+    @cached_property
     def getattrs(self) -> list[ast.Call]:
         """Calls of `getattr`."""
         return [call for call in self.of_kind(ast.Call) if is_getattr(call)]
