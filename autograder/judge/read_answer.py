@@ -16,7 +16,13 @@ from autograder.judge import expressions, student_cells
 from autograder.judge.expressions import Bindings
 from autograder.judge.forbidden import is_installed, is_module_somewhere
 from autograder.judge.made_of import Moment, Part, Patches, Place, Uses, parts_of
-from autograder.judge.renamed import HARMLESS, MOST_ABOVE, may_rename_fields, mixes
+from autograder.judge.renamed import (
+    HARMLESS,
+    MOST_ABOVE,
+    may_rename_fields,
+    mixes,
+    sets_unseen,
+)
 from autograder.judge.search import NOTHING, Mine, Own, Search
 from autograder.judge.shown_types import is_plain_base
 
@@ -233,6 +239,7 @@ class Read:
         bases += [base for one in held for given in one.bases_given for base in given]
         makes = not all(is_plain_base(base, known, given) for base in bases)
         makes |= mixes(held, known) or may_rename_fields(held, known, classes)
+        makes |= sets_unseen(held, classes)
         return makes, evaluates, alone
 
     @cached_property

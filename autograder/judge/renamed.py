@@ -17,6 +17,7 @@ from autograder.judge.statement import FUNCTIONS, SETTERS, Statement
 Aliases = Mapping[str, set[str]]
 FIELDS = frozenset({"dataclasses.fields", "dataclasses.Field", "dataclasses.*"})
 OWN = ("self", "cls")
+HOOKS = frozenset({"__init_subclass__", "__set_name__"})  # that Python calls with a class it makes
 # bases: nobody forbids their methods
 HARMLESS = ("object", "Module", "ABC", "NamedTuple", "Protocol")
 PLAIN_BASES = ("Generic", "Dataset", "Enum", "IntEnum", "StrEnum")  # no more of these
@@ -100,6 +101,35 @@ def _is_of_class(value: ast.expr, kinds: Collection[str]) -> bool:
     if isinstance(value, ast.Call):
         return getattr(value.func, "id", "") not in {"super", *kinds}
     return not isinstance(value, ast.Name) or value.id in kinds
+
+
+def sets_unseen(held: Sequence[Statement], kinds: Collection[str]) -> bool:
+    """Whether a class may get what its text does not show before it is made a dataclass.
+
+    Args:
+        held: the statements.
+        kinds: names of the student's classes.
+    """
+    return any(_has_hooks(one) or any(_sets_of_class(one, kinds)) for one in held)
+
+
+def _has_hooks(holds: Statement) -> bool:
+    """Whether one is defined, asked for, or spelt out as a text."""
+    texts = {node.value for node in holds.of_kind(ast.Constant) if isinstance(node.value, str)}
+    named = {getattr(node, "name", "") for node in holds.of_kind(*FUNCTIONS)}
+    return not HOOKS.isdisjoint(texts | named | holds.attributes | holds.sets | holds.read)
+
+
+def _sets_of_class(holds: Statement, kinds: Collection[str]) -> Iterator[bool]:
+    """Whether what a class is given has a name that is computed."""
+    for call in holds.of_kind(ast.Call):
+        if expressions.called(call) in SETTERS and len(call.args) > 1:
+            target = getattr(call.args[0], "id", "")
+            is_class = target == "cls" or target in kinds
+            yield is_class and expressions.text(call.args[1]) is None
+        elif expressions.called(call) == "type" and len(call.args) > 2:
+            keys = getattr(call.args[2], "keys", [None])
+            yield any(key is None or expressions.text(key) is None for key in keys)
 
 
 def mixes(held: Sequence[Statement], aliases: Aliases) -> bool:

@@ -11,6 +11,8 @@ from tests.judge.test_rules_out_of_sight import found
 HEAD = (
     "import dataclasses\nfrom dataclasses import asdict, dataclass, field, make_dataclass\n"
     "from functools import total_ordering\nfrom abc import ABC\nNAME = ''.join(['so', 'rt'])\n"
+    "ANN = '_'.join(['', '', 'annotations', '', ''])\n"
+    "ON_SUBCLASS = '_'.join(['', '', 'init', 'subclass', '', ''])\n"
 )
 PLAIN = "@dataclass\nclass P:\n    a: int = 0\n"
 USE = (
@@ -37,6 +39,15 @@ MIXED = "class Q(P, list): pass\n"
         "P = make_dataclass('P', [NAME])\n" + MIXED,
         "def other(kind): return type('D', (), {NAME: 1})\n"
         "@dataclass\n@other\nclass P:\n    a: int\n",
+        "class B:\n    def __init_subclass__(kind): setattr(kind, ANN, {NAME: int})\n"
+        "@dataclass\nclass P(B):\n    a: int = 0\n",
+        "class Hook:\n    def __set_name__(self, kind, name): setattr(kind, ANN, {NAME: int})\n"
+        "@dataclass\nclass P:\n    hook = Hook()\n",
+        "def hear(kind): setattr(kind, ANN, {NAME: int})\n"
+        "B = type('B', (), {ON_SUBCLASS: classmethod(hear)})\n"
+        "@dataclass\nclass P(B):\n    a: int = 0\n",
+        "class B: pass\nsetattr(B, ON_SUBCLASS, classmethod(lambda kind: setattr(kind, ANN, {})))\n"
+        "@dataclass\nclass P(B):\n    a: int = 0\n",
     ],
 )
 def test_a_field_that_may_have_another_name_than_is_shown_is_a_way_round(answer: str):
@@ -56,6 +67,8 @@ def test_a_field_that_may_have_another_name_than_is_shown_is_a_way_round(answer:
         "    def __lt__(self, other): return self.a < other.a\n",
         "class A(ABC): pass\n@dataclass\nclass P(A, torch.nn.Module):\n    a: int = 0\n",
         PLAIN + "class Vocab(dict): pass\n",
+        PLAIN + "def changed(one, **new):\n    for k, v in new.items(): setattr(one, k, v)\n",
+        PLAIN + "Node = type('Node', (), {'left': None, 'right': None})\n",
     ],
 )
 def test_ordinary_dataclasses_are_left_alone(answer: str):
