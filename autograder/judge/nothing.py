@@ -169,9 +169,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 def _counts(part: Any) -> bool:
     """Whether this is an entry, or has one of its own."""
-    is_nan = (
-        type(part) in (float, complex) and part != part
-    )  # alone in a list, it counts for nothing
+    is_nan = type(part) in (float, complex) and part != part  # alone in a list, it is nothing
     return not is_nan and not _is_empty(part) and type(part) not in (list, tuple, dict)
 
 

@@ -36,6 +36,14 @@ BY_CALL = "seen = []\nf(seen.append, x)\nassert np.allclose(seen[0], x + 1)"
 IN_PLACE = "t = torch.arange(3.0)\nf(t)\nassert torch.allclose(t, torch.tensor([0.0, 2.0, 4.0]))"
 PAIR, TABLE = "def f(x):\n    return x * 2, x + 1", "def f(x):\n    return {'b': x, 'a': x + 1}"
 
+
+def course(task: Any, reference: str, test: str) -> Any:
+    """One question, whose reference passes its test."""
+    made = task([("look", SETUP), ("asked", reference), ("t_asked", test, 2)])
+    assert made.scores() == {"t_asked": 2}
+    return made
+
+
 # the reference, the test, and answers that earn nothing
 NOTHINGS = {
     "a list for a pair": (PAIR, TWO, [f"def f(x):\n    return [x * 2, {NO}]"]),
@@ -118,8 +126,7 @@ NOTHINGS = {
 @pytest.mark.parametrize("way", NOTHINGS)
 def test_nothing_earns_nothing_by_whatever_way_it_comes(task: Any, way: str) -> None:
     reference, test, answers = NOTHINGS[way]
-    made = task([("look", SETUP), ("asked", reference), ("t_asked", test, 2)])
-    assert made.scores() == {"t_asked": 2}
+    made = course(task, reference, test)
     for answer in answers:
         found = made.verdicts(asked=answer)["t_asked"]
         assert found.score == 0
@@ -164,7 +171,7 @@ RIGHT = {
 @pytest.mark.parametrize("way", RIGHT)
 def test_what_has_no_entries_may_be_right(task: Any, way: str) -> None:
     reference, test, answer = RIGHT[way]
-    made = task([("look", SETUP), ("asked", reference), ("t_asked", test, 2)])
+    made = course(task, reference, test)
     assert made.scores(asked=answer) == {"t_asked": 2}
 
 
@@ -183,8 +190,7 @@ NANS = {
 @pytest.mark.parametrize("what", NANS)
 def test_nan_alone_earns_nothing_where_the_reference_gives_numbers(task: Any, what: str) -> None:
     reference, test, given = NANS[what]
-    made = task([("look", SETUP), ("asked", reference), ("t_asked", test, 2)])
-    assert made.scores() == {"t_asked": 2}
+    made = course(task, reference, test)
     found = made.verdicts(asked=f"def f(x):\n    return {given}")["t_asked"]
     assert found.score == 0
     assert found.told.startswith(f"A test failed: {NO_NUMBERS}")
@@ -194,5 +200,5 @@ def test_nan_may_be_right(task: Any) -> None:
     test = "assert np.isnan(f(x)).all() and len(g(x)) == 2"
     some = "def f(x):\n    return x * np.nan\ndef g(x):\n    return [1.0, 2.0]"
     other = "def f(x):\n    return np.full(3, np.nan)\ndef g(x):\n    return [np.nan, 2.0]"
-    made = task([("look", SETUP), ("asked", some), ("t_asked", test, 2)])
+    made = course(task, some, test)
     assert made.scores(asked=other) == {"t_asked": 2}
