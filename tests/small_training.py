@@ -16,7 +16,7 @@ from lab.kept import Keeper
 from trainer.configs import ModelConfig, TrainConfig
 from trainer.datasets import Corpus, load
 from trainer.loop import Trainer
-from trainer.preparation import EncodedCorpus, encode_corpus, learn_tokenizer
+from trainer.preparation import EncodedCorpus, encode_corpus, learn_tokenizers
 
 MODULE = Path(__file__).parents[1] / "solutions" / "transformer.py"
 SMALL = ModelConfig(
@@ -43,7 +43,7 @@ def corpus() -> Corpus:
 def data(config: TrainConfig = CONFIG) -> EncodedCorpus:
     """The same as ids."""
     sentences = corpus()
-    return encode_corpus(sentences, learn_tokenizer(sentences, config), config)
+    return encode_corpus(sentences, learn_tokenizers(sentences, config), config)
 
 
 def trained(module: types.ModuleType, data: EncodedCorpus, config: TrainConfig, **more) -> Trainer:

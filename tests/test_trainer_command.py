@@ -20,6 +20,8 @@ SMOKE = CONFIG.with_fields(
         "model.num_heads": 4,
         "model.dropout": 0.0,
         "vocab_size": 1000,
+        "target_vocab_size": 900,
+        "first_embeddings": "cooccurrence",
         "max_tokens": 1024,
         "accumulate": 1,
         "warmup": 100,

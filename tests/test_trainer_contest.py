@@ -17,7 +17,7 @@ from tests.small_training import MODULE
 from trainer import contest
 from trainer.configs import CONFIGS
 from trainer.decoding import translate
-from trainer.preparation import learn_tokenizer
+from trainer.preparation import learn_tokenizers
 from trainer.runs import Source, begin, open_run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -195,7 +195,7 @@ def test_files_say_what_an_entry_is(tmp_path: Path):
 
 def test_weights_of_a_run_by_a_recipe_translate(tmp_path: Path):
     corpus, run = small_training.corpus(), tmp_path / "run"
-    tokenizer, module = learn_tokenizer(corpus, small_training.CONFIG), load_module(MODULE)
+    tokenizer, module = learn_tokenizers(corpus, small_training.CONFIG), load_module(MODULE)
     begin(run, small_training.CONFIG, Source("grammar", pairs=300), corpus, MODULE, tokenizer, {})
     small_training.trained(module, small_training.data(), small_training.CONFIG, run=run)
     folder = laid_out(tmp_path, contest.begin(SMALL, tmp_path), {})

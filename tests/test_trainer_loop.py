@@ -141,6 +141,15 @@ def test_validation_takes_no_training_time(module, data, monkeypatch):
     assert trainer.train().position.cpu_seconds < 20
 
 
+def test_a_validation_may_translate_nothing(module, data, tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    config = CONFIG.with_fields({"steps": 2, "validate_every": 1, "bleu_sentences": 0})
+    Trainer(module, data, config, run=tmp_path).train()
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    found = [line for line in lines if line["kind"] == "valid"]
+    assert len(found) == 2 and all("valid_loss" in line and "bleu" not in line for line in found)
+
+
 def test_a_training_that_breaks_down_says_so_and_keeps_its_checkpoints(module, data, tmp_path):
     (tmp_path / "checkpoints").mkdir()
     config = CONFIG.with_fields({"peak_rate": 1e30, "save_every": 1, "fused": False, "clip": 0.0})

@@ -73,7 +73,7 @@ def test_accumulation_equals_the_large_batch_however_ragged(module, data):
     for count in (2, 6):
         config = NO_DROPOUT.with_fields({"accumulate": count, "steps": 1, "clip": 0.0})
         trainer = Trainer(module, data, config)
-        model = configured_model(module, data.tokenizer, config)
+        model = configured_model(module, data.tokenizers, config)
         trainer.train()
         indices = MicroBatches(data.train, config).take(count)
         sizes = {len(group) for group in indices}
@@ -95,10 +95,10 @@ def test_the_loss_counts_real_tokens_only(module, data):
     """Padding more changes nothing: smoothing, too, is over real tokens."""
     for fused in (False, True):
         config = NO_DROPOUT.with_fields({"fused": fused})
-        model = configured_model(module, data.tokenizer, config)
-        objective = Objective(model, config, data.tokenizer.pad_id)
+        model = configured_model(module, data.tokenizers, config)
+        objective = Objective(model, config, data.tokenizers.pad_id)
         source, target = (torch.tensor([ids]) for ids in data.train[0])
-        padded = [F.pad(ids, (0, 3), value=data.tokenizer.pad_id) for ids in (source, target)]
+        padded = [F.pad(ids, (0, 3), value=data.tokenizers.pad_id) for ids in (source, target)]
         torch.testing.assert_close(objective(source, target), objective(*padded))
         labels = target[:, 1:]
         log_p = model(source, target[:, :-1]).log_softmax(-1)
@@ -108,11 +108,11 @@ def test_the_loss_counts_real_tokens_only(module, data):
 
 def test_the_first_loss_is_that_of_a_guess(module, data):
     """First weights that are too large show here, as a tied output without scaling does."""
-    model = configured_model(module, data.tokenizer, NO_DROPOUT)
+    model = configured_model(module, data.tokenizers, NO_DROPOUT)
     config = NO_DROPOUT.with_fields({"label_smoothing": 0.0})
     source, target = (torch.tensor([ids]) for ids in data.train[0])
     loss = Objective(model, config, 0)(source, target).item() / (target.shape[1] - 1)
-    assert abs(loss - math.log(len(data.tokenizer))) < 1
+    assert abs(loss - math.log(len(data.tokenizers.target))) < 1
 
 
 @pytest.mark.parametrize("fused", [False, True])
@@ -203,7 +203,7 @@ def test_muon_takes_the_matrices_of_the_stacks_and_adamw_the_rest(module, data):
         if parameter.dim() == 2 and name.startswith(("encoder.", "decoder."))
     }
     assert by_muon == stacks and len(stacks) == 16
-    before = configured_model(module, data.tokenizer, config).state_dict()
+    before = configured_model(module, data.tokenizers, config).state_dict()
     name = "encoder.layers.0.feed_forward.inner.weight"  # (24, 16): taller than wide
     step = before[name] * (1 - 0.01 / 3 * 1e-4) - trainer.weights()[name]
     singular = torch.linalg.svdvals(step) / (0.01 / 3 * math.sqrt(24 / 16))

@@ -22,7 +22,7 @@ from trainer import checkpoints
 from trainer.configs import TrainConfig
 from trainer.datasets import load
 from trainer.loop import Trainer
-from trainer.preparation import EncodedCorpus, encode_corpus, learn_tokenizer
+from trainer.preparation import EncodedCorpus, encode_corpus, learn_tokenizers
 
 DRILL = CONFIG.with_fields(
     {"steps": 12, "save_every": 4, "keep": 1, "ema": 0.9, "validate_every": 6, "bleu_sentences": 4}
@@ -113,7 +113,7 @@ def main(folder: Path) -> None:
     """Run all scenarios below a folder and print their digests."""
     torch.set_num_threads(1)
     corpus = load("grammar", pairs=300)
-    data = encode_corpus(corpus, learn_tokenizer(corpus, DRILL), DRILL)
+    data = encode_corpus(corpus, learn_tokenizers(corpus, DRILL), DRILL)
 
     def new_run(name: str) -> Path:
         run = folder / name.replace(" ", "-")

@@ -4,7 +4,7 @@ A run directory holds
 
     config.json      the recipe, the corpus, the module's name and digest
     module.py        a copy of the module that is trained
-    tokenizer.json   the joint subwords
+    tokenizer.json   the joint subwords, or {"source": ..., "target": ...}
     log.jsonl        what the training said, a line a record
     checkpoints/step-00001234/{model,optimizer,ema}.safetensors, state.json
 
@@ -61,12 +61,12 @@ class Checkpoint:
 # Run directories ----------------------------------------------------------------------------------
 
 
-def write_run(run: Path, config: Mapping[str, Any], module_source: str, tokenizer: str) -> None:
+def write_run(run: Path, config: Mapping[str, Any], module_source: str, tokenizers: str) -> None:
     """Make the run directory; `config.json` comes last, so that a run that has one is whole."""
     (run / "checkpoints").mkdir(parents=True, exist_ok=True)
     write_text(run / "module.py", module_source)
-    write_text(run / "tokenizer.json", tokenizer)
-    digests = {"module": digest(module_source), "tokenizer": digest(tokenizer)}
+    write_text(run / "tokenizer.json", tokenizers)
+    digests = {"module": digest(module_source), "tokenizer": digest(tokenizers)}
     content = {"format": FORMAT, **config, "sha256": digests}
     write_text(run / "config.json", json.dumps(content, indent=2) + "\n")
 

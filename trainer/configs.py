@@ -15,6 +15,7 @@ from typing import Any, get_args, get_type_hints
 OPTIMISERS = ("adamw", "muon")
 SCHEDULES = ("inverse-sqrt", "cosine")
 PRECISIONS = ("fp32", "bf16")
+FIRST_EMBEDDINGS = ("drawn", "cooccurrence")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class TrainConfig:
     peak_rate: float  # the learning rate at the end of the warm-up
     steps: int | None = None
     cpu_minutes: float | None = None
-    vocab_size: int = 4000  # at most; joint subwords of both languages
+    vocab_size: int = 4000  # at most; subwords of both languages, or of the source's alone
+    target_vocab_size: int | None = None  # the target's own subwords; None: both share theirs
+    first_embeddings: str = "drawn"  # by the module; or learnt from which subwords meet in a pair
     max_tokens: int = 1024  # padded ids of a micro-batch, on either side
     accumulate: int = 1  # micro-batches an update, in every process
     optimiser: str = "adamw"
@@ -90,19 +93,18 @@ class TrainConfig:
             raise ValueError(
                 f"give either steps ({self.steps}) or cpu_minutes ({self.cpu_minutes}), not both"
             )
-        if self.threads is not None:
-            _at_least(self, "threads", 1)
         for name in ("steps", "cpu_minutes", "peak_rate", "matrix_rate"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} ({value}) must be above 0")
         ones = ("accumulate", "warmup", "average", "multiple", "save_every", "keep", "beam_size")
-        for name in ones:
+        for name in (*ones, "threads"):
             _at_least(self, name, 1)
         for name in ("validate_every", "bleu_sentences", "clip", "weight_decay", "seed"):
             _at_least(self, name, 0)
         _at_least(self, "max_tokens", self.model.max_len)
         _at_least(self, "vocab_size", 8)
+        _at_least(self, "target_vocab_size", 8)
         _share(self, "label_smoothing")
         _share(self, "ema")
         _share(self, "warmup_share")
@@ -112,6 +114,7 @@ class TrainConfig:
         _one_of(self, "optimiser", OPTIMISERS)
         _one_of(self, "schedule", SCHEDULES)
         _one_of(self, "precision", PRECISIONS)
+        _one_of(self, "first_embeddings", FIRST_EMBEDDINGS)
         if (self.optimiser == "muon") != (self.matrix_rate is not None):
             raise ValueError(
                 f"optimiser {self.optimiser!r} with matrix_rate {self.matrix_rate}: "
@@ -249,7 +252,7 @@ def _of_type(kind: Any, value: Any, name: str) -> Any:
 
 def _at_least(config: Any, name: str, least: float) -> None:
     value = getattr(config, name)
-    if not value >= least:
+    if value is not None and not value >= least:
         raise ValueError(f"{name} ({value}) must be at least {least}")
 
 

@@ -38,7 +38,7 @@ from trainer.configs import CONFIGS, TrainConfig
 from trainer.datasets import Corpus
 from trainer.decoding import translate
 from trainer.loop import Trainer
-from trainer.preparation import configured_model, encode_corpus, learn_tokenizer
+from trainer.preparation import configured_model, encode_corpus, learn_tokenizers
 from trainer.runs import Weights, open_run
 from trainer.scoring import bleu
 
@@ -56,7 +56,16 @@ SCORES = ("BLEU", "exact match")
 # What decides how long, how often and on how many processors is the contest's.
 OF_TRAINING = ("peak_rate", "vocab_size", "max_tokens", "accumulate", "optimiser", "betas")
 OF_TRAINING += ("matrix_rate", "momentum", "newton_schulz", "weight_decay", "schedule", "warmup")
-OF_TRAINING += ("warmup_share", "label_smoothing", "clip", "ema", "precision", "seed")
+OF_TRAINING += (
+    "target_vocab_size",
+    "first_embeddings",
+    "warmup_share",
+    "label_smoothing",
+    "clip",
+    "ema",
+    "precision",
+    "seed",
+)
 OF_MODEL = ("d_model", "num_layers", "num_heads", "d_ff", "dropout", "norm_first")
 MAY_SET = (*OF_TRAINING, "beam_size", "length_penalty", *(f"model.{name}" for name in OF_MODEL))
 OF_ALL = {  # what no entry needs, and would only cost it time
@@ -66,7 +75,7 @@ OF_ALL = {  # what no entry needs, and would only cost it time
     "threads": 1,
     "average": 1,
     "validate_every": 0,
-    "bleu_sentences": 1,
+    "bleu_sentences": 0,
     "model.max_len": 256,
 }
 
@@ -238,17 +247,17 @@ def _trained(
     if not found:
         raise ValueError(f"hand in your module as {OWN} beside {RECIPE}")
     module = load_module(found[0])
-    data = encode_corpus(corpus, learn_tokenizer(corpus, config), config)
+    data = encode_corpus(corpus, learn_tokenizers(corpus, config), config)
     left = until - time.process_time()  # the vocabulary is learned from the same budget
     if left <= 0:
         raise ValueError("the vocabulary took all of the time; set a smaller vocab_size")
     config = config.with_fields({"cpu_minutes": left / 60, "steps": None})
     trainer = Trainer(module, data, config)
     trainer.train()
-    rows = max(config.model.max_len, _longest(data.tokenizer, sources))
-    model = configured_model(module, data.tokenizer, config, rows)
+    rows = max(config.model.max_len, _longest(data.tokenizers.source, sources))
+    model = configured_model(module, data.tokenizers, config, rows)
     load_weights(model, trainer.weights(), "what was trained")
-    both = data.tokenizer, data.tokenizer
+    both = data.tokenizers.source, data.tokenizers.target
     return _said(module, model.eval(), sources, both, config.beam_size, config.length_penalty)
 
 

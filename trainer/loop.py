@@ -26,6 +26,7 @@ from lab.weights import load_weights, weights_of
 from trainer import checkpoints
 from trainer.checkpoints import Checkpoint, Position
 from trainer.configs import TrainConfig
+from trainer.cooccurrence import set_embeddings
 from trainer.decoding import translate
 from trainer.distributed import Ranks, largest, total, wait_for_all
 from trainer.fused.adoption import adopt
@@ -138,18 +139,23 @@ class Trainer:
         self.module, self.data, self.config = module, data, config
         self.device, self.ranks = device or torch.device("cpu"), ranks or Ranks()
         self.run, self.identity = run, identity or {}
-        self.model = configured_model(module, data.tokenizer, config).to(self.device)
+        self._clock = Stopwatch()
+        self.model = configured_model(module, data.tokenizers, config).to(self.device)
+        if config.first_embeddings == "cooccurrence":
+            self._clock.start()  # what is learnt here is part of the budget
+            set_embeddings(self.model, data.train, config.seed)
+            self._clock = Stopwatch(*self._clock.read())
         # decoding changes the model it is given, so it gets one of its own
         self._scored = data.corpus.valid[: config.bleu_sentences]
-        sources = data.tokenizer.encode_all([source for source, _ in self._scored])
-        rows = max(config.model.max_len, *(len(ids) for ids in sources))
-        self.decoder = configured_model(module, data.tokenizer, config, rows).to(self.device)
+        sources = data.tokenizers.source.encode_all([source for source, _ in self._scored])
+        rows = max([config.model.max_len, *(len(ids) for ids in sources)])
+        self.decoder = configured_model(module, data.tokenizers, config, rows).to(self.device)
         self.decoder.eval()
         self.decoding = way_of(module, self.decoder)
         with answers_needed():
             self.unused = self._freeze_unused()
             self.drop_ins = adopt(self.module, self.model) if config.fused else ()
-        objective = Objective(self.model, config, self.data.tokenizer.pad_id)
+        objective = Objective(self.model, config, self.data.tokenizers.pad_id)
         self._together: DistributedDataParallel | None = None
         if self.ranks.world > 1:
             self._together = DistributedDataParallel(objective)
@@ -161,7 +167,6 @@ class Trainer:
         self._stream = MicroBatches(self.data.train, config)
         path = self.run / "log.jsonl" if self.run is not None and self.ranks.main else None
         self._log = Log(path, board)
-        self._clock = Stopwatch()
         self._stop = Stop()
         self._used = 0.0  # share of the budget, the same in all processes
         self._rate, self._norm = 0.0, torch.zeros(())  # of the last update
@@ -260,7 +265,7 @@ class Trainer:
         )
 
     def _loss_of(self, indices: Sequence[int]) -> Tensor:
-        batch = collate(self.data.train, indices, self.data.tokenizer.pad_id, self.config.multiple)
+        batch = collate(self.data.train, indices, self.data.tokenizers.pad_id, self.config.multiple)
         source, target = (
             ids.to(self.device, non_blocking=True) for ids in (batch.source, batch.target)
         )
@@ -381,7 +386,7 @@ class Trainer:
     @torch.no_grad()
     def _valid_loss(self) -> float:
         """Cross-entropy a real token, without label smoothing."""
-        encoded, pad_id = self.data.valid, self.data.tokenizer.pad_id
+        encoded, pad_id = self.data.valid, self.data.tokenizers.pad_id
         loss, real = 0.0, 0
         for indices in token_batches(encoded, self.config.max_tokens, seed=0, epoch=0):
             batch = collate(encoded, indices, pad_id)
@@ -393,13 +398,13 @@ class Trainer:
 
     def _valid_bleu(self) -> float:
         """BLEU of the first validation sentences, decoded greedily."""
-        tokenizer = self.data.tokenizer
+        tokenizers = self.data.tokenizers
         said = translate(
             self.module,
             self.decoder,
             [source for source, _ in self._scored],
-            tokenizer,
-            tokenizer,
+            tokenizers.source,
+            tokenizers.target,
             beam_size=1,
             max_tokens=self.config.max_tokens,
             device=self.device,
@@ -429,7 +434,7 @@ class Trainer:
 
     def _freeze_unused(self) -> tuple[str, ...]:
         """Names of parameters that the loss does not depend on; DDP would wait for them."""
-        pad_id = self.data.tokenizer.pad_id
+        pad_id = self.data.tokenizers.pad_id
         batch = collate(self.data.train, [0], pad_id)
         objective = Objective(self.model, replace(self.config, compile=False), pad_id)
         objective(batch.source.to(self.device), batch.target.to(self.device)).backward()

@@ -46,7 +46,8 @@ def own_config(config: TrainConfig) -> TrainConfig:
         ValueError: if a single batch cannot hold it in what the recipe asks for.
     """
     changes = {"ema": 0.0, "fused": False, "compile": False, "precision": "fp32", "accumulate": 1}
-    return config.with_fields({**changes, "max_tokens": config.max_tokens * config.accumulate})
+    changes |= {"first_embeddings": "drawn", "max_tokens": config.max_tokens * config.accumulate}
+    return config.with_fields(changes)
 
 
 class OwnTrainer:
@@ -85,7 +86,7 @@ class OwnTrainer:
         self.module, self.data, self.config, self.device = module, data, config, device
         self.run, self.identity, self.ranks = run, identity, Ranks()
         self.functions = find_functions(module)
-        self.model = configured_model(module, data.tokenizer, config).to(device)
+        self.model = configured_model(module, data.tokenizers, config).to(device)
         self.position = Position()
 
     def train(self, report: Callable[[RunProgress], None] = lambda progress: None) -> Outcome:
@@ -95,7 +96,7 @@ class OwnTrainer:
             ValueError: if the loss is no longer a number; the checkpoints stay as they are.
             Incomplete: if a part that the model is made of is not answered yet.
         """
-        config, functions, pad_id = self.config, self.functions, self.data.tokenizer.pad_id
+        config, functions, pad_id = self.config, self.functions, self.data.tokenizers.pad_id
         optimizer, scheduler = functions.scheduled_adam(
             self.model.parameters(),
             lambda step: functions.learning_rate(step, config.model.d_model, config.warmup),

@@ -1,6 +1,7 @@
-"""What a training begins with: a corpus as ids, its tokeniser, and the model in its sizes."""
+"""What a training begins with: a corpus as ids, its tokenisers, and the model in its sizes."""
 
 import hashlib
+import json
 import warnings
 from dataclasses import asdict, dataclass
 from types import ModuleType
@@ -16,23 +17,73 @@ from trainer.stepping import way
 
 
 @dataclass(frozen=True)
+class Tokenizers:
+    """Those of both languages; one and the same where they share a vocabulary."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        """Whether both languages share one."""
+        return self.source is self.target
+
+    @property
+    def pad_id(self) -> int:
+        """The padding's id, the same in both: special tokens come first in every vocabulary."""
+        return self.target.pad_id
+
+    def to_json(self) -> str:
+        """The one that both share, or both under "source" and "target"."""
+        if self.joint:
+            return self.target.to_json()
+        both = {"source": self.source, "target": self.target}
+        return json.dumps({name: json.loads(each.to_json()) for name, each in both.items()})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Tokenizers":
+        """Those that `to_json` wrote down."""
+        content = json.loads(text)
+        if set(content) != {"source", "target"}:
+            shared = Tokenizer.from_json(text)
+            return cls(shared, shared)
+        return cls(*(Tokenizer.from_json(json.dumps(content[name])) for name in content))
+
+
+@dataclass(frozen=True)
 class EncodedCorpus:
-    """A corpus as ids, with the tokeniser that made them."""
+    """A corpus as ids, with the tokenisers that made them."""
 
     corpus: Corpus
-    tokenizer: Tokenizer
+    tokenizers: Tokenizers
     train: EncodedPairs
     valid: EncodedPairs
     padding: float  # share of padding in the training batches
 
 
-def learn_tokenizer(corpus: Corpus, config: TrainConfig) -> Tokenizer:
-    """Joint subwords of both languages' training sentences."""
-    sentences = (sentence for pair in corpus.train for sentence in pair)
-    return Tokenizer.train_subwords(sentences, config.vocab_size)
+def learn_tokenizers(corpus: Corpus, config: TrainConfig) -> Tokenizers:
+    """Subwords of the training sentences: of both languages together, or of each alone.
+
+    Raises:
+        ValueError: if two vocabularies come out with equally many ids.
+    """
+    if config.target_vocab_size is None:
+        sentences = (sentence for pair in corpus.train for sentence in pair)
+        shared = Tokenizer.train_subwords(sentences, config.vocab_size)
+        return Tokenizers(shared, shared)
+    found = Tokenizers(
+        Tokenizer.train_subwords((source for source, _ in corpus.train), config.vocab_size),
+        Tokenizer.train_subwords((target for _, target in corpus.train), config.target_vocab_size),
+    )
+    if len(found.source) == len(found.target):
+        raise ValueError(
+            f"both languages have {len(found.source)} subwords, and a model takes vocabularies of "
+            "one size for one vocabulary; make vocab_size or target_vocab_size 1 smaller"
+        )
+    return found
 
 
-def encode_corpus(corpus: Corpus, tokenizer: Tokenizer, config: TrainConfig) -> EncodedCorpus:
+def encode_corpus(corpus: Corpus, tokenizers: Tokenizers, config: TrainConfig) -> EncodedCorpus:
     """Turn the corpus into ids.
 
     Raises:
@@ -40,13 +91,14 @@ def encode_corpus(corpus: Corpus, tokenizer: Tokenizer, config: TrainConfig) -> 
     """
     max_len = config.model.max_len
     train, valid = (
-        encode_pairs(pairs, tokenizer, tokenizer, max_len) for pairs in (corpus.train, corpus.valid)
+        encode_pairs(pairs, tokenizers.source, tokenizers.target, max_len)
+        for pairs in (corpus.train, corpus.valid)
     )
     batches = token_batches(
         train, config.max_tokens, seed=config.seed, epoch=0, multiple=config.multiple
     )
     padding = padding_share(train, batches, config.multiple)
-    return EncodedCorpus(corpus, tokenizer, train, valid, padding)
+    return EncodedCorpus(corpus, tokenizers, train, valid, padding)
 
 
 def corpus_digest(corpus: Corpus) -> str:
@@ -58,13 +110,13 @@ def corpus_digest(corpus: Corpus) -> str:
 
 
 def configured_model(
-    module: ModuleType, tokenizer: Tokenizer, config: TrainConfig, max_len: int | None = None
+    module: ModuleType, tokenizers: Tokenizers, config: TrainConfig, max_len: int | None = None
 ) -> nn.Module:
     """The module's Transformer in the recipe's sizes, with first weights by the recipe's seed.
 
     Args:
         module: an assembled module.
-        tokenizer: gives the size of the vocabulary, the same for both languages.
+        tokenizers: give the sizes of the vocabularies.
         config: the recipe.
         max_len: rows of the table of positions; by default the recipe's.
 
@@ -74,9 +126,8 @@ def configured_model(
     sizes = asdict(config.model)
     rows = max_len or sizes["max_len"]
     del sizes["max_len"]
-    return build(
-        module, (len(tokenizer), len(tokenizer)), rows, tokenizer.pad_id, sizes, config.seed
-    )
+    vocabularies = len(tokenizers.source), len(tokenizers.target)
+    return build(module, vocabularies, rows, tokenizers.pad_id, sizes, config.seed)
 
 
 def way_of(module: ModuleType, model: nn.Module) -> str:

@@ -22,7 +22,7 @@ from trainer import checkpoints, datasets, records
 from trainer.checkpoints import Position
 from trainer.configs import TrainConfig
 from trainer.datasets import Corpus
-from trainer.preparation import configured_model, corpus_digest
+from trainer.preparation import Tokenizers, configured_model, corpus_digest
 from trainer.task_runs import is_task_run
 
 
@@ -139,7 +139,7 @@ class RecipeRun(Run):
     Attributes:
         config: the recipe.
         content: all of `config.json`.
-        tokenizer: joint subwords of both languages.
+        tokenizers: of both languages.
     """
 
     def __init__(self, path: Path) -> None:
@@ -154,7 +154,11 @@ class RecipeRun(Run):
             raise ValueError(f"{file} is damaged or of another version ({error})") from error
         self.notes = changed(original, content["sha256"]["module"])
         text = (path / "tokenizer.json").read_text(encoding="utf-8")
-        self.tokenizer = self.source_tokenizer = self.target_tokenizer = Tokenizer.from_json(text)
+        self.tokenizers = Tokenizers.from_json(text)
+        self.source_tokenizer, self.target_tokenizer = (
+            self.tokenizers.source,
+            self.tokenizers.target,
+        )
         self.module = load_module(path / "module.py")
         self.max_len = self.config.model.max_len
         self.beam_size, self.length_penalty = self.config.beam_size, self.config.length_penalty
@@ -201,7 +205,7 @@ class RecipeRun(Run):
     def model(self, weights: Weights, max_len: int = 0) -> nn.Module:
         """In the recipe's sizes."""
         rows = max(max_len, self.max_len)
-        model = configured_model(self.module, self.tokenizer, self.config, rows)
+        model = configured_model(self.module, self.tokenizers, self.config, rows)
         load_weights(model, weights.tensors, weights.what)
         return model.eval()
 
@@ -298,7 +302,7 @@ def begin(
     source: Source,
     corpus: Corpus,
     module_path: Path,
-    tokenizer: Tokenizer,
+    tokenizers: Tokenizers,
     machine: Mapping[str, Any],
 ) -> None:
     """Write the directory of a new run; `machine` says where it was begun, for records."""
@@ -310,7 +314,7 @@ def begin(
         "training": {**records.head(), **machine},
     }
     text = module_path.read_text(encoding="utf-8")
-    checkpoints.write_run(path, content, text, tokenizer.to_json())
+    checkpoints.write_run(path, content, text, tokenizers.to_json())
 
 
 def mean(module: ModuleType, states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:

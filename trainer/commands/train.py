@@ -159,7 +159,7 @@ def _train_together(options: argparse.Namespace, ranks: Any, device: Any) -> int
             _begin(options, config, out, {"device": str(device), "processes": ranks.world})
     wait_for_all(ranks)
     opened = RecipeRun(out)
-    data = encode_corpus(opened.corpus(), opened.tokenizer, opened.config)
+    data = encode_corpus(opened.corpus(), opened.tokenizers, opened.config)
     board = _board(out) if options.tensorboard and ranks.main else None
     trainer = Trainer(
         opened.module, data, opened.config, device, ranks, out, opened.identity(), board
@@ -194,7 +194,7 @@ def _train_own(options: argparse.Namespace, device: Any) -> int:
     process = prepare_process(config.threads)
     _begin(options, config, out, {"device": str(device), "processes": 1, "own": True})
     opened = RecipeRun(out)
-    data = encode_corpus(opened.corpus(), opened.tokenizer, config)
+    data = encode_corpus(opened.corpus(), opened.tokenizers, config)
     trainer = OwnTrainer(opened.module, data, config, device, out, opened.identity())
     print(f"all yours    {', '.join(TRAINED_WITH)}")
     _describe(trainer, process)
@@ -221,7 +221,7 @@ def _begin(
     """Write the directory of a new run."""
     from lab.assembled import load_module
     from trainer import runs
-    from trainer.preparation import learn_tokenizer
+    from trainer.preparation import learn_tokenizers
 
     if (out / "config.json").exists():
         raise ValueError(
@@ -232,8 +232,8 @@ def _begin(
     load_module(options.module)  # so that a wrong one is refused before the corpus is read
     source = _source(options, runs.Source("grammar"))
     corpus = source.load()
-    tokenizer = learn_tokenizer(corpus, config)
-    runs.begin(out, config, source, corpus, options.module, tokenizer, machine)
+    tokenizers = learn_tokenizers(corpus, config)
+    runs.begin(out, config, source, corpus, options.module, tokenizers, machine)
 
 
 def _check_same(options: argparse.Namespace, out: Path) -> None:
@@ -318,7 +318,7 @@ def _describe(trainer: Any, process: Sequence[str]) -> None:
     print(
         f"corpus       {corpus.name}, {corpus.source_language} to {corpus.target_language}: "
         f"{len(data.train):,} pairs to train on{dropped}, {len(corpus.valid):,} to validate\n"
-        f"vocabulary   {len(data.tokenizer):,} joint subwords\n"
+        f"vocabulary   {_vocabulary(data.tokenizers)}\n"
         f"batches      {config.max_tokens * config.accumulate * trainer.ranks.world:,} ids an "
         f"update on either side, {data.padding:.1%} padding\n"
         f"model        {sum(p.numel() for p in trainer.model.parameters()):,} parameters: "
@@ -340,6 +340,13 @@ def _describe(trainer: Any, process: Sequence[str]) -> None:
         f"{', compiled' if config.compile else ''}"
         + "".join(f"; {said}" for said in process if trainer.device.type == "cpu")
     )
+
+
+def _vocabulary(tokenizers: Any) -> str:
+    source, target = (f"{len(each):,}" for each in (tokenizers.source, tokenizers.target))
+    if tokenizers.joint:
+        return f"{target} joint subwords"
+    return f"{source} subwords of the source's language, {target} of the target's"
 
 
 class Bar:

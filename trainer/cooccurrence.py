@@ -1,0 +1,106 @@
+"""Embeddings learnt from counts: subwords that meet in the same pairs of sentences lie close.
+
+A sentence and its translation are taken as one bag of subwords of both languages. How much oftener
+two of them share a bag than chance would have it says which mean the same, rare ones included, for
+which a few epochs of training see too few examples. It is the old idea behind word vectors from
+counts, applied to pairs; the counts are of the training sentences alone.
+"""
+
+import warnings
+from typing import Any, cast
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lab.batching import EncodedPairs
+from trainer.fused.loss import unwrapped
+
+ITERATIONS = 2  # of the randomised decomposition; more change no neighbour
+
+
+def set_embeddings(model: nn.Module, encoded: EncodedPairs, seed: int) -> None:
+    """Turn the embeddings of a model's two languages into what the counts say; lengths stay.
+
+    Rows of which the counts say nothing stay as they are: tokens that no sentence has, and those
+    that every sentence has.
+
+    Args:
+        model: has source_embedding and target_embedding, with a `weight` each, which may be one.
+        encoded: the training pairs as ids.
+        seed: decides the rotation of all vectors.
+    """
+    whole = cast(Any, unwrapped(model))
+    weights = [whole.source_embedding.weight, whole.target_embedding.weight]
+    if weights[0] is weights[1]:
+        weights, first = weights[:1], 0  # one vocabulary: ids of the target are the source's
+    else:
+        first = len(weights[0])
+    rows = sum(len(weight) for weight in weights)
+    vectors = cooccurrence_vectors(*_bags(encoded, first), rows, weights[0].shape[1], seed)
+    with torch.no_grad():
+        for weight, drawn in zip(weights, vectors.split([len(w) for w in weights]), strict=True):
+            lengths = weight.norm(dim=1, keepdim=True)
+            known = drawn.norm(dim=1, keepdim=True) > 0
+            new = drawn.to(weight.device, weight.dtype)
+            weight.copy_(torch.where(known.to(weight.device), lengths * new, weight))
+
+
+def cooccurrence_vectors(
+    bags: Int64[Tensor, "n"], members: Int64[Tensor, "n"], rows: int, d_model: int, seed: int
+) -> Float[Tensor, "rows d_model"]:
+    """A vector of length 1 for each of the ids 0 .. rows - 1, or of zeros where nothing is known.
+
+    The vectors are the ids' rows of U S**0.5, where U S V^T is the singular value decomposition,
+    cut to d_model, of the matrix of positive pointwise mutual information, max(0, log p(i, j) /
+    (p(i) p(j))): p(i) is the share of bags with i, and p(i, j) of those with both. They are rotated
+    at random, so that no column counts more than another.
+
+    Args:
+        bags: number of a bag, from 0, for each id in it.
+        members: the id; an id is in a bag at most once.
+        rows: how many ids there are.
+        d_model: numbers a vector.
+        seed: decides the rotation.
+
+    Source: Bullinaria and Levy (2007) for the measure; Levy, Goldberg and Dagan (2015) for the root
+    of S; Littman, Dumais and Landauer (1998) for bags of two languages.
+    """
+    count = int(bags.max()) + 1
+    present = torch.sparse_coo_tensor(
+        torch.stack([bags, members]),
+        torch.ones(len(bags)),
+        (count, rows),
+        check_invariants=False,
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR", UserWarning)  # torch's own way to multiply
+        shared = torch.sparse.mm(present.t(), present).coalesce()
+    own = torch.bincount(members, minlength=rows).float()
+    (i, j), both = shared.indices(), shared.values()
+    information = torch.log(both * count / (own[i] * own[j])).clamp(min=0.0)
+    matrix = torch.sparse_coo_tensor(
+        shared.indices(), information, (rows, rows), is_coalesced=True, check_invariants=False
+    )
+    width = min(d_model, rows)
+    with torch.random.fork_rng(()):
+        torch.manual_seed(seed)
+        u, s, _ = torch.svd_lowrank(matrix, q=width, niter=ITERATIONS)
+        rotation = torch.linalg.qr(torch.randn(d_model, d_model))[0][:width]
+    known = torch.zeros(rows).index_add_(0, i, information) > 0
+    vectors = (u * s.sqrt()) @ rotation
+    lengths = vectors.norm(dim=1, keepdim=True)
+    return torch.where(known[:, None] & (lengths > 0), vectors / lengths, 0.0)
+
+
+def _bags(encoded: EncodedPairs, first: int) -> tuple[Int64[Tensor, "n"], Int64[Tensor, "n"]]:
+    """Each pair's number beside each of its ids, once; those of the target count from `first`."""
+    pairs = len(encoded)
+    source, target = encoded.source, encoded.target
+    numbers = torch.arange(pairs)
+    ids = torch.cat([torch.from_numpy(source.ids), torch.from_numpy(target.ids) + first]).long()
+    lengths = torch.from_numpy(source.lengths), torch.from_numpy(target.lengths)
+    bags = torch.cat([numbers.repeat_interleave(length) for length in lengths])
+    wide = int(ids.max()) + 1
+    keys = torch.unique(bags * wide + ids)
+    return keys // wide, keys % wide
