@@ -54,7 +54,13 @@ TECHNIQUES = (
     Technique("pre-norm", {"model.norm_first": "false"}),
     Technique("cosine schedule", {"schedule": "inverse-sqrt"}),
     Technique("label smoothing", {"label_smoothing": "0"}),
-    Technique("vocabulary of 4000, not 10,000", {"vocab_size": "10000"}),
+    Technique(
+        # one for both languages at the size that suits it
+        "a vocabulary for each language",
+        {"target_vocab_size": "null", "vocab_size": "4000"},
+    ),
+    Technique("first embeddings from counts", {"first_embeddings": "drawn"}),
+    Technique("strong weight decay", {"weight_decay": "1e-4"}),
     Technique("mean of weights", {"ema": "0.98"}, added=True),
 )
 

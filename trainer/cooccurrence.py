@@ -32,18 +32,31 @@ def set_embeddings(model: nn.Module, encoded: EncodedPairs, seed: int) -> None:
     """
     whole = cast(Any, unwrapped(model))
     weights = [whole.source_embedding.weight, whole.target_embedding.weight]
-    if weights[0] is weights[1]:
-        weights, first = weights[:1], 0  # one vocabulary: ids of the target are the source's
-    else:
-        first = len(weights[0])
-    rows = sum(len(weight) for weight in weights)
-    vectors = cooccurrence_vectors(*_bags(encoded, first), rows, weights[0].shape[1], seed)
+    # in one vocabulary, ids of the target are the source's
+    shared = weights[0] is weights[1]
+    weights, first = (weights[:1], 0) if shared else (weights, len(weights[0]))
+    counts = [len(weight) for weight in weights]
+    vectors = pair_vectors(encoded, first, sum(counts), weights[0].shape[1], seed)
     with torch.no_grad():
-        for weight, drawn in zip(weights, vectors.split([len(w) for w in weights]), strict=True):
+        for weight, directions in zip(weights, vectors.split(counts), strict=True):
+            new = directions.to(weight.device, weight.dtype)
             lengths = weight.norm(dim=1, keepdim=True)
-            known = drawn.norm(dim=1, keepdim=True) > 0
-            new = drawn.to(weight.device, weight.dtype)
-            weight.copy_(torch.where(known.to(weight.device), lengths * new, weight))
+            weight.copy_(torch.where(new.any(1, keepdim=True), lengths * new, weight))
+
+
+def pair_vectors(
+    encoded: EncodedPairs, first: int, rows: int, d_model: int, seed: int
+) -> Float[Tensor, "rows d_model"]:
+    """What `cooccurrence_vectors` gives for pairs of sentences, each pair a bag.
+
+    Args:
+        encoded: the pairs as ids.
+        first: the row of the target's id 0; 0 where both languages share one vocabulary.
+        rows: of both languages together.
+        d_model: numbers a vector.
+        seed: decides the rotation.
+    """
+    return cooccurrence_vectors(*_bags(encoded, first), rows, d_model, seed)
 
 
 def cooccurrence_vectors(
