@@ -276,10 +276,14 @@ TWO_WIDE_LAYERS = ModelConfig(
 IN_MINUTES = TrainConfig(
     TWO_WIDE_LAYERS,
     cpu_minutes=10.0,
+    vocab_size=8000,
+    target_vocab_size=5000,
+    first_embeddings="cooccurrence",
     max_tokens=2048,
     optimiser="muon",
     matrix_rate=0.01,
     peak_rate=5e-3,
+    weight_decay=0.4,
     warmup_share=0.04,
     precision="bf16",
     threads=1,  # two would share the minutes, and do less in them
@@ -379,5 +383,5 @@ CONFIGS: Mapping[str, TrainConfig] = {
     ),
     # Multi30k in minutes of one core; chosen on the validation set
     "cpu10": IN_MINUTES,
-    "cpu20": replace(IN_MINUTES, model=replace(TWO_WIDE_LAYERS, dropout=0.25), cpu_minutes=20.0),
+    "cpu20": replace(IN_MINUTES, model=replace(TWO_WIDE_LAYERS, dropout=0.2), cpu_minutes=20.0),
 }
