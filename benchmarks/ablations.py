@@ -60,7 +60,7 @@ TECHNIQUES = (
         {"target_vocab_size": "null", "vocab_size": "4000"},
     ),
     Technique("first embeddings from counts", {"first_embeddings": "drawn"}),
-    Technique("strong weight decay", {"weight_decay": "1e-4"}),
+    Technique("strong weight decay", {"weight_decay": "0.0001"}),
     Technique("mean of weights", {"ema": "0.98"}, added=True),
 )
 
