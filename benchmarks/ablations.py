@@ -57,7 +57,7 @@ TECHNIQUES = (
     Technique(
         # one for both languages at the size that suits it
         "a vocabulary for each language",
-        {"target_vocab_size": "null", "vocab_size": "4000"},
+        {"target_vocab_size": "0", "vocab_size": "4000"},
     ),
     Technique("first embeddings from counts", {"first_embeddings": "drawn"}),
     Technique("strong weight decay", {"weight_decay": "0.0001"}),

@@ -147,6 +147,8 @@ def test_a_recipe_begins_with_one_by_name():
     assert found.model.dropout == 0.5 and found.max_tokens == 512
     assert found.peak_rate == CONFIGS["cpu20"].peak_rate and found.threads == 1
     assert contest.read_recipe("optimiser = 'adamw'").matrix_rate is None
+    shared = contest.read_recipe("target_vocab_size = 0\nfirst_embeddings = 'drawn'")
+    assert (shared.target_vocab_size, shared.first_embeddings) == (0, "drawn")
 
 
 def test_sentences_of_ones_own_lie_below_the_courses_root(tmp_path: Path):

@@ -11,7 +11,7 @@ from lab.assembled import load_module
 from lab.batching import EncodedPairs, Ragged
 from tests import small_training
 from tests.small_training import CONFIG, MODULE
-from trainer.cooccurrence import cooccurrence_vectors, set_embeddings
+from trainer.cooccurrence import cooccurrence_vectors, pair_vectors, set_embeddings
 from trainer.loop import Trainer
 from trainer.preparation import configured_model
 
@@ -138,3 +138,14 @@ def test_processes_and_resumed_runs_begin_alike():
     module, data = load_module(MODULE), small_training.data(config)
     first, second = (Trainer(module, data, config) for _ in range(2))
     assert small_training.largest_difference(first, second) == 0.0
+
+
+def test_of_many_pairs_every_second_one_is_counted(monkeypatch):
+    found = pairs(601)
+    monkeypatch.setattr("trainer.cooccurrence.MOST_PAIRS", 301)
+    half = pair_vectors(found, 44, 88, 16, seed=0)
+    monkeypatch.undo()
+    second = found[::2]
+    kept = EncodedPairs(Ragged.of([a for a, _ in second]), Ragged.of([b for _, b in second]))
+    assert torch.equal(half, pair_vectors(kept, 44, 88, 16, seed=0))
+    assert not torch.allclose(half, pair_vectors(found, 44, 88, 16, seed=0))

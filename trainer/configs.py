@@ -57,7 +57,7 @@ class TrainConfig:
     steps: int | None = None
     cpu_minutes: float | None = None
     vocab_size: int = 4000  # at most; subwords of both languages, or of the source's alone
-    target_vocab_size: int | None = None  # the target's own subwords; None: both share theirs
+    target_vocab_size: int = 0  # at most; the target's own subwords; 0: both languages share theirs
     first_embeddings: str = "drawn"  # by the module; or learnt from which subwords meet in a pair
     max_tokens: int = 1024  # padded ids of a micro-batch, on either side
     accumulate: int = 1  # micro-batches an update, in every process
@@ -104,7 +104,7 @@ class TrainConfig:
             _at_least(self, name, 0)
         _at_least(self, "max_tokens", self.model.max_len)
         _at_least(self, "vocab_size", 8)
-        _at_least(self, "target_vocab_size", 8)
+        _at_least(self, "target_vocab_size", 8 if self.target_vocab_size else 0)
         _share(self, "label_smoothing")
         _share(self, "ema")
         _share(self, "warmup_share")

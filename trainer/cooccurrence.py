@@ -6,6 +6,7 @@ which a few epochs of training see too few examples. It is the old idea behind w
 counts, applied to pairs; the counts are of the training sentences alone.
 """
 
+import math
 import warnings
 from typing import Any, cast
 
@@ -16,7 +17,8 @@ from torch import Tensor, nn
 from lab.batching import EncodedPairs
 from trainer.fused.loss import unwrapped
 
-ITERATIONS = 2  # of the randomised decomposition; more change no neighbour
+ITERATIONS = 2  # of the randomised decomposition
+MOST_PAIRS = 100_000  # that are counted; of a larger corpus, every second, third, ... pair
 
 
 def set_embeddings(model: nn.Module, encoded: EncodedPairs, seed: int) -> None:
@@ -107,13 +109,12 @@ def cooccurrence_vectors(
 
 
 def _bags(encoded: EncodedPairs, first: int) -> tuple[Int64[Tensor, "n"], Int64[Tensor, "n"]]:
-    """Each pair's number beside each of its ids, once; those of the target count from `first`."""
-    pairs = len(encoded)
-    source, target = encoded.source, encoded.target
-    numbers = torch.arange(pairs)
-    ids = torch.cat([torch.from_numpy(source.ids), torch.from_numpy(target.ids) + first]).long()
-    lengths = torch.from_numpy(source.lengths), torch.from_numpy(target.lengths)
-    bags = torch.cat([numbers.repeat_interleave(length) for length in lengths])
-    wide = int(ids.max()) + 1
-    keys = torch.unique(bags * wide + ids)
-    return keys // wide, keys % wide
+    """A pair's number beside each of its ids, once; those of the target count from `first`."""
+    chosen = range(0, len(encoded), math.ceil(len(encoded) / MOST_PAIRS))
+    bags = [
+        {*source, *(first + i for i in target)}
+        for source, target in map(encoded.__getitem__, chosen)
+    ]
+    sizes = torch.tensor([len(bag) for bag in bags])
+    members = torch.tensor([i for bag in bags for i in sorted(bag)])
+    return torch.arange(len(bags)).repeat_interleave(sizes), members

@@ -67,7 +67,7 @@ def learn_tokenizers(corpus: Corpus, config: TrainConfig) -> Tokenizers:
     Raises:
         ValueError: if two vocabularies come out with equally many ids.
     """
-    if config.target_vocab_size is None:
+    if not config.target_vocab_size:
         sentences = (sentence for pair in corpus.train for sentence in pair)
         shared = Tokenizer.train_subwords(sentences, config.vocab_size)
         return Tokenizers(shared, shared)
@@ -78,7 +78,7 @@ def learn_tokenizers(corpus: Corpus, config: TrainConfig) -> Tokenizers:
     if len(found.source) == len(found.target):
         raise ValueError(
             f"both languages have {len(found.source)} subwords, and a model takes vocabularies of "
-            "one size for one vocabulary; make vocab_size or target_vocab_size 1 smaller"
+            f"one size for one vocabulary; set target_vocab_size to {len(found.target) - 1}"
         )
     return found
 
