@@ -149,3 +149,13 @@ def test_of_many_pairs_every_second_one_is_counted(monkeypatch):
     kept = EncodedPairs(Ragged.of([a for a, _ in second]), Ragged.of([b for _, b in second]))
     assert torch.equal(half, pair_vectors(kept, 44, 88, 16, seed=0))
     assert not torch.allclose(half, pair_vectors(found, 44, 88, 16, seed=0))
+
+
+@pytest.mark.parametrize("weight", [None, torch.zeros(64, 44), torch.zeros(44)])
+def test_a_model_with_other_embeddings_is_refused_in_a_sentence(weight):
+    translator = model(44, 45)
+    translator.target_embedding = torch.nn.Identity()
+    if weight is not None:
+        translator.target_embedding.weight = torch.nn.Parameter(weight[:40])
+    with pytest.raises(ValueError, match=r"target_embedding has no weight .*=drawn$"):
+        set_embeddings(translator, pairs(), seed=0)

@@ -8,7 +8,6 @@ counts, applied to pairs; the counts are of the training sentences alone.
 
 import math
 import warnings
-from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int64
@@ -31,9 +30,11 @@ def set_embeddings(model: nn.Module, encoded: EncodedPairs, seed: int) -> None:
         model: has source_embedding and target_embedding, with a `weight` each, which may be one.
         encoded: the training pairs as ids.
         seed: decides the rotation of all vectors.
+
+    Raises:
+        ValueError: if the model has no such weights, a row for each id.
     """
-    whole = cast(Any, unwrapped(model))
-    weights = [whole.source_embedding.weight, whole.target_embedding.weight]
+    weights = _tables(model, encoded)
     # in one vocabulary, ids of the target are the source's
     shared = weights[0] is weights[1]
     weights, first = (weights[:1], 0) if shared else (weights, len(weights[0]))
@@ -106,6 +107,20 @@ def cooccurrence_vectors(
     vectors = (u * s.sqrt()) @ rotation
     lengths = vectors.norm(dim=1, keepdim=True)
     return torch.where(known[:, None] & (lengths > 0), vectors / lengths, 0.0)
+
+
+def _tables(model: nn.Module, encoded: EncodedPairs) -> list[Tensor]:
+    """Both embeddings' weights, once they are found to be tables with a row for each id."""
+    whole, found = unwrapped(model), []
+    for name, ids in (("source", encoded.source.ids), ("target", encoded.target.ids)):
+        weight = getattr(getattr(whole, f"{name}_embedding", None), "weight", None)
+        if not (isinstance(weight, Tensor) and weight.dim() == 2 and len(weight) > int(ids.max())):
+            raise ValueError(
+                f"the model's {name}_embedding has no weight with a row for each id, which "
+                "embeddings from counts would fill; add --set first_embeddings=drawn"
+            )
+        found.append(weight)
+    return found
 
 
 def _bags(encoded: EncodedPairs, first: int) -> tuple[Int64[Tensor, "n"], Int64[Tensor, "n"]]:

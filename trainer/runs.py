@@ -155,10 +155,8 @@ class RecipeRun(Run):
         self.notes = changed(original, content["sha256"]["module"])
         text = (path / "tokenizer.json").read_text(encoding="utf-8")
         self.tokenizers = Tokenizers.from_json(text)
-        self.source_tokenizer, self.target_tokenizer = (
-            self.tokenizers.source,
-            self.tokenizers.target,
-        )
+        self.source_tokenizer = self.tokenizers.source
+        self.target_tokenizer = self.tokenizers.target
         self.module = load_module(path / "module.py")
         self.max_len = self.config.model.max_len
         self.beam_size, self.length_penalty = self.config.beam_size, self.config.length_penalty
