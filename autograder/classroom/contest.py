@@ -30,7 +30,7 @@ from typing import Any
 from autograder.classroom.contest_entry import Arena, Budget, Contest, Failed, Outcome, Plug, take
 from autograder.classroom.journal_lock import Lock
 from autograder.classroom.pages import inert_page
-from autograder.common.course import Course, CourseError, read_config
+from autograder.common.course import Course, CourseError, private_folders, read_config
 from autograder.common.failures import in_words
 from autograder.common.names import plain, readable, say
 from autograder.common.spreadsheet import safe
@@ -114,7 +114,7 @@ def opened(course: Course) -> Arena:
     contest = _begun(plug, settings, course.root)
     packages = [name.partition(".")[0], *plug.PACKAGES]
     readable_ones = [path for one in dict.fromkeys(packages) for path in _places_of(one)]
-    return Arena(plug, contest, readable_ones, budget)
+    return Arena(plug, contest, readable_ones, budget, private_folders(course))
 
 
 def ranked(outcomes: Mapping[str, Outcome]) -> list[Place]:

@@ -138,6 +138,7 @@ class Arena:
     contest: Contest
     readable: Sequence[Path]
     budget: Budget
+    private: Sequence[str] = ()  # folders that no entry sees, even among the system's
 
     def enter(self, files: Mapping[str, bytes], report: Report) -> Outcome:
         """Run one entry and score it; every end of it is an outcome."""
@@ -174,9 +175,9 @@ class Arena:
             disk_mb=megabytes,
         )
         # a warm process of its own: what one entry does to it costs no other
-        student = "autograder.isolation.called"
+        told = {"student": "autograder.isolation.called", "private": self.private}
         with (
-            ForkServer([self.plug.__name__], self.readable, limits=limits, student=student) as made,
+            ForkServer([self.plug.__name__], self.readable, limits=limits, **told) as made,
             made.spawn() as spawned,
         ):
             line = _Line(spawned, self.budget.seconds, report)

@@ -226,6 +226,12 @@ def read_config(root: Path) -> Any:
     return _read(config_files(root))
 
 
+def private_folders(course: Course) -> list[str]:
+    """Where works, answers and grades lie, which no sandbox shows wherever that is."""
+    exchange = read_config(course.root).get("Exchange", {}).get("root", "")
+    return [str(course.root), *([exchange] if isinstance(exchange, str) and exchange else [])]
+
+
 def _read(files: Iterable[Path]) -> Any:
     from traitlets.config.loader import Config, JSONFileConfigLoader, PyFileConfigLoader
 

@@ -119,6 +119,7 @@ class ForkServer:
         head: Sequence[tuple[str, str]] = (),
         watched: Sequence[str] = (),
         here: bool = False,
+        private: Sequence[Path | str] = (),
     ) -> None:
         """Start it.
 
@@ -133,6 +134,7 @@ class ForkServer:
             watched: names that questions forbid; what they stand for is looked up once.
             here: fork it from this process, which then has to be as clean as a new one: `go_in()`
                 and `wait()` come before `spawn`, and what is imported before `go_in` is shared.
+            private: folders that students' processes do not see even where the system's hold them.
         """
         open_streams()  # no line to another process has a number of these
         processes.hear_of_children()
@@ -151,6 +153,7 @@ class ForkServer:
         order = {
             "modules": list(modules),
             "readable": [str(Path(path).absolute()) for path in readable],
+            "private": list(map(str, private)),
             "limits": asdict(limits or Limits()),
             "found": asdict(found) if sandboxed else None,
             "student": student,

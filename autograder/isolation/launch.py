@@ -133,7 +133,7 @@ class Launch:
     def _be_supervisor(self, parent: int) -> None:
         assert self.order.found
         processes.die_with_parent(parent)
-        jail.build_jail([Path(path) for path in self.order.readable])
+        jail.build_jail([*map(Path, self.order.readable)], [*map(Path, self.order.private)])
         spaces = namespaces.own_namespaces(user=not self.order.found.own_uid)
         socket.send_fds(self.tells, [b"k"], spaces)
         for space in spaces:
