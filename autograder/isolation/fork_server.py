@@ -137,6 +137,7 @@ class ForkServer:
             private: folders that students' processes do not see even where the system's hold them.
         """
         open_streams()  # no line to another process has a number of these
+        processes.send_many_files()
         processes.hear_of_children()
         self.head: tuple[tuple[str, str, str], ...] = ()  # name, text and what it printed
         if not hasattr(os, "fork"):

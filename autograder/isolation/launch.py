@@ -38,6 +38,7 @@ from autograder.isolation.supervisor import Supervisor
 def main(control_fd: str, ready_fd: str) -> None:
     """What a new Python runs: the jail first, then the fork server."""
     open_streams()
+    processes.send_many_files()
     control, ready = (socket.socket(fileno=int(fd)) for fd in (control_fd, ready_fd))
     launch = Launch(Order.read(json.loads(_read_all(ready))), control, ready)
     launch.build()

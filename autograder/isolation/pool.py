@@ -251,6 +251,7 @@ class _Line:
 
     def __init__(self, orders: tuple[dict[str, Any], dict[str, Any]]) -> None:
         open_streams()  # no line to another process has a number of these
+        processes.send_many_files()
         processes.hear_of_children()
         self.control, theirs = socket.socketpair()
         self.ready = False

@@ -37,6 +37,7 @@ FRAME = struct.Struct("<cQI")  # a request: "t"ask or "k"ill, number, length
 def main(control_fd: str) -> None:
     """What the new Python runs: make ready once, then fork a worker for each task."""
     open_streams()
+    processes.send_many_files()
     control = socket.socket(fileno=int(control_fd))
     gc.disable()  # imports make no garbage, only work for its collector
     made = _make(control)

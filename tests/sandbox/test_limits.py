@@ -1,6 +1,9 @@
 """What the processes of a sandbox may use, one by one and all together."""
 
+import functools
 import os
+import resource
+import subprocess
 import sys
 import textwrap
 
@@ -9,7 +12,7 @@ import pytest
 from autograder.isolation import machine, resources, seccomp, supervisor
 from autograder.isolation.fork_server import ForkServer, Spawned
 from autograder.isolation.limits import Limits
-from tests.sandbox.shared import GONE, SMALL, below, level_of, run, ticks_of
+from tests.sandbox.shared import GONE, HERE, SMALL, become_ordinary, below, level_of, run, ticks_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
@@ -34,6 +37,48 @@ HOG = """
                 pass
     answer = 1
 """
+
+
+IN_FLIGHT = """
+    import array, os, socket
+    held = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(3)]
+    answer = 0
+    for ours, _ in held:
+        try:
+            files = array.array("i", [held[0][0].fileno()] * 253)
+            ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+            answer += 253
+        except OSError:
+            break
+"""
+
+
+def _be_ordinary_with_few_files() -> None:
+    become_ordinary()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, 4096))
+
+
+def test_files_that_one_sends_and_nobody_takes_keep_no_other_from_its_sandbox(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The kernel counts them for each account, and an ordinary user's sandboxes are his."""
+    if os.geteuid():
+        pytest.skip("needs root")
+    few = functools.partial(subprocess.Popen, preexec_fn=_be_ordinary_with_few_files)
+    monkeypatch.setattr(subprocess, "Popen", few)
+    machine.probe.cache_clear()
+    found = machine.probe()
+    machine.probe.cache_clear()
+    if not found.namespaces:
+        pytest.skip(" ".join(found.missing))
+    monkeypatch.setattr(machine, "probe", lambda: found)
+    with (
+        ForkServer([], [HERE], student="tests.sandbox.shared") as made,
+        made.spawn() as hostile,
+    ):
+        assert run(hostile, IN_FLIGHT) == 253
+        with made.spawn() as honest:
+            assert run(honest, "answer = 'here'") == "here"
 
 
 def test_who_starts_many_processes_takes_no_more_time_from_others(box: ForkServer):

@@ -143,6 +143,15 @@ def test_only_its_own_socket_is_open(inside: Spawned):
     assert run(inside, code) == ["/dev/null"] * 3 + ["socket", 5]  # the fifth lists the folder
 
 
+def test_no_file_of_its_servers_is_open_however_many_that_has(who: str):
+    del who
+    with (
+        ForkServer(["tests.sandbox.many_files"], [HERE], student="tests.sandbox.shared") as made,
+        made.spawn() as spawned,
+    ):
+        assert len(run(spawned, "import os; answer = os.listdir('/proc/self/fd')")) == 5
+
+
 def test_it_can_write_at_home_only(inside: Spawned):
     code = """
         import os, tempfile
