@@ -228,7 +228,9 @@ def read_config(root: Path) -> Any:
 
 def private_folders(course: Course) -> list[str]:
     """Where works, answers and grades lie, which no sandbox shows wherever that is."""
-    exchange = read_config(course.root).get("Exchange", {}).get("root", "")
+    exchange = ""
+    with suppress(CourseError):  # it is said where the settings are asked for
+        exchange = read_config(course.root).get("Exchange", {}).get("root", "")
     return [str(course.root), *([exchange] if isinstance(exchange, str) and exchange else [])]
 
 

@@ -16,8 +16,12 @@ from autograder.isolation import kernel, machine, processes, scratch
 
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix")
 # What lies among the system's folders and is no part of it: works and courses, as nbgrader's
-# exchange does where nothing else is said. Of a grader who is not root, processes own what he owns.
-_NOT_ITS_OWN = ("/usr/src", "/usr/local/src", "/usr/local/share/nbgrader")
+# exchange does where nothing else is said, and its settings, which may hold a password. Of a grader
+# who is not root, processes own what he owns.
+_NOT_ITS_OWN = (
+    *("/usr/src", "/usr/local/src", "/usr/local/share/nbgrader", "/usr/local/etc"),
+    *(f"{prefix}/etc" for prefix in {sys.prefix, sys.base_prefix}),
+)
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "alternatives", "fonts")
 _DEVICES = ("null", "full", "random", "urandom")  # "zero", mapped, is memory that nobody counts
 # by which libraries count processors; what else stands beside it tells how busy these are

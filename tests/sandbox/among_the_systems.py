@@ -11,14 +11,19 @@ import pytest
 from autograder.isolation import kernel
 from tests.sandbox.shared import ORDINARY, become_ordinary
 
-AMONG_THE_SYSTEMS = ("src/app/source", "local/share/nbgrader/exchange", "local/share/course")
+AMONG_THE_SYSTEMS = (
+    "src/app/source",
+    "local/share/nbgrader/exchange",
+    "local/share/course",
+    "local/etc/jupyter",
+)
 
 
 def _put_work(*, ordinary: bool) -> None:
     """In a child of root, for it alone: a course and an exchange below /usr, which it owns."""
     kernel.unshare(kernel.NEWNS)
     kernel.mount("", "/", "", kernel.REC | kernel.PRIVATE)
-    for folder in ("/usr/src", "/usr/local/share"):
+    for folder in ("/usr/src", "/usr/local/share", "/usr/local/etc"):
         kernel.mount("tmpfs", folder, "tmpfs", 0, f"uid={ORDINARY if ordinary else 0},mode=755")
     if ordinary:
         become_ordinary()
