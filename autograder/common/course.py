@@ -227,11 +227,18 @@ def read_config(root: Path) -> Any:
 
 
 def private_folders(course: Course) -> list[str]:
-    """Where works, answers and grades lie, which no sandbox shows wherever that is."""
+    """Where works, answers and grades lie, which no sandbox shows wherever that is.
+
+    Of an account that is not root all of its home: on some machines that lies below /usr.
+    """
     exchange = ""
     with suppress(CourseError):  # it is said where the settings are asked for
         exchange = read_config(course.root).get("Exchange", {}).get("root", "")
-    return [str(course.root), *([exchange] if isinstance(exchange, str) and exchange else [])]
+    found = [str(course.root), *([exchange] if isinstance(exchange, str) and exchange else [])]
+    with suppress(OSError, RuntimeError, AttributeError):  # no home, or no accounts
+        home = Path.home()
+        found += [str(home)] if 0 != home.stat().st_uid == os.geteuid() else []
+    return found
 
 
 def _read(files: Iterable[Path]) -> Any:
