@@ -232,7 +232,7 @@ def private_folders(course: Course) -> list[str]:
     Of an account that is not root all of its home: on some machines that lies below /usr.
     """
     exchange = ""
-    with suppress(CourseError):  # it is said where the settings are asked for
+    with suppress(CourseError, OSError):  # it is said where the settings are asked for
         exchange = read_config(course.root).get("Exchange", {}).get("root", "")
     found = [str(course.root), *([exchange] if isinstance(exchange, str) and exchange else [])]
     with suppress(OSError, RuntimeError, AttributeError):  # no home, or no accounts

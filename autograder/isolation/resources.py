@@ -72,8 +72,12 @@ class Watch:
                         os.setpriority(os.PRIO_PROCESS, int(numbers[self._level]), _LOWEST)
 
     def _numbers(self, thread: str) -> list[str]:
-        """Its number in each namespace: first in that of /proc, last in its own."""
-        return self._text(f"{thread}/status").partition("NSpid:")[2].splitlines()[0].split()
+        """Its number in each namespace: first in that of /proc, last in its own.
+
+        What it calls itself stands in the first line, with no end of a line in it.
+        """
+        lines = self._text(f"{thread}/status").partition("\nNSpid:")[2]
+        return lines.split("\n", 1)[0].split()
 
     def processes(self) -> list["Process"]:
         """The sandbox's processes, also those that have ended and were not waited for."""

@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,40 @@ HOG = """
                 pass
     answer = 1
 """
+
+
+CALLED = """
+    import ctypes, os, time
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(15, b{name!r}, 0, 0, 0)
+        while True:
+            pass
+    time.sleep(1.5)
+    answer = 1
+"""
+
+
+@pytest.mark.parametrize("name", ["NSpid: 1", "NSpid:", "NSpid: 8 9 2", "x\\nNSpid: 1"])
+def test_no_process_is_taken_for_another_by_what_it_calls_itself(box: ForkServer, name: str):
+    with box.spawn() as spawned:
+        assert run(spawned, CALLED.format(name=name)) == 1
+        mine = {level_of(pid): pid for pid in below(box._processes[0].pid)}
+        (child,) = (pid for level, pid in mine.items() if level not in ("", "1", "2"))
+        assert os.getpriority(os.PRIO_PROCESS, child) == 19
+        spawned.kill()
+        assert spawned.seconds is not None and spawned.seconds > 0.5
+
+
+def test_no_process_has_another_sandbox_slowed_by_what_it_calls_itself(box: ForkServer):
+    with box.spawn() as other:
+        assert run(other, "answer = 1") == 1
+        (pid,) = (pid for pid in below(box._processes[0].pid) if level_of(pid) == "2")
+        before = os.getpriority(os.PRIO_PROCESS, pid)
+        status = Path("/proc", str(pid), "status").read_text()
+        number = status.partition("\nNSpid:")[2].split()[1]
+        with box.spawn() as spawned:
+            assert run(spawned, CALLED.format(name=f"NSpid:{number} 7")) == 1
+        assert os.getpriority(os.PRIO_PROCESS, pid) == before
 
 
 IN_FLIGHT = """
