@@ -12,6 +12,8 @@ LONGEST_PAUSE, SHORTEST_PAUSE = 0.5, 0.02  # seconds between two looks at a sand
 FILLED = 4 << 20  # kilobytes of memory that one core fills in a second, at most
 _FIRST = ("1", "2")  # inside: process 1, and the student's first; numbers that none gets again
 _LOWEST = 19  # priority
+# Memory that is no file's, in lines of /proc; also what a process has had put on a disk (swap).
+_HELD, _SHARE = ("RssAnon", "RssShmem", "VmSwap"), ("Pss_Anon", "Pss_Shmem", "SwapPss")
 
 
 class Watch:
@@ -109,7 +111,7 @@ class Watch:
     def _read(self, number: str, thread: str) -> "Process":
         # What the process calls itself stands in brackets, and may hold any sign.
         fields = self._text(f"{number}/stat").rpartition(")")[2].split()
-        memory = _kilobytes(self._text(f"{thread}/status"), "RssAnon", "RssShmem")
+        memory = _kilobytes(self._text(f"{thread}/status"), *_HELD)
         return Process(number, fields[1], sum(map(int, fields[11:15])), memory)
 
     def _names(self, folder: str) -> list[str]:
@@ -136,7 +138,7 @@ class Watch:
     def _share(self, process: "Process") -> int:
         """Kilobytes of a process, shared pages divided among those who share them."""
         with suppress(OSError):
-            return _kilobytes(self._text(f"{process.number}/smaps_rollup"), "Pss_Anon", "Pss_Shmem")
+            return _kilobytes(self._text(f"{process.number}/smaps_rollup"), *_SHARE)
         return process.kilobytes
 
 
