@@ -35,6 +35,8 @@ _SOL_SOCKET, _BUFFERS = 1, (7, 8, 32, 33)  # sizes, to send and to receive; the 
 # What makes the machine write, and wait for its disks; what a sandbox writes lies in memory.
 _FLUSH = "sync syncfs fsync fdatasync sync_file_range "
 _CORE_SCHEDULING = 62  # of prctl: while it runs, the other half of its processor stands still
+# of prctl and of madvise: pages that hold the same become one, and /proc tells how many did
+_MERGE_ALL, _MERGE = 67, 12
 _INT = 0xFFFF_FFFF  # what the kernel reads of such an argument
 _SHARED_ANONYMOUS = 0x21  # flags of mmap; what is dropped of it stays, and no process has it
 
@@ -93,7 +95,9 @@ def _rules() -> Iterator[tuple[int, str, Sequence[_Test]]]:
     yield _NO_SUCH_CALL, "clone3", []  # its flags no filter can read; libc falls back on clone
     yield from _rules_on_files()
     yield from ((_PRETEND, name, []) for name in _FLUSH.split())
-    yield _REFUSE, "prctl", [(0, _MASKED, _INT, _CORE_SCHEDULING)]
+    for option in (_CORE_SCHEDULING, _MERGE_ALL):
+        yield _REFUSE, "prctl", [(0, _MASKED, _INT, option)]
+    yield _REFUSE, "madvise", [(2, _MASKED, _INT, _MERGE)]
     yield _PRETEND, "setsid", []  # where the kernel shares the processors among sessions
     yield _REFUSE, "mmap", [(3, _MASKED, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)]
     spaces = kernel.NEWNS, kernel.NEWUTS, kernel.NEWIPC, kernel.NEWUSER, kernel.NEWPID

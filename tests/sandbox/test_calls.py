@@ -64,6 +64,8 @@ REFUSED = {
     "at = libc.mmap(None, ctypes.c_size_t(4096), 1, 2, fd, ctypes.c_long(0))\n"
     "call('mincore', ctypes.c_void_p(at), ctypes.c_size_t(4096), ctypes.create_string_buffer(1))",
     "what the machine uses": "call('sysinfo', ctypes.create_string_buffer(200))",
+    "pages that another holds, too": "call('prctl', 67, 1, 0, 0, 0)",
+    "such a page": "at = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE)\nat.madvise(12)",
     "a processor for itself": "call('prctl', 62, 1, 0, 0, 0)",
     "shared memory without a file": "mmap.mmap(-1, 4096)",
     "shared zeros": "mmap.mmap(os.open('/dev/zero', os.O_RDWR), 4096)",
