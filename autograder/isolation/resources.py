@@ -12,8 +12,10 @@ LONGEST_PAUSE, SHORTEST_PAUSE = 0.5, 0.02  # seconds between two looks at a sand
 FILLED = 4 << 20  # kilobytes of memory that one core fills in a second, at most
 _FIRST = ("1", "2")  # inside: process 1, and the student's first; numbers that none gets again
 _LOWEST = 19  # priority
-# Memory that is no file's, in lines of /proc; also what a process has had put on a disk (swap).
-_HELD, _SHARE = ("RssAnon", "RssShmem", "VmSwap"), ("Pss_Anon", "Pss_Shmem", "SwapPss")
+# Memory that is no file's, in lines of /proc; also what a process has had put on a disk (swap), and
+# huge pages that somebody has put aside.
+_HELD = ("RssAnon", "RssShmem", "VmSwap", "HugetlbPages")
+_SHARE = ("Pss_Anon", "Pss_Shmem", "SwapPss", "Private_Hugetlb")
 
 
 class Watch:

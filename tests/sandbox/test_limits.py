@@ -185,15 +185,18 @@ def test_the_disk_is_small(cramped: Spawned):
     assert "No space left" in run(cramped, "for n in range(10**5): open(f'f{n}', 'w').close()")
 
 
-def test_what_was_put_on_swap_counts_as_memory(monkeypatch: pytest.MonkeyPatch):
-    """A process can ask for that, and it is as much gone for all others."""
+@pytest.mark.parametrize("names", [("VmSwap", "SwapPss"), ("HugetlbPages", "Private_Hugetlb")])
+def test_what_was_put_on_swap_or_aside_counts_as_memory(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+):
+    """A process can ask for either, and it is as much gone for all others."""
     watch, read = resources.Watch(Limits(memory_mb=300)), resources.Watch._text
     assert watch._too_much([watch._read("self", "self")._replace(ticks=0, kilobytes=0)]) == ""
 
     def swapped(self: resources.Watch, name: str) -> str:
         lines = read(self, name).splitlines()
-        kept = [one for one in lines if not one.startswith(("VmSwap", "SwapPss"))]
-        return "\n".join([*kept, "VmSwap:\t400000 kB", "SwapPss: 400000 kB"])
+        kept = [one for one in lines if not one.startswith(names)]
+        return "\n".join([*kept, *(f"{name}:\t400000 kB" for name in names)])
 
     monkeypatch.setattr(resources.Watch, "_text", swapped)
     own = watch._read("self", "self")._replace(number="self", ticks=0)
