@@ -25,6 +25,7 @@ class Used:
     cpu: float = 0.0  # of its own and of its children that have ended
     waited: float | None = 0.0  # for a processor; None if the kernel does not tell
     runs: bool = False  # whether it could run now
+    others: float = 0.0  # of processors, by all others in its sandbox, as far as that is told
 
 
 class Usage:
@@ -164,9 +165,12 @@ class Clock:
         ]
         if not pairs or len(pairs) < len(self._processes):
             return passed
-        self._worked = worked = sum(now.cpu - before.cpu for before, now in pairs)
+        # while these work for it, it waits for a processor by its own doing
+        others = sum(now.others - before.others for before, now in pairs)
+        self._worked = worked = others + sum(now.cpu - before.cpu for before, now in pairs)
         waits = [_between(before.waited, now.waited) for before, now in pairs]
         awake = passed - sum(wait for wait in waits if wait is not None)
+        awake = min(passed, awake + max(0.0, others))
         if pairs[0][1].runs:
             return worked if None in waits else min(awake, worked)
         return passed if None in waits else awake

@@ -1,16 +1,19 @@
 """What the processes of a sandbox may use, one by one and all together."""
 
 import functools
+import json
 import os
 import resource
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 
 from autograder.isolation import machine, resources, seccomp, supervisor
+from autograder.isolation.clock import Clock, Over
 from autograder.isolation.fork_server import ForkServer, Spawned
 from autograder.isolation.limits import Limits
 from tests.sandbox.shared import GONE, HERE, SMALL, become_ordinary, below, level_of, run, ticks_of
@@ -72,6 +75,30 @@ def test_no_process_has_another_sandbox_slowed_by_what_it_calls_itself(box: Fork
         with box.spawn() as spawned:
             assert run(spawned, CALLED.format(name=f"NSpid:{number} 7")) == 1
         assert os.getpriority(os.PRIO_PROCESS, pid) == before
+
+
+STARVED = """
+    import os
+    os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
+    for _ in range(4):
+        if os.fork() == 0:
+            while True:
+                pass
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    while True:
+        pass
+"""
+
+
+def test_nobody_has_more_time_by_having_others_work_in_its_place(box: ForkServer):
+    with box.spawn() as spawned:
+        assert run(spawned, "answer = 1") == 1
+        clock = Clock(1.0, spawned)
+        spawned.sock.sendall(json.dumps(textwrap.dedent(STARVED)).encode() + b"\n")
+        with pytest.raises(Over):
+            while clock.left():
+                time.sleep(0.05)
+        assert clock.worked() >= 0.9, "it had not hung for ten times as long"
 
 
 IN_FLIGHT = """
