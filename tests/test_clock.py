@@ -85,6 +85,16 @@ def test_who_waits_because_his_own_processes_work_has_worked(wall: Wall):
         one.left()
 
 
+@pytest.mark.parametrize("runs", [True, False])
+def test_who_waits_because_his_own_threads_work_has_worked(wall: Wall, runs: bool):
+    one = Clock(10, *wall.processes())
+    wall.goes(6, Used(5.6, 5.5, runs))
+    assert 5 < one.used() <= 6
+    wall.goes(5, Used(10.6, 10.5, runs))
+    with pytest.raises(Over):
+        one.left()
+
+
 def test_the_graders_own_waiting_does_not_count_either(wall: Wall):
     one = Clock(10, *wall.processes())
     wall.goes(20, Used(4, 1), Used(2, 12))

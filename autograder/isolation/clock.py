@@ -165,15 +165,15 @@ class Clock:
         ]
         if not pairs or len(pairs) < len(self._processes):
             return passed
-        # while these work for it, it waits for a processor by its own doing
         others = sum(now.others - before.others for before, now in pairs)
         self._worked = worked = others + sum(now.cpu - before.cpu for before, now in pairs)
         waits = [_between(before.waited, now.waited) for before, now in pairs]
         awake = passed - sum(wait for wait in waits if wait is not None)
-        awake = min(passed, awake + max(0.0, others))
+        # while threads or processes of its own work, a process waits by its own doing
+        at_work = min(passed, worked)
         if pairs[0][1].runs:
-            return worked if None in waits else min(awake, worked)
-        return passed if None in waits else awake
+            return worked if None in waits else at_work
+        return passed if None in waits else max(awake, at_work)
 
 
 def _between(before: float | None, now: float | None) -> float | None:
