@@ -76,6 +76,25 @@ def test_waiting_for_a_processor_does_not_count(wall: Wall):
         one.left()
 
 
+def test_who_waits_because_his_own_processes_work_has_worked(wall: Wall):
+    one = Clock(10, *wall.processes())
+    wall.goes(6, Used(0.2, 5.5, runs=True, others=5.4))
+    assert 5 < one.used() <= 6
+    wall.goes(5, Used(0.4, 10.5, runs=True, others=10.2))
+    with pytest.raises(Over):
+        one.left()
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_who_waits_because_his_own_threads_work_has_worked(wall: Wall, runs: bool):
+    one = Clock(10, *wall.processes())
+    wall.goes(6, Used(5.6, 5.5, runs))
+    assert 5 < one.used() <= 6
+    wall.goes(5, Used(10.6, 10.5, runs))
+    with pytest.raises(Over):
+        one.left()
+
+
 def test_the_graders_own_waiting_does_not_count_either(wall: Wall):
     one = Clock(10, *wall.processes())
     wall.goes(20, Used(4, 1), Used(2, 12))

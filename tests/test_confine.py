@@ -17,6 +17,7 @@ from autograder.isolation import machine
 from autograder.isolation.outcomes import Lost
 from autograder.isolation.parts import Parts
 from autograder.isolation.pool import Pool
+from tests.sandbox.among_the_systems import AMONG_THE_SYSTEMS, work_among_the_systems
 from tests.sandbox.shared import become_ordinary, secretive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
@@ -96,6 +97,18 @@ answer = [
     assert told[0] is False
     assert set(told[1]) <= {"autograder", "tests", Path(sys.prefix).name}
     assert told[2] is True
+
+
+@pytest.mark.parametrize("who", ["root", "user"])
+def test_no_work_is_there_that_lies_among_the_systems_folders(
+    who: str, monkeypatch: pytest.MonkeyPatch
+):
+    work_among_the_systems(monkeypatch, ordinary=who == "user")
+    private = ["/usr/local/share/course"]
+    paths = [f"/usr/{name}/work" for name in AMONG_THE_SYSTEMS]
+    look = f"import os; answer = [os.path.exists('/usr/bin'), *filter(os.path.exists, {paths})]"
+    with Pool(1, start, task, pack=pack, readable=[str(HERE)], private=private, parts=True) as made:
+        assert run(made, look) == [[True]]
 
 
 def test_nothing_can_be_written_but_scratch(pool: Pool):

@@ -71,6 +71,7 @@ HOSTILE = {  # what it does: why it has no score
     "says_too_much": ("said = ['x' * (17 << 20), '']", "more text than a contest reads"),
     "lies": ("import os\nos.write(3, b'L' + b'\\xff' * 9)", "more text than a contest reads"),
     "mumbles": ("import os\nos.write(3, b'?\\0\\0\\0\\0')", "gave no reason"),
+    "breathes": ("import os\nos.write(3, b'R\\0\\0\\0\\2 \\n')", "gave no reason"),
     "grows": ("said = ['x' * (8 << 30)]", "more memory"),
     "forks": (
         "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
@@ -253,6 +254,21 @@ def test_a_second_run_scores_what_is_new(course: Course, tmp_path: Path, capsys)
     module.write_text(module.read_text() + "# another way to score\n")
     contest.run(course, tmp_path)
     assert "1 of 3: ada ..." in capsys.readouterr().out
+
+
+def test_what_was_scored_by_other_settings_is_scored_anew(course: Course, tmp_path: Path, capsys):
+    hand_in(tmp_path, "ada", HALF)
+    contest.run(course, tmp_path)
+    told = course.root / "nbgrader_config.py"
+    before = told.read_text()
+    try:
+        told.write_text(before + "c.Contest.settings = {'decides': 'exact match'}\n")
+        contest.run(course, tmp_path)
+        contest.run(course, tmp_path)
+    finally:
+        told.write_text(before)
+    said = "two scores would stand in one list, each as another one decides"
+    assert capsys.readouterr().out.count("ada ...") == 2, said
 
 
 @pytest.mark.parametrize(

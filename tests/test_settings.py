@@ -17,6 +17,7 @@ from sqlalchemy import make_url
 from autograder import __main__ as command_line
 from autograder.classroom.classes import Class, assignments
 from autograder.classroom.gradebook import shown_database
+from autograder.classroom.warm import Warm
 from autograder.common.course import Course, CourseError, _jupyters_files
 from autograder.judge.assignment import read_assignment
 from tests.small_course import NAME, RIGHT, hand_in, make_course, nbgrader, release
@@ -465,3 +466,28 @@ def test_a_root_that_is_another_folder_is_noted(
         assert command_line.main(["grade"]) == 0
         said = capsys.readouterr().err
         assert ("nbgrader's own commands work there" in said) == is_noted
+
+
+@linux
+def test_no_sandbox_of_a_class_is_shown_the_course_or_the_exchange(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    course = make_course(tmp_path / "course")
+    with (course.root / "nbgrader_config.py").open("a") as settings:
+        settings.write('c.Exchange.root = "/usr/share/exchange"\n')
+    private = [str(course.root), "/usr/share/exchange", *([str(home)] if os.geteuid() else [])]
+    seen: list[Any] = []
+
+    class Walls(Exception):
+        """What a pool was to be made with."""
+
+    def look(*given: Any, private: Any, **_: Any) -> None:
+        seen.extend([private, given[5][0]["private"]])
+        raise Walls
+
+    monkeypatch.setattr("autograder.isolation.pool.Pool", look)
+    monkeypatch.setattr("autograder.classroom.warm.try_known_mistakes", lambda *_: None)
+    read = {NAME: read_assignment(course.instructor(NAME).parent)}
+    with pytest.raises(Walls), Warm(course, read) as warm:
+        warm.start()
+    assert seen == [private, private], "for workers, and for answers"

@@ -137,6 +137,21 @@ def test_a_long_answer_that_holds_others_makes_nobodys_answer_look_like_a_copy()
     assert set(flags(half, {}, "nb")) == {"ada", "eve"}  # a copy with something added is one still
 
 
+def test_no_string_hides_what_follows_it():
+    """A quote behind a backslash ends none, and what comes after is read as Python reads it."""
+    for first in ("_ = '''\\''' '''\n", '_ = """\\""" """\n', "_ = r'''\\''' '''\n"):
+        compile(first + RENAMED, "answer", "exec")
+        found = flags({"ada": {"q": LOOP}, "eve": {"q": first + RENAMED}}, {}, "nb")
+        assert set(found) == {"ada", "eve"}, first
+
+
+def test_an_answer_of_which_not_all_is_compared_is_named():
+    answers = {"ada": {"q": LOOP}, "eve": {"q": "a = 1\n" * 2700 + RENAMED, "r": LOOP}}
+    (flag,) = flags(answers, {}, "nb")["eve"]
+    assert flag.words.startswith("more than 8000 tokens in nb/q, of which the first were compared")
+    assert set(flags({"eve": {"q": "# a\n" * 9000 + "a = 1\n" * 2000}}, {}, "nb")) == set()
+
+
 def test_the_same_pair_in_several_questions_is_one_line():
     answers = {name: {"q": LOOP, "r": answer_of(1)} for name in ("ada", "bo")}
     (flag,) = flags(answers, {}, "nb")["bo"]

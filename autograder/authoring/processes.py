@@ -182,16 +182,23 @@ def fingerprints(course: Course, assignments: Mapping[str, "Assignment"]) -> dic
     return {name: fingerprint.of(course, one) for name, one in assignments.items()}
 
 
-def open_fork_server(assignments: Sequence["Assignment"], sandboxed: bool) -> Any:
+def open_fork_server(
+    assignments: Sequence["Assignment"], sandboxed: bool, private: Sequence[str] = ()
+) -> Any:
     """The process that students' processes are forked from, with what their notebooks import."""
     from autograder.isolation.fork_server import ForkServer
 
-    order = fork_server_order(assignments, sandboxed)
+    order = fork_server_order(assignments, sandboxed, private)
     return ForkServer(**{**order, "limits": Limits(**order["limits"])})
 
 
-def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> dict[str, Any]:
-    """What a `ForkServer` for these assignments is made with, fit for JSON."""
+def fork_server_order(
+    assignments: Iterable["Assignment"], sandboxed: bool, private: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What a `ForkServer` for these assignments is made with, fit for JSON.
+
+    No student's process is shown the folders that are `private`.
+    """
     assignments = list(assignments)
     modules = sorted({name for assignment in assignments for name in imports(assignment)})
     shown = {name for assignment in assignments for name in imports(assignment, hidden=False)}
@@ -208,6 +215,7 @@ def fork_server_order(assignments: Iterable["Assignment"], sandboxed: bool) -> d
         "modules": modules,
         "student": STUDENT,
         "readable": [str(path) for path in own_modules(modules)],
+        "private": list(private),
         "limits": asdict(Limits(memory_mb=memory, cpu_seconds=cpu)),
         "sandboxed": sandboxed,
         "head": head,

@@ -20,7 +20,7 @@ from autograder.authoring.processes import (
     tell_trying,
     warm_order,
 )
-from autograder.common.course import Course
+from autograder.common.course import Course, private_folders
 from autograder.common.failures import in_words
 from autograder.common.whole import require_file, write_whole
 from autograder.judge.markers import read_markers
@@ -91,10 +91,12 @@ def rehearse(course: Course, chapters: Sequence[str]) -> list[str]:
     tell_trying(todo, "your own answers, and with none")
     complaints: list[str] = []
     able = machine.probe().namespaces
-    firsts = [fork_server_order([assignments[name] for name in todo], able)]
+    private = private_folders(course)
+    firsts = [fork_server_order([assignments[name] for name in todo], able, private)]
     arguments = warm_order(course, assignments, todo)
     readable = firsts[0]["readable"] if able else None
-    pool = Pool(cores(), start_warm, rehearse_one, arguments, start_bare, firsts, readable=readable)
+    walls = {"readable": readable, "private": private}
+    pool = Pool(cores(), start_warm, rehearse_one, arguments, start_bare, firsts, **walls)
     with pool:
         for name, outcome in pool.run(iter(todo), REHEARSAL):
             lost = {"complaints": [getattr(outcome, "reason", "")], "costs": {}}

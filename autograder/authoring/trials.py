@@ -23,7 +23,7 @@ from autograder.authoring.processes import (
     tell_trying,
     warm_order,
 )
-from autograder.common.course import Course
+from autograder.common.course import Course, private_folders
 from autograder.common.results import TestRun
 
 if TYPE_CHECKING:
@@ -47,14 +47,15 @@ def try_known_mistakes(
     if sandboxed:
         require_sandbox()
     tell_trying(todo, "known right and wrong answers")
-    firsts = [fork_server_order([assignments[name] for name in todo], sandboxed)]
+    private = private_folders(course)
+    firsts = [fork_server_order([assignments[name] for name in todo], sandboxed, private)]
     arguments = warm_order(course, assignments, todo)
     asked = [str(path) for name in todo for path in parts(course, name) if path.is_file()]
     # walled in as where a class is graded: only there a test can lend its files to an answer
     readable = [*firsts[0]["readable"], *asked] if sandboxed else None
-    jobs = min(jobs, len(todo))
+    jobs, walls = min(jobs, len(todo)), {"readable": readable, "private": private}
     with (
-        Pool(jobs, start_warm, try_one, arguments, start_bare, firsts, readable=readable) as pool,
+        Pool(jobs, start_warm, try_one, arguments, start_bare, firsts, **walls) as pool,
         tqdm(
             total=len(todo),
             desc="trying known mistakes",
@@ -122,5 +123,6 @@ def runner(course: Course, chapter: str) -> Iterator[Callable[..., Mapping[str, 
     from autograder.isolation import machine
 
     assignment = read(course, chapter)
-    with open_fork_server([assignment], machine.probe().namespaces) as fork_server:
+    able, private = machine.probe().namespaces, private_folders(course)
+    with open_fork_server([assignment], able, private) as fork_server:
         yield partial(run_answers, assignment, fork_server)

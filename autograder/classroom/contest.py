@@ -30,7 +30,7 @@ from typing import Any
 from autograder.classroom.contest_entry import Arena, Budget, Contest, Failed, Outcome, Plug, take
 from autograder.classroom.journal_lock import Lock
 from autograder.classroom.pages import inert_page
-from autograder.common.course import Course, CourseError, read_config
+from autograder.common.course import Course, CourseError, private_folders, read_config
 from autograder.common.failures import in_words
 from autograder.common.names import plain, readable, say
 from autograder.common.spreadsheet import safe
@@ -114,7 +114,7 @@ def opened(course: Course) -> Arena:
     contest = _begun(plug, settings, course.root)
     packages = [name.partition(".")[0], *plug.PACKAGES]
     readable_ones = [path for one in dict.fromkeys(packages) for path in _places_of(one)]
-    return Arena(plug, contest, readable_ones, budget)
+    return Arena(plug, contest, readable_ones, budget, private_folders(course), settings)
 
 
 def ranked(outcomes: Mapping[str, Outcome]) -> list[Place]:
@@ -179,7 +179,7 @@ def _entry(arena: Arena, folder: Path, rules: str) -> tuple[str, Callable[[], Ou
 
 def _digest_of_rules(arena: Arena) -> str:
     """Of all that decides what an entry scores but the entry itself."""
-    said = asdict(arena.budget), list(arena.contest.right)
+    said = asdict(arena.budget), list(arena.contest.right), dict(arena.settings)
     text = Path(arena.plug.__file__).read_bytes()
     return _digest(said, {**arena.contest.given, "": text})
 
@@ -262,7 +262,8 @@ def _outcome(told: Mapping[str, Any]) -> Outcome:
 
 def _holds(outcome: Outcome) -> bool:
     """Whether an entry need not be scored once more."""
-    return not outcome.in_doubt and all(map(math.isfinite, outcome.scores.values()))
+    is_either = bool(outcome.failed) != bool(outcome.scores)
+    return is_either and not outcome.in_doubt and all(map(math.isfinite, outcome.scores.values()))
 
 
 def _write_kept(path: Path, kept: Mapping[str, tuple[str, Outcome]]) -> None:

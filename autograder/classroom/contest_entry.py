@@ -27,6 +27,7 @@ LARGEST_ANSWER = 16 << 20  # bytes
 SCORING = 120  # seconds of a processor
 LOOK = 5.0  # seconds between two reports on how far it is
 SPARE_MB = 64  # of the scratch disk, beside the files
+NO_REASON = "it gave no reason for having no answer"
 _KILLED = ending(9)
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
@@ -138,6 +139,8 @@ class Arena:
     contest: Contest
     readable: Sequence[Path]
     budget: Budget
+    private: Sequence[str] = ()  # folders that no entry sees, even among the system's
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # the module's own
 
     def enter(self, files: Mapping[str, bytes], report: Report) -> Outcome:
         """Run one entry and score it; every end of it is an outcome."""
@@ -153,7 +156,7 @@ class Arena:
             text, seconds = self._run(files, report)
             scores = self._scored(text)
         except Failed as error:
-            words = visible(" ".join(str(error).split()))
+            words = visible(" ".join(str(error).split())) or NO_REASON  # without one it had won
             return Outcome(kind, failed=words, in_doubt=isinstance(error, InDoubt))
         return Outcome(kind, scores, seconds)
 
@@ -174,9 +177,9 @@ class Arena:
             disk_mb=megabytes,
         )
         # a warm process of its own: what one entry does to it costs no other
-        student = "autograder.isolation.called"
+        told = {"student": "autograder.isolation.called", "private": self.private}
         with (
-            ForkServer([self.plug.__name__], self.readable, limits=limits, student=student) as made,
+            ForkServer([self.plug.__name__], self.readable, limits=limits, **told) as made,
             made.spawn() as spawned,
         ):
             line = _Line(spawned, self.budget.seconds, report)
@@ -186,7 +189,7 @@ class Arena:
                 raise Failed("it answered with more text than a contest reads")
             text = line.read(size).decode("utf-8", "replace")
         if kind != LINES:
-            raise Failed(text[:500] or "it gave no reason for having no answer")
+            raise Failed(text[:500])
         if spawned.seconds is None:
             raise InDoubt("nobody knows what time of a processor it took")
         return text, spawned.seconds
@@ -196,7 +199,7 @@ class Arena:
         if len(said) != len(self.contest.right):
             raise Failed(f"it gave {len(said):,} lines for {len(self.contest.right):,} questions")
         scored = apart(partial(self._score, said), SCORING)
-        if not isinstance(scored, dict):
+        if not isinstance(scored, dict) or not scored:
             raise Failed("what it said could not be scored")
         for name, value in scored.items():
             if not math.isfinite(value):  # nothing is above or below that

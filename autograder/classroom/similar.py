@@ -10,10 +10,10 @@ to look.
 import keyword
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 
 from autograder.common import scan
 from autograder.common.results import Flag
@@ -57,6 +57,12 @@ def flags(
         where: the notebook's name.
     """
     others: dict[tuple[str, str, bool], list[str]] = defaultdict(list)
+    found: dict[str, list[Flag]] = defaultdict(list)
+    for student, given in sorted(answers.items()):
+        if cut := [question for question, source in sorted(given.items()) if _is_cut(source)]:
+            place = f"{where}/{', '.join(cut)}"
+            words = f"more than {MOST} tokens in {place}, of which the first were compared with"
+            found[student].append(Flag("similar", place, f"{words} other answers: have a look"))
     for pair in pairs(answers, common):
         for student, other in ((pair.first, pair.second), (pair.second, pair.first)):
             if pair.longer in ("", student):  # a part of another's answer is nobody's copy of it
@@ -64,7 +70,6 @@ def flags(
     together: dict[tuple[str, tuple[str, ...], bool], list[str]] = defaultdict(list)
     for (student, question, holds), names in sorted(others.items()):
         together[student, tuple(sorted(set(names))), holds].append(question)
-    found: dict[str, list[Flag]] = defaultdict(list)
     for (student, names, holds), questions in together.items():
         place = f"{where}/{', '.join(questions)}"
         named, several = _named(names, len(questions)), len(names) > 1 or len(questions) > 1
@@ -99,10 +104,9 @@ def tokens(source: str) -> list[str]:
     """An answer's tokens without layout, comments, docstrings and the student's own names."""
     found: list[tuple[str, str]] = []
     count = 0
-    for kind, text in scan.tokens(source[:LONGEST]):
-        if kind != "comment":
-            found.append((kind, text))
-            count += kind != "line"
+    for kind, text in _all_tokens(source):
+        found.append((kind, text))
+        count += kind != "line"
         if count == MOST:
             break
     own = _own_names(found)
@@ -116,6 +120,18 @@ def tokens(source: str) -> list[str]:
             text = "own"
         kept.append(text)
     return kept
+
+
+def _all_tokens(source: str) -> Iterator[tuple[str, str]]:
+    return (one for one in scan.tokens(source[:LONGEST]) if one[0] != "comment")
+
+
+def _is_cut(source: str) -> bool:
+    """Whether there is more of an answer than is compared."""
+    if len(source) <= MOST:
+        return False
+    counted = (kind for kind, _ in _all_tokens(source) if kind != "line")
+    return next(islice(counted, MOST, None), None) is not None
 
 
 def _alike(given: Mapping[str, str], common: Iterable[str]) -> list[Pair]:

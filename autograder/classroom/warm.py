@@ -20,7 +20,7 @@ from autograder.authoring.processes import (
     warm_order,
 )
 from autograder.authoring.trials import try_known_mistakes
-from autograder.common.course import Course
+from autograder.common.course import Course, private_folders
 from autograder.common.names import say
 from autograder.judge.parcel import Parcel
 from autograder.judge.received import sent
@@ -94,7 +94,8 @@ class Warm:
             try_known_mistakes(self._course, self._assignments, self._jobs, self._sandboxed)
             prints = fingerprints(self._course, self._assignments)
             arguments = warm_order(self._course, self._assignments, prints, diagnose=True)
-            firsts = [fork_server_order(self._assignments.values(), self._sandboxed)]
+            private = private_folders(self._course)
+            firsts = [fork_server_order(self._assignments.values(), self._sandboxed, private)]
             readable = firsts[0]["readable"] if self._sandboxed else None
             pool = Pool(
                 self._jobs,
@@ -105,6 +106,7 @@ class Warm:
                 firsts,
                 pack=_packed,
                 readable=readable,
+                private=private,
                 parts=True,
                 look_every=self._look_every,
             )

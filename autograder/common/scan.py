@@ -13,7 +13,8 @@ from itertools import groupby
 
 TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*|\\\n)
-    |(?P<string>[rbfuRBFU]{0,2}(?:'''.*?(?:'''|\Z)|\"\"\".*?(?:\"\"\"|\Z)
+    |(?P<string>[rbfuRBFU]{0,2}(?:'''(?:\\.|[^\\])*?(?:'''|\\?\Z)
+        |\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\\?\Z)
         |'(?:\\.|[^'\\\n])*'?|"(?:\\.|[^"\\\n])*"?))
     |(?P<number>\d[\w.]*)
     |(?P<name>[^\W\d]\w*)

@@ -25,6 +25,7 @@ class Used:
     cpu: float = 0.0  # of its own and of its children that have ended
     waited: float | None = 0.0  # for a processor; None if the kernel does not tell
     runs: bool = False  # whether it could run now
+    others: float = 0.0  # of processors, by all others in its sandbox, as far as that is told
 
 
 class Usage:
@@ -164,12 +165,15 @@ class Clock:
         ]
         if not pairs or len(pairs) < len(self._processes):
             return passed
-        self._worked = worked = sum(now.cpu - before.cpu for before, now in pairs)
+        others = sum(now.others - before.others for before, now in pairs)
+        self._worked = worked = others + sum(now.cpu - before.cpu for before, now in pairs)
         waits = [_between(before.waited, now.waited) for before, now in pairs]
         awake = passed - sum(wait for wait in waits if wait is not None)
+        # while threads or processes of its own work, a process waits by its own doing
+        at_work = min(passed, worked)
         if pairs[0][1].runs:
-            return worked if None in waits else min(awake, worked)
-        return passed if None in waits else awake
+            return worked if None in waits else at_work
+        return passed if None in waits else max(awake, at_work)
 
 
 def _between(before: float | None, now: float | None) -> float | None:

@@ -28,15 +28,16 @@ class Confinement:
 
     found: Capabilities
     readable: tuple[str, ...]  # besides the system and Python
+    private: tuple[str, ...]  # also where it lies in a folder of the system's
     seccomp: bytes
 
     @classmethod
-    def around(cls, readable: Sequence[str]) -> "Confinement | None":
+    def around(cls, readable: Sequence[str], private: Sequence[str] = ()) -> "Confinement | None":
         """What this machine offers; None if that is nothing."""
         found = machine.probe()
         if not found.namespaces:
             return None
-        return cls(found, tuple(readable), compile_filter())
+        return cls(found, tuple(readable), tuple(private), compile_filter())
 
     def leave(self) -> None:
         """In the process that stays outside: the next child that is forked goes in."""
@@ -44,7 +45,7 @@ class Confinement:
 
     def go_in(self) -> "Inside":
         """In that child, its process 1: see nothing of the machine from now on."""
-        jail.build_jail([Path(path) for path in self.readable])
+        jail.build_jail([*map(Path, self.readable)], [*map(Path, self.private)])
         os.chdir("/")
         os.environ.update(processes.environment_at(scratch.HOME))
         os.environ["TMPDIR"] = f"{scratch.DISK}/tmp"

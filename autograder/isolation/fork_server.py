@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -40,12 +40,14 @@ class Spawned:
         self._heard = b""
         self._how: str | None = None
         self._usage: Usage | None = None
+        self._others = 0.0  # seconds of processors, of all but its first process
 
     def read(self) -> Used | None:
         """What its first process has used; nothing before that is to be seen."""
-        if self._usage is None and self._how is None and _readable(self._leash, 0):
+        if self._how is None and _readable(self._leash, 0):
             self._listen()
-        return Used() if self._usage is None else self._usage.read()
+        found = Used() if self._usage is None else self._usage.read()
+        return found and replace(found, others=self._others)
 
     def ended(self, timeout: float = 0.0) -> str | None:
         """How it ended, in words, or None if it still runs after `timeout` seconds."""
@@ -98,6 +100,7 @@ class Spawned:
                 f"A sandbox for a student's process could not be set up: {report['failed']}; "
                 "grade again, and if it happens again look at the machine's limits."
             )
+        self._others = report.get("others", self._others)
         if "ended" in report:
             self._how, self.seconds = report["ended"], report["seconds"]
 
@@ -119,6 +122,7 @@ class ForkServer:
         head: Sequence[tuple[str, str]] = (),
         watched: Sequence[str] = (),
         here: bool = False,
+        private: Sequence[Path | str] = (),
     ) -> None:
         """Start it.
 
@@ -133,8 +137,10 @@ class ForkServer:
             watched: names that questions forbid; what they stand for is looked up once.
             here: fork it from this process, which then has to be as clean as a new one: `go_in()`
                 and `wait()` come before `spawn`, and what is imported before `go_in` is shared.
+            private: folders that students' processes do not see even where the system's hold them.
         """
         open_streams()  # no line to another process has a number of these
+        processes.send_many_files()
         processes.hear_of_children()
         self.head: tuple[tuple[str, str, str], ...] = ()  # name, text and what it printed
         if not hasattr(os, "fork"):
@@ -151,6 +157,7 @@ class ForkServer:
         order = {
             "modules": list(modules),
             "readable": [str(Path(path).absolute()) for path in readable],
+            "private": list(map(str, private)),
             "limits": asdict(limits or Limits()),
             "found": asdict(found) if sandboxed else None,
             "student": student,

@@ -15,6 +15,13 @@ from pathlib import Path
 from autograder.isolation import kernel, machine, processes, scratch
 
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix")
+# What lies among the system's folders and is no part of it: works and courses, as nbgrader's
+# exchange does where nothing else is said, and its settings, which may hold a password. Of a grader
+# who is not root, processes own what he owns.
+_NOT_ITS_OWN = (
+    *("/usr/src", "/usr/local/src", "/usr/local/share/nbgrader", "/usr/local/etc"),
+    *(f"{prefix}/etc" for prefix in {sys.prefix, sys.base_prefix}),
+)
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "alternatives", "fonts")
 _DEVICES = ("null", "full", "random", "urandom")  # "zero", mapped, is memory that nobody counts
 # by which libraries count processors; what else stands beside it tells how busy these are
@@ -29,19 +36,27 @@ _PROCESSORS = (
 _OF_PREFIX = ("bin", "lib", "lib64", "share", "pyvenv.cfg")  # never the whole: it may be the course
 
 
-def build_jail(readable: Sequence[Path]) -> None:
+def build_jail(readable: Sequence[Path], private: Sequence[Path] = ()) -> None:
     """Swap the root directory for a small one with the system, Python and `readable`, read-only.
 
-    Process 1 of the new namespaces calls it. The course is not in it unless it is named.
+    Process 1 of the new namespaces calls it. The course is not in it unless it is named; what is
+    `private` is covered where it lies among the system's folders.
     """
     processes.forget_umask()
-    wanted = {path: path.resolve() for path in [*_python_paths(), processes.PACKAGE, *readable]}
+    covered = _among_the_systems([*map(Path, _NOT_ITS_OWN), *private])
+    python = _python_paths(covered)
+    wanted = {path: path.resolve() for path in [*python, processes.PACKAGE, *readable]}
     wanted |= {real: real for real in wanted.values()}  # a path may lead through links
     kernel.mount("tmpfs", "/tmp", "tmpfs", kernel.NOSUID, "mode=755,size=1m")
     Path("/tmp/.host").mkdir()
     kernel.pivot_root("/tmp", "/tmp/.host")
     os.chdir("/")
     _bind_system()
+    for path in covered:
+        if path.is_dir():  # what holds it may be covered by now
+            kernel.mount(
+                "tmpfs", str(path), "tmpfs", kernel.NOSUID | kernel.NODEV, "mode=755,size=1m"
+            )
     for path, real in sorted(wanted.items()):
         if Path(f"/.host{real}").exists():
             _bind(f"/.host{real}", path)
@@ -95,13 +110,29 @@ def hide_processes() -> None:
         )
 
 
-def _python_paths() -> list[Path]:
-    """Where this Python and its packages lie."""
+def _among_the_systems(private: Sequence[Path]) -> list[Path]:
+    """Those of these folders that lie in one of the system's, outer ones first."""
+    found: set[Path] = set()
+    for path in private:
+        with suppress(OSError, RuntimeError):  # who may not look there need not be kept from it
+            real = path.resolve()
+            if len(real.parts) > 2 and real.parts[1] in _SYSTEM and real.is_dir():
+                found.add(real)
+    return sorted(found)
+
+
+def _python_paths(covered: Sequence[Path]) -> list[Path]:
+    """Where this Python and its packages lie, but for what the system's folders show."""
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     paths = [Path(prefix) / name for prefix in prefixes for name in _OF_PREFIX]
     if site.ENABLE_USER_SITE:
         paths.append(Path(site.getusersitepackages()))
-    return [path for path in paths if not path.is_relative_to("/usr") and path.exists()]
+    return [path for path in paths if path.exists() and not _is_shown(path, covered)]
+
+
+def _is_shown(path: Path, covered: Sequence[Path]) -> bool:
+    """Whether it is there once the system's folders are."""
+    return path.is_relative_to("/usr") and not any(map(path.resolve().is_relative_to, covered))
 
 
 def _bind_system() -> None:

@@ -38,6 +38,7 @@ from autograder.isolation.supervisor import Supervisor
 def main(control_fd: str, ready_fd: str) -> None:
     """What a new Python runs: the jail first, then the fork server."""
     open_streams()
+    processes.send_many_files()
     control, ready = (socket.socket(fileno=int(fd)) for fd in (control_fd, ready_fd))
     launch = Launch(Order.read(json.loads(_read_all(ready))), control, ready)
     launch.build()
@@ -133,7 +134,7 @@ class Launch:
     def _be_supervisor(self, parent: int) -> None:
         assert self.order.found
         processes.die_with_parent(parent)
-        jail.build_jail([Path(path) for path in self.order.readable])
+        jail.build_jail([*map(Path, self.order.readable)], [*map(Path, self.order.private)])
         spaces = namespaces.own_namespaces(user=not self.order.found.own_uid)
         socket.send_fds(self.tells, [b"k"], spaces)
         for space in spaces:

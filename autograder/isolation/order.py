@@ -25,6 +25,7 @@ class Order:
 
     modules: list[str]
     readable: list[str]
+    private: list[str]
     limits: Limits
     found: Capabilities | None  # None without a sandbox
     student: str

@@ -52,7 +52,7 @@ class Pool:
     With `pack`, what `task` gets is `pack(item)`: something fit for JSON, and bytes, which the fork
     server itself never sees. With `readable`, the fork server and its workers are in a sandbox once
     it is ready (see `autograder.isolation.confine`), and see nothing but the system and these
-    paths.
+    paths, and nothing in the folders that are `private`.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Pool:
         pack: Callable[[Any], tuple[Any, bytes]] | None = None,
         readable: Sequence[str] | None = None,
         *,
+        private: Sequence[str] = (),
         parts: bool = False,
         look_every: float = 3600.0,
     ) -> None:
@@ -89,6 +90,7 @@ class Pool:
                 "task": _dotted(task),
                 "arguments": list(arguments),
                 "readable": None if readable is None else list(readable),
+                "private": list(private),
             },
         )
         self._server: _Line | None = None
@@ -249,6 +251,7 @@ class _Line:
 
     def __init__(self, orders: tuple[dict[str, Any], dict[str, Any]]) -> None:
         open_streams()  # no line to another process has a number of these
+        processes.send_many_files()
         processes.hear_of_children()
         self.control, theirs = socket.socketpair()
         self.ready = False

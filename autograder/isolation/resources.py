@@ -12,6 +12,10 @@ LONGEST_PAUSE, SHORTEST_PAUSE = 0.5, 0.02  # seconds between two looks at a sand
 FILLED = 4 << 20  # kilobytes of memory that one core fills in a second, at most
 _FIRST = ("1", "2")  # inside: process 1, and the student's first; numbers that none gets again
 _LOWEST = 19  # priority
+# Memory that is no file's, in lines of /proc; also what a process has had put on a disk (swap), and
+# huge pages that somebody has put aside.
+_HELD = ("RssAnon", "RssShmem", "VmSwap", "HugetlbPages")
+_SHARE = ("Pss_Anon", "Pss_Shmem", "SwapPss", "Private_Hugetlb")
 
 
 class Watch:
@@ -31,6 +35,8 @@ class Watch:
         self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC)
         self._me = os.readlink("self", dir_fd=self._proc)
         self._network = self._network_of("self") or -1
+        self._first = ""  # the number of the student's first process, once it is known
+        self.others = 0.0  # seconds of processors of all but that, when it last looked
         self._level = len(self._numbers("self")) - 1  # of this process's numbers, its own
 
     def look(self) -> str:
@@ -39,14 +45,21 @@ class Watch:
         own = self.processes()
         words = self._too_much(own)
         self._step_back(own)
+        self.others = self._besides(own)
         used = sum(one.kilobytes for one in own)
         self.pause = self._pause(used, time.perf_counter() - started)
         return words
 
     def besides(self) -> float:
         """Seconds of processors that all but the student's first have used."""
-        own = [one for one in self.processes() if not self._is_first(one.number)]
-        return sum(one.ticks for one in own) / os.sysconf("SC_CLK_TCK")
+        return self._besides(self.processes())
+
+    def _besides(self, own: Sequence["Process"]) -> float:
+        numbers = {one.number for one in own}
+        if self._first not in numbers:
+            self._first = next(filter(self._is_first, numbers), "")
+        ticks = sum(one.ticks for one in own if one.number != self._first)
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def _is_first(self, number: str) -> bool:
         with suppress(OSError, IndexError):  # it may be gone meanwhile
@@ -72,8 +85,12 @@ class Watch:
                         os.setpriority(os.PRIO_PROCESS, int(numbers[self._level]), _LOWEST)
 
     def _numbers(self, thread: str) -> list[str]:
-        """Its number in each namespace: first in that of /proc, last in its own."""
-        return self._text(f"{thread}/status").partition("NSpid:")[2].splitlines()[0].split()
+        """Its number in each namespace: first in that of /proc, last in its own.
+
+        What it calls itself stands in the first line, with no end of a line in it.
+        """
+        lines = self._text(f"{thread}/status").partition("\nNSpid:")[2]
+        return lines.split("\n", 1)[0].split()
 
     def processes(self) -> list["Process"]:
         """The sandbox's processes, also those that have ended and were not waited for."""
@@ -105,7 +122,7 @@ class Watch:
     def _read(self, number: str, thread: str) -> "Process":
         # What the process calls itself stands in brackets, and may hold any sign.
         fields = self._text(f"{number}/stat").rpartition(")")[2].split()
-        memory = _kilobytes(self._text(f"{thread}/status"), "RssAnon", "RssShmem")
+        memory = _kilobytes(self._text(f"{thread}/status"), *_HELD)
         return Process(number, fields[1], sum(map(int, fields[11:15])), memory)
 
     def _names(self, folder: str) -> list[str]:
@@ -132,7 +149,7 @@ class Watch:
     def _share(self, process: "Process") -> int:
         """Kilobytes of a process, shared pages divided among those who share them."""
         with suppress(OSError):
-            return _kilobytes(self._text(f"{process.number}/smaps_rollup"), "Pss_Anon", "Pss_Shmem")
+            return _kilobytes(self._text(f"{process.number}/smaps_rollup"), *_SHARE)
         return process.kilobytes
 
 

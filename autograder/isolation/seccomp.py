@@ -16,16 +16,17 @@ _REFUSED = (
     "umount2 pivot_root chroot mount_setattr open_tree move_mount fsopen fsmount fsconfig "
     "fspick unshare setns keyctl add_key request_key bpf userfaultfd perf_event_open kexec_load "
     "kexec_file_load init_module finit_module delete_module io_uring_setup io_uring_enter "
-    "io_uring_register memfd_create memfd_secret shmget msgget semget mq_open quotactl swapon "
-    "swapoff reboot acct open_by_handle_at name_to_handle_at fanotify_init lookup_dcookie "
-    "vmsplice personality io_setup io_submit io_destroy io_cancel io_getevents io_pgetevents "
+    "io_uring_register memfd_create memfd_secret shmget msgget semget mq_open quotactl "
+    "quotactl_fd swapon swapoff reboot acct open_by_handle_at name_to_handle_at fanotify_init "
+    "lookup_dcookie vmsplice personality io_setup io_submit io_destroy io_cancel io_getevents "
+    "io_pgetevents "
 )
 # What tells one sandbox of another: through a file that both can read, by watches and by what the
-# kernel keeps of it in memory (locks: below); and by what the whole machine uses. Libraries do
-# without, as where a kernel has none.
+# kernel keeps of it in memory (locks: below); and by what the whole machine uses, or the kernel
+# notes of who crashes. Libraries do without, as where a kernel has none.
 _UNKNOWN = (
     "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch preadv2 pwritev2 "
-    "fadvise64 readahead mincore cachestat sysinfo "
+    "fadvise64 readahead mincore cachestat sysinfo syslog "
 )
 _F_GET_LOCK, _F_SET_LOCK = (5, 36), (6, 7, 37, 38)  # a process's, an open file's; also: and wait
 _F_LEASES = (1024, 1025, 1026)  # set, get, and a folder's: F_NOTIFY
@@ -33,6 +34,9 @@ _F_PIPE_SIZE, _F_HINTS = 1031, (1035, 1036, 1037, 1038)  # hints of a file's lif
 _SOL_SOCKET, _BUFFERS = 1, (7, 8, 32, 33)  # sizes, to send and to receive; the same by force
 # What makes the machine write, and wait for its disks; what a sandbox writes lies in memory.
 _FLUSH = "sync syncfs fsync fdatasync sync_file_range "
+_CORE_SCHEDULING = 62  # of prctl: while it runs, the other half of its processor stands still
+# of prctl and of madvise: pages that hold the same become one, and /proc tells how many did
+_MERGE_ALL, _MERGE = 67, 12
 _INT = 0xFFFF_FFFF  # what the kernel reads of such an argument
 _SHARED_ANONYMOUS = 0x21  # flags of mmap; what is dropped of it stays, and no process has it
 
@@ -91,6 +95,9 @@ def _rules() -> Iterator[tuple[int, str, Sequence[_Test]]]:
     yield _NO_SUCH_CALL, "clone3", []  # its flags no filter can read; libc falls back on clone
     yield from _rules_on_files()
     yield from ((_PRETEND, name, []) for name in _FLUSH.split())
+    for option in (_CORE_SCHEDULING, _MERGE_ALL):
+        yield _REFUSE, "prctl", [(0, _MASKED, _INT, option)]
+    yield _REFUSE, "madvise", [(2, _MASKED, _INT, _MERGE)]
     yield _PRETEND, "setsid", []  # where the kernel shares the processors among sessions
     yield _REFUSE, "mmap", [(3, _MASKED, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS)]
     spaces = kernel.NEWNS, kernel.NEWUTS, kernel.NEWIPC, kernel.NEWUSER, kernel.NEWPID

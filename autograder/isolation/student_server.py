@@ -146,6 +146,7 @@ class StudentServer:
         status_fd: int,
         places: Sequence[int],
     ) -> None:
+        most = os.sysconf("SC_OPEN_MAX")  # of this server; a student's process may have fewer
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -159,7 +160,7 @@ class StudentServer:
             tell(status_fd, failed=str(error))
             return
         os.dup2(sock_fd, 3)
-        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(4, most)
         serve(socket.socket(fileno=3))
 
     def _enter(self, slot: int, status_fd: int, places: Sequence[int]) -> None:

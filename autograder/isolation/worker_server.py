@@ -37,6 +37,7 @@ FRAME = struct.Struct("<cQI")  # a request: "t"ask or "k"ill, number, length
 def main(control_fd: str) -> None:
     """What the new Python runs: make ready once, then fork a worker for each task."""
     open_streams()
+    processes.send_many_files()
     control = socket.socket(fileno=int(control_fd))
     gc.disable()  # imports make no garbage, only work for its collector
     made = _make(control)
@@ -114,7 +115,8 @@ def _make(control: socket.socket) -> tuple[Any, Task, Confinement | None] | None
         order = json.loads(frame[2])
         _be_the_callers(order["environment"], order["path"])
         state = _function(order["start"])(*first, *order["arguments"])
-        sandbox = None if order["readable"] is None else Confinement.around(order["readable"])
+        shown = order["readable"]
+        sandbox = None if shown is None else Confinement.around(shown, order["private"])
         return state, _function(order["task"]), sandbox
     except Exception as error:  # noqa: BLE001 - whatever it is, the caller has to say it
         said = str(error) if isinstance(error, CourseError) else f"{type(error).__name__}: {error}"

@@ -116,7 +116,7 @@ def level_of(pid: int) -> str:
     """Its number in a sandbox; empty if it is in none."""
     with suppress(OSError):
         status = Path("/proc", str(pid), "status").read_text()
-        numbers = status.partition("NSpid:")[2].splitlines()[0].split()
+        numbers = status.partition("\nNSpid:")[2].splitlines()[0].split()
         return numbers[2] if len(numbers) == 3 else ""
     return ""
 

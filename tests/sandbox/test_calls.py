@@ -64,6 +64,9 @@ REFUSED = {
     "at = libc.mmap(None, ctypes.c_size_t(4096), 1, 2, fd, ctypes.c_long(0))\n"
     "call('mincore', ctypes.c_void_p(at), ctypes.c_size_t(4096), ctypes.create_string_buffer(1))",
     "what the machine uses": "call('sysinfo', ctypes.create_string_buffer(200))",
+    "pages that another holds, too": "call('prctl', 67, 1, 0, 0, 0)",
+    "such a page": "at = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE)\nat.madvise(12)",
+    "a processor for itself": "call('prctl', 62, 1, 0, 0, 0)",
     "shared memory without a file": "mmap.mmap(-1, 4096)",
     "shared zeros": "mmap.mmap(os.open('/dev/zero', os.O_RDWR), 4096)",
     "queue": "call('syscall', 206, 8, ctypes.byref(ctypes.c_ulong()))",
@@ -84,6 +87,14 @@ def test_no_way_to_another_sandbox_nor_to_memory_that_nobody_counts(box: ForkSer
     with box.spawn() as spawned:
         told = run(spawned, MADE + CALL + REFUSED[what] + "\nanswer = 'done'")
     assert told.startswith((*refused, gone)), told
+
+
+def test_what_the_kernel_notes_of_others_is_not_to_be_read(inside: Spawned):
+    """Not even where it lets every account read that: who crashes says something there."""
+    if not machine.probe().seccomp:
+        pytest.skip("libseccomp is not installed")
+    told = run(inside, MADE + CALL + "call('klogctl', 3, ctypes.create_string_buffer(9), 9)")
+    assert told == "OSError: [Errno 38] klogctl"
 
 
 def test_it_makes_nobody_write_to_a_disk(inside: Spawned):

@@ -1,15 +1,22 @@
 """What the processes of a sandbox may use, one by one and all together."""
 
+import functools
+import json
 import os
+import resource
+import subprocess
 import sys
 import textwrap
+import time
+from pathlib import Path
 
 import pytest
 
 from autograder.isolation import machine, resources, seccomp, supervisor
+from autograder.isolation.clock import Clock, Over
 from autograder.isolation.fork_server import ForkServer, Spawned
 from autograder.isolation.limits import Limits
-from tests.sandbox.shared import GONE, SMALL, below, level_of, run, ticks_of
+from tests.sandbox.shared import GONE, HERE, SMALL, become_ordinary, below, level_of, run, ticks_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
 
@@ -34,6 +41,106 @@ HOG = """
                 pass
     answer = 1
 """
+
+
+CALLED = """
+    import ctypes, os, time
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(15, b{name!r}, 0, 0, 0)
+        while True:
+            pass
+    time.sleep(1.5)
+    answer = 1
+"""
+
+
+@pytest.mark.parametrize("name", ["NSpid: 1", "NSpid:", "NSpid: 8 9 2", "x\\nNSpid: 1"])
+def test_no_process_is_taken_for_another_by_what_it_calls_itself(box: ForkServer, name: str):
+    with box.spawn() as spawned:
+        assert run(spawned, CALLED.format(name=name)) == 1
+        mine = {level_of(pid): pid for pid in below(box._processes[0].pid)}
+        (child,) = (pid for level, pid in mine.items() if level not in ("", "1", "2"))
+        assert os.getpriority(os.PRIO_PROCESS, child) == 19
+        spawned.kill()
+        assert spawned.seconds is not None and spawned.seconds > 0.5
+
+
+def test_no_process_has_another_sandbox_slowed_by_what_it_calls_itself(box: ForkServer):
+    with box.spawn() as other:
+        assert run(other, "answer = 1") == 1
+        (pid,) = (pid for pid in below(box._processes[0].pid) if level_of(pid) == "2")
+        before = os.getpriority(os.PRIO_PROCESS, pid)
+        status = Path("/proc", str(pid), "status").read_text()
+        number = status.partition("\nNSpid:")[2].split()[1]
+        with box.spawn() as spawned:
+            assert run(spawned, CALLED.format(name=f"NSpid:{number} 7")) == 1
+        assert os.getpriority(os.PRIO_PROCESS, pid) == before
+
+
+STARVED = """
+    import os
+    os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
+    for _ in range(4):
+        if os.fork() == 0:
+            while True:
+                pass
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    while True:
+        pass
+"""
+
+
+def test_nobody_has_more_time_by_having_others_work_in_its_place(box: ForkServer):
+    with box.spawn() as spawned:
+        assert run(spawned, "answer = 1") == 1
+        clock = Clock(1.0, spawned)
+        spawned.sock.sendall(json.dumps(textwrap.dedent(STARVED)).encode() + b"\n")
+        with pytest.raises(Over):
+            while clock.left():
+                time.sleep(0.05)
+        assert clock.worked() >= 0.9, "it had not hung for ten times as long"
+
+
+IN_FLIGHT = """
+    import array, os, socket
+    held = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(3)]
+    answer = 0
+    for ours, _ in held:
+        try:
+            files = array.array("i", [held[0][0].fileno()] * 253)
+            ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+            answer += 253
+        except OSError:
+            break
+"""
+
+
+def _be_ordinary_with_few_files() -> None:
+    become_ordinary()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, 4096))
+
+
+def test_files_that_one_sends_and_nobody_takes_keep_no_other_from_its_sandbox(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The kernel counts them for each account, and an ordinary user's sandboxes are his."""
+    if os.geteuid():
+        pytest.skip("needs root")
+    few = functools.partial(subprocess.Popen, preexec_fn=_be_ordinary_with_few_files)
+    monkeypatch.setattr(subprocess, "Popen", few)
+    machine.probe.cache_clear()
+    found = machine.probe()
+    machine.probe.cache_clear()
+    if not found.namespaces:
+        pytest.skip(" ".join(found.missing))
+    monkeypatch.setattr(machine, "probe", lambda: found)
+    with (
+        ForkServer([], [HERE], student="tests.sandbox.shared") as made,
+        made.spawn() as hostile,
+    ):
+        assert run(hostile, IN_FLIGHT) == 253
+        with made.spawn() as honest:
+            assert run(honest, "answer = 'here'") == "here"
 
 
 def test_who_starts_many_processes_takes_no_more_time_from_others(box: ForkServer):
@@ -103,6 +210,25 @@ def test_the_disk_is_small(cramped: Spawned):
     assert "File too large" in run(cramped, "open('x', 'wb').truncate(5 << 20)")
     assert "No space left" in run(cramped, code)
     assert "No space left" in run(cramped, "for n in range(10**5): open(f'f{n}', 'w').close()")
+
+
+@pytest.mark.parametrize("names", [("VmSwap", "SwapPss"), ("HugetlbPages", "Private_Hugetlb")])
+def test_what_was_put_on_swap_or_aside_counts_as_memory(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+):
+    """A process can ask for either, and it is as much gone for all others."""
+    watch, read = resources.Watch(Limits(memory_mb=300)), resources.Watch._text
+    assert watch._too_much([watch._read("self", "self")._replace(ticks=0, kilobytes=0)]) == ""
+
+    def swapped(self: resources.Watch, name: str) -> str:
+        lines = read(self, name).splitlines()
+        kept = [one for one in lines if not one.startswith(names)]
+        return "\n".join([*kept, *(f"{name}:\t400000 kB" for name in names)])
+
+    monkeypatch.setattr(resources.Watch, "_text", swapped)
+    own = watch._read("self", "self")._replace(number="self", ticks=0)
+    assert own.kilobytes >= 400_000
+    assert "memory" in watch._too_much([own])
 
 
 def test_memory_is_bounded(cramped: Spawned):

@@ -7,6 +7,7 @@ import pytest
 
 from autograder.isolation import scratch
 from autograder.isolation.fork_server import ForkServer, Spawned
+from tests.sandbox.among_the_systems import AMONG_THE_SYSTEMS, work_among_the_systems
 from tests.sandbox.shared import HERE, ROOT, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is for Linux")
@@ -25,6 +26,33 @@ def test_nothing_of_the_course_is_there(inside: Spawned):
     there = run(inside, code)
     assert set(there) <= {"autograder", "tests", Path(sys.prefix).name}
     assert run(inside, f"import os; answer = os.listdir({str(ROOT / 'autograder')!r})") == []
+
+
+def test_no_work_is_seen_that_lies_among_the_systems_folders(
+    who: str, monkeypatch: pytest.MonkeyPatch
+):
+    work_among_the_systems(monkeypatch, ordinary=who == "user")
+    private = ["/usr/local/share/course"]
+    with (
+        ForkServer([], [HERE], student="tests.sandbox.shared", private=private) as made,
+        made.spawn() as spawned,
+    ):
+        paths = [f"/usr/{name}/work" for name in AMONG_THE_SYSTEMS]
+        code = f"import os; answer = [*filter(os.path.exists, {paths}), os.path.exists('/usr/bin')]"
+        assert run(spawned, code) == [True]
+
+
+def test_what_is_named_is_read_where_all_around_it_is_private(
+    who: str, monkeypatch: pytest.MonkeyPatch
+):
+    work_among_the_systems(monkeypatch, ordinary=who == "user")
+    readable = [HERE, Path("/usr/src/app/source")]
+    with (
+        ForkServer([], readable, student="tests.sandbox.shared") as made,
+        made.spawn() as spawned,
+    ):
+        code = "import os; answer = [os.listdir('/usr/src/app'), os.listdir('/usr/src/app/source')]"
+        assert run(spawned, code) == [["source"], ["work"]]
 
 
 def test_the_machine_has_no_more_folders_than_named(inside: Spawned):
@@ -113,6 +141,15 @@ def test_only_its_own_socket_is_open(inside: Spawned):
         answer.append(len(os.listdir("/proc/self/fd")))
     """
     assert run(inside, code) == ["/dev/null"] * 3 + ["socket", 5]  # the fifth lists the folder
+
+
+def test_no_file_of_its_servers_is_open_however_many_that_has(who: str):
+    del who
+    with (
+        ForkServer(["tests.sandbox.many_files"], [HERE], student="tests.sandbox.shared") as made,
+        made.spawn() as spawned,
+    ):
+        assert len(run(spawned, "import os; answer = os.listdir('/proc/self/fd')")) == 5
 
 
 def test_it_can_write_at_home_only(inside: Spawned):
