@@ -13,6 +13,7 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 from autograder.bridge.watch import WAYS_ROUND, is_method, is_module, is_stopped
+from autograder.judge.own_modules import leads_round
 from autograder.judge.vetted import (
     BY_TEXT_PARTS,
     OTHERS,
@@ -173,7 +174,9 @@ class Forbidden:
         taken = {*self.forbid, *BY_TEXT, "getattr"}  # of Python's own
         if origin == "builtins" or origin.startswith("builtins."):
             return origin.removeprefix("builtins.") in taken
-        if is_way_round(origin) or not taken.isdisjoint(builtins_called(origin)):
+        if is_way_round(origin) or leads_round(origin):
+            return True
+        if not taken.isdisjoint(builtins_called(origin)):
             return True
         if not is_vetted(origin) and origin.partition(".")[0] not in self._known:
             return True
