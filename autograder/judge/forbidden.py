@@ -122,7 +122,7 @@ CALLED_FOR_IT = {"sorted": ("collections.Counter.most_common",)}
 BY_TEXT_ATTRIBUTES = frozenset({
     "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
     "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
-    "__bases__", "__reduce__", "__reduce_ex__", "__getstate__",
+    "__bases__", "mro", "__reduce__", "__reduce_ex__", "__getstate__",
     "f_back", "f_builtins", "f_globals", "f_locals",
     "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
     "gi_code", "cr_code", "ag_code", "f_code", "__annotations__",
