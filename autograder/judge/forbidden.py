@@ -114,7 +114,10 @@ IN_TERMS_OF = {  # parts of Python's library that call C functions, which are no
     "sorted": (
         "heapq.nlargest", "heapq.nsmallest", ".most_common", "dir", "json.dumps", "json.dump",
         "json.JSONEncoder", "pprint.pformat", "pprint.pprint", "pprint.pp", "pprint.PrettyPrinter",
-        "reprlib", "statistics.quantiles",
+        "pprint.saferepr", "reprlib", "statistics.quantiles", "statistics.median",
+        "statistics.median_low", "statistics.median_high", "statistics.median_grouped",
+        "difflib.get_close_matches", "email.utils.decode_params", "shutil.get_archive_formats",
+        "shutil.get_unpack_formats", "shutil.make_archive",
     ),
 }
 # of these, what Python calls where no name of it is written: of a counter's text it is the order
