@@ -63,10 +63,44 @@ def test_a_layer_that_normalizes_within_is_no_layer_norm(answer: str):
         "from torch.autograd.graph import _engine_run_backward as go\ngo((y,), (g,))",
         "y.grad_fn(g)",
         "from torch.autograd.gradcheck import gradcheck\ngradcheck(f, x)",
+        "node = NODES[0].next_functions[0][0]\nnode(g)",
+        "torch.func.vjp(f, x)",
+        "from torch.func import jacrev\njacrev(f)(x)",
     ],
 )
-def test_a_gradient_that_torch_works_out_is_none_worked_out_by_hand(answer: str):
-    assert is_broken("05_layer_norm", "norm-backward", answer)
+@pytest.mark.parametrize(
+    ("chapter", "question"),
+    [("05_layer_norm", "norm-backward"), ("15_reformer", "block-slopes")],
+)
+def test_a_gradient_that_torch_works_out_is_none_worked_out_by_hand(
+    chapter: str, question: str, answer: str
+):
+    assert is_broken(chapter, question, answer)
+
+
+@pytest.mark.parametrize("chapter", [path.name for path in sorted(CHAPTERS.glob("[0-9]*"))])
+def test_whoever_prints_a_tensor_has_used_nothing_forbidden(chapter: str):
+    one, grown = torch.ones(2, 3), torch.ones(2, requires_grad=True) * 2
+    content = tomllib.loads((CHAPTERS / chapter / "rules.toml").read_text(encoding="utf-8"))
+    rules = read_rules(CHAPTERS / chapter / "rules.toml", chapter, content)
+    for question in content.keys() - {"defaults"}:
+        watch = Watch(rules.for_question(question).operations_forbidden)
+        try:
+            assert f"{one} {grown!r} {one.sum():.3f}" and torch.vmap(torch.neg)(one) is not None
+            assert not watch.seen, question
+        finally:
+            watch.end()
+
+
+def test_who_forbids_a_dual_tensors_parts_by_name_stops_them():
+    watch = Watch(["torch.autograd.forward_ad.unpack_dual", "torch.autograd.forward_ad"])
+    try:
+        with pytest.raises(Forbidden):
+            torch.autograd.forward_ad.unpack_dual(torch.ones(1))
+        with pytest.raises(Forbidden):
+            torch.autograd.forward_ad.make_dual(torch.ones(1), torch.ones(1))
+    finally:
+        watch.end()
 
 
 @pytest.mark.parametrize("answer", ["F.nll_loss(x, y)", "torch.nn.NLLLoss()(x, y)"])

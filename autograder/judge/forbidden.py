@@ -145,6 +145,7 @@ BY_TEXT_ATTRIBUTES = frozenset({
 NO_BASES = frozenset({"ParameterDict", "redirect_stdout", "redirect_stderr"})  # that get by a text
 # by which classes are told what is to be got from their objects, or evaluated
 TOLD = frozenset({"__annotations__", "__dataclass_fields__", "arg_constraints", "_all_weights"})
+TOLD |= {"__torch_function__", "__torch_dispatch__"}  # or is handed what others ask of a tensor
 SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
 SPECIAL = SET_BY_TEXT  # also as `from operator import __dict__`
 SET_BY_TEXT |= {"num_workers", "multiprocessing_context"}  # of a loader
