@@ -61,7 +61,7 @@ def cycle(function: Any) -> dict[str, Any]:
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("kind", [list, torch.Tensor, math])
 def test_a_namespace_of_somebody_elses_is_not_copied(kind: Any):
-    shown = Shown()
+    shown: Any = Shown()
     functools.update_wrapper(shown, kind)
     functools.wraps(kind)(shown)
     assert vars(copy.copy(shown)).keys() == {"seen"}
