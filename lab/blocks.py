@@ -177,6 +177,10 @@ class FeedForward(nn.Sequential):
         inner, outer = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
         super().__init__(OrderedDict(inner=inner, relu=nn.ReLU(), outer=outer))
 
+    def forward(self, x: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return what comes out of the three, one after the other; the same shape."""
+        return super().forward(x)
+
 
 def _add_parts(
     layer: nn.Module,

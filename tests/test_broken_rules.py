@@ -467,6 +467,15 @@ def test_code_that_is_too_long_to_search_is_not_allowed():
         ("from numpy import load\nload(x, allow_pickle=k)", "numpy.load"),
         ("import heapq\ndef f(x): return heapq.nlargest(len(x), x)", "heapq.nlargest"),
         ("def f(x): return Counter(x).most_common()", ".most_common"),
+        ("import statistics as s\ndef f(x): return s.median_low([0, *x])", "statistics.median_low"),
+        (
+            "from pprint import saferepr as s\ndef f(x): return s({n: 0 for n in x})",
+            "pprint.saferepr",
+        ),
+        (
+            "import difflib\ndef f(x): return difflib.get_close_matches('a', x, 9, 0)",
+            "difflib.get_close_matches",
+        ),
     ],
 )
 def test_what_ready_parts_are_made_of_is_no_way_round(answer: str, name: str):

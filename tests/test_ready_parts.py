@@ -1,5 +1,6 @@
 """What a question asks to be written is not taken ready from another place of a library."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 from autograder.bridge.watch import Forbidden, Watch
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.rules import read_rules
+from lab import blocks
 
 CHAPTERS = Path(__file__).parents[1] / "solutions"
 SETUP = "import torch\nimport torch.nn.functional as F\n"
@@ -34,6 +36,7 @@ QUESTIONS = {
         *("patchify", "unpatchify", "convolved", "patch-encoder", "hard-attention", "captioner"),
     ],
     "15_reformer": ["block-slopes"],
+    "09_inference": ["greedy-decode", "beam-search", "bleu"],
     "08_teacher_forcing": ["label-smoothed-loss", "clip-gradients", "train-step"],
 }
 
@@ -60,10 +63,44 @@ def test_a_layer_that_normalizes_within_is_no_layer_norm(answer: str):
         "from torch.autograd.graph import _engine_run_backward as go\ngo((y,), (g,))",
         "y.grad_fn(g)",
         "from torch.autograd.gradcheck import gradcheck\ngradcheck(f, x)",
+        "node = NODES[0].next_functions[0][0]\nnode(g)",
+        "torch.func.vjp(f, x)",
+        "from torch.func import jacrev\njacrev(f)(x)",
     ],
 )
-def test_a_gradient_that_torch_works_out_is_none_worked_out_by_hand(answer: str):
-    assert is_broken("05_layer_norm", "norm-backward", answer)
+@pytest.mark.parametrize(
+    ("chapter", "question"),
+    [("05_layer_norm", "norm-backward"), ("15_reformer", "block-slopes")],
+)
+def test_a_gradient_that_torch_works_out_is_none_worked_out_by_hand(
+    chapter: str, question: str, answer: str
+):
+    assert is_broken(chapter, question, answer)
+
+
+@pytest.mark.parametrize("chapter", [path.name for path in sorted(CHAPTERS.glob("[0-9]*"))])
+def test_whoever_prints_a_tensor_has_used_nothing_forbidden(chapter: str):
+    one, grown = torch.ones(2, 3), torch.ones(2, requires_grad=True) * 2
+    content = tomllib.loads((CHAPTERS / chapter / "rules.toml").read_text(encoding="utf-8"))
+    rules = read_rules(CHAPTERS / chapter / "rules.toml", chapter, content)
+    for question in content.keys() - {"defaults"}:
+        watch = Watch(rules.for_question(question).operations_forbidden)
+        try:
+            assert f"{one} {grown!r} {one.sum():.3f}" and torch.vmap(torch.neg)(one) is not None
+            assert not watch.seen, question
+        finally:
+            watch.end()
+
+
+def test_who_forbids_a_dual_tensors_parts_by_name_stops_them():
+    watch = Watch(["torch.autograd.forward_ad.unpack_dual", "torch.autograd.forward_ad"])
+    try:
+        with pytest.raises(Forbidden):
+            torch.autograd.forward_ad.unpack_dual(torch.ones(1))
+        with pytest.raises(Forbidden):
+            torch.autograd.forward_ad.make_dual(torch.ones(1), torch.ones(1))
+    finally:
+        watch.end()
 
 
 @pytest.mark.parametrize("answer", ["F.nll_loss(x, y)", "torch.nn.NLLLoss()(x, y)"])
@@ -78,6 +115,11 @@ def test_a_loss_that_chooses_and_averages_is_no_loss_of_ones_own(answer: str):
         "u, s, v = torch.linalg.svd(a)",
         "a.inverse()",
         "import numpy as np\nnp.polynomial.polyutils._fit(v, x, y, 3)",
+        "import scipy.linalg as s\ns.solve(a.T @ a, a.T @ b)",
+        "from scipy.linalg import cho_factor, cho_solve\ncho_solve(cho_factor(a), b)",
+        "from scipy.linalg.lapack import dgesv\ndgesv(a, b)",
+        "from scipy.sparse.linalg import spsolve\nspsolve(a, b)",
+        "from scipy import optimize\noptimize.lsq_linear(a, b)",
     ],
 )
 def test_a_matrix_that_is_fitted_to_a_table_is_not_written_down(answer: str):
@@ -96,6 +138,43 @@ def test_a_matrix_that_is_fitted_to_a_table_is_not_written_down(answer: str):
 def test_a_ready_score_is_none_whose_counts_one_keeps(answer: str):
     setup = "from lab.translator import Translator, workshop\n"
     assert is_broken("11_your_translator", "bootstrap", setup + answer)
+
+
+def test_a_matrix_of_blocks_may_be_put_together():
+    answer = "from scipy.linalg import block_diag\nblock_diag(a, b)"
+    assert not is_broken("02_positional_encoding", "shift-matrix", answer)
+
+
+@pytest.mark.parametrize("question", ["greedy-decode", "beam-search"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "from lab.small_runs import greedy\ngreedy(model, source, 1, 2, 9)",
+        "import lab.translator\nlab.translator.greedy(model, source, 1, 2, 9)",
+    ],
+)
+def test_a_ready_search_is_none_of_ones_own(question: str, answer: str):
+    assert is_broken("09_inference", question, answer)
+
+
+@pytest.mark.parametrize("chapter", [path.name for path in sorted(CHAPTERS.glob("[0-9]*"))])
+def test_what_was_made_of_a_ready_layer_beforehand_is_stopped_as_well(chapter: str):
+    """Whoever got it from a larger part, before anything is stopped, calls a method of its own."""
+    content = tomllib.loads((CHAPTERS / chapter / "rules.toml").read_text(encoding="utf-8"))
+    for question in content.values():
+        own = [name for name in question.get("forbid", ()) if name.startswith("lab.blocks.")]
+        for kind in (getattr(blocks, name.rpartition(".")[2]) for name in own):
+            assert not isinstance(kind, type) or "forward" in vars(kind), kind
+
+
+def test_a_feed_forward_network_out_of_a_ready_layer_is_stopped():
+    made = blocks.EncoderLayer(4, 1, 8).feed_forward
+    watch = watched("05_layer_norm", "feed-forward")
+    try:
+        with pytest.raises(Forbidden):
+            made(torch.ones(1, 4))
+    finally:
+        watch.end()
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,14 @@ IDEAS = {
             "svdvals", "qr", "geqrf", "orgqr", "ormqr", "householder_product", "eig", "eigh",
         ),
         ("resolve_conj", "resolve_neg", "erfinv", "slice_inverse"),
+        (),
+        (
+            "numpy.linalg.solve", "scipy.linalg.blas", "scipy.linalg.lapack", "scipy.optimize",
+            "scipy.sparse.linalg", *(f"scipy.linalg.{name}" for name in (
+                "solve", "solve_banded", "solveh_banded", "solve_circulant", "solve_toeplitz",
+                "cho_solve", "cho_solve_banded", "get_blas_funcs", "get_lapack_funcs",
+            )),
+        ),
     ),
     "sorting": Idea(
         r"sort|topk|kthvalue|median|quantile|unique|(^|_)mode$",

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from autograder.bridge import late, said, watch
+from autograder.bridge import late, namespaces, said, watch
 from autograder.bridge.peer import Peer
 from autograder.bridge.policy import Free
 from autograder.bridge.processor import know_processor
@@ -56,6 +56,7 @@ def warm(modules: Sequence[str], watched: Sequence[str] = ()) -> None:
     watch.prepare(watched)
     if watched:
         watch.hear_of_starts()
+        namespaces.keep()
     open_packages(modules)
     SHELL = _shell()
     SHELL.run_cell("None", store_history=False)  # what the first cell needs is looked up here

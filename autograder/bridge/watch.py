@@ -62,6 +62,10 @@ STARTS = frozenset(  # of which Python tells: what starts a process, or becomes 
 HEARD = STARTS | code_kept.TOLD
 ALWAYS = ("Autograd", "MkldnnCPU")  # no operator takes its steps there
 TENSOR = "a tensor"
+# what torch calls to print a tensor, and what gives nothing without the rest of its module
+PRINTING = frozenset(
+    ("torch.autograd.forward_ad", name) for name in ("unpack_dual", "UnpackedDualTensor")
+)
 # torch's own operators once more, in Python
 IN_PYTHON = ("torch._refs", "torch._refs.nn.functional", "torch._decomp.decompositions")
 
@@ -377,7 +381,7 @@ def _by_computation(operators: Iterable[str]) -> dict[str, list[str]]:
 def _functions(name: str, found: Any) -> Iterator[types.FunctionType]:
     """The Python functions in what a full dotted name stands for."""
     if isinstance(found, types.ModuleType):
-        parts = [part for part in _offered(name) if _is_of(part, name)]
+        parts = [part for part in _offered(name) if _is_of(part, name) and not _prints(part)]
     else:
         parts = [] if found is None else [found]
     package = name.partition(".")[0]
@@ -471,6 +475,10 @@ def _find(name: str) -> Any:
 def _is_of(part: Any, module: str) -> bool:
     is_one = isinstance(part, type | types.FunctionType) or hasattr(part, "__wrapped__")
     return is_one and f"{getattr(part, '__module__', '')}.".startswith(f"{module}.")
+
+
+def _prints(part: Any) -> bool:
+    return (part.__module__, getattr(part, "__name__", "")) in PRINTING
 
 
 def _own_functions(values: Iterable[Any], package: str) -> Iterator[types.FunctionType]:

@@ -18,6 +18,7 @@ from autograder.judge.forbidden import (
     is_way_round,
 )
 from autograder.judge.made_of import UNKNOWN, Part, Place
+from autograder.judge.own_modules import leads_round
 from autograder.judge.read_answer import Read, modules_unread, read_answer
 from autograder.judge.rules import QuestionRules
 from autograder.judge.search import AS_SET, AS_VALUE
@@ -221,7 +222,7 @@ def _broken(name: str, line: int, where: str, rules: QuestionRules) -> Broken:
     ready = any(covers(entry, name) for entry in rules.forbidden)
     is_value = name.endswith((AS_VALUE, AS_SET))
     is_way = is_value or is_way_round(name) or name in BY_TEXT_ATTRIBUTES | SET_BY_TEXT
-    is_way |= not is_vetted(name)
+    is_way |= not is_vetted(name) or leads_round(name)
     ending = (
         ", since what it runs or reaches cannot be seen; do without it"
         if is_way and not ready

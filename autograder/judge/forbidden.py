@@ -13,6 +13,7 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 from autograder.bridge.watch import WAYS_ROUND, is_method, is_module, is_stopped
+from autograder.judge.own_modules import leads_round
 from autograder.judge.vetted import (
     BY_TEXT_PARTS,
     OTHERS,
@@ -113,7 +114,10 @@ IN_TERMS_OF = {  # parts of Python's library that call C functions, which are no
     "sorted": (
         "heapq.nlargest", "heapq.nsmallest", ".most_common", "dir", "json.dumps", "json.dump",
         "json.JSONEncoder", "pprint.pformat", "pprint.pprint", "pprint.pp", "pprint.PrettyPrinter",
-        "reprlib", "statistics.quantiles",
+        "pprint.saferepr", "reprlib", "statistics.quantiles", "statistics.median",
+        "statistics.median_low", "statistics.median_high", "statistics.median_grouped",
+        "difflib.get_close_matches", "email.utils.decode_params", "shutil.get_archive_formats",
+        "shutil.get_unpack_formats", "shutil.make_archive",
     ),
 }
 # of these, what Python calls where no name of it is written: of a counter's text it is the order
@@ -121,7 +125,7 @@ CALLED_FOR_IT = {"sorted": ("collections.Counter.most_common",)}
 BY_TEXT_ATTRIBUTES = frozenset({
     "__dict__", "__builtins__", "__globals__", "__getattribute__", "__subclasses__", "__import__",
     "__loader__", "__spec__", "__self__", "__code__", "__closure__", "__mro__", "__base__",
-    "__bases__", "__reduce__", "__reduce_ex__", "__getstate__",
+    "__bases__", "mro", "__reduce__", "__reduce_ex__", "__getstate__",
     "f_back", "f_builtins", "f_globals", "f_locals",
     "tb_frame", "gi_frame", "cr_frame", "ag_frame", "_C", "custom_op",
     "gi_code", "cr_code", "ag_code", "f_code", "__annotations__",
@@ -141,6 +145,7 @@ BY_TEXT_ATTRIBUTES = frozenset({
 NO_BASES = frozenset({"ParameterDict", "redirect_stdout", "redirect_stderr"})  # that get by a text
 # by which classes are told what is to be got from their objects, or evaluated
 TOLD = frozenset({"__annotations__", "__dataclass_fields__", "arg_constraints", "_all_weights"})
+TOLD |= {"__torch_function__", "__torch_dispatch__"}  # or is handed what others ask of a tensor
 SET_BY_TEXT = frozenset(name for name in BY_TEXT_ATTRIBUTES if name.startswith("__"))
 SPECIAL = SET_BY_TEXT  # also as `from operator import __dict__`
 SET_BY_TEXT |= {"num_workers", "multiprocessing_context"}  # of a loader
@@ -173,7 +178,9 @@ class Forbidden:
         taken = {*self.forbid, *BY_TEXT, "getattr"}  # of Python's own
         if origin == "builtins" or origin.startswith("builtins."):
             return origin.removeprefix("builtins.") in taken
-        if is_way_round(origin) or not taken.isdisjoint(builtins_called(origin)):
+        if is_way_round(origin) or leads_round(origin):
+            return True
+        if not taken.isdisjoint(builtins_called(origin)):
             return True
         if not is_vetted(origin) and origin.partition(".")[0] not in self._known:
             return True

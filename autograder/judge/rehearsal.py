@@ -28,6 +28,7 @@ from autograder.judge.given import (
     texts_of,
     used_by_references,
 )
+from autograder.judge.own_modules import know
 from autograder.judge.passes import REFERENCE
 from autograder.judge.questions import own_script
 from autograder.judge.reach import know_cell, know_test
@@ -48,7 +49,8 @@ def prepare(assignment: Assignment) -> None:
     for notebook in assignment.notebooks:
         open_packages(imported(notebook))
         needed_here(notebook)
-        locked_names(tuple(locked(notebook)))
+        bound, _ = locked_names(tuple(locked(notebook)))
+        know({origin for one in bound for _, origin in one.imports})
         new_space(notebook)
         for id, imports in (*notebook.imports.items(), *notebook.stars.items()):
             facts(imports)

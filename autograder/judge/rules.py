@@ -47,7 +47,8 @@ Where something is forbidden, ways to reach a name by its text (`eval`, `getattr
 name, `globals()`, ...), to hand on a module as a value, to compile code out of sight and to start
 another program or process are forbidden too, unless `allow` names them. So is a library that nobody
 has read for such ways (`autograder.judge.vetted`), but for those that the notebook imports or the
-rules name. Searched are the answer
+rules name; of a module of the course's own what loads, runs or gets something by what it is handed
+(`autograder.judge.own_modules`). Searched are the answer
 and, of the student's other cells and of the modules that they write (`%%writefile`, `write`), the
 statements that make what it uses, and those that set something inside a library, which every answer
 then uses. Cells are read as IPython reads them, with the code that magics run. A name stands for

@@ -46,6 +46,8 @@ BY_TEXT_PARTS = (  # of these and of Python's, and of libraries that a notebook 
     "sklearn.feature_selection.SelectFromModel", "sys.path_importer_cache",
     "torch.cuda.CUDAPluggableAllocator", "torch.cuda.memory.CUDAPluggableAllocator",
     "torch.nn.cpp", "torch.nn.utils.prune", "torch.xpu.memory.XPUPluggableAllocator",
+    "torch.overrides.TorchFunctionMode", "torch.overrides.get_overridable_functions",
+    "torch.overrides.get_testing_overrides", "torch.overrides.resolve_name",
     "torch.xpu.XPUPluggableAllocator", "tqdm.cli", "tqdm.contrib.concurrent.ensure_lock",
     "tqdm.utils", "tracemalloc.Snapshot", "tracemalloc.take_snapshot",
     "typing_extensions.get_annotations",

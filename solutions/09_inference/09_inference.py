@@ -181,7 +181,7 @@ class TinyModel(nn.Module):
 # - The model is in evaluation mode while you use it, and afterwards in the mode in which you found
 #   it (`model.training` tells). No gradients are recorded.
 #
-# `trainer.decoding` and `lab.translator`, which have ready searches, are not allowed here.
+# `trainer.decoding`, `lab.small_runs` and `lab.translator`, which have ready searches, are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #
@@ -356,7 +356,7 @@ assert not model.notes.recorded, "no gradients should be recorded while the mode
 # winner's ids, without `bos_id` and `eos_id`, and its score, a Python float. Encode once, treat modes
 # and gradients as in 9.1, and write the function so that it stands alone. There are no ties in the tests, and logits may be so large
 # that $e$ to their power is no float.
-# `trainer.decoding` and `lab.translator` are not allowed here.
+# `trainer.decoding`, `lab.small_runs` and `lab.translator` are not allowed here.
 #
 # <details><summary>Hint 1: a question</summary>
 #

@@ -53,6 +53,13 @@ def test_a_pattern_takes_nothing_by_its_place_from_objects_of_others(classes: st
 @pytest.mark.parametrize(
     "answer",
     [
+        "import torch.overrides as o\ndef f(x): return [*o.get_testing_overrides()][0](x)",
+        "from torch.overrides import resolve_name as n\ndef f(x): return n(x)",
+        "from torch.overrides import TorchFunctionMode as M\nclass N(M): pass\n"
+        "def f(x): return N()",
+        "class T(torch.Tensor):\n    def __torch_function__(cls, g, *more): pass\n"
+        "def f(x): return repr(x.as_subclass(T))",
+        "class T(torch.Tensor):\n    __torch_dispatch__ = g\ndef f(x): return x.as_subclass(T)",
         "import functools as t\ndef f(x): t.update_wrapper(Catch(), x, (name,), ())",
         "import functools as t\ndef f(x): t.update_wrapper(Catch(), x, assigned=(name,))",
         "from functools import partial, wraps as w\ndef f(x): return partial(w, assigned=name)(x)",

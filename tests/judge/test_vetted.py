@@ -5,7 +5,8 @@ import sysconfig
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from autograder.judge.forbidden import BY_TEXT_ATTRIBUTES, is_vetted, is_way_round
+from autograder.judge.forbidden import BY_TEXT_ATTRIBUTES, covers, is_vetted, is_way_round
+from autograder.judge.rules import QuestionRules
 from autograder.judge.vetted import OTHERS, PYTHONS
 
 BY_A_TEXT = {"exec", "eval", "compile", "__import__", "import_module", "getattr", "setattr"}
@@ -155,3 +156,47 @@ def test_what_other_vetted_libraries_do_by_a_text_is_a_way_round_or_was_read():
     left = {one for one in left if BY_TEXT_ATTRIBUTES.isdisjoint(one.split("."))}
     assert len(left) > 20
     assert left - READ_THERE == set()
+
+
+SORTING = {"sorted", "sort", "nlargest", "nsmallest", "_nlargest"}
+SORTED_THERE = {  # names and places of its own, or what is a way round under another name
+    "ast._Unparser._str_literal_helper", "collections.UserList.sort",
+    "asyncio.base_events.BaseEventLoop.default_exception_handler",
+    "collections.Counter.most_common", "csv.Sniffer._guess_delimiter",
+    "difflib.SequenceMatcher.get_matching_blocks", "enum.Enum.__dir__",
+    "enum.Enum._generate_next_value_", "enum.EnumType.__dir__", "enum.EnumType.__new__",
+    "enum.EnumType._convert_", "enum.Flag._iter_member_by_def_", "enum._old_convert_",
+    "enum._simple_enum.convert_class", "enum._test_simple_enum",
+    "functools._compose_mro", "json.encoder._make_iterencode._iterencode_dict", "locale",
+    "logging.handlers.TimedRotatingFileHandler.getFilesToDelete", "shutil._make_zipfile",
+    "timeit.main.format_time", "tokenize", "traceback.StackSummary.format_frame_summary",
+    "tracemalloc.Snapshot.compare_to", "tracemalloc.Snapshot.statistics",
+    "weakref.finalize._select_for_exit", "zipfile.PyZipFile.writepy", "zipfile.main.addToZip",
+    "zoneinfo.__dir__",
+}  # fmt: skip
+
+
+def sorts(node: ast.AST, name: str) -> Iterator[str]:
+    """The functions in which something is put in order by Python's own `sorted`, or as it does."""
+    for part in ast.iter_child_nodes(node):
+        is_inner = isinstance(part, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+        inner = f"{name}.{part.name}" if is_inner else name
+        if isinstance(part, ast.Call):
+            called = getattr(part.func, "id", getattr(part.func, "attr", ""))
+            yield from [inner] if called in SORTING else []
+        yield from sorts(part, inner)
+
+
+def test_what_python_sorts_for_others_goes_with_sorted():
+    """A function written in C is not seen to run: so who forbids it forbids what calls it."""
+    forbidden = QuestionRules(forbid=("sorted",)).forbidden
+    found = set[str]()
+    for module in PYTHONS:
+        for file in files(module):
+            below = f"{module}.{file.stem}" if file.parent.name == module else module
+            name = module if file.stem in ("__init__", module) else below
+            if not is_way_round(name):
+                found |= {*sorts(ast.parse(file.read_text("utf-8")), name)}
+    left = {one for one in found if not any(covers(entry, one) for entry in forbidden)}
+    assert len(found) > 20
+    assert left - SORTED_THERE == set()
