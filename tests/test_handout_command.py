@@ -168,6 +168,19 @@ def test_an_ordinary_course_that_is_not_released_or_not_today_says_so(ordinary: 
     )
 
 
+@pytest.mark.parametrize("name", ["old/numbers.ipynb", "numbers.IPYNB", "numbers.py"])
+def test_what_was_never_stripped_is_handed_out_to_nobody(name: str, ordinary: Course, capsys):
+    source = next((ordinary.root / "source" / NAME).glob("*.ipynb"))
+    for folder in ("source", "release"):  # as nbgrader generate_assignment copies it
+        path = ordinary.root / folder / NAME / name
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(source, path)
+    assert run(ordinary.root, "handout", "handed") != 0
+    said = capsys.readouterr().err
+    assert f"release/{NAME}/{name} holds BEGIN " in said and "so it is no release" in said
+    assert not (ordinary.root / "handed").exists()
+
+
 def test_settings_that_cannot_be_are_refused_by_name(sums: Course, capsys):
     config = sums.root / "nbgrader_config.py"
     for line, words in (

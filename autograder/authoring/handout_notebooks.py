@@ -1,7 +1,7 @@
 """The notebooks of a hand-out: released, up to date, and with them what `check` has to know."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -103,8 +103,9 @@ def _assignment(course: Course, name: str, folder: Path, notes: list[str]) -> Re
     found = Released(name, files)
     if not found.notebooks():
         return found
+    _demand_no_marks(course, folder, found, [path for path in files if _is_unstripped(path)])
     if not source_folder(course, name).is_dir() and not course.source(name).is_file():
-        _demand_no_marks(course, folder, found)
+        _demand_no_marks(course, folder, found, filter(_is_notebook, files))
         notes.append(
             f"{course.show(folder)} is handed out as it lies there: its source, with which it "
             f"could be compared, is not in {course.show(source_folder(course, name))}."
@@ -116,10 +117,10 @@ def _assignment(course: Course, name: str, folder: Path, notes: list[str]) -> Re
     return Released(name, files, assignment.rules)
 
 
-def _demand_no_marks(course: Course, folder: Path, found: Released) -> None:
-    """Refuse a notebook that was never stripped: where there is no source, marks still tell."""
+def _demand_no_marks(course: Course, folder: Path, found: Released, paths: Iterable[str]) -> None:
+    """Refuse a file that was never stripped: where there is no source, marks still tell."""
     markers = read_markers(course.root)
-    for path in filter(_is_notebook, found.files):
+    for path in paths:
         text = found.files[path].decode("utf-8", "replace")
         for mark, _ in (markers.solution, markers.hidden, markers.scheme):
             if mark in text:
@@ -172,6 +173,11 @@ def _with_first(one: Released, text: str) -> Released:
 
 def _is_notebook(path: str) -> bool:
     return path.endswith(".ipynb") and path.count("/") == 1
+
+
+def _is_unstripped(path: str) -> bool:
+    """Whether nbgrader hands out a file as it lies in its source, and it may hold marked cells."""
+    return path.lower().endswith((".ipynb", ".py")) and not _is_notebook(path)
 
 
 def _is_private(inside: Path) -> bool:
