@@ -114,6 +114,7 @@ def _assignment(course: Course, name: str, folder: Path, notes: list[str]) -> Re
     build_changed(course, [name])
     assignment = read(course, name)
     _compare(course, folder, found, assignment)
+    _demand_no_list(course, folder, found, assignment)
     return Released(name, files, assignment.rules)
 
 
@@ -150,6 +151,20 @@ def _compare(course: Course, folder: Path, found: Released, assignment: Assignme
         )
 
 
+def _demand_no_list(course: Course, folder: Path, found: Released, assignment: Assignment) -> None:
+    """Refuse the list of who handed in when, which nbgrader copies from beside the notebooks."""
+    listed, source = assignment.rules.late.listed, assignment.folder.resolve()
+    if listed is None or not listed.resolve().is_relative_to(source):
+        return
+    inside = listed.resolve().relative_to(source)
+    if f"{assignment.name}/{inside.as_posix()}" in found.files:
+        raise CourseError(
+            f"{course.show(folder / inside)} tells every student when everybody handed in; delete "
+            f'it there, move {course.show(listed)} and write times = "../{inside.name}" in '
+            "rules.toml."
+        )
+
+
 def _run(course: Course, assignment: Assignment) -> str:
     if course.source(assignment.name).is_file():
         return "run: make release"
@@ -176,7 +191,7 @@ def _is_notebook(path: str) -> bool:
 
 
 def _is_unstripped(path: str) -> bool:
-    """Whether nbgrader hands out a file as it lies in its source, and it may hold marked cells."""
+    """Whether a file that nothing is cut from may hold marked cells."""
     return path.lower().endswith((".ipynb", ".py")) and not _is_notebook(path)
 
 
