@@ -13,7 +13,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from pathlib import Path
 from typing import Any
@@ -146,6 +146,7 @@ def enrol(grades: Grades, roster: Mapping[str, Person] | None) -> list[str]:
         known, grades.listed = grades.people, frozenset(roster)
         grades.people = {student: merged(known.get(student), roster[student]) for student in roster}
         grades.people |= {student: known[student] for student in unknown}
+    said += _without_shared(grades)
     names = grades.known_by_folder()
     if others := sorted(
         who for who, name in names.items() if not name and who not in grades.listed
@@ -259,6 +260,29 @@ def _without_doubles(grades: Grades) -> None:
     for student in sorted(grades.people.keys() - graded):
         if twin := near.get(composed(student)):
             grades.people[twin] = merged(grades.people.pop(student), grades.people[twin])
+
+
+def _without_shared(grades: Grades) -> list[str]:
+    """Take out by what an LMS would give one student another's points for the same assignment."""
+    did: dict[str, set[str]] = {}
+    for student, assignment in grades.scores:
+        did.setdefault(student, set()).add(assignment)
+    said = []
+    for kind in ("lms_id", "sis_id", "login", "email"):
+        known: dict[str, list[Person]] = {}
+        for person in grades.people.values():
+            if value := getattr(person, kind):
+                known.setdefault(_looked_up(value), []).append(person)
+        for people in known.values():
+            done = [did.get(person.student, set()) for person in people]
+            if sum(map(len, done)) == len(set[str]().union(*done)):
+                continue
+            grades.people |= {one.student: replace(one, **{kind: ""}) for one in people}
+            names = _shortened([readable(one.student) for one in people])
+            said.append(
+                f"{names}: all have the same {kind}; the rows leave it out, mend the roster."
+            )
+    return said
 
 
 def _looked_up(name: str) -> str:
