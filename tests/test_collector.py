@@ -180,6 +180,20 @@ def test_a_folders_name_says_a_student_where_there_is_more_than_one_archive(tmp_
     assert collected(folder, BY_FOLDER, tmp_path) == {"aaron": "aaron's", "zoe": "true"}
 
 
+@pytest.mark.parametrize("other", ["ada.tgz", "ada"])
+def test_what_another_thing_of_the_name_lies_beside_is_not_a_third_ones(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, other: str
+):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    zipped(folder / "ada.zip", **{"ps1.ipynb": b"ada's"})
+    zipped(folder / "bo.zip", **{"ps1.ipynb": b"bo's"})
+    zipped(folder / other, **{"ps1.ipynb": b"ada's"})
+    found = collected(folder, BY_FOLDER, tmp_path)
+    assert found == {"bo": "bo's"} | ({"ada": "ada's"} if "." in other else {})
+    assert "as ada-2 it would be another student's; collect it by hand" in caplog.text
+
+
 def test_long_names_with_many_words_cost_little(tmp_path: Path):
     folder = tmp_path / "archive" / "eve_9_assignsubmission_file_"
     folder.mkdir(parents=True)

@@ -168,6 +168,31 @@ def test_an_ordinary_course_that_is_not_released_or_not_today_says_so(ordinary: 
     )
 
 
+@pytest.mark.parametrize("name", ["old/numbers.ipynb", "numbers.IPYNB", "numbers.py"])
+def test_what_was_never_stripped_is_handed_out_to_nobody(name: str, ordinary: Course, capsys):
+    source = next((ordinary.root / "source" / NAME).glob("*.ipynb"))
+    for folder in ("source", "release"):
+        path = ordinary.root / folder / NAME / name
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(source, path)
+    assert run(ordinary.root, "handout", "handed") != 0
+    said = capsys.readouterr().err
+    assert f"release/{NAME}/{name} holds BEGIN " in said and "so it is no release" in said
+    assert not (ordinary.root / "handed").exists()
+
+
+def test_the_list_of_who_handed_in_when_is_handed_out_to_nobody(ordinary: Course, capsys):
+    late = '[late]\npolicy = "zero"\ndue = 2026-03-01T23:59:00+01:00\ntimes = "times.csv"\n'
+    for folder in ("source", "release"):  # as nbgrader generate_assignment copies it
+        place = ordinary.root / folder / NAME
+        (place / "rules.toml").write_text(late, encoding="utf-8")
+        (place / "times.csv").write_text("student,submitted\nada,2026-03-01T12:00:00Z\n")
+    assert run(ordinary.root, "handout", "handed") == 2
+    said = capsys.readouterr().err
+    assert f"release/{NAME}/times.csv tells every student when everybody handed in" in said
+    assert f"move source/{NAME}/times.csv" in said and not (ordinary.root / "handed").exists()
+
+
 def test_settings_that_cannot_be_are_refused_by_name(sums: Course, capsys):
     config = sums.root / "nbgrader_config.py"
     for line, words in (

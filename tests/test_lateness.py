@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import unicodedata
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from nbgrader.api import Gradebook
 
 from autograder.classroom.classes import Class
 from autograder.common.course import Course, CourseError
+from autograder.common.spreadsheet import safe
+from autograder.judge.lateness import read_late
 from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, nbgrader, release, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="grading needs Linux")
@@ -298,3 +301,16 @@ def test_a_time_in_the_lmss_list_is_for_nobody_whose_name_only_looks_the_same(sm
         said = printed(small, command)
         assert re.search(rf"^{one} +6/17", said, re.MULTILINE)
         assert re.search(rf"^{other} +4.8/17", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["@home", "-1", "Übung 1", "ps1"])
+@pytest.mark.parametrize("work", ["", ",work"])
+def test_a_line_of_a_list_is_found_whatever_its_assignment_is_called(
+    tmp_path: Path, name: str, work: str
+):
+    said = safe(name) if work else f" {unicodedata.normalize('NFD', name)} "
+    head = f"student,assignment,submitted{work}\n"
+    lines = [f"ada,{said},2026-01-11T12:00:00Z", "bo,another,2026-01-11T12:00:00Z"]
+    (tmp_path / "times.csv").write_text(head + "".join(f"{line}\n" for line in lines), "utf-8")
+    late = read_late(tmp_path / "rules.toml", name, {"times": "times.csv"})
+    assert [*late.times] == ["ada"]

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from nbgrader.api import Gradebook
 
 from autograder.classroom.asked import LONGEST, MOST, asked_in, besides, replies
 from autograder.classroom.changes import Answer, Change, written
+from autograder.classroom.requests import _tell_lines
 from autograder.common.results import NotebookResult
 from tests.small_course import NAME, RIGHT, by_hand, hand_in, make_course, release, run
 
@@ -266,6 +268,25 @@ def test_no_question_of_a_students_runs_or_passes_for_another(
     said = listed(root, capsys)
     heads = [line for line in said.splitlines() if re.match(r"\w{10}  ", line)]
     assert len(heads) == 1 and " ada, " in heads[0] and "\x1b" not in said and "\x07" not in said
+
+
+@pytest.mark.parametrize("filler", ["x " * 38, "中 " * 25 + "x", "🙂" * 38, "x" * 76])
+def test_no_line_that_a_terminal_cuts_passes_for_another_question(
+    filler: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    _tell_lines(f"{filler}abcdef0123  bo, ps1, 6 points " * 20, "    ")
+    rows = []
+    for line in capsys.readouterr().out.splitlines():
+        width = 0
+        rows.append("")
+        for sign in line:
+            width += 2 if unicodedata.east_asian_width(sign) == "W" else 1
+            if width > 80:
+                rows.append("")
+                width = 1
+            rows[-1] += sign
+    assert len(rows) > 5 and all(row.startswith("    ") for row in rows)
 
 
 ENDS = (  # blanks behind two notebooks, by which 16 digits of their works' digests are the same

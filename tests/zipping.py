@@ -36,10 +36,8 @@ def extracted(folder: Path, collector: SafeCollector, tmp_path: Path) -> set[str
 
 def collected(folder: Path, regexp: str, tmp_path: Path) -> dict[str, str]:
     """Student -> file, of what is unpacked from a download; in nbgrader's order."""
-    out = tmp_path / "extracted"
-    unzip.SafeExtractor().extract(str(folder), str(out))
-    collector = SafeCollector(named_regexp=regexp)
-    collector._root, collector._given = out, folder
+    out, collector = tmp_path / "extracted", SafeCollector(named_regexp=regexp)
+    extracted(folder, collector, tmp_path)
     found = {}
     for path in sorted(path for path in out.rglob("*") if path.is_file()):
         said = collector.collect(str(path))

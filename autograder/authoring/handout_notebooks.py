@@ -1,7 +1,7 @@
 """The notebooks of a hand-out: released, up to date, and with them what `check` has to know."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -103,8 +103,9 @@ def _assignment(course: Course, name: str, folder: Path, notes: list[str]) -> Re
     found = Released(name, files)
     if not found.notebooks():
         return found
+    _demand_no_marks(course, folder, found, [path for path in files if _is_unstripped(path)])
     if not source_folder(course, name).is_dir() and not course.source(name).is_file():
-        _demand_no_marks(course, folder, found)
+        _demand_no_marks(course, folder, found, filter(_is_notebook, files))
         notes.append(
             f"{course.show(folder)} is handed out as it lies there: its source, with which it "
             f"could be compared, is not in {course.show(source_folder(course, name))}."
@@ -113,13 +114,14 @@ def _assignment(course: Course, name: str, folder: Path, notes: list[str]) -> Re
     build_changed(course, [name])
     assignment = read(course, name)
     _compare(course, folder, found, assignment)
+    _demand_no_list(course, folder, found, assignment)
     return Released(name, files, assignment.rules)
 
 
-def _demand_no_marks(course: Course, folder: Path, found: Released) -> None:
-    """Refuse a notebook that was never stripped: where there is no source, marks still tell."""
+def _demand_no_marks(course: Course, folder: Path, found: Released, paths: Iterable[str]) -> None:
+    """Refuse a file that was never stripped: where there is no source, marks still tell."""
     markers = read_markers(course.root)
-    for path in filter(_is_notebook, found.files):
+    for path in paths:
         text = found.files[path].decode("utf-8", "replace")
         for mark, _ in (markers.solution, markers.hidden, markers.scheme):
             if mark in text:
@@ -149,6 +151,20 @@ def _compare(course: Course, folder: Path, found: Released, assignment: Assignme
         )
 
 
+def _demand_no_list(course: Course, folder: Path, found: Released, assignment: Assignment) -> None:
+    """Refuse the list of who handed in when, which nbgrader copies from beside the notebooks."""
+    listed, source = assignment.rules.late.listed, assignment.folder.resolve()
+    if listed is None or not listed.resolve().is_relative_to(source):
+        return
+    inside = listed.resolve().relative_to(source)
+    if f"{assignment.name}/{inside.as_posix()}" in found.files:
+        raise CourseError(
+            f"{course.show(folder / inside)} tells every student when everybody handed in; delete "
+            f'it there, move {course.show(listed)} and write times = "../{inside.name}" in '
+            "rules.toml."
+        )
+
+
 def _run(course: Course, assignment: Assignment) -> str:
     if course.source(assignment.name).is_file():
         return "run: make release"
@@ -172,6 +188,11 @@ def _with_first(one: Released, text: str) -> Released:
 
 def _is_notebook(path: str) -> bool:
     return path.endswith(".ipynb") and path.count("/") == 1
+
+
+def _is_unstripped(path: str) -> bool:
+    """Whether a file that nothing is cut from may hold marked cells."""
+    return path.lower().endswith((".ipynb", ".py")) and not _is_notebook(path)
 
 
 def _is_private(inside: Path) -> bool:

@@ -10,9 +10,11 @@ import csv
 import io
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +33,13 @@ from autograder.classroom.roster import ROSTER, Person, known_as, merged, roster
 from autograder.common.course import Course, CourseError
 from autograder.common.failures import ending_in_words, in_words
 from autograder.common.names import alike, composed, readable, say, visible
-from autograder.common.spreadsheet import safe
+from autograder.common.spreadsheet import NUMBER, safe
 from autograder.common.whole import write_table
 
 POINTS_ROW = re.compile(r"(points)\s+(possible)", re.IGNORECASE)  # Canvas: no student's line
+
+UNWEIGHED = ("Mn", "Me", "Cf")  # signs that count nothing where names are compared loosely
+NUMBERS = Context(prec=200, Emax=MAX_EMAX, Emin=MIN_EMIN)  # each as it is, 007 and 7 the same
 
 
 @dataclass
@@ -55,18 +60,28 @@ class Grades:
         would get the grade of whose line is last.
         """
         owners: dict[str, set[str]] = {}
+        nearly: dict[str, set[str]] = {}
         folders: dict[str, set[str]] = {}
+        graded = {student for student, _ in self.scores}
         for one in self.people.values():
             folder = readable(one.student)
             folders.setdefault(_looked_up(folder), set()).add(one.student)
             own = folder if one.student in self.listed else ""
             for name in filter(None, (one.lms_id, one.sis_id, one.login, one.email, own)):
                 owners.setdefault(_looked_up(name), set()).add(one.student)
+                nearly.setdefault(_loosely(name), set()).add(one.student)
 
         def is_free(student: str, name: str) -> bool:
             cell = safe(name)
-            there = owners.get(_looked_up(name), set()) | owners.get(_looked_up(cell), set())
+            is_listed = student in self.listed
+            ways = (
+                [(owners, _looked_up)] if is_listed else [(owners, _looked_up), (nearly, _loosely)]
+            )
+            found = (known.get(key(one), set()) for known, key in ways for one in (name, cell))
+            there = set[str]().union(*found)
             there |= folders.get(_looked_up(cell), set()) if cell != name else set()
+            if not is_listed and student in graded:
+                there |= folders[_looked_up(name)] & graded
             return there <= {student}
 
         names = {student: readable(student) for student in self.people}
@@ -131,12 +146,13 @@ def enrol(grades: Grades, roster: Mapping[str, Person] | None) -> list[str]:
         known, grades.listed = grades.people, frozenset(roster)
         grades.people = {student: merged(known.get(student), roster[student]) for student in roster}
         grades.people |= {student: known[student] for student in unknown}
+    said += _without_shared(grades)
     names = grades.known_by_folder()
     if others := sorted(
         who for who, name in names.items() if not name and who not in grades.listed
     ):
         said.append(
-            f"{_shortened([readable(name) for name in others])}: an LMS knows somebody else by "
+            f"{_shortened([readable(name) for name in others])}: an LMS may know somebody else by "
             "that number, login or address; the rows leave it out, match them by hand."
         )
     if grades.waiting:
@@ -246,9 +262,45 @@ def _without_doubles(grades: Grades) -> None:
             grades.people[twin] = merged(grades.people.pop(student), grades.people[twin])
 
 
+def _without_shared(grades: Grades) -> list[str]:
+    """Take out by what an LMS would give one student another's points for the same assignment."""
+    did: dict[str, set[str]] = {}
+    for student, assignment in grades.scores:
+        did.setdefault(student, set()).add(assignment)
+    said = []
+    for kind in ("lms_id", "sis_id", "login", "email"):
+        known: dict[str, list[Person]] = {}
+        for person in grades.people.values():
+            if value := getattr(person, kind):
+                known.setdefault(_looked_up(value), []).append(person)
+        for people in known.values():
+            done = [did.get(person.student, set()) for person in people]
+            if sum(map(len, done)) == len(set[str]().union(*done)):
+                continue
+            grades.people |= {one.student: replace(one, **{kind: ""}) for one in people}
+            names = _shortened([readable(one.student) for one in people])
+            said.append(
+                f"{names}: all have the same {kind}; the rows leave it out, mend the roster."
+            )
+    return said
+
+
 def _looked_up(name: str) -> str:
     """A name as an LMS compares it, at least: without case, and as it is composed."""
     return composed(composed(name).casefold()).strip()
+
+
+def _loosely(name: str) -> str:
+    """The same as a database may compare it that knows no accents and widths, or a spreadsheet.
+
+    In a name that a roster lists it is taken as it is: two of a class may be Muller and Müller.
+    """
+    signs = unicodedata.normalize("NFKD", name)
+    plain_signs = (sign for sign in signs if unicodedata.category(sign) not in UNWEIGHED)
+    key = "".join(plain_signs).casefold().strip()
+    with suppress(ArithmeticError, ValueError):
+        key = str(NUMBERS.normalize(Decimal(key))) if NUMBER.fullmatch(key) else key
+    return key
 
 
 def _in_order(grades: Grades) -> list[Person]:

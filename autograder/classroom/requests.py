@@ -4,7 +4,9 @@ An answer is a line of the journal, as every change of a grade is; the student r
 feedback page, below the question.
 """
 
+import shutil
 import textwrap
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 LONGEST_REPLY = 4000  # characters
 WIDTH = 96
+WIDE = ("W", "F", "A")  # signs that take two columns, the last on some terminals
 
 
 class Request(NamedTuple):
@@ -141,7 +144,12 @@ def _tell_one(one: Request) -> None:
 
 
 def _tell_lines(text: str, margin: str) -> None:
-    """A text below a head, indented all through: no line of it passes for a head."""
+    """A text below a head, indented all through: no line of it passes for a head.
+
+    Nor does a part of a line, which a terminal would show where its next line begins.
+    """
+    columns = min(WIDTH, shutil.get_terminal_size((WIDTH + len(margin), 0)).columns - len(margin))
     for line in text.splitlines():
-        for piece in textwrap.wrap(line, WIDTH) or [""]:
+        is_wide = any(unicodedata.east_asian_width(sign) in WIDE for sign in line)
+        for piece in textwrap.wrap(line, max(1, columns // 2 if is_wide else columns)) or [""]:
             say(margin + piece)

@@ -104,11 +104,12 @@ class SafeExtractor(ExtractorPlugin):
 
     def _archive(self, path: Path, target: Path) -> None:
         """Unpack one archive and those in it; each that is bad is refused alone."""
-        target = _free(target)
+        wanted, target = target, _free(target)
         bounds = Bounds(LMS_FILES, max(MAX_OF_ALL, path.stat().st_size * MAX_RATIO))
         rooms = Rooms("all of it", bounds)
         whose = partial(self._whose, target)
         unpacked, inner = self._one(path, target, bounds, whose)
+        self._require_same(target, wanted)
         rooms.whole.take(unpacked.files, unpacked.size)
         for student, taken in unpacked.shares.items():
             rooms.share(student).take(*taken)
@@ -128,7 +129,8 @@ class SafeExtractor(ExtractorPlugin):
         files = min(MAX_FILES, *(bounds.files for bounds in left))
         size = min(MAX_NESTED, *(bounds.size for bounds in left))
         place = unpacked_at(path)
-        target = _free(place.with_name(place.name + INNER))
+        wanted = place.with_name(place.name + INNER)
+        target = _free(wanted)
         try:
             unpacked, more = self._one(path, target, Bounds(files, size))
         except CourseError as error:
@@ -136,6 +138,7 @@ class SafeExtractor(ExtractorPlugin):
                 raise
             most = f"{MAX_OF_ONE} files and {MAX_UNPACKED / 1e6:.3g} MB"
             raise CourseError(f"{error} All of one student's may take {most}.") from error
+        self._require_same(target, wanted)
         take_room(rooms, unpacked.files, unpacked.size)
         for third in more:
             self.log.error("%s was left out: an archive in an archive in an archive", third)
@@ -155,6 +158,19 @@ class SafeExtractor(ExtractorPlugin):
         for one in found:
             self._tell_if_foreign(one)
         return unpacked, list(filter(self._is_archive, found))
+
+    def _require_same(self, target: Path, wanted: Path) -> None:
+        """Refuse what by the number in its folder's name would be another's: ada-2 is not ada."""
+        if target == wanted:
+            return
+        files = (one.relative_to(target) for one in target.rglob("*") if one.is_file())
+        if all(self._whose(target, target / f) == self._whose(wanted, wanted / f) for f in files):
+            return
+        shutil.rmtree(target)
+        raise CourseError(
+            f"something else is unpacked as {wanted.name}, and as {target.name} it would be "
+            "another student's; collect it by hand"
+        )
 
     def _whose(self, target: Path, path: Path) -> str:
         """Who handed in a file, as the collector says; without one, the outermost name."""

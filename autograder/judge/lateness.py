@@ -130,7 +130,7 @@ def _times(path: Path, assignment: str) -> dict[str, float]:
         raise CourseError(f"{path} is missing; [late] in rules.toml names it under times.")
     times: dict[str, float] = {}
     for number, row in enumerate(_rows(path), 2):
-        if row.get("assignment", assignment) != assignment:
+        if not _is_of(row, assignment):
             continue
         try:
             if not (row["submitted"] or "").strip():
@@ -146,6 +146,15 @@ def _times(path: Path, assignment: str) -> dict[str, float]:
                 "times such as 2026-03-01T23:59:00+01:00."
             ) from error
     return times
+
+
+def _is_of(row: Mapping[str, str | None], assignment: str) -> bool:
+    """Whether a line is of this assignment, as one may write it, and as tables of ours have it."""
+    said = row.get("assignment", assignment)
+    if said is None:
+        return False
+    said = said.strip()
+    return composed(assignment) in (composed(said), composed(meant(said) if WORK in row else said))
 
 
 def _rows(path: Path) -> list[dict[str, str | None]]:
