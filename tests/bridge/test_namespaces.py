@@ -69,6 +69,16 @@ def test_a_namespace_of_somebody_elses_is_not_copied(kind: Any):
 
 
 @pytest.mark.usefixtures("kept")
+def test_a_class_that_is_told_to_be_a_cells_own_stays_somebody_elses(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(lr_scheduler.LRScheduler, "__module__", "__main__")
+    shown: Any = Shown()
+    functools.update_wrapper(shown, lr_scheduler.LRScheduler)
+    assert "step" not in vars(copy.copy(shown)) | copy.copy(shown).seen
+
+
+@pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("kind", [list, torch.Tensor])
 def test_no_scheduler_saves_a_class(kind: type):
     assert rates(kind)["lr_lambdas"] == [None]

@@ -121,14 +121,20 @@ def with_heirs(tree: ast.Module, name: str) -> Iterator[str]:
             yield from (f"{name}.{heir}.{function}" for heir in heirs.get(kind, ()))
 
 
-def test_what_vetted_modules_do_by_a_text_is_a_way_round_or_was_read():
-    found = set[str]()
+def of_python() -> Iterator[tuple[ast.Module, str]]:
+    """The vetted modules of Python's own, and the names that they have."""
     for module in PYTHONS:
         for file in files(module):
             below = f"{module}.{file.stem}" if file.parent.name == module else module
             name = module if file.stem in ("__init__", module) else below
             if not is_way_round(name):
-                found |= {*with_heirs(ast.parse(file.read_text("utf-8")), name)}
+                yield ast.parse(file.read_text("utf-8")), name
+
+
+def test_what_vetted_modules_do_by_a_text_is_a_way_round_or_was_read():
+    found = set[str]()
+    for tree, name in of_python():
+        found |= {*with_heirs(tree, name)}
     left = {one for one in found - READ if not is_way_round(one)}
     assert len(found) > 20
     private = {one for one in left if any(p.startswith("_") for p in one.split(".")[1:])}
@@ -191,12 +197,8 @@ def test_what_python_sorts_for_others_goes_with_sorted():
     """A function written in C is not seen to run: so who forbids it forbids what calls it."""
     forbidden = QuestionRules(forbid=("sorted",)).forbidden
     found = set[str]()
-    for module in PYTHONS:
-        for file in files(module):
-            below = f"{module}.{file.stem}" if file.parent.name == module else module
-            name = module if file.stem in ("__init__", module) else below
-            if not is_way_round(name):
-                found |= {*sorts(ast.parse(file.read_text("utf-8")), name)}
+    for tree, name in of_python():
+        found |= {*sorts(tree, name)}
     left = {one for one in found if not any(covers(entry, one) for entry in forbidden)}
     assert len(found) > 20
     assert left - SORTED_THERE == set()
