@@ -355,6 +355,8 @@ class Looks(Attempts):
         if not self.assignment.stand_in:
             better = self._as_left if self.was_anew and self.budget.may_repeat else {}
             return [better.get(run.test, run) if run.test in failed else run for run in found]
+        if not any(map(self.questions.is_begun, answers.items())):
+            return found  # no other cell's fault, and a run of all cells for each would take long
         matter = self.budget.may_repeat and self.questions.others_matter(group)
         if not (matter or (self.budget.may_repeat and self.was_anew)):
             return found
