@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from autograder.bridge.watch import Forbidden, Watch
 from autograder.judge.broken_rules import broken_rules
 from autograder.judge.rules import read_rules
 from lab import blocks
+from lab.page import plain
 
 CHAPTERS = Path(__file__).parents[1] / "solutions"
 SETUP = "import torch\nimport torch.nn.functional as F\n"
@@ -29,6 +31,12 @@ def watched(chapter: str, question: str) -> Watch:
 
 
 QUESTIONS = {
+    "01_embedding": ["token-embedding"],
+    "03_attention": ["masked-softmax", "scaled-dot-product", "masks"],
+    "04_multi_head_attention": ["multi-head"],
+    "06_encoder": ["encoder-layer", "encoder"],
+    "07_decoder": ["decoder-masks", "decoder-layer", "decoder", "generator"],
+    "10_full_model": ["transformer", "average-checkpoints"],
     "02_positional_encoding": ["sinusoidal-encoding", "shift-matrix", "positional-encoding"],
     "05_layer_norm": ["layer-norm", "feed-forward", "norm-backward"],
     "11_your_translator": ["kind-of-error", "positions", "bootstrap"],
@@ -39,6 +47,34 @@ QUESTIONS = {
     "09_inference": ["greedy-decode", "beam-search", "bleu"],
     "08_teacher_forcing": ["label-smoothed-loss", "clip-gradients", "train-step"],
 }
+
+
+@pytest.mark.parametrize(
+    ("chapter", "question", "part"),
+    [
+        ("01_embedding", "token-embedding", "_placed"),
+        ("03_attention", "scaled-dot-product", "_Layer._attend"),
+        ("04_multi_head_attention", "multi-head", "_Layer._attend"),
+        ("05_layer_norm", "feed-forward", "_Layer._feed"),
+        ("06_encoder", "encoder-layer", "_Layer.encode"),
+        ("06_encoder", "encoder-layer", "encoder_stages"),
+        ("07_decoder", "decoder-layer", "_Layer.decode"),
+        ("10_full_model", "transformer", "logits"),
+    ],
+)
+def test_the_model_as_arithmetic_is_no_answer(chapter: str, question: str, part: str):
+    name = part.partition(".")[0]
+    assert is_broken(chapter, question, f"from lab.page import plain\nf = plain.{part}")
+    assert is_broken(chapter, question, f"from lab.page.plain import {name} as f\nf(1)")
+    found: Any = plain
+    for one in part.split("."):
+        found = getattr(found, one)
+    watch = watched(chapter, question)
+    try:
+        with pytest.raises(Forbidden):
+            found()
+    finally:
+        watch.end()
 
 
 @pytest.mark.parametrize(
