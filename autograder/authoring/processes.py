@@ -238,8 +238,9 @@ def of_questions(assignment: "Assignment") -> list["QuestionRules"]:
 
 
 def forbidden(assignment: "Assignment") -> set[str]:
-    """All names that its questions forbid."""
-    return {name for rules in of_questions(assignment) for name in rules.forbid}
+    """All names that its questions forbid, and what is stopped beside these."""
+    each = of_questions(assignment)
+    return {name for rules in each for name in (*rules.forbid, *rules.operations_forbidden)}
 
 
 def longest(assignment: "Assignment") -> int:

@@ -27,7 +27,7 @@ from autograder.judge.claims import (
 from autograder.judge.passes import REFERENCE
 from autograder.judge.questions import YOURS, own_script, visible_part
 from autograder.judge.reach import holds_state, may_change, may_hold
-from autograder.judge.space import Space
+from autograder.judge.space import BadScore, Space
 from autograder.judge.testing import NoNumber, run_test
 
 TAMPERED = "its process was changed"
@@ -50,6 +50,11 @@ class Before:
 def is_no_number(run: TestRun) -> bool:
     """Whether all claims held, and the last line was no number: not by an error's name alone."""
     return run.status == "test-error" and run.error == NoNumber.__name__
+
+
+def is_no_score(run: TestRun) -> bool:
+    """Whether all claims held, and the last line was no number from 0 to the test's points."""
+    return is_no_number(run) or (run.status == "test-error" and run.error == BadScore.__name__)
 
 
 def is_broad(outcome: Any) -> bool:

@@ -10,7 +10,7 @@ from autograder.bridge.reference import Allowed, exceeds
 from autograder.common.results import Crossing, Opaque, Raised, TestRun, Transcript
 from autograder.common.scopes import facts
 from autograder.judge.assignment import Group
-from autograder.judge.attempts import Attempts, changes, is_no_number
+from autograder.judge.attempts import Attempts, changes, is_no_number, is_no_score
 from autograder.judge.budget import Budget
 from autograder.judge.diagnose import CHANGED
 from autograder.judge.differences import kept
@@ -281,14 +281,14 @@ class Looks(Attempts):
     def _without_score(self, group: Group, run: TestRun) -> TestRun:
         """A test whose last line is no number with the reference either counts as nbgrader does.
 
-        Where it is one with the reference, the answer has failed.
+        Where it gives points with the reference and none that it may give here, the answer failed.
         """
-        if not self.purpose.doubted or not is_no_number(run):
+        if not self.purpose.doubted or not is_no_score(run):
             return run
         reference = self._own_runs(group).get(run.test)
         if reference is not None and reference.status == "passed":
             return replace(run, status="failed", error="AssertionError", message=NO_POINTS)
-        if reference is None or not is_no_number(reference):
+        if reference is None or not (is_no_number(run) and is_no_number(reference)):
             return run
         points = float(self.notebook.cell(run.test).points)
         return replace(run, status="passed", score=points, error="", message="")
@@ -355,6 +355,8 @@ class Looks(Attempts):
         if not self.assignment.stand_in:
             better = self._as_left if self.was_anew and self.budget.may_repeat else {}
             return [better.get(run.test, run) if run.test in failed else run for run in found]
+        if not any(map(self.questions.is_begun, answers.items())):
+            return found  # no other cell's fault, and a run of all cells for each would take long
         matter = self.budget.may_repeat and self.questions.others_matter(group)
         if not (matter or (self.budget.may_repeat and self.was_anew)):
             return found

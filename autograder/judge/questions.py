@@ -177,6 +177,11 @@ class Questions:
         changed = cell.kind == "skeleton" and cell.source != self.notebook.cells[cell.place].stub
         return cell.kind in ("extra", "answer") or changed
 
+    def is_begun(self, answer: tuple[str, str]) -> bool:
+        """Whether an answer, the name of its cell and its text, is not what was handed out."""
+        id, text = answer
+        return text.split() != self.notebook.cell(id).stub.split()
+
     def others_matter(self, group: Group) -> bool:
         """Whether the student's other cells may have had a part in how a question ended."""
         others = [cell for cell in self.script.cells if self.is_own(cell)]

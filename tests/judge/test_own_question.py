@@ -8,6 +8,7 @@ import pytest
 
 from autograder.isolation.clock import doubts
 from autograder.judge import old
+from autograder.judge.work import Work
 from tests.judge.small_course import (
     ALL,
     CHAIN,
@@ -293,6 +294,17 @@ CASES = [
     ("double", "def double(x):\n    return 2 * x"),
     ("t_double", "for x, y in cases:\n    assert double(x) == y", 2),
 ]
+
+
+def test_what_is_not_begun_is_not_tried_without_other_cells(task: Any, monkeypatch: Any) -> None:
+    made, tried = task(CHAIN), []
+    monkeypatch.setattr(Work, "_alone", lambda _, group, *__: tried.extend(group.solutions) or {})
+    square = "def square(x):\n    return x * x\nprint(square(2))"  # it does something by itself
+    stubs = {id: made.assignment.notebooks[0].cell(id).stub for id in ("norm", "total")}
+    assert made.scores(square=square, **stubs) == {"t_square": 1, "t_norm": 0, "t_total": 0}
+    assert tried == []  # each is a run of all cells of the notebook
+    made.scores(square=square, **stubs | {"norm": "def norm(xs):\n    return 0"})
+    assert set(tried) == {"norm"}
 
 
 def test_what_an_answer_does_to_the_instructors_values_stays_in_its_question(task: Any) -> None:

@@ -78,6 +78,14 @@ def test_an_answer_that_makes_no_number_of_a_score_gets_nothing(task: Any) -> No
         assert verdict.score == 0
 
 
+@pytest.mark.parametrize("value", ["2", "-1", "float('nan')", "float('inf')", "10 ** 400"])
+def test_an_answer_that_makes_too_many_points_or_too_few_has_failed(task: Any, value: str) -> None:
+    made = task(PARTIAL)
+    verdict = made.verdicts(share=f"def share():\n    return {value}")["t_share"]
+    assert verdict.status == "failed"  # where the reference gives a score, no test is broken
+    assert verdict.score == 0
+
+
 TEST_NEAR = """\
 near = 1 - abs(share(1) - 0.5)
 checks = [share(2) == 0.5]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from autograder.authoring.processes import fork_server_order
 from autograder.judge import budget
 from autograder.judge.rules import QuestionRules, Rules
 from tests.judge.small_course import (
@@ -46,6 +47,15 @@ FROM_MINE = "from mine import add\n\ndef total(xs):\n    return add(xs)"
 
 
 ADDS = b"def add(xs):\n    found = 0\n    for x in xs: found += x\n    return found\n"
+
+
+def test_whatever_is_stopped_is_looked_up_before_any_line_of_a_students(task: Any) -> None:
+    made = task([("total", "def total(xs):\n    return max(xs)"), ("t_total", "total([1])", 1)])
+    rules = QuestionRules(forbid=("sorted",))  # which stops more than it names
+    asked = replace(made.assignment, rules=Rules(questions={"total": rules}))
+    order = fork_server_order([asked], sandboxed=False)
+    assert rules.operations_forbidden
+    assert {*rules.forbid, *rules.operations_forbidden} <= {*order["watched"]}
 
 
 def test_an_answer_may_read_the_files_that_the_rules_allow(task: Any) -> None:
