@@ -366,6 +366,8 @@ class Person:
             kind, *text = json.loads(told)
             shown += "".join(map(str, text)) if kind == "stdout" else ""
         line_to.close()
+        while await asyncio.wait_for(line_to.read_message(), PATIENCE) is not None:
+            pass  # else its socket outlives the loop, and ends as another test's warning
 
 
 def press(who: Person, button: str, path: str = f"assignment/{NAME}") -> None:

@@ -112,7 +112,7 @@ def test_an_import_that_may_not_run_hides_no_builtin(cell: str):
 
 def test_an_import_that_runs_gives_a_builtins_name_another_meaning():
     use = "def f(x):\n    return sorted(x)"
-    for origin in ("math import floor", "statistics import median"):
+    for origin in ("math import floor", "statistics import mean"):
         line = f"from {origin} as sorted"
         assert broken(f"{line}\n{use}", names=("f",)) == []
         assert broken(use, line, names=("f",), place=LAST) == []

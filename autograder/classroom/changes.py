@@ -53,7 +53,7 @@ class Change:
     key: str = ""  # of the result
     made_of: Mapping[str, str] = field(default_factory=dict)
     why: tuple[str, ...] = ()
-    when: str = ""  # UTC
+    when: str = ""  # UTC, finer than a second: changes of one second keep their order
     run: str = ""  # the command
     user: str = ""
     answer: Answer | None = None  # then nothing else has changed
@@ -116,14 +116,18 @@ def change(
         why = list(_reasons(before, now))
     if not why:
         return None
-    when = datetime.now(UTC).isoformat(timespec="seconds")
+    when = _now()
     return replace(now, why=tuple(why), when=when, run=_command(), user=_user())
 
 
 def answered(before: Change, answer: Answer) -> Change:
     """What is to be written down when a person has answered a student's question."""
-    when = datetime.now(UTC).isoformat(timespec="seconds")
+    when = _now()
     return replace(before, why=(ANSWERED,), when=when, run=_command(), user=_user(), answer=answer)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _reasons(before: Change, now: Change) -> Iterator[str]:

@@ -109,7 +109,7 @@ def _steps(lines: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Change | None, 
 
 def _row(before: Change | None, grade: Change) -> tuple[str, ...]:
     return (
-        grade.when.partition("+")[0].replace("T", " "),
+        _shown_time(grade),
         readable(plain(grade.student)),
         grade.assignment,
         number(before.points.counts) if before else "",
@@ -119,6 +119,11 @@ def _row(before: Change | None, grade: Change) -> tuple[str, ...]:
         grade.user,
         grade.run,
     )
+
+
+def _shown_time(grade: Change) -> str:
+    """To the second."""
+    return grade.when.partition("+")[0].partition(".")[0].replace("T", " ")
 
 
 def _when(grade: Change) -> datetime | None:
@@ -166,7 +171,7 @@ def _tell_one(student: str, assignment: str, grades: Sequence[Change]) -> None:
         points = number(grade.points.counts)
         if before:
             points = f"{number(before.points.counts)} → {points}"
-        when = grade.when.partition("+")[0].replace("T", " ")
+        when = _shown_time(grade)
         what = "; ".join(what_changed(before, grade)) or "no points"
         table.append((when, points, ", ".join(grade.why), what, f"{grade.user}: {grade.run}"))
         before = grade
