@@ -7,6 +7,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from tests.conftest import ROOT
+from trainer.records import processor
 from trainer.report import Table, latest, machine, on_gpu, read, sources
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -74,6 +75,18 @@ def test_the_machine_is_what_did_the_work():
     assert machine(record(hardware=gpus, device="cuda")) == "2 x H100"
     assert machine(record(hardware=CPU | {"gpu": ["H100"]}, device="cuda:0")) == "H100"
     assert on_gpu([record(), record(day=2, device="cuda")]) == [record(day=2, device="cuda")]
+
+
+def test_processors_of_one_name_are_told_apart(tmp_path: Path):
+    told = tmp_path / "cpuinfo"
+    for model in (17, 68):
+        one = f"processor\t: 0\nmodel\t\t: {model}\ncpu family\t: 26\nmodel name\t: EPYC\n"
+        told.write_text(f"{one}\n{one}", encoding="utf-8")
+        assert processor(told) == f"EPYC (family 26, model {model})"
+    told.write_text("model name\t: Neoverse-N1\n", encoding="utf-8")
+    assert processor(told) == "Neoverse-N1"
+    told.write_text("Features\t: fp asimd\n", encoding="utf-8")
+    assert processor(told) == processor(tmp_path / "none") != ""
 
 
 def test_sources_name_each_command_once():

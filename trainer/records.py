@@ -14,13 +14,15 @@ from typing import Any
 import torch
 
 PACKAGES = ("torch", "tokenizers", "sacrebleu", "safetensors", "numpy")
+CPUINFO = Path("/proc/cpuinfo")
+NUMBERS = (("family", "cpu family"), ("model", "model"))  # of a processor
 
 
 def hardware() -> dict[str, Any]:
     """The processor, how many threads torch uses of how many cores, and the GPUs."""
     gpus = range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
     return {
-        "cpu": _processor(),
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gpu": [torch.cuda.get_device_name(number) for number in gpus],
@@ -71,11 +73,17 @@ def append(path: Path, record: Mapping[str, Any]) -> None:
         file.write(json.dumps({**head(), **record}, ensure_ascii=False) + "\n")
 
 
-def _processor() -> str:
-    """The processor's name; Linux tells it in a file only."""
-    path = Path("/proc/cpuinfo")
-    if path.is_file():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+def processor(path: Path = CPUINFO) -> str:
+    """The processor's name; Linux tells it in a file only.
+
+    Several kinds may go by one name, as on virtual machines: their numbers tell them apart.
+    """
+    if not path.is_file():
+        return platform.processor() or platform.machine()
+    first = path.read_text(encoding="utf-8").partition("\n\n")[0]
+    parts = (line.partition(":") for line in first.splitlines())
+    told = {name.strip(): value.strip() for name, _, value in parts}
+    if "model name" not in told:
+        return platform.processor() or platform.machine()
+    numbers = [f"{name} {told[key]}" for name, key in NUMBERS if key in told]
+    return told["model name"] + (f" ({', '.join(numbers)})" if numbers else "")
